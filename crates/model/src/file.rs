@@ -1,0 +1,50 @@
+//! From text to a noun and back: one way to parse, one way to say what is wrong.
+
+use serde::de::DeserializeOwned;
+
+use crate::FORMAT_VERSION;
+use crate::error::{ModelError, Result};
+
+/// Parses TOML after looking at its version, so that a newer file is called newer, not broken.
+pub(crate) fn from_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| syntax(file, &error.to_string()))?;
+    check_version(file, table.get("version").and_then(toml::Value::as_integer).and_then(|v| u64::try_from(v).ok()))?;
+    toml::from_str(text).map_err(|error| syntax(file, &error.to_string()))
+}
+
+/// Parses JSON after looking at its version.
+pub(crate) fn from_json<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| syntax(file, &error.to_string()))?;
+    check_version(file, value.get("version").and_then(serde_json::Value::as_u64))?;
+    serde_json::from_str(text).map_err(|error| syntax(file, &error.to_string()))
+}
+
+fn check_version(file: &str, found: Option<u64>) -> Result<()> {
+    match found {
+        Some(found) if found == u64::from(FORMAT_VERSION) => Ok(()),
+        Some(found) => {
+            let newer = found > u64::from(FORMAT_VERSION);
+            let hint = if newer { "update tierloom" } else { "write the file again with this tierloom" };
+            Err(ModelError::Version { file: file.to_owned(), found, expected: FORMAT_VERSION, hint: hint.to_owned() })
+        }
+        None => Err(ModelError::Invalid {
+            file: file.to_owned(),
+            key: "version".to_owned(),
+            problem: "there is no version number".to_owned(),
+            hint: format!("add `version = {FORMAT_VERSION}` at the top if this is a tierloom file"),
+        }),
+    }
+}
+
+fn syntax(file: &str, problem: &str) -> ModelError {
+    let hint = if problem.contains("unknown field") || problem.contains("unknown variant") {
+        "remove the key or correct its spelling; the names that are known are listed above"
+    } else if problem.contains("missing field") {
+        "add the missing key"
+    } else if problem.contains("invalid type") {
+        "give the value the type that is asked for"
+    } else {
+        "mend the text at the place named above"
+    };
+    ModelError::Syntax { file: file.to_owned(), problem: problem.trim_end().to_owned(), hint: hint.to_owned() }
+}

@@ -1,0 +1,35 @@
+//! The nouns of Tierloom.
+//!
+//! A [`Machine`] is what memory there is, a [`Profile`] what a program does with its data, a
+//! [`Placement`] where each data object lives, and a [`Plan`] the same as rules that a person can
+//! read and edit. Engines turn them into a [`Prediction`] or a [`Comparison`]. Everything here is
+//! plain data with units in the field names, checked once when it is read; nothing here opens a
+//! file, and nothing here knows another room of the house.
+
+mod error;
+mod figure;
+mod file;
+mod load;
+mod machine;
+mod placement;
+mod plan;
+mod prediction;
+mod profile;
+mod sample;
+pub mod units;
+
+pub use error::{ModelError, Result};
+pub use figure::{Figure, Kind, Origin};
+pub use load::{Curve, Form, Load, Peak, Shape};
+pub use machine::{Link, Machine, Memory, MemoryKind, Path, Socket};
+pub use placement::{Placement, PlacementError};
+pub use plan::{Action, PhaseMove, Plan, PlanPhase, Predicted, Rule, RuleOptions, Selector};
+pub use prediction::{Bound, Comparison, FrontierPoint, ObjectUse, PolicyResult, Prediction, TierUse};
+pub use profile::{
+    Access, Frame, HOTNESS_BINS, Object, ObjectKind, Pattern, Phase, Profile, Program, Sampling, Share, Site,
+    Unattributed,
+};
+pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
+
+/// Version of every file format of this crate; a file of another version is refused.
+pub const FORMAT_VERSION: u32 = 1;

@@ -1,0 +1,283 @@
+//! A machine: sockets that compute, memories that hold data, and the paths between them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Flaw, Result, at_least, positive};
+use crate::figure::Figure;
+use crate::file;
+use crate::load::Load;
+
+/// What memory there is and what it costs to reach it. File: `NAME.toml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Format version.
+    pub version: u32,
+    /// Short name, as on the command line.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// Longer remarks: what was left out, what to be careful with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What the `source` keys stand for.
+    pub sources: BTreeMap<String, String>,
+    /// Where threads run. The first one is where a program runs unless told otherwise.
+    pub sockets: Vec<Socket>,
+    /// Where data lives, in the order of the kernel's node numbers.
+    pub memories: Vec<Memory>,
+    /// Interconnects that several paths share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
+    /// From each socket to each memory that it can reach.
+    pub paths: Vec<Path>,
+}
+
+/// A group of cores with a last-level cache: an initiator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Socket {
+    /// Name that paths refer to.
+    pub name: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Physical cores.
+    pub cores: Figure<u32>,
+    /// Last-level cache of the whole socket, bytes.
+    pub llc_bytes: Figure<u64>,
+    /// Last-level cache that one core reaches (a core complex on AMD), bytes.
+    pub llc_per_core_bytes: Figure<u64>,
+    /// Cache lines that one core keeps in flight when the hardware prefetches for it.
+    pub stream_lines: Figure<f64>,
+    /// Cache lines that one core keeps in flight for demand misses (line-fill buffers).
+    pub demand_lines: Figure<f64>,
+}
+
+/// What a memory is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemoryKind {
+    /// DIMMs on the processor's own channels.
+    Dram,
+    /// Memory behind a CXL link.
+    Cxl,
+    /// Stacked memory in the processor's package.
+    Hbm,
+    /// Persistent memory DIMMs.
+    Pmem,
+    /// A block device used as memory.
+    Ssd,
+}
+
+/// A memory node: a target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// Name that paths and plans refer to.
+    pub name: String,
+    /// What it is made of.
+    pub kind: MemoryKind,
+    /// Socket that it hangs on.
+    pub socket: String,
+    /// Bytes.
+    pub capacity_bytes: Figure<u64>,
+    /// Price, US dollars per GiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_per_gib: Option<Figure<f64>>,
+}
+
+/// An interconnect that several paths share: between sockets, or up to a switch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Name that paths refer to.
+    pub name: String,
+    /// Payload bandwidth of one direction, GB/s; reads use one direction, writes the other.
+    pub gb_s_each_way: Figure<f64>,
+}
+
+/// From a socket to a memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// Socket.
+    pub from: String,
+    /// Memory.
+    pub to: String,
+    /// Latency of a dependent random read when nothing else runs, ns.
+    pub idle_ns: Figure<f64>,
+    /// Links that the path crosses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
+    /// How latency grows with this path's traffic.
+    pub load: Load,
+}
+
+impl Machine {
+    /// Reads and checks a machine; `file` is only named in errors.
+    ///
+    /// # Errors
+    /// [`crate::ModelError`] with the file, the key, and what to do.
+    pub fn from_toml(text: &str, file: &str) -> Result<Self> {
+        let machine: Self = file::from_toml(text, file)?;
+        machine.check().map_err(|flaw| flaw.in_file(file))?;
+        Ok(machine)
+    }
+
+    /// Writes the machine as a file that [`Machine::from_toml`] reads back unchanged.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_else(|error| unreachable!("a machine is always TOML: {error}"))
+    }
+
+    /// Position of a socket by name.
+    pub fn socket_index(&self, name: &str) -> Option<usize> {
+        self.sockets.iter().position(|socket| socket.name == name)
+    }
+
+    /// Position of a memory by name: its node number.
+    pub fn memory_index(&self, name: &str) -> Option<usize> {
+        self.memories.iter().position(|memory| memory.name == name)
+    }
+
+    /// The path between a socket and a memory, if there is one.
+    pub fn path(&self, socket: usize, memory: usize) -> Option<&Path> {
+        let (from, to) = (&self.sockets.get(socket)?.name, &self.memories.get(memory)?.name);
+        self.paths.iter().find(|path| &path.from == from && &path.to == to)
+    }
+
+    /// Memories that a socket reaches, nearest (least idle latency) first: the kernel's zonelist.
+    pub fn memories_by_distance(&self, socket: usize) -> Vec<usize> {
+        let distance = |memory: &usize| self.path(socket, *memory).map_or(f64::INFINITY, |path| path.idle_ns.value);
+        let mut order: Vec<usize> = (0..self.memories.len()).filter(|m| distance(m).is_finite()).collect();
+        order.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+        order
+    }
+
+    fn check(&self) -> Result<(), Flaw> {
+        self.check_names()?;
+        for (index, socket) in self.sockets.iter().enumerate() {
+            socket.check().map_err(|flaw| flaw.within(&format!("sockets[{index}]")))?;
+        }
+        for (index, memory) in self.memories.iter().enumerate() {
+            let place = format!("memories[{index}]");
+            self.known_socket(&memory.socket).map_err(|flaw| flaw.within(&format!("{place}.socket")))?;
+            positive("capacity_bytes", memory.capacity_bytes.value as f64).map_err(|flaw| flaw.within(&place))?;
+        }
+        for (index, link) in self.links.iter().enumerate() {
+            positive("gb_s_each_way", link.gb_s_each_way.value).map_err(|f| f.within(&format!("links[{index}]")))?;
+        }
+        for (index, path) in self.paths.iter().enumerate() {
+            self.check_path(path).map_err(|flaw| flaw.within(&format!("paths[{index}]")))?;
+        }
+        self.check_reach()?;
+        self.check_sources()
+    }
+
+    fn check_names(&self) -> Result<(), Flaw> {
+        for (key, list) in [("sockets", self.sockets.is_empty()), ("memories", self.memories.is_empty())] {
+            if list {
+                return Err(Flaw::new(key, "there is none", format!("add a [[{key}]] table")));
+            }
+        }
+        let names = self.sockets.iter().map(|s| &s.name).chain(self.memories.iter().map(|m| &m.name));
+        let mut seen = BTreeSet::new();
+        for name in names.chain(self.links.iter().map(|l| &l.name)) {
+            if name.is_empty() || !seen.insert(name) {
+                return Err(Flaw::new(
+                    "name",
+                    format!("`{name}` is empty or used twice"),
+                    "give every part its own name",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn known_socket(&self, name: &str) -> Result<(), Flaw> {
+        known(name, self.sockets.iter().map(|socket| socket.name.as_str()))
+    }
+
+    fn check_path(&self, path: &Path) -> Result<(), Flaw> {
+        self.known_socket(&path.from).map_err(|flaw| flaw.within("from"))?;
+        known(&path.to, self.memories.iter().map(|m| m.name.as_str())).map_err(|flaw| flaw.within("to"))?;
+        for link in &path.links {
+            known(link, self.links.iter().map(|l| l.name.as_str())).map_err(|flaw| flaw.within("links"))?;
+        }
+        positive("idle_ns", path.idle_ns.value)?;
+        path.load.check().map_err(|flaw| flaw.within("load"))?;
+        let twins = self.paths.iter().filter(|other| other.from == path.from && other.to == path.to).count();
+        if twins > 1 {
+            let problem = format!("there are {twins} paths from {} to {}", path.from, path.to);
+            return Err(Flaw::new("", problem, "keep one"));
+        }
+        Ok(())
+    }
+
+    fn check_reach(&self) -> Result<(), Flaw> {
+        for memory in &self.memories {
+            if !self.paths.iter().any(|path| path.to == memory.name) {
+                let problem = format!("no path leads to memory `{}`", memory.name);
+                return Err(Flaw::new("paths", problem, "add a [[paths]] table with its idle latency and load"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every `source` key, with the place where it stands.
+    fn sources_in_use(&self) -> Vec<(String, &str)> {
+        let mut uses = Vec::new();
+        for (index, socket) in self.sockets.iter().enumerate() {
+            uses.extend(socket.sources().map(|source| (format!("sockets[{index}]"), source)));
+        }
+        for (index, memory) in self.memories.iter().enumerate() {
+            let price = memory.usd_per_gib.iter().map(|price| price.source.as_str());
+            let all = price.chain([memory.capacity_bytes.source.as_str()]);
+            uses.extend(all.map(|source| (format!("memories[{index}]"), source)));
+        }
+        for (index, link) in self.links.iter().enumerate() {
+            uses.push((format!("links[{index}]"), &link.gb_s_each_way.source));
+        }
+        for (index, path) in self.paths.iter().enumerate() {
+            let load = path.load.origins().into_iter().map(|origin| origin.source.as_str());
+            uses.extend(load.chain([path.idle_ns.source.as_str()]).map(|source| (format!("paths[{index}]"), source)));
+        }
+        uses
+    }
+
+    fn check_sources(&self) -> Result<(), Flaw> {
+        for (place, source) in self.sources_in_use() {
+            if !self.sources.contains_key(source) {
+                let problem = format!("source `{source}` is not in the sources table");
+                return Err(Flaw::new(place, problem, format!("add `{source} = \"…\"` under [sources]")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Socket {
+    fn check(&self) -> Result<(), Flaw> {
+        at_least("cores", f64::from(self.cores.value), 1.0)?;
+        at_least("stream_lines", self.stream_lines.value, 1.0)?;
+        at_least("demand_lines", self.demand_lines.value, 1.0)?;
+        positive("llc_bytes", self.llc_bytes.value as f64)?;
+        positive("llc_per_core_bytes", self.llc_per_core_bytes.value as f64)
+    }
+
+    fn sources(&self) -> impl Iterator<Item = &str> {
+        [&self.cores.source, &self.llc_bytes.source, &self.llc_per_core_bytes.source]
+            .into_iter()
+            .chain([&self.stream_lines.source, &self.demand_lines.source])
+            .map(String::as_str)
+    }
+}
+
+fn known<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Flaw> {
+    let names: Vec<&str> = names.collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    Err(Flaw::new("", format!("there is no `{name}`"), format!("use one of: {}", names.join(", "))))
+}

@@ -1,0 +1,123 @@
+//! What engines answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Action;
+
+/// How long a program takes under a placement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Run time, s.
+    pub time_s: f64,
+    /// Lower end of the range, s.
+    pub low_s: f64,
+    /// Upper end of the range, s.
+    pub high_s: f64,
+    /// Part of the time without waiting for memory, s.
+    pub compute_s: f64,
+    /// Part of the time spent waiting for memory, s.
+    pub stall_s: f64,
+    /// What keeps it from being faster.
+    pub bound: Bound,
+    /// By memory, in the machine's order.
+    pub tiers: Vec<TierUse>,
+    /// By object, in the profile's order.
+    pub objects: Vec<ObjectUse>,
+    /// What was taken for granted, for the reader.
+    pub assumptions: Vec<String>,
+}
+
+/// What keeps a program from being faster, over the longest phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bound {
+    /// Most time goes to computing.
+    Compute,
+    /// Most time goes to waiting for single accesses.
+    Latency,
+    /// Most time goes to the extra waiting that this memory's or link's load brings.
+    Bandwidth(String),
+}
+
+/// What one memory does under a placement, averaged over the time it is in use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TierUse {
+    /// Memory.
+    pub memory: String,
+    /// Bytes placed there.
+    pub placed_bytes: f64,
+    /// Bytes read from it.
+    pub read_bytes: f64,
+    /// Bytes written to it.
+    pub write_bytes: f64,
+    /// Mean traffic, GB/s.
+    pub gb_s: f64,
+    /// Mean traffic over the peak at that read fraction.
+    pub utilisation: f64,
+    /// Latency at rest, ns.
+    pub idle_ns: f64,
+    /// Latency under this load, ns.
+    pub loaded_ns: f64,
+}
+
+/// What one object costs under a placement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ObjectUse {
+    /// Object.
+    pub object: String,
+    /// Time a thread waits for it, s.
+    pub stall_s: f64,
+    /// Its share of the run time.
+    pub share: f64,
+}
+
+/// Every policy on one profile and machine, and what was chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Machine.
+    pub machine: String,
+    /// Profile.
+    pub profile: String,
+    /// Socket where the threads run.
+    pub socket: String,
+    /// Threads.
+    pub threads: u32,
+    /// Fast memory is this one.
+    pub fast_memory: String,
+    /// Fast memory that could be used, bytes.
+    pub budget_bytes: u64,
+    /// Policies in the order they were tried.
+    pub policies: Vec<PolicyResult>,
+    /// Name of the policy that was chosen.
+    pub chosen: String,
+    /// Least time by amount of fast memory, growing in memory, falling in time.
+    pub frontier: Vec<FrontierPoint>,
+}
+
+/// What one policy brings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PolicyResult {
+    /// Name as on the command line.
+    pub policy: String,
+    /// What it does, in one line.
+    pub about: String,
+    /// Its result, or why it cannot be used here.
+    pub outcome: Result<Prediction, String>,
+    /// Bytes of fast memory that it takes.
+    pub fast_bytes: f64,
+    /// By object, fractions by memory; empty when it cannot be used.
+    pub fractions: Vec<Vec<f64>>,
+    /// By object, what to ask of the kernel; empty when it cannot be used.
+    pub actions: Vec<Action>,
+}
+
+/// One point of the trade between fast memory and time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FrontierPoint {
+    /// Fast memory used, bytes.
+    pub fast_bytes: f64,
+    /// Least run time with that much, s.
+    pub time_s: f64,
+    /// Run time over the least of all.
+    pub slowdown: f64,
+}

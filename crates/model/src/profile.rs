@@ -1,0 +1,397 @@
+//! What a program does with its data.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Flaw, Result, at_least, fraction, positive};
+use crate::figure::Origin;
+use crate::file;
+
+/// Equal shares of an object's pages, hottest first, that [`Object::hotness`] tells apart.
+pub const HOTNESS_BINS: usize = 16;
+
+/// An object beyond five-level page tables (57 bits) cannot be.
+const MOST_BYTES: u64 = 1 << 57;
+
+/// A program's data objects and how they are touched. File: `NAME.profile/profile.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Format version.
+    pub version: u32,
+    /// Short name.
+    pub name: String,
+    /// What ran, and where.
+    pub program: Program,
+    /// What the `source` keys stand for; empty when everything was measured in one run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
+    /// Data objects.
+    pub objects: Vec<Object>,
+    /// Stretches of the run, in time order.
+    pub phases: Vec<Phase>,
+    /// Stall samples that belong to no object; with the objects' they sum to 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unattributed: Vec<Unattributed>,
+    /// How the samples were taken; absent in profiles that were derived on paper.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
+}
+
+/// What ran, and where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Command line; a description when it never ran.
+    pub command: Vec<String>,
+    /// Exit code; 128 + signal when it was killed; absent when it never ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Elapsed time, s.
+    pub wall_s: f64,
+    /// CPU time of all threads, s.
+    pub cpu_s: f64,
+    /// Most threads that ran at once.
+    pub threads: u32,
+    /// Processor that the traffic holds for.
+    pub cpu: String,
+    /// Last-level cache that the traffic holds for, bytes.
+    pub llc_bytes: u64,
+}
+
+/// What an object is to the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ObjectKind {
+    /// malloc and its family, C++ new.
+    Heap,
+    /// .data, .bss, Fortran COMMON.
+    Static,
+    /// Anonymous memory by mmap.
+    Mmap,
+    /// A file by mmap.
+    File,
+    /// The brk heap, an allocator's arenas or a module's small variables as a whole: objects too small
+    /// to tell apart, which no rule of a plan can select.
+    Arena,
+}
+
+/// A data object: everything allocated at one site, or one static array.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Object {
+    /// Unique within the profile.
+    pub name: String,
+    /// What it is to the program.
+    pub kind: ObjectKind,
+    /// How to find it again in another run.
+    pub site: Site,
+    /// Most bytes alive at once.
+    pub size_bytes: u64,
+    /// How many times it was allocated.
+    pub allocations: u64,
+    /// Seconds from the start of the run to the first allocation.
+    pub first_s: f64,
+    /// Seconds from the start of the run to the last release, or to the end.
+    pub last_s: f64,
+    /// Seconds from the start of the run to the first touch; only the order matters.
+    pub first_touch_s: f64,
+    /// Share of all samples that waited for this object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Share>,
+    /// Share of the object's accesses in each sixteenth of its pages, hottest first; empty when
+    /// not known, which engines take as uniform.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hotness: Vec<f64>,
+    /// Where the size comes from, when it was not measured in this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// How to find an object again in another run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Site {
+    /// Call stack of the allocation, innermost frame first.
+    Stack(Vec<Frame>),
+    /// Symbol of a static array, with the module that holds it.
+    Symbol {
+        /// File name of the executable or library.
+        module: String,
+        /// Name in the symbol table.
+        symbol: String,
+    },
+    /// Path of a mapped file.
+    File(String),
+    /// Only a name: profiles that were derived on paper, arenas.
+    Name(String),
+}
+
+/// A return address that survives address-space randomisation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frame {
+    /// File name of the executable or library.
+    pub module: String,
+    /// Build id in hexadecimal; empty when the module has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub build_id: String,
+    /// Offset of the return address in the module's virtual addresses.
+    pub offset: u64,
+    /// Function, where symbols exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// `file:line`, where line tables exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+}
+
+/// A share of samples with its 95 % confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// 0 to 1.
+    pub share: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// Samples that belong to no object: `[compute]`, `[stack]`, `[kernel]`, `[unrecovered]`, `[other]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unattributed {
+    /// Name in brackets.
+    pub name: String,
+    /// Its share of all samples.
+    pub stall: Share,
+}
+
+/// A stretch of the run with one behaviour.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// Name for people.
+    pub name: String,
+    /// Seconds from the start of the run.
+    pub start_s: f64,
+    /// Seconds from the start of the run.
+    pub end_s: f64,
+    /// Threads that share the work.
+    pub threads: u32,
+    /// CPU time of all threads without waiting for memory beyond the last-level cache, s.
+    pub compute_s: f64,
+    /// Accesses by object and pattern.
+    pub accesses: Vec<Access>,
+}
+
+/// How consecutive accesses of one kind follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pattern {
+    /// Consecutive lines: the hardware prefetches them.
+    Stream,
+    /// A constant stride beyond a line.
+    Strided,
+    /// Unpredictable but independent addresses.
+    Random,
+    /// Each address comes from the data before it.
+    Chain,
+}
+
+/// Accesses of one pattern to one object during one phase, all threads together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Access {
+    /// Name of the object.
+    pub object: String,
+    /// How the accesses follow each other.
+    pub pattern: Pattern,
+    /// Load instructions (lanes of a gather counted each).
+    pub reads: f64,
+    /// Store instructions.
+    pub writes: f64,
+    /// Bytes loaded.
+    pub read_bytes: f64,
+    /// Bytes stored.
+    pub write_bytes: f64,
+    /// Bytes that came from memory into the last-level cache, fetches for stores included.
+    pub dram_read_bytes: f64,
+    /// Bytes written back to memory.
+    pub dram_write_bytes: f64,
+    /// Misses that one thread keeps in flight; engines cap it by what the core can do.
+    pub mlp: f64,
+    /// Where the numbers come from, when they were not measured in this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// How the samples were taken.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampling {
+    /// `cpu-clock` by `perf_event_open`, or `sigprof`.
+    pub event: String,
+    /// Samples per second of CPU time that were asked for.
+    pub hz: f64,
+    /// Samples taken.
+    pub samples: u64,
+    /// Samples lost.
+    pub lost: u64,
+    /// Share of calibration samples that landed exactly one instruction past the stalled one.
+    pub skid_purity: f64,
+    /// What the reader should know before believing the numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+impl Profile {
+    /// Reads and checks a profile; `file` is only named in errors.
+    ///
+    /// # Errors
+    /// [`crate::ModelError`] with the file, the key, and what to do.
+    pub fn from_json(text: &str, file: &str) -> Result<Self> {
+        let profile: Self = file::from_json(text, file)?;
+        profile.check().map_err(|flaw| flaw.in_file(file))?;
+        Ok(profile)
+    }
+
+    /// Writes the profile as a file that [`Profile::from_json`] reads back unchanged.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_else(|error| unreachable!("a profile is always JSON: {error}"))
+    }
+
+    /// Position of an object by name.
+    pub fn object_index(&self, name: &str) -> Option<usize> {
+        self.objects.iter().position(|object| object.name == name)
+    }
+
+    /// Bytes of all objects at their full size.
+    pub fn footprint_bytes(&self) -> u64 {
+        self.objects.iter().map(|object| object.size_bytes).sum()
+    }
+
+    fn check(&self) -> Result<(), Flaw> {
+        let mut names = BTreeSet::new();
+        for (index, object) in self.objects.iter().enumerate() {
+            let place = format!("objects[{index}]");
+            if object.name.is_empty() || !names.insert(object.name.as_str()) {
+                let problem = format!("`{}` is empty or used twice", object.name);
+                return Err(Flaw::new(format!("{place}.name"), problem, "give every object its own name"));
+            }
+            object.check().and_then(|()| self.known_source(object.origin.as_ref())).map_err(|f| f.within(&place))?;
+        }
+        for (index, phase) in self.phases.iter().enumerate() {
+            let place = format!("phases[{index}]");
+            phase.check(&names).map_err(|flaw| flaw.within(&place))?;
+            for access in &phase.accesses {
+                self.known_source(access.origin.as_ref()).map_err(|flaw| flaw.within(&place))?;
+            }
+        }
+        for (index, rest) in self.unattributed.iter().enumerate() {
+            rest.stall.check().map_err(|flaw| flaw.within(&format!("unattributed[{index}].stall")))?;
+        }
+        at_least("wall_s", self.program.wall_s, 0.0)
+            .and_then(|()| at_least("cpu_s", self.program.cpu_s, 0.0))
+            .map_err(|flaw| flaw.within("program"))
+    }
+
+    fn known_source(&self, origin: Option<&Origin>) -> Result<(), Flaw> {
+        match origin {
+            Some(origin) if !self.sources.contains_key(&origin.source) => Err(Flaw::new(
+                "origin.source",
+                format!("source `{}` is not in the sources table", origin.source),
+                "add it under `sources`",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Object {
+    fn check(&self) -> Result<(), Flaw> {
+        if self.size_bytes > MOST_BYTES {
+            let problem = format!("{} bytes are more than an address space", self.size_bytes);
+            return Err(Flaw::new("size_bytes", problem, "check the number and its unit"));
+        }
+        at_least("first_s", self.first_s, 0.0)?;
+        at_least("last_s", self.last_s, self.first_s)?;
+        at_least("first_touch_s", self.first_touch_s, 0.0)?;
+        if let Some(stall) = &self.stall {
+            stall.check().map_err(|flaw| flaw.within("stall"))?;
+        }
+        if self.hotness.is_empty() {
+            return Ok(());
+        }
+        let sum: f64 = self.hotness.iter().sum();
+        let sorted = self.hotness.windows(2).all(|pair| pair[0] >= pair[1]);
+        if self.hotness.len() != HOTNESS_BINS || (sum - 1.0).abs() > 1e-6 || !sorted {
+            let problem = format!(
+                "{} shares with sum {sum} are not {HOTNESS_BINS} falling shares with sum 1",
+                self.hotness.len()
+            );
+            return Err(Flaw::new("hotness", problem, "leave the key out when the hotness is not known"));
+        }
+        Ok(())
+    }
+}
+
+impl Share {
+    fn check(&self) -> Result<(), Flaw> {
+        fraction("low", self.low)?;
+        fraction("share", self.share)?;
+        fraction("high", self.high)
+    }
+}
+
+impl Phase {
+    fn check(&self, objects: &BTreeSet<&str>) -> Result<(), Flaw> {
+        at_least("start_s", self.start_s, 0.0)?;
+        at_least("end_s", self.end_s, self.start_s)?;
+        at_least("threads", f64::from(self.threads), 1.0)?;
+        at_least("compute_s", self.compute_s, 0.0)?;
+        for (index, access) in self.accesses.iter().enumerate() {
+            access.check(objects).map_err(|flaw| flaw.within(&format!("accesses[{index}]")))?;
+        }
+        Ok(())
+    }
+}
+
+impl Access {
+    fn check(&self, objects: &BTreeSet<&str>) -> Result<(), Flaw> {
+        if !objects.contains(self.object.as_str()) {
+            let problem = format!("there is no object `{}`", self.object);
+            return Err(Flaw::new("object", problem, "use the name of one of `objects`"));
+        }
+        at_least("reads", self.reads, 0.0)?;
+        at_least("writes", self.writes, 0.0)?;
+        at_least("read_bytes", self.read_bytes, 0.0)?;
+        at_least("write_bytes", self.write_bytes, 0.0)?;
+        at_least("dram_read_bytes", self.dram_read_bytes, 0.0)?;
+        at_least("dram_write_bytes", self.dram_write_bytes, 0.0)?;
+        positive("mlp", self.mlp)
+    }
+}
+
+/// `module@build_id+0xoffset`, as plans spell a frame.
+impl fmt::Display for Frame {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}@{}+{:#x}", self.module, self.build_id, self.offset)
+    }
+}
+
+impl FromStr for Frame {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a frame; write module@build-id+0xoffset");
+        let (rest, offset) = text.rsplit_once("+0x").ok_or_else(wrong)?;
+        let (module, build_id) = rest.rsplit_once('@').ok_or_else(wrong)?;
+        let offset = u64::from_str_radix(offset, 16).map_err(|_| wrong())?;
+        Ok(Self { module: module.to_owned(), build_id: build_id.to_owned(), offset, function: None, line: None })
+    }
+}

@@ -1,0 +1,89 @@
+//! Quantities as people write them: `64GiB`, `40%`.
+//!
+//! GB is 10^9 bytes and GiB 2^30; bandwidth is GB/s, latency ns, time s.
+
+/// Bytes that one memory access moves between a memory and the last-level cache.
+pub const LINE_BYTES: u64 = 64;
+/// Bytes of a base page; placement happens in pages.
+pub const PAGE_BYTES: u64 = 4096;
+
+const SUFFIXES: [(&str, f64); 11] = [
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+    ("TiB", 1_099_511_627_776.0),
+    ("KB", 1e3),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("TB", 1e12),
+    ("B", 1.0),
+    ("", 1.0),
+];
+
+/// Reads `64GiB`, `1.5 GB` or `4096` as a number of bytes.
+///
+/// # Errors
+/// A sentence that says what a byte count looks like.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    let suffix = text[digits.len()..].trim();
+    let scale = SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, scale)| *scale);
+    match (digits.parse::<f64>(), scale) {
+        (Ok(number), Some(scale)) if number >= 0.0 && (number * scale) < 1e19 => Ok(round_to_u64(number * scale)),
+        _ => Err(format!("`{text}` is not an amount of memory; write for example 64GiB, 1.5GB or 4096")),
+    }
+}
+
+/// Writes a number of bytes with the largest binary unit that keeps it at or above one.
+pub fn format_bytes(bytes: u64) -> String {
+    let units = ["TiB", "GiB", "MiB", "KiB"];
+    let scales = [1u64 << 40, 1 << 30, 1 << 20, 1 << 10];
+    for (unit, scale) in units.iter().zip(scales) {
+        if bytes >= scale {
+            let amount = bytes as f64 / scale as f64;
+            return if bytes.is_multiple_of(scale) {
+                format!("{amount:.0}{unit}")
+            } else {
+                format!("{amount:.1}{unit}")
+            };
+        }
+    }
+    format!("{bytes}B")
+}
+
+/// Nearest whole number of a non-negative finite quantity; what lies outside saturates.
+pub fn round_to_u64(quantity: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturation is the meaning")]
+    let whole = quantity.round() as u64;
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn decimal_and_binary_units_differ() {
+        assert_eq!(parse_bytes("1GB"), Ok(1_000_000_000));
+        assert_eq!(parse_bytes("1 GiB"), Ok(1 << 30));
+        assert_eq!(parse_bytes("1.5KiB"), Ok(1536));
+        assert!(parse_bytes("64 gigs").unwrap_err().contains("64GiB"));
+        assert!(parse_bytes("-1GB").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back_to_a_tenth_of_its_unit(bytes in 0u64..1 << 50) {
+            let back = parse_bytes(&format_bytes(bytes)).unwrap();
+            prop_assert!(back.abs_diff(bytes) as f64 <= 0.051 * bytes.max(20) as f64);
+        }
+
+        #[test]
+        fn any_text_is_answered(text in ".*") {
+            let _ = parse_bytes(&text);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The shared file as a whole: header, ring, rules.
+//!
+//! Words of the header sit on cache lines of their own where both sides write them.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ring::{SLOT_WORDS, STAMP_WORDS};
+
+/// Version of everything in this crate; raised with every change of the layout.
+pub const VERSION: u64 = 2;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"tierloom");
+const HEADER_WORDS: usize = 64;
+
+/// Positions in the header. A cache line has 8 words.
+mod at {
+    pub(super) const MAGIC: usize = 0;
+    pub(super) const VERSION: usize = 1;
+    pub(super) const SLOTS: usize = 2;
+    pub(super) const MIN_BYTES: usize = 3;
+    pub(super) const SIGPROF_HZ: usize = 4;
+    pub(super) const RULE_WORDS: usize = 5;
+    pub(super) const MODULES: usize = 6;
+    pub(super) const HEAD: usize = 8;
+    pub(super) const TAIL: usize = 16;
+    pub(super) const LOST_EVENTS: usize = 24;
+    pub(super) const LOST_SAMPLES: usize = 25;
+    pub(super) const NEXT_STACK: usize = 32;
+    pub(super) const GENERATION: usize = 40;
+    pub(super) const HUGE_BYTES: usize = 41;
+    pub(super) const STRIPES: usize = 42;
+    pub(super) const EAGER_BYTES: usize = 43;
+}
+
+/// What the recorder asks of the preload library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Slots of the ring; a power of two.
+    pub slots: u64,
+    /// Smallest allocation that is recorded, bytes.
+    pub min_bytes: u64,
+    /// Samples per second of CPU time by `SIGPROF`; 0 = none.
+    pub sigprof_hz: u64,
+    /// Words that the rules of any plan may take; 0 = nothing is placed.
+    pub rule_words: u64,
+}
+
+/// What the library must know of the machine to place memory, and cannot ask cheaply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Bytes of the huge pages that the kernel gives any large range by itself; 0 = it does not.
+    pub huge_bytes: u64,
+    /// Stripes, each a mapping of the kernel's, that a process may have in all.
+    pub stripes: u64,
+    /// Bytes that a process may bring in before they are touched, in all.
+    pub eager_bytes: u64,
+}
+
+/// Words that a shared file with these settings has, or `None` where they make no sense.
+pub fn words_needed(settings: &Settings) -> Option<usize> {
+    let slots = usize::try_from(settings.slots).ok().filter(|slots| slots.is_power_of_two())?;
+    let rules = usize::try_from(settings.rule_words).ok()?;
+    slots.checked_mul(STAMP_WORDS + SLOT_WORDS)?.checked_add(HEADER_WORDS)?.checked_add(rules.checked_mul(2)?)
+}
+
+/// The shared file, mapped.
+#[derive(Debug, Clone, Copy)]
+pub struct Region<'a> {
+    header: &'a [AtomicU64],
+    pub(crate) slots: &'a [AtomicU64],
+    pub(crate) mask: u64,
+    rules: &'a [AtomicU64],
+}
+
+impl<'a> Region<'a> {
+    /// Lays a fresh region out over zeroed words; `None` where they are fewer than [`words_needed`].
+    pub fn create(words: &'a [AtomicU64], settings: &Settings) -> Option<Self> {
+        if words.len() < words_needed(settings)? {
+            return None;
+        }
+        let fields = [
+            (at::VERSION, VERSION),
+            (at::SLOTS, settings.slots),
+            (at::MIN_BYTES, settings.min_bytes),
+            (at::SIGPROF_HZ, settings.sigprof_hz),
+            (at::RULE_WORDS, settings.rule_words),
+        ];
+        for (position, value) in fields {
+            words[position].store(value, Ordering::Relaxed);
+        }
+        words[at::MAGIC].store(MAGIC, Ordering::Release);
+        Self::open(words)
+    }
+
+    /// Finds a region in mapped words; `None` where it is not one, or one of another version.
+    pub fn open(words: &'a [AtomicU64]) -> Option<Self> {
+        let header = words.get(..HEADER_WORDS)?;
+        if header[at::MAGIC].load(Ordering::Acquire) != MAGIC || load(header, at::VERSION) != VERSION {
+            return None;
+        }
+        let settings = settings_of(header);
+        if words.len() < words_needed(&settings)? {
+            return None;
+        }
+        let (slots, rest) = words[HEADER_WORDS..].split_at(usize::try_from(settings.slots).ok()? * 8);
+        let rules = rest.get(..usize::try_from(settings.rule_words).ok()?.checked_mul(2)?)?;
+        Some(Self { header, slots, mask: settings.slots - 1, rules })
+    }
+
+    /// What the recorder asked for.
+    pub fn settings(&self) -> Settings {
+        settings_of(self.header)
+    }
+
+    /// Words of the rules in force, and their generation; 0 = there were never any.
+    pub fn rules(&self) -> (u64, &'a [AtomicU64]) {
+        let generation = self.header[at::GENERATION].load(Ordering::Acquire);
+        (generation, self.half(generation))
+    }
+
+    /// How many times rules were published.
+    pub fn generation(&self) -> u64 {
+        self.header[at::GENERATION].load(Ordering::Acquire)
+    }
+
+    /// Puts rules in force in place of those before; `false` where they are too long. There are two
+    /// places for them: a reader that is still at the old ones is only surprised by the next but one,
+    /// and survives that.
+    pub fn publish_rules(&self, words: &[u64]) -> bool {
+        let next = self.generation() + 1;
+        let half = self.half(next);
+        if words.len() > half.len() {
+            return false;
+        }
+        for (word, value) in half.iter().zip(words.iter().copied().chain(core::iter::repeat(0))) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.header[at::GENERATION].store(next, Ordering::Release);
+        true
+    }
+
+    fn half(&self, generation: u64) -> &'a [AtomicU64] {
+        let (even, odd) = self.rules.split_at(self.rules.len() / 2);
+        if generation.is_multiple_of(2) { even } else { odd }
+    }
+
+    /// Tells what the machine is like; before any other process is there.
+    pub fn tell(&self, facts: &Facts) {
+        self.header[at::HUGE_BYTES].store(facts.huge_bytes, Ordering::Relaxed);
+        self.header[at::STRIPES].store(facts.stripes, Ordering::Relaxed);
+        self.header[at::EAGER_BYTES].store(facts.eager_bytes, Ordering::Relaxed);
+    }
+
+    /// What the machine is like.
+    pub fn facts(&self) -> Facts {
+        let [huge_bytes, stripes, eager_bytes] =
+            [at::HUGE_BYTES, at::STRIPES, at::EAGER_BYTES].map(|position| load(self.header, position));
+        Facts { huge_bytes, stripes, eager_bytes }
+    }
+
+    /// Asks for samples by `SIGPROF`; before any other process is there.
+    pub fn ask_for_sigprof(&self, hz: u64) {
+        self.header[at::SIGPROF_HZ].store(hz, Ordering::Relaxed);
+    }
+
+    /// Asks every process to tell which files it has mapped; before any other process is there.
+    pub fn ask_for_modules(&self) {
+        self.header[at::MODULES].store(1, Ordering::Relaxed);
+    }
+
+    /// Whether a process is to tell which files it has mapped.
+    pub fn wants_modules(&self) -> bool {
+        load(self.header, at::MODULES) != 0
+    }
+
+    /// Takes the next free stack id.
+    pub fn take_stack_id(&self) -> u32 {
+        // The id has 32 bits in a record; more stacks than that do not fit in the ring's lifetime.
+        #[allow(clippy::cast_possible_truncation)]
+        let id = self.header[at::NEXT_STACK].fetch_add(1, Ordering::Relaxed) as u32;
+        id
+    }
+
+    /// Slots that the recorder has emptied since the beginning.
+    pub fn taken(&self) -> u64 {
+        self.tail().load(Ordering::Relaxed)
+    }
+
+    /// Allocation events that found no room.
+    pub fn lost_events(&self) -> u64 {
+        load(self.header, at::LOST_EVENTS)
+    }
+
+    /// Samples that found no room.
+    pub fn lost_samples(&self) -> u64 {
+        load(self.header, at::LOST_SAMPLES)
+    }
+
+    /// Counts a record that is lost.
+    pub fn count_lost(&self, sample: bool) {
+        let position = if sample { at::LOST_SAMPLES } else { at::LOST_EVENTS };
+        self.header[position].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn head(&self) -> &'a AtomicU64 {
+        &self.header[at::HEAD]
+    }
+
+    pub(crate) fn tail(&self) -> &'a AtomicU64 {
+        &self.header[at::TAIL]
+    }
+}
+
+fn load(header: &[AtomicU64], position: usize) -> u64 {
+    header[position].load(Ordering::Relaxed)
+}
+
+fn settings_of(header: &[AtomicU64]) -> Settings {
+    Settings {
+        slots: load(header, at::SLOTS),
+        min_bytes: load(header, at::MIN_BYTES),
+        sigprof_hz: load(header, at::SIGPROF_HZ),
+        rule_words: load(header, at::RULE_WORDS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use std::vec::Vec;
+
+    use super::*;
+
+    const SMALL: Settings = Settings { slots: 8, min_bytes: 32768, sigprof_hz: 0, rule_words: 4 };
+
+    fn zeroed(words: usize) -> Vec<AtomicU64> {
+        (0..words).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    #[test]
+    fn what_was_created_is_found_again() {
+        let words = zeroed(words_needed(&SMALL).unwrap());
+        Region::create(&words, &SMALL).unwrap();
+        let region = Region::open(&words).unwrap();
+        assert_eq!(region.settings(), SMALL);
+        assert_eq!(region.rules().1.len(), 4);
+        let facts = Facts { huge_bytes: 2 << 20, stripes: 7, eager_bytes: 9 };
+        region.tell(&facts);
+        assert_eq!(region.facts(), facts);
+    }
+
+    #[test]
+    fn rules_take_turns_in_two_places() {
+        let words = zeroed(words_needed(&SMALL).unwrap());
+        let region = Region::create(&words, &SMALL).unwrap();
+        assert_eq!(region.generation(), 0);
+        assert!(!region.publish_rules(&[1; 5]));
+        assert!(region.publish_rules(&[1, 2, 3, 4]));
+        let (first, old) = region.rules();
+        assert!(region.publish_rules(&[9]));
+        let read = |words: &[AtomicU64]| words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
+        assert_eq!((first, read(old)), (1, [1, 2, 3, 4].to_vec()));
+        assert_eq!((region.generation(), read(region.rules().1)), (2, [9, 0, 0, 0].to_vec()));
+    }
+
+    #[test]
+    fn foreign_or_short_memory_is_no_region() {
+        let words = zeroed(words_needed(&SMALL).unwrap());
+        assert!(Region::open(&words).is_none());
+        Region::create(&words, &SMALL).unwrap();
+        assert!(Region::open(&words[..words.len() - 1]).is_none());
+        words[at::VERSION].store(VERSION + 1, Ordering::Relaxed);
+        assert!(Region::open(&words).is_none());
+    }
+
+    #[test]
+    fn a_header_of_nonsense_is_no_region() {
+        let words = zeroed(words_needed(&SMALL).unwrap());
+        Region::create(&words, &SMALL).unwrap();
+        for slots in [0, 3, u64::MAX, 1 << 63] {
+            words[at::SLOTS].store(slots, Ordering::Relaxed);
+            assert!(Region::open(&words).is_none());
+        }
+    }
+}
