@@ -1,0 +1,145 @@
+//! Paths that share a memory or a link slow each other down, by their busiest station.
+
+#![allow(clippy::unwrap_used, reason = "test data")]
+
+use std::collections::BTreeMap;
+
+use tierloom_contention::{ContentionError, Fabric, LINE_BYTES, Station, Traffic};
+use tierloom_model::{Figure, Form, Kind, Link, Load, Machine, Memory, MemoryKind, Origin, Path, Peak, Shape, Socket};
+
+fn figure<T>(value: T) -> Figure<T> {
+    Figure::new(value, Kind::Assumed, "test", "made up")
+}
+
+fn load(gb_s: f64, wait_ns: f64) -> Load {
+    let peak = Peak::Half { read_gb_s: gb_s, write_gb_s: gb_s };
+    let shape = Shape::Knee { linear_ns: 0.0, wait_ns, exponent: 1.0 };
+    let origin = Origin { kind: Kind::Assumed, source: "test".to_owned(), how: String::new() };
+    Load::Form(Form { peak, shape, origin })
+}
+
+fn socket(name: &str) -> Socket {
+    Socket {
+        name: name.to_owned(),
+        cpu: "test".to_owned(),
+        cores: figure(8),
+        llc_bytes: figure(1 << 20),
+        llc_per_core_bytes: figure(1 << 20),
+        stream_lines: figure(20.0),
+        demand_lines: figure(10.0),
+    }
+}
+
+fn memory(name: &str, socket: &str) -> Memory {
+    let (name, socket) = (name.to_owned(), socket.to_owned());
+    Memory { name, kind: MemoryKind::Dram, socket, capacity_bytes: figure(1 << 30), usd_per_gib: None }
+}
+
+fn path(from: &str, to: &str, idle_ns: f64, links: &[&str], load: Load) -> Path {
+    let links = links.iter().map(|link| (*link).to_owned()).collect();
+    Path { from: from.to_owned(), to: to.to_owned(), idle_ns: figure(idle_ns), links, load }
+}
+
+/// A memory near, two behind one link, and one that only the other socket reaches. The remote paths'
+/// own curves are all but flat, so that what they share shows.
+fn machine() -> Machine {
+    let flat = || load(1000.0, 0.1);
+    Machine {
+        version: 1,
+        name: "test".to_owned(),
+        title: "shared".to_owned(),
+        notes: Vec::new(),
+        sources: BTreeMap::from([("test".to_owned(), "made up".to_owned())]),
+        sockets: vec![socket("s0"), socket("s1")],
+        memories: vec![memory("near", "s0"), memory("far", "s1"), memory("cxl", "s1"), memory("hidden", "s1")],
+        links: vec![Link { name: "upi".to_owned(), gb_s_each_way: figure(50.0) }],
+        paths: vec![
+            path("s0", "near", 100.0, &[], load(200.0, 20.0)),
+            path("s0", "far", 180.0, &["upi"], flat()),
+            path("s0", "cxl", 300.0, &["upi"], flat()),
+            path("s1", "far", 100.0, &[], load(60.0, 20.0)),
+            path("s1", "cxl", 220.0, &[], load(20.0, 20.0)),
+            path("s1", "hidden", 400.0, &[], flat()),
+        ],
+    }
+}
+
+fn reads(gigabytes: [f64; 4]) -> [Traffic; 4] {
+    gigabytes.map(|gigabytes| Traffic { read: gigabytes * 1e9, write: 0.0 })
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * b.abs()
+}
+
+/// Rise of the test's forms at a utilisation, ns.
+fn rise(wait_ns: f64, u: f64) -> f64 {
+    wait_ns * u / (1.0 - u)
+}
+
+#[test]
+fn a_path_alone_has_its_own_curve() {
+    let fabric = Fabric::new(&machine(), 0).unwrap();
+    let flow = fabric.flow(reads([100.0, 0.0, 0.0, 0.0]).into_iter());
+    assert!(close(flow.latency_ns(0, 1.0), 100.0 + rise(20.0, 0.5)));
+    assert!(close(flow.latency_ns(0, f64::INFINITY), 100.0));
+    assert!(close(flow.least_s(), 0.5));
+    assert_eq!(flow.bottleneck(), Some(Station::Memory(0)));
+}
+
+#[test]
+fn the_memory_behind_a_remote_path_waits_by_its_home_curve() {
+    let fabric = Fabric::new(&machine(), 0).unwrap();
+    let flow = fabric.flow(reads([0.0, 0.0, 10.0, 0.0]).into_iter());
+    let (home, link) = (rise(20.0, 10.0 / 20.0), rise(LINE_BYTES / 50.0, 10.0 / 50.0));
+    assert!(home > link);
+    assert!(close(flow.latency_ns(2, 1.0), 300.0 + home), "the largest rise, not the sum");
+    assert!(close(fabric.peak_gb_s(2, 1.0), 20.0), "and its peak is the home's");
+    assert_eq!(flow.bottleneck(), Some(Station::Memory(2)));
+}
+
+#[test]
+fn two_memories_behind_a_link_fill_it_together() {
+    let fabric = Fabric::new(&machine(), 0).unwrap();
+    let both = fabric.flow(reads([0.0, 34.0, 15.0, 0.0]).into_iter());
+    let alone = fabric.flow(reads([0.0, 34.0, 0.0, 0.0]).into_iter());
+    assert_eq!(both.bottleneck(), Some(Station::Link(0)));
+    assert!(close(both.least_s(), 49.0 / 50.0));
+    assert!(close(both.latency_ns(1, 1.0), 180.0 + rise(LINE_BYTES / 50.0, 49.0 / 50.0)));
+    assert!(both.latency_ns(1, 1.0) > alone.latency_ns(1, 1.0));
+}
+
+#[test]
+fn a_link_carries_reads_and_writes_in_different_directions() {
+    let fabric = Fabric::new(&machine(), 0).unwrap();
+    let of = |read: f64, write: f64| {
+        let far = Traffic { read: read * 1e9, write: write * 1e9 };
+        fabric.flow([Traffic::default(), far, Traffic::default(), Traffic::default()].into_iter()).least_s()
+    };
+    assert!(close(of(30.0, 30.0), 1.0), "60 GB/s of the memory, 30 GB/s each way of the link");
+    assert!(close(of(60.0, 0.0), 60.0 / 50.0), "the link's one way");
+}
+
+#[test]
+fn a_memory_that_no_path_reaches_takes_forever_only_when_used() {
+    let fabric = Fabric::new(&machine(), 0).unwrap();
+    assert!(!fabric.reaches(3) && fabric.idle_ns(3).is_infinite());
+    assert!(fabric.flow(reads([1.0, 0.0, 0.0, 0.0]).into_iter()).least_s().is_finite());
+    assert!(fabric.flow(reads([1.0, 0.0, 0.0, 1.0]).into_iter()).least_s().is_infinite());
+    assert!(fabric.crosses(1, 0) && !fabric.crosses(0, 0));
+}
+
+#[test]
+fn more_time_never_means_more_latency() {
+    let fabric = Fabric::new(&machine(), 0).unwrap();
+    let flow = fabric.flow(reads([150.0, 20.0, 12.0, 0.0]).into_iter());
+    for memory in 0..3 {
+        let ladder: Vec<f64> = (0..200).map(|step| flow.latency_ns(memory, 0.5 + f64::from(step) * 0.02)).collect();
+        assert!(ladder.windows(2).all(|pair| pair[1] <= pair[0]));
+    }
+}
+
+#[test]
+fn a_socket_that_is_not_there_is_an_error() {
+    assert_eq!(Fabric::new(&machine(), 2).unwrap_err(), ContentionError::NoSocket { socket: 2, sockets: 2 });
+}
