@@ -1,0 +1,73 @@
+//! How far the inputs may be off, and what that does to the time.
+//!
+//! A prediction's range takes every doubt at once and in the same direction, so it is wide rather
+//! than likely; the time in the middle is the model without doubts.
+
+use tierloom_model::Object;
+
+/// Error of a loaded-latency curve along either axis: the mean error to which fitted forms
+/// reproduce published curves (derived: `tierloom_contention`'s test of published curves).
+const CURVE_ERROR: f64 = 0.03;
+
+/// Factor by which memory-level parallelism may be off (assumed: it is classed from access
+/// patterns, and line-fill buffers are shared between hyper-threads and prefetchers).
+const IN_FLIGHT_FACTOR: f64 = 1.25;
+
+/// Factors on the inputs of a prediction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Doubt {
+    /// On every latency.
+    pub(crate) latency: f64,
+    /// On the misses that one thread keeps in flight, which stay at least 1.
+    pub(crate) in_flight: f64,
+    /// On the traffic that memories see: less is the same as curves that reach further.
+    pub(crate) traffic: f64,
+    /// Which end of an object's sampled share to take.
+    end: End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum End {
+    Low,
+    Middle,
+    High,
+}
+
+impl Doubt {
+    /// The model as it is.
+    pub(crate) const NONE: Self = Self { latency: 1.0, in_flight: 1.0, traffic: 1.0, end: End::Middle };
+    /// Everything better than thought.
+    pub(crate) const LOW: Self = Self {
+        latency: 1.0 - CURVE_ERROR,
+        in_flight: IN_FLIGHT_FACTOR,
+        traffic: 1.0 / (1.0 + CURVE_ERROR),
+        end: End::Low,
+    };
+    /// Everything worse than thought.
+    pub(crate) const HIGH: Self = Self {
+        latency: 1.0 + CURVE_ERROR,
+        in_flight: 1.0 / IN_FLIGHT_FACTOR,
+        traffic: 1.0 / (1.0 - CURVE_ERROR),
+        end: End::High,
+    };
+
+    /// Factor on an object's lines, from the confidence interval of its sampled share; 1 where the
+    /// profile has none.
+    pub(crate) fn of_object(self, object: &Object) -> f64 {
+        let Some(stall) = object.stall.filter(|stall| stall.share > 0.0) else { return 1.0 };
+        match self.end {
+            End::Low => (stall.low / stall.share).clamp(0.0, 1.0),
+            End::Middle => 1.0,
+            End::High => (stall.high / stall.share).max(1.0),
+        }
+    }
+
+    /// In words, for the reader of a range.
+    pub(crate) fn in_words() -> String {
+        format!(
+            "the range takes latencies and bandwidths {:.0} % off (published), misses in flight off by a factor of \
+             {IN_FLIGHT_FACTOR} (assumed) and the ends of the samples' 95 % intervals, all in the same direction",
+            CURVE_ERROR * 100.0
+        )
+    }
+}

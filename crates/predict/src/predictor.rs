@@ -1,0 +1,141 @@
+//! A machine and a profile, compiled for one run; asked for the time of many placements.
+
+use tierloom_contention::Fabric;
+use tierloom_model::{Machine, Placement, Prediction, Profile};
+
+use crate::compile::{Works, threads_of, touches};
+use crate::demand::{Demand, Work};
+use crate::doubt::Doubt;
+use crate::error::PredictError;
+use crate::phase::solve;
+use crate::report::{Labels, report};
+
+/// Where and how wide the program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Position of the socket in the machine.
+    pub socket: usize,
+    /// Threads, one a core.
+    pub threads: u32,
+}
+
+/// Machine × profile × run, compiled once.
+#[derive(Debug, Clone)]
+pub struct Predictor {
+    pub(crate) fabric: Fabric,
+    pub(crate) labels: Labels,
+    /// Seconds of computing by phase, on the run's threads.
+    pub(crate) compute_s: Vec<f64>,
+    pub(crate) likely: Works,
+    pub(crate) low: Works,
+    pub(crate) high: Works,
+}
+
+impl Predictor {
+    /// Compiles a machine and a profile for a run.
+    ///
+    /// # Errors
+    /// [`PredictError`] for a socket that is not there, no threads or more than the socket has
+    /// cores, or an access to an object that is not there.
+    pub fn new(machine: &Machine, profile: &Profile, run: Run) -> Result<Self, PredictError> {
+        let fabric = Fabric::new(machine, run.socket)?;
+        let socket = &machine.sockets[run.socket];
+        check_threads(machine, profile, run)?;
+        let threads: Vec<f64> = profile.phases.iter().map(|phase| threads_of(phase, profile, run.threads)).collect();
+        let touches = touches(profile)?;
+        let works = |doubt| Works::new(profile, &touches, socket, &threads, doubt);
+        Ok(Self {
+            fabric,
+            labels: Labels::new(machine, profile, run),
+            compute_s: profile.phases.iter().zip(&threads).map(|(phase, n)| phase.compute_s / n).collect(),
+            likely: works(Doubt::NONE),
+            low: works(Doubt::LOW),
+            high: works(Doubt::HIGH),
+        })
+    }
+
+    /// Objects of the profile.
+    pub fn objects(&self) -> usize {
+        self.labels.objects.len()
+    }
+
+    /// Memories of the machine.
+    pub fn memories(&self) -> usize {
+        self.fabric.memories()
+    }
+
+    /// What a placement asks of each memory.
+    ///
+    /// `rows` has one row per object with one fraction per memory, as in
+    /// [`Placement::rows`]; objects without a row have no traffic.
+    pub fn demand(&self, rows: &[Vec<f64>]) -> Demand {
+        self.demand_under(&self.likely, rows)
+    }
+
+    pub(crate) fn demand_under(&self, works: &Works, rows: &[Vec<f64>]) -> Demand {
+        debug_assert_eq!(rows.len(), self.objects(), "one row of fractions per object");
+        let mut cells = vec![Work::default(); self.compute_s.len() * self.memories()];
+        for (phase, cells) in cells.chunks_exact_mut(self.memories()).enumerate() {
+            for (work, row) in works.of_phase(phase).iter().zip(rows) {
+                for (cell, fraction) in cells.iter_mut().zip(row) {
+                    *cell += *work * *fraction;
+                }
+            }
+        }
+        Demand { cells }
+    }
+
+    /// Moves a share (0 to 1 of the whole object) from one memory to another.
+    pub fn shift(&self, demand: &mut Demand, object: usize, from: usize, to: usize, fraction: f64) {
+        for (phase, cells) in demand.cells.chunks_exact_mut(self.memories()).enumerate() {
+            let moved = self.likely.of_phase(phase)[object] * fraction;
+            cells[from] = (cells[from] + moved * -1.0).without_dust(self.likely.whole(phase));
+            cells[to] += moved;
+        }
+    }
+
+    /// Run time, s; infinite where a memory in use cannot be reached.
+    pub fn time_s(&self, demand: &Demand) -> f64 {
+        self.time_under(Doubt::NONE, demand)
+    }
+
+    pub(crate) fn time_under(&self, doubt: Doubt, demand: &Demand) -> f64 {
+        let phases = demand.cells.chunks_exact(self.memories()).zip(&self.compute_s);
+        phases.map(|(cells, compute_s)| solve(*compute_s, cells, &self.fabric, doubt.latency).time_s).sum()
+    }
+
+    /// Seconds of waiting per nanosecond of latency over the whole run, if all of the object were in
+    /// one memory: its traffic weighted by how much the threads wait for it (its criticality).
+    pub fn stall_per_ns(&self, object: usize) -> f64 {
+        self.likely.of_object(object).wait
+    }
+
+    /// Bytes to and from memory over the whole run.
+    pub fn dram_bytes(&self, object: usize) -> f64 {
+        self.likely.of_object(object).traffic().bytes()
+    }
+
+    /// Everything that a reader wants to see of a placement.
+    ///
+    /// Where a memory in use cannot be reached, the times are infinite. A memory that the socket
+    /// cannot reach has infinite latency; JSON writes both as `null`.
+    pub fn predict(&self, placement: &Placement) -> Prediction {
+        report(self, placement)
+    }
+}
+
+fn check_threads(machine: &Machine, profile: &Profile, run: Run) -> Result<(), PredictError> {
+    let socket = &machine.sockets[run.socket];
+    if run.threads == 0 {
+        return Err(PredictError::NoThreads { profile: profile.name.clone() });
+    }
+    if run.threads > socket.cores.value {
+        return Err(PredictError::TooManyThreads {
+            threads: run.threads,
+            cores: socket.cores.value,
+            socket: socket.name.clone(),
+            machine: machine.name.clone(),
+        });
+    }
+    Ok(())
+}

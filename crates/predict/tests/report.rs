@@ -1,0 +1,172 @@
+//! What a prediction says adds up.
+
+#![allow(clippy::unwrap_used, reason = "test data")]
+
+mod common;
+
+use common::{machine, small_profile};
+use tierloom_model::Placement;
+use tierloom_predict::{Predictor, Run};
+
+fn predictor(threads: u32) -> Predictor {
+    Predictor::new(&machine(), &small_profile(), Run { socket: 0, threads }).unwrap()
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1e-12)
+}
+
+fn placements() -> Vec<Placement> {
+    let mixed = vec![vec![0.5, 0.3, 0.2], vec![0.0, 0.0, 1.0], vec![0.9, 0.0, 0.1], vec![0.0, 1.0, 0.0]];
+    let mut all: Vec<Placement> = (0..3).map(|memory| Placement::uniform(4, 3, memory)).collect();
+    all.push(Placement::new(mixed, 3).unwrap());
+    all
+}
+
+#[test]
+fn traffic_time_and_stalls_add_up() {
+    for threads in [1, 4, 16, 64] {
+        let predictor = predictor(threads);
+        for placement in placements() {
+            let prediction = predictor.predict(&placement);
+            let bytes: f64 = prediction.tiers.iter().map(|tier| tier.read_bytes + tier.write_bytes).sum();
+            assert!(close(bytes, 795e9));
+            assert!(close(prediction.time_s, prediction.compute_s + prediction.stall_s));
+            let stalls: f64 = prediction.objects.iter().map(|object| object.stall_s).sum();
+            assert!(close(stalls, prediction.stall_s), "{stalls} {}", prediction.stall_s);
+            assert!(close(prediction.time_s, predictor.time_s(&predictor.demand(placement.rows()))));
+            assert!(prediction.low_s < prediction.time_s && prediction.time_s < prediction.high_s);
+        }
+    }
+}
+
+use common::{access, object, phase, profile};
+use tierloom_model::{Access, Bound, Pattern, Prediction, Profile, Share};
+use tierloom_predict::PredictError;
+
+/// One object of one access, whole in one memory of the test machine.
+fn predict_one(access: Access, compute_s: f64, threads: u32, memory: usize) -> Prediction {
+    let profile = profile(vec![object("o", 1 << 30)], vec![phase("p", threads, compute_s, vec![access])]);
+    let predictor = Predictor::new(&machine(), &profile, Run { socket: 0, threads }).unwrap();
+    predictor.predict(&Placement::uniform(1, 3, memory))
+}
+
+#[test]
+fn a_single_dependent_chain_waits_one_latency_a_line() {
+    let prediction = predict_one(access("o", Pattern::Chain, 64e6, 0.0, 1.0), 0.0, 1, 0);
+    assert!((prediction.time_s / (1e6 * 110e-9) - 1.0).abs() < 0.01, "{}", prediction.time_s);
+    assert_eq!(prediction.bound, Bound::Latency);
+}
+
+#[test]
+fn four_chains_take_a_quarter() {
+    let one = predict_one(access("o", Pattern::Chain, 64e6, 0.0, 1.0), 0.0, 1, 2).time_s;
+    let four = predict_one(access("o", Pattern::Chain, 64e6, 0.0, 4.0), 0.0, 1, 2).time_s;
+    assert!((one / four - 4.0).abs() < 0.01);
+}
+
+#[test]
+fn computing_is_the_bound_when_memory_is_hardly_used() {
+    let prediction = predict_one(access("o", Pattern::Random, 64e3, 0.0, 1.0), 10.0, 4, 0);
+    assert_eq!(prediction.bound, Bound::Compute);
+    assert!((prediction.time_s - 2.5).abs() < 1e-3);
+}
+
+#[test]
+fn a_full_memory_and_a_full_link_are_named() {
+    let local = predict_one(access("o", Pattern::Stream, 1e12, 0.0, 24.0), 0.0, 64, 0);
+    assert_eq!(local.bound, Bound::Bandwidth("ddr0".to_owned()));
+    assert!((local.time_s / (1000.0 / 200.0) - 1.0).abs() < 1e-6, "takes the roofline: {}", local.time_s);
+    assert!((local.tiers[0].utilisation - 1.0).abs() < 1e-6);
+    let remote = predict_one(access("o", Pattern::Stream, 1e12, 0.0, 24.0), 0.0, 64, 1);
+    assert_eq!(remote.bound, Bound::Bandwidth("upi".to_owned()));
+}
+
+/// Nearly full, but the program would hardly gain by a wider memory.
+#[test]
+fn a_memory_that_is_full_while_the_program_mostly_computes_is_not_the_bound() {
+    let prediction = predict_one(access("o", Pattern::Stream, 220e9, 0.0, 24.0), 51.0, 64, 0);
+    assert!(prediction.tiers[0].utilisation > 0.85 && prediction.compute_s > 0.6 * prediction.time_s);
+    assert_eq!(prediction.bound, Bound::Compute);
+}
+
+#[test]
+fn at_the_roofline_latency_is_littles_law() {
+    let local = predict_one(access("o", Pattern::Stream, 1e12, 0.0, 24.0), 0.0, 64, 0);
+    let lines_in_flight = 64.0 * 24.0;
+    assert!((local.tiers[0].loaded_ns / (lines_in_flight * 64.0 / 200.0) - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn write_backs_fill_a_memory_but_nobody_waits_for_a_line() {
+    let prediction = predict_one(access("o", Pattern::Stream, 0.0, 160e9, 24.0), 0.0, 8, 0);
+    assert!((prediction.time_s - 1.0).abs() < 1e-6, "the half-read curve holds below its read fraction");
+    assert!((prediction.objects[0].share - 1.0).abs() < 1e-9, "the queue is the object's");
+}
+
+#[test]
+fn write_backs_that_fill_a_link_have_a_latency_to_report() {
+    let prediction = predict_one(access("o", Pattern::Stream, 0.0, 60e9, 24.0), 0.0, 8, 1);
+    assert_eq!(prediction.bound, Bound::Bandwidth("upi".to_owned()));
+    assert!(prediction.tiers[1].loaded_ns.is_finite() && prediction.tiers[1].loaded_ns > 200.0);
+}
+
+#[test]
+fn samples_that_are_unsure_widen_the_range() {
+    let width = |stall: Option<Share>| {
+        let mut unsure: Profile = small_profile();
+        unsure.objects[0].stall = stall;
+        let predictor = Predictor::new(&machine(), &unsure, Run { socket: 0, threads: 8 }).unwrap();
+        let prediction = predictor.predict(&Placement::uniform(4, 3, 0));
+        prediction.high_s - prediction.low_s
+    };
+    let unsure = Share { share: 0.5, low: 0.3, high: 0.7 };
+    assert!(width(Some(unsure)) > 1.05 * width(None));
+}
+
+#[test]
+fn a_serial_phase_stays_serial() {
+    let mut mixed = small_profile();
+    mixed.phases.push(phase("serial", 1, 3.0, Vec::new()));
+    let time = |profile: &Profile, threads: u32| {
+        let predictor = Predictor::new(&machine(), profile, Run { socket: 0, threads }).unwrap();
+        predictor.predict(&Placement::uniform(4, 3, 0)).time_s
+    };
+    for threads in [1, 8, 64] {
+        assert!((time(&mixed, threads) - time(&small_profile(), threads) - 3.0).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn a_memory_that_no_path_reaches_takes_forever_if_it_is_used() {
+    let mut cut = machine();
+    cut.paths.retain(|path| !(path.from == "s0" && path.to == "cxl"));
+    let predictor = Predictor::new(&cut, &small_profile(), Run { socket: 0, threads: 8 }).unwrap();
+    let prediction = predictor.predict(&Placement::uniform(4, 3, 2));
+    assert!(prediction.time_s.is_infinite() && prediction.high_s.is_infinite());
+    let away = predictor.predict(&Placement::uniform(4, 3, 0));
+    assert!(away.time_s.is_finite() && away.tiers[2].gb_s.abs() < 1e-12);
+}
+
+#[test]
+fn a_program_that_does_nothing_takes_no_time() {
+    let idle = profile(vec![object("o", 1 << 30)], Vec::new());
+    let predictor = Predictor::new(&machine(), &idle, Run { socket: 0, threads: 1 }).unwrap();
+    let prediction = predictor.predict(&Placement::uniform(1, 3, 0));
+    assert!(prediction.time_s.abs() < 1e-12 && prediction.objects[0].share.abs() < 1e-12);
+}
+
+#[test]
+fn wrong_requests_say_what_to_do() {
+    let refuse = |socket, threads| {
+        let error = Predictor::new(&machine(), &small_profile(), Run { socket, threads }).unwrap_err();
+        assert!(error.to_string().contains("hint:"), "{error}");
+        error
+    };
+    assert!(matches!(refuse(0, 0), PredictError::NoThreads { .. }));
+    assert!(matches!(refuse(0, 65), PredictError::TooManyThreads { threads: 65, cores: 64, .. }));
+    assert!(matches!(refuse(2, 1), PredictError::Contention(_)));
+    let stray = profile(Vec::new(), vec![phase("p", 1, 1.0, vec![access("ghost", Pattern::Stream, 1.0, 0.0, 1.0)])]);
+    let error = Predictor::new(&machine(), &stray, Run { socket: 0, threads: 1 }).unwrap_err();
+    assert!(matches!(&error, PredictError::UnknownObject { object, .. } if object == "ghost"));
+}
