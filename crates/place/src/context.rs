@@ -1,0 +1,197 @@
+//! What a policy may look at, and what its actions come to.
+//!
+//! Stands between the [`Request`](crate::Request), which speaks in names, and the policies, which
+//! work with positions. [`Context::realise`] is the one place where actions become fractions, so
+//! every policy is judged by what the kernel would really do with what it asks for.
+
+use tierloom_model::units::{format_bytes, round_to_u64};
+use tierloom_model::{Action, Machine, Placement, Profile};
+use tierloom_predict::Predictor;
+
+use crate::error::PlaceError;
+use crate::pages::{self, Deal, Turn};
+
+/// A program, a machine, and which part of its memory may be used.
+#[derive(Debug, Clone)]
+pub struct Context<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The program.
+    pub profile: &'a Profile,
+    /// Both together, compiled.
+    pub predictor: &'a Predictor,
+    /// Where the threads run.
+    pub socket: usize,
+    /// Memories that may be used, nearest first.
+    pub nodes: Vec<usize>,
+    /// The memory that is short and dear.
+    pub fast: usize,
+    /// Bytes that may be used of each memory; 0 for those that may not be used.
+    pub capacity: Vec<f64>,
+    /// Objects in the order of their first touch.
+    pub touch_order: Vec<usize>,
+    /// By memory: allowed nodes in the order in which the kernel tries them for a page meant for it.
+    zonelists: Vec<Vec<usize>>,
+}
+
+impl<'a> Context<'a> {
+    /// Gathers what policies need; `budget` limits the bytes of fast memory.
+    ///
+    /// # Errors
+    /// [`PlaceError::TooLarge`] when the objects do not fit in the allowed memories together.
+    pub fn new(
+        machine: &'a Machine,
+        profile: &'a Profile,
+        predictor: &'a Predictor,
+        socket: usize,
+        nodes: Vec<usize>,
+        fast: usize,
+        budget: Option<u64>,
+    ) -> Result<Self, PlaceError> {
+        let mut capacity = vec![0.0; machine.memories.len()];
+        for node in &nodes {
+            capacity[*node] = machine.memories[*node].capacity_bytes.value as f64;
+        }
+        let first_touch = |object: &usize| profile.objects[*object].first_touch_s;
+        let mut touch_order: Vec<usize> = (0..profile.objects.len()).collect();
+        touch_order.sort_by(|a, b| first_touch(a).total_cmp(&first_touch(b)));
+        let zonelists = (0..capacity.len()).map(|node| zonelist(machine, socket, &nodes, node)).collect();
+        let context = Self { machine, profile, predictor, socket, nodes, fast, capacity, touch_order, zonelists };
+        budget.map_or(Ok(context.clone()), |bytes| context.with_budget(bytes as f64)).and_then(Self::checked)
+    }
+
+    /// The same with at most so many bytes of fast memory.
+    ///
+    /// # Errors
+    /// [`PlaceError::TooLarge`] when the objects do not fit any more.
+    pub fn with_budget(&self, bytes: f64) -> Result<Self, PlaceError> {
+        let mut context = self.clone();
+        context.capacity[self.fast] = context.capacity[self.fast].min(bytes);
+        context.checked()
+    }
+
+    fn checked(self) -> Result<Self, PlaceError> {
+        let (footprint, room) = (self.footprint(), self.capacity.iter().sum::<f64>());
+        if footprint <= room {
+            return Ok(self);
+        }
+        let text = |bytes: f64| format_bytes(round_to_u64(bytes));
+        let less = self.capacity[self.fast] < self.machine.memories[self.fast].capacity_bytes.value as f64;
+        let hint = if less {
+            "give more fast memory, or allow more memories"
+        } else {
+            "allow more memories, or take a machine with more"
+        };
+        Err(PlaceError::TooLarge {
+            footprint: text(footprint),
+            nodes: self.names(&self.nodes).join(", "),
+            room: text(room),
+            short: text(footprint - room),
+            hint: hint.to_owned(),
+        })
+    }
+
+    /// Bytes of all objects.
+    pub fn footprint(&self) -> f64 {
+        self.profile.objects.iter().map(|object| object.size_bytes as f64).sum()
+    }
+
+    /// Bytes of one object.
+    pub fn size(&self, object: usize) -> f64 {
+        self.profile.objects[object].size_bytes as f64
+    }
+
+    /// Name of a memory.
+    pub fn name(&self, node: usize) -> &'a str {
+        &self.machine.memories[node].name
+    }
+
+    /// Names of memories.
+    pub fn names(&self, nodes: &[usize]) -> Vec<String> {
+        nodes.iter().map(|node| self.name(*node).to_owned()).collect()
+    }
+
+    /// Position of a memory that may be used.
+    ///
+    /// # Errors
+    /// A name that is unknown or left out by the request.
+    pub fn node(&self, name: &str) -> Result<usize, PlaceError> {
+        let known = |nodes: &[usize]| self.names(nodes).join(", ");
+        let Some(node) = self.machine.memory_index(name) else {
+            return Err(PlaceError::UnknownNode {
+                machine: self.machine.name.clone(),
+                name: name.to_owned(),
+                known: known(&self.nodes),
+            });
+        };
+        if self.nodes.contains(&node) {
+            return Ok(node);
+        }
+        Err(PlaceError::NotAllowed { node: name.to_owned(), allowed: known(&self.nodes) })
+    }
+
+    /// The same action for every object.
+    pub fn everywhere(&self, action: &Action) -> Vec<Action> {
+        vec![action.clone(); self.profile.objects.len()]
+    }
+
+    /// Where the kernel puts every object when this is asked of it, in the order of first touch.
+    ///
+    /// # Errors
+    /// [`PlaceError::DoesNotFit`] when a bind runs out of room; node names that are not allowed.
+    pub fn realise(&self, actions: &[Action]) -> Result<Placement, PlaceError> {
+        let mut free = self.capacity.clone();
+        let mut rows = vec![Vec::new(); self.profile.objects.len()];
+        for object in &self.touch_order {
+            let deal = self.deal(&actions[*object])?;
+            rows[*object] = pages::place(&deal, self.size(*object), &mut free)
+                .map_err(|missing| self.no_room(*object, &actions[*object], missing))?;
+        }
+        Ok(Placement::new(rows, self.capacity.len())?)
+    }
+
+    /// The kernel's reading of an action.
+    fn deal(&self, action: &Action) -> Result<Deal, PlaceError> {
+        let mut weights = Vec::new();
+        for (name, weight) in action.weights() {
+            weights.push((self.node(name)?, f64::from(weight)));
+        }
+        let turns = match action {
+            Action::FirstTouch => vec![Turn { weight: 1.0, zonelist: self.nodes.clone() }],
+            Action::Bind(_) => {
+                let bound = |node: &usize| weights.iter().any(|(own, _)| own == node);
+                vec![Turn { weight: 1.0, zonelist: self.nodes.iter().copied().filter(bound).collect() }]
+            }
+            Action::PreferMany(_) => {
+                let named = |node: &&usize| weights.iter().any(|(own, _)| own == *node);
+                let (first, others): (Vec<&usize>, Vec<&usize>) = self.nodes.iter().partition(named);
+                vec![Turn { weight: 1.0, zonelist: first.into_iter().chain(others).copied().collect() }]
+            }
+            Action::Prefer(_) | Action::Interleave(_) | Action::Weighted(_) => weights
+                .into_iter()
+                .map(|(node, weight)| Turn { weight, zonelist: self.zonelists[node].clone() })
+                .collect(),
+        };
+        Ok(Deal { turns })
+    }
+
+    fn no_room(&self, object: usize, action: &Action, missing: f64) -> PlaceError {
+        let nodes: Vec<&str> = action.weights().into_iter().map(|(name, _)| name).collect();
+        PlaceError::DoesNotFit {
+            object: self.profile.objects[object].name.clone(),
+            nodes: nodes.join(", "),
+            short: format_bytes(round_to_u64(missing.ceil())),
+        }
+    }
+}
+
+/// Allowed nodes in the order in which the kernel tries them for a page meant for `node`: the node
+/// itself, then by distance from the socket that it hangs on.
+fn zonelist(machine: &Machine, socket: usize, allowed: &[usize], node: usize) -> Vec<usize> {
+    let home = machine.socket_index(&machine.memories[node].socket).unwrap_or(socket);
+    let near = machine.memories_by_distance(home);
+    // A node that only the program's own socket reaches still is somewhere to go.
+    let far = allowed.iter().filter(|other| !near.contains(other));
+    let others = near.iter().filter(|other| allowed.contains(other)).chain(far);
+    [node].into_iter().chain(others.copied().filter(|other| *other != node)).collect()
+}

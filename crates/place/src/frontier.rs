@@ -1,0 +1,118 @@
+//! The trade between fast memory and time.
+//!
+//! From no fast memory to as much as the program has data: first at even distances, then where the
+//! time falls most between two points. Each point starts from the one below it, which still fits:
+//! more memory is therefore never slower.
+
+use tierloom_model::FrontierPoint;
+
+use crate::context::Context;
+use crate::error::PlaceError;
+use crate::search::{self, Coarse, Lattice, Rows};
+
+/// Budgets at even distances, ends included.
+const EVEN_POINTS: u32 = 9;
+/// Budgets between two others, where the time falls most.
+const CLOSER_POINTS: u32 = 12;
+/// Starts that are walked downhill from at each budget.
+const REFINED: usize = 2;
+/// Halvings of the budget in the search for the least one: to a 256th of a step of the frontier.
+const HALVINGS: usize = 8;
+/// Relative difference in time that a reader could see.
+const VISIBLE: f64 = 1e-5;
+
+/// A budget of fast memory and the best placement that was found for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    budget: f64,
+    pub(crate) fast_bytes: f64,
+    pub(crate) time_s: f64,
+    pub(crate) rows: Rows,
+}
+
+/// Best placements for budgets from the least that holds the data to all of it, growing.
+pub(crate) fn frontier(context: &Context<'_>) -> Result<Vec<Found>, PlaceError> {
+    let (least, most) = range(context);
+    let coarse = Coarse::new(context);
+    let solve_at = |budget: f64, below: Option<&Found>| {
+        let context = context.with_budget(budget)?;
+        let mut starts = coarse.fitting(&context);
+        starts.extend(below.map(|found| found.rows.clone()));
+        Ok::<_, PlaceError>(solve(&context, starts))
+    };
+    let mut found: Vec<Found> = Vec::new();
+    for point in 0..EVEN_POINTS {
+        let budget = least + (most - least) * f64::from(point) / f64::from(EVEN_POINTS - 1);
+        found.extend(solve_at(budget, found.last())?);
+    }
+    for _ in 0..CLOSER_POINTS {
+        let Some(below) = steepest(&found) else { break };
+        let budget = f64::midpoint(found[below].fast_bytes, found[below + 1].budget);
+        let Some(between) = solve_at(budget, Some(&found[below]))? else { break };
+        found.insert(below + 1, between);
+    }
+    Ok(found)
+}
+
+/// The point after which the time falls most, if a reader could see it.
+fn steepest(found: &[Found]) -> Option<usize> {
+    let fall = |point: usize| found[point].time_s - found[point + 1].time_s;
+    let steepest = (0..found.len().saturating_sub(1)).max_by(|a, b| fall(*a).total_cmp(&fall(*b)))?;
+    (fall(steepest) > VISIBLE * found[steepest].time_s).then_some(steepest)
+}
+
+/// Bytes of fast memory below which the data does not fit, and above which more is of no use.
+fn range(context: &Context<'_>) -> (f64, f64) {
+    let others: f64 = context.nodes.iter().filter(|node| **node != context.fast).map(|n| context.capacity[*n]).sum();
+    // A page more than nothing to spare, so that rounding does not leave a byte without room.
+    let least = context.footprint() - others;
+    (if least > 0.0 { least + 1.0 } else { 0.0 }, context.capacity[context.fast].min(context.footprint()))
+}
+
+fn solve(context: &Context<'_>, mut starts: Vec<Rows>) -> Option<Found> {
+    starts.extend(search::closed_form(context));
+    search::best(context, starts, REFINED).map(|lattice| Found::of(&lattice))
+}
+
+impl Found {
+    fn of(lattice: &Lattice<'_>) -> Self {
+        let fast_bytes = lattice.used_bytes(lattice.context.fast);
+        let budget = lattice.context.capacity[lattice.context.fast];
+        Self { budget, fast_bytes, time_s: lattice.time_s(), rows: lattice.rows() }
+    }
+}
+
+/// The least fast memory that is found to keep the run time within a limit; `None` where nothing does.
+pub(crate) fn least_memory(
+    context: &Context<'_>,
+    frontier: &[Found],
+    limit_s: f64,
+) -> Result<Option<Found>, PlaceError> {
+    let Some(first) = frontier.iter().position(|found| found.time_s <= limit_s) else { return Ok(None) };
+    let mut best = frontier[first].clone();
+    let mut low = if first > 0 { frontier[first - 1].fast_bytes } else { range(context).0 };
+    for _ in 0..HALVINGS {
+        let budget = f64::midpoint(low, best.fast_bytes);
+        match solve(&context.with_budget(budget)?, vec![best.rows.clone()]) {
+            Some(found) if found.time_s <= limit_s => best = found,
+            _ => low = budget,
+        }
+    }
+    Ok(Some(best))
+}
+
+/// What a reader sees: of all pairs of fast bytes and time, those that no other one beats in both.
+pub(crate) fn envelope(mut pairs: Vec<(f64, f64)>) -> Vec<FrontierPoint> {
+    pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let mut points: Vec<FrontierPoint> = Vec::new();
+    for (fast_bytes, time_s) in pairs {
+        if points.last().is_none_or(|last| time_s < last.time_s * (1.0 - VISIBLE)) {
+            points.push(FrontierPoint { fast_bytes, time_s, slowdown: 1.0 });
+        }
+    }
+    let least_s = points.last().map_or(0.0, |last| last.time_s);
+    for point in points.iter_mut().filter(|_| least_s > 0.0) {
+        point.slowdown = point.time_s / least_s;
+    }
+    points
+}

@@ -1,0 +1,150 @@
+//! The placement policies: one trait, one file each, one list.
+//!
+//! To add a policy, write its file and name it in [`usual`], and in [`by_name`] when it takes
+//! nodes or numbers.
+
+mod balanced;
+mod bind;
+mod first_touch;
+mod interleave;
+mod object_interleave;
+mod preferred;
+mod soar;
+mod tierloom;
+mod weighted;
+
+use tierloom_model::{Action, Placement};
+
+use crate::context::Context;
+use crate::error::PlaceError;
+
+pub use balanced::Balanced;
+pub use bind::Bind;
+pub use first_touch::FirstTouch;
+pub use interleave::Interleave;
+pub use object_interleave::{Large, ObjectInterleave};
+pub use preferred::Preferred;
+pub use soar::Soar;
+pub use tierloom::Tierloom;
+pub use weighted::Weighted;
+
+/// Decides where each object of a program goes.
+///
+/// # Contract
+/// - Actions are returned, one per object in the profile's order, because actions are what a kernel
+///   takes; what they come to, spill included, is [`Context::realise`]'s to say.
+/// - Actions name allowed nodes only ([`Context::nodes`]).
+/// - The same context gives the same actions: no randomness, no clock, no environment.
+/// - A policy that has no sensible answer here returns an error that says why; it does not fall
+///   back to another policy.
+pub trait Policy {
+    /// Name as on the command line; [`by_name`] reads it back.
+    fn name(&self) -> String;
+
+    /// What it does, in one line.
+    fn about(&self) -> String;
+
+    /// What to ask of the kernel for each object.
+    ///
+    /// # Errors
+    /// [`PlaceError`] with the reason why the policy cannot be used here.
+    fn actions(&self, context: &Context<'_>) -> Result<Vec<Action>, PlaceError>;
+
+    /// Where each object ends up.
+    ///
+    /// # Errors
+    /// As for [`Policy::actions`], or when the memories cannot hold what it asks for.
+    fn place(&self, context: &Context<'_>) -> Result<Placement, PlaceError> {
+        context.realise(&self.actions(context)?)
+    }
+}
+
+/// Every policy that makes sense on the allowed nodes, `tierloom` last.
+///
+/// Interleaving policies are listed over fast memory with each other node, and over all nodes.
+pub fn usual(context: &Context<'_>) -> Vec<Box<dyn Policy>> {
+    let mut policies = others(context);
+    policies.push(Box::new(Tierloom::default()));
+    policies
+}
+
+/// Every policy but `tierloom`, which starts from these.
+pub(crate) fn others(context: &Context<'_>) -> Vec<Box<dyn Policy>> {
+    let mut policies: Vec<Box<dyn Policy>> = vec![Box::new(FirstTouch)];
+    policies.extend(context.nodes.iter().map(|node| boxed(Preferred::new(context, *node))));
+    policies.push(Box::new(Bind::new(context, &[context.fast])));
+    let sets = node_sets(context);
+    policies.extend(sets.iter().map(|nodes| boxed(Interleave::new(context, nodes))));
+    policies.extend(sets.iter().map(|nodes| boxed(Weighted::automatic(context, nodes))));
+    for large in [Large::BySize, Large::ByTraffic] {
+        policies.extend(sets.iter().map(|nodes| boxed(ObjectInterleave::new(context, nodes, large))));
+    }
+    policies.push(Box::new(Soar));
+    policies.push(Box::new(Balanced));
+    policies
+}
+
+fn boxed(policy: impl Policy + 'static) -> Box<dyn Policy> {
+    Box::new(policy)
+}
+
+/// Fast memory with each other node, then all nodes; nothing where there is only one.
+fn node_sets(context: &Context<'_>) -> Vec<Vec<usize>> {
+    let others = context.nodes.iter().filter(|node| **node != context.fast);
+    let mut sets: Vec<Vec<usize>> = others.map(|node| vec![context.fast, *node]).collect();
+    if sets.len() > 1 {
+        sets.push(context.nodes.clone());
+    }
+    sets
+}
+
+/// Shapes of the names that [`by_name`] reads.
+const NAMES: &str = "local, preferred:NODE, bind:NODE+…, interleave:NODE+…, weighted:NODE=W+…, weighted-auto:NODE+…, \
+                     object-interleave:NODE+…, object-interleave-traffic:NODE+…, soar, balanced, tierloom";
+
+/// The policy of a name such as `interleave:ldram+cxl` or `weighted:ldram=3+cxl=1`.
+///
+/// Interleaving policies without nodes take all allowed ones, `preferred` and `bind` the fast one.
+///
+/// # Errors
+/// [`PlaceError`] for a name, a node or a weight that is none.
+pub fn by_name(name: &str, context: &Context<'_>) -> Result<Box<dyn Policy>, PlaceError> {
+    let (kind, nodes) = name.split_once(':').map_or((name, None), |(kind, nodes)| (kind, Some(nodes)));
+    let over = |default: &[usize]| nodes.map_or(Ok(default.to_vec()), |list| parse_nodes(list, context));
+    let policy = match (kind, nodes) {
+        ("local", None) => boxed(FirstTouch),
+        ("soar", None) => boxed(Soar),
+        ("balanced", None) => boxed(Balanced),
+        ("tierloom", None) => boxed(Tierloom::default()),
+        ("preferred", _) => boxed(Preferred::new(context, nodes.map_or(Ok(context.fast), |node| context.node(node))?)),
+        ("bind", _) => boxed(Bind::new(context, &over(&[context.fast])?)),
+        ("interleave", _) => boxed(Interleave::new(context, &over(&context.nodes)?)),
+        ("weighted", Some(weights)) => boxed(Weighted::new(context, &parse_weights(name, weights, context)?)),
+        ("weighted-auto", _) => boxed(Weighted::automatic(context, &over(&context.nodes)?)),
+        ("object-interleave", _) => boxed(ObjectInterleave::new(context, &over(&context.nodes)?, Large::BySize)),
+        ("object-interleave-traffic", _) => {
+            boxed(ObjectInterleave::new(context, &over(&context.nodes)?, Large::ByTraffic))
+        }
+        _ => return Err(PlaceError::UnknownPolicy { name: name.to_owned(), known: NAMES.to_owned() }),
+    };
+    Ok(policy)
+}
+
+fn parse_nodes(list: &str, context: &Context<'_>) -> Result<Vec<usize>, PlaceError> {
+    list.split('+').map(|name| context.node(name)).collect()
+}
+
+fn parse_weights(policy: &str, list: &str, context: &Context<'_>) -> Result<Vec<(usize, u32)>, PlaceError> {
+    let weight = |part: &str| {
+        let (name, weight) = part.split_once('=').unwrap_or((part, ""));
+        match weight.parse() {
+            Ok(weight @ 1..=255) => Ok((context.node(name)?, weight)),
+            _ => Err(PlaceError::BadPolicy {
+                name: policy.to_owned(),
+                problem: format!("`{part}` is not a node with a weight of 1 to 255"),
+                hint: format!("write for example weighted:{}=3", context.name(context.fast)),
+            }),
+        }
+    };
+    list.split('+').map(weight).collect()
+}
