@@ -1,0 +1,153 @@
+//! Whether the machine was quiet: watched from the first figure to the last.
+
+use std::time::Instant;
+
+use tierloom_linux::cpus::{self, Busy};
+use tierloom_linux::root::Root;
+
+use crate::chase::Order;
+use crate::report::{Latency, Report};
+use crate::statistics::Percentiles;
+use crate::warning::Warning;
+
+/// CPUs' worth of other work, or of stolen time, that is worth a word.
+const MUCH: f64 = 0.05;
+
+/// Spread of a figure that is worth a word: ten per cent.
+const TOO_MUCH_SPREAD: f64 = 0.10;
+
+/// Time and CPU time since the measurement began.
+pub(crate) struct Watch {
+    root: Root,
+    started: Instant,
+    busy: Option<Busy>,
+    own_cpu_s: f64,
+    load_average: Option<f64>,
+}
+
+impl Watch {
+    pub(crate) fn start(root: Root) -> Self {
+        let (busy, load_average) = (cpus::busy(&root), cpus::load_average(&root));
+        Self { started: Instant::now(), busy, own_cpu_s: cpus::own_cpu_s(), load_average, root }
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// What disturbed the measurement from outside.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        let (Some(before), Some(now)) = (self.busy, cpus::busy(&self.root)) else { return Vec::new() };
+        let own_s = cpus::own_cpu_s() - self.own_cpu_s;
+        disturbances(before, now, own_s, self.seconds(), self.load_average)
+    }
+}
+
+fn disturbances(before: Busy, now: Busy, own_s: f64, seconds: f64, load_average: Option<f64>) -> Vec<Warning> {
+    let others = (now.busy_s - before.busy_s - own_s) / seconds;
+    let stolen = (now.stolen_s - before.stolen_s) / seconds;
+    let load = (others > MUCH).then_some(Warning::OtherLoad { cpus: others, load_average });
+    load.into_iter().chain((stolen > MUCH).then_some(Warning::Stolen { cpus: stolen })).collect()
+}
+
+/// Change of the clock that is worth a word.
+const MOVING: f64 = 0.05;
+
+impl Report {
+    /// What the numbers themselves say against them.
+    pub(crate) fn doubts(&self) -> Vec<Warning> {
+        let change = self.arithmetic_ns.p90 / self.arithmetic_ns.p10 - 1.0;
+        let moving = (change > MOVING).then_some(Warning::FrequencyMoving { change });
+        moving.into_iter().chain(self.unseen_caches()).chain(self.noise()).collect()
+    }
+
+    /// Sockets whose last-level cache is reported, but half of it is as slow as memory.
+    fn unseen_caches(&self) -> impl Iterator<Item = Warning> {
+        self.host.sockets.iter().filter_map(|socket| {
+            let reported_bytes = socket.llc_per_core_bytes?;
+            let random = self.latencies.iter().filter(|l| l.socket == socket.node && l.order == Order::Random);
+            let random: Vec<&Latency> = random.collect();
+            let largest = random.iter().max_by_key(|latency| latency.footprint_bytes)?;
+            let memory_ns = (largest.footprint_bytes as u64 > reported_bytes).then_some(largest.ns.p10)?;
+            let fast = random.iter().filter(|latency| latency.ns.p10 < memory_ns / 2.0);
+            let seen_bytes = fast.map(|latency| latency.footprint_bytes as u64).max()?;
+            let tried =
+                |bytes: u64| random.iter().any(|l| (seen_bytes + 1..=bytes).contains(&(l.footprint_bytes as u64)));
+            let (socket, half) = (socket.node, reported_bytes / 2);
+            tried(half).then_some(Warning::CacheNotSeen { socket, reported_bytes, seen_bytes })
+        })
+    }
+
+    /// One warning for all figures that spread too much: the worst, and how many there are.
+    fn noise(&self) -> Option<Warning> {
+        let mut noisy: Vec<(f64, String)> = self.spreads().filter(|(spread, _)| *spread > TOO_MUCH_SPREAD).collect();
+        noisy.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (spread, what) = noisy.pop()?;
+        Some(Warning::Noisy { what, spread, others: noisy.len() })
+    }
+
+    fn spreads(&self) -> impl Iterator<Item = (f64, String)> {
+        let name =
+            |what: &str, socket: u32, node: u32| format!("{what} (CPUs of node {socket}, memory of node {node})");
+        let said = |numbers: &Percentiles, text: String| (numbers.spread(), text);
+        let latencies = self.latencies.iter().map(move |l| said(&l.ns, name("latency", l.socket, l.node)));
+        let bandwidths = self.bandwidths.iter().map(move |b| said(&b.gb_s, name("bandwidth", b.socket, b.node)));
+        let scattered = self.scattered.iter().map(move |s| said(&s.gb_s, name("random loads", s.socket, s.node)));
+        let loaded = self.loaded.iter().map(move |l| said(&l.ns, name("latency under load", l.socket, l.node)));
+        latencies.chain(bandwidths).chain(scattered).chain(loaded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{Host, HostSocket};
+    use crate::kernels::Instructions;
+    use crate::request::{Request, Scale};
+    use crate::traps::Migration;
+
+    const START: Busy = Busy { busy_s: 100.0, stolen_s: 5.0 };
+
+    /// A report of one socket that reports 32 MiB, with these random latencies.
+    fn report(latencies: &[(usize, f64)]) -> Report {
+        let socket =
+            HostSocket { node: 0, cores: vec![0], llc_bytes: Some(32 << 20), llc_per_core_bytes: Some(32 << 20) };
+        let host = Host { cpu: String::new(), kernel: String::new(), sockets: vec![socket], nodes: Vec::new() };
+        let request = Request { name: String::new(), date: String::new(), scale: Scale::QUICK };
+        let nowhere = Migration::read(&Root::at("/nonexistent"));
+        let mut report = Report::empty(&request, host, nowhere, Instructions::Portable);
+        report.latencies.extend(latencies.iter().map(|(footprint_bytes, ns)| Latency {
+            socket: 0,
+            node: 0,
+            round: 0,
+            footprint_bytes: *footprint_bytes,
+            order: Order::Random,
+            ns: Percentiles::of(vec![*ns]),
+        }));
+        report
+    }
+
+    #[test]
+    fn a_cache_that_does_not_show_is_told() {
+        let shown = [(1 << 20, 10.0), (16 << 20, 30.0), (64 << 20, 80.0), (128 << 20, 150.0)];
+        assert_eq!(report(&shown).doubts(), []);
+        let hidden = [(1 << 20, 10.0), (4 << 20, 140.0), (16 << 20, 150.0), (128 << 20, 160.0)];
+        let told = Warning::CacheNotSeen { socket: 0, reported_bytes: 32 << 20, seen_bytes: 1 << 20 };
+        assert_eq!(report(&hidden).doubts(), [told]);
+        assert_eq!(report(&hidden[..3]).doubts(), [], "no footprint went to memory");
+    }
+
+    #[test]
+    fn a_quiet_machine_is_not_warned_of() {
+        let now = Busy { busy_s: 110.0, stolen_s: 5.1 };
+        assert!(disturbances(START, now, 9.8, 10.0, Some(3.0)).is_empty());
+    }
+
+    #[test]
+    fn other_work_and_stolen_time_are_told_apart() {
+        let now = Busy { busy_s: 120.0, stolen_s: 8.0 };
+        let said = disturbances(START, now, 10.0, 10.0, None);
+        assert_eq!(said[0], Warning::OtherLoad { cpus: 1.0, load_average: None });
+        assert!(matches!(said[1], Warning::Stolen { cpus } if (cpus - 0.3).abs() < 1e-12));
+    }
+}

@@ -1,0 +1,147 @@
+//! Discovery and traps on recorded machines.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tierloom_linux::root::Root;
+use tierloom_model::MemoryKind;
+use tierloom_probe::{Host, Migration, Warning};
+
+/// A folder with a recorded machine's `/proc` and `/sys`.
+struct Recorded(PathBuf);
+
+impl Recorded {
+    /// Unpacks the recording and then `changes`, lines of the same kind.
+    #[expect(clippy::unwrap_used, reason = "a fixture that cannot be unpacked ends the test")]
+    fn machine(name: &str, changes: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("tierloom-probe-{}-{number}", std::process::id()));
+        let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recorded").join(format!("{name}.txt"));
+        let text = std::fs::read_to_string(file).unwrap();
+        for line in text.lines().chain(changes.lines()).filter(|line| line.starts_with('/')) {
+            let (path, value) = line.split_once('=').unwrap();
+            let path = folder.join(path.trim().trim_start_matches('/'));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, value.trim().replace("\\n", "\n") + "\n").unwrap();
+        }
+        Self(folder)
+    }
+
+    /// Where it is.
+    fn root(&self) -> Root {
+        Root::at(&self.0)
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+#[test]
+fn one_node_has_one_socket_and_one_cache() {
+    let host = Host::read(&Recorded::machine("one-node", "").root());
+    assert_eq!((host.cpu.as_str(), host.kernel.as_str()), ("AMD EPYC", "6.18.44"));
+    let [socket] = &host.sockets[..] else { panic!("{:?}", host.sockets) };
+    assert_eq!((socket.node, &socket.cores[..]), (0, &[0, 1][..]));
+    assert_eq!((socket.llc_bytes, socket.llc_per_core_bytes), (Some(32 << 20), Some(32 << 20)));
+    let [node] = &host.nodes[..] else { panic!("{:?}", host.nodes) };
+    assert_eq!((node.capacity_bytes, node.free_bytes), (5_859_540 * 1024, 4_228_884 * 1024));
+    assert_eq!((node.kind, node.has_cpus), (MemoryKind::Dram, true));
+}
+
+#[test]
+fn hardware_threads_of_a_core_are_one_core() {
+    let host = Host::read(&Recorded::machine("two-nodes-cxl", "").root());
+    let cores: Vec<&[u32]> = host.sockets.iter().map(|socket| &socket.cores[..]).collect();
+    assert_eq!(cores, [[0, 1], [2, 3]]);
+}
+
+#[test]
+fn caches_add_up_and_a_shared_one_counts_by_its_share() {
+    let host = Host::read(&Recorded::machine("two-nodes-cxl", "").root());
+    let caches: Vec<_> = host.sockets.iter().map(|socket| (socket.llc_bytes, socket.llc_per_core_bytes)).collect();
+    assert_eq!(caches, [(Some(16 << 20), Some(8 << 20)), (Some(8 << 20), Some(16 << 20))]);
+}
+
+#[test]
+fn a_node_without_cpus_is_a_memory_and_no_socket() {
+    let host = Host::read(&Recorded::machine("two-nodes-cxl", "").root());
+    assert_eq!(host.sockets.len(), 2);
+    let cxl = &host.nodes[2];
+    assert_eq!((cxl.node, cxl.has_cpus, cxl.kind), (2, false, MemoryKind::Cxl));
+    assert!(cxl.kind_because.contains("CXL regions"), "{}", cxl.kind_because);
+}
+
+#[test]
+fn a_node_that_no_device_explains_is_called_a_guess() {
+    let recorded = Recorded::machine("two-nodes-cxl", "/sys/bus/dax/devices/dax0.0/target_node = 7");
+    assert!(Host::read(&recorded.root()).nodes[2].kind_because.starts_with("a guess"));
+}
+
+#[test]
+fn an_empty_root_is_one_node_without_memory() {
+    let host = Host::read(&Root::at("/nonexistent"));
+    assert_eq!((host.sockets.len(), host.nodes.len(), host.sockets[0].llc_bytes), (1, 0, None));
+}
+
+fn traps(name: &str, changes: &str) -> Vec<Warning> {
+    let recorded = Recorded::machine(name, changes);
+    Migration::read(&recorded.root()).traps(&Host::read(&recorded.root()))
+}
+
+#[test]
+fn one_node_has_no_traps() {
+    assert_eq!(traps("one-node", "/sys/kernel/mm/lru_gen/enabled = 0x0007"), []);
+}
+
+#[test]
+fn settings_that_move_no_page_are_told() {
+    assert_eq!(traps("two-nodes-cxl", ""), [Warning::BalancingMode { mode: 1 }, Warning::MultiGenLru]);
+}
+
+#[test]
+fn promotion_without_demotion_is_told() {
+    let tiering = "/proc/sys/kernel/numa_balancing = 2\n/sys/kernel/mm/lru_gen/enabled = 0x0000";
+    assert_eq!(traps("two-nodes-cxl", tiering), [Warning::DemotionOff]);
+    let both = format!("{tiering}\n/sys/kernel/mm/numa/demotion_enabled = true");
+    assert_eq!(traps("two-nodes-cxl", &both), []);
+}
+
+#[test]
+fn a_slow_node_in_the_tier_of_the_cpus_is_never_promoted() {
+    let one_tier = "/sys/devices/virtual/memory_tiering/memory_tier4/nodelist = 0-2\n\
+                    /sys/devices/virtual/memory_tiering/memory_tier37/nodelist =";
+    assert_eq!(traps("two-nodes-cxl", one_tier)[0], Warning::NeverPromoted { node: 2, tier: 4 });
+}
+
+#[test]
+fn a_tier_above_the_slowest_one_with_cpus_is_never_promoted() {
+    let slow_cpus = "/sys/devices/virtual/memory_tiering/memory_tier4/nodelist = 0\n\
+                     /sys/devices/virtual/memory_tiering/memory_tier50/nodelist = 1";
+    assert_eq!(traps("two-nodes-cxl", slow_cpus)[0], Warning::NeverPromoted { node: 2, tier: 37 });
+}
+
+#[test]
+fn a_tier_faster_than_the_cpus_is_no_trap() {
+    let hbm = "/sys/devices/virtual/memory_tiering/memory_tier2/nodelist = 2\n\
+               /sys/devices/virtual/memory_tiering/memory_tier37/nodelist =";
+    assert_eq!(traps("two-nodes-cxl", hbm), []);
+}
+
+#[test]
+fn without_tiers_a_node_without_cpus_is_slow() {
+    let old_kernel = "/sys/devices/virtual/memory_tiering/memory_tier4/nodelist =\n\
+                      /sys/devices/virtual/memory_tiering/memory_tier37/nodelist =";
+    assert_eq!(traps("two-nodes-cxl", old_kernel)[0], Warning::BalancingMode { mode: 1 });
+}
+
+#[test]
+fn every_setting_is_recorded() {
+    let migration = Migration::read(&Recorded::machine("two-nodes-cxl", "").root());
+    assert_eq!(migration.tiers, [(4, vec![0, 1]), (37, vec![2])].into());
+    assert_eq!((migration.numa_balancing, migration.demotion_enabled), (Some(1), Some(false)));
+    assert_eq!(migration.multi_gen_lru.as_deref(), Some("0x0007"));
+}
