@@ -1,0 +1,267 @@
+//! Registers that count: what a loop's steady steps say about how often it ran.
+//!
+//! A register that exactly one instruction of a loop changes, by a constant or by a register that the
+//! loop leaves alone, is a clock of that loop: its difference between two samples, divided by the
+//! step, is the number of times that instruction ran in between. The address of an operand whose
+//! base and index are such registers is a clock, too, and one that often runs on from one short
+//! instance of the loop to the next where the index itself starts again.
+
+use iced_x86::{Instruction, Mnemonic, OpKind};
+
+use crate::cfg::{BlockId, Function, LoopId};
+use crate::instruction::{Gpr, Operand, RegisterSet, STACK_POINTER, gpr};
+use crate::registers::State;
+
+/// How much one execution of the counted block moves a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    Constant(i64),
+    /// Times the value of a register that does not change in the loop.
+    Register {
+        register: Gpr,
+        times: i64,
+    },
+}
+
+impl Pace {
+    /// Value at a sample; `None` when the register is unknown or zero.
+    pub(crate) fn value(self, state: &State) -> Option<i64> {
+        let value = match self {
+            Self::Constant(step) => step,
+            Self::Register { register, times } => state.get(register)?.cast_signed().wrapping_mul(times),
+        };
+        (value != 0).then_some(value)
+    }
+
+    fn scaled(self, scale: u64) -> Self {
+        let scale = scale.cast_signed();
+        match self {
+            Self::Constant(step) => Self::Constant(step.wrapping_mul(scale)),
+            Self::Register { register, times } => Self::Register { register, times: times.wrapping_mul(scale) },
+        }
+    }
+}
+
+/// What the clock shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Dial {
+    Register(Gpr),
+    /// Address of an operand.
+    Address(Operand),
+}
+
+impl Dial {
+    /// Value at a sample.
+    pub(crate) fn read(&self, state: &State) -> Option<u64> {
+        match self {
+            Self::Register(register) => state.get(*register),
+            Self::Address(operand) => state.address(operand),
+        }
+    }
+}
+
+/// A clock of a loop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Counter {
+    pub(crate) dial: Dial,
+    pub(crate) pace: Pace,
+    /// Block that moves it: the one whose executions it counts.
+    pub(crate) counted: BlockId,
+    /// Samples in this loop see it: outermost loop in which nothing else writes its registers.
+    pub(crate) region: LoopId,
+    /// 32-bit registers wrap around.
+    pub(crate) narrow: bool,
+}
+
+/// All clocks of a function.
+pub(crate) fn counters(function: &Function) -> Vec<Counter> {
+    let mut found: Vec<Counter> = Vec::new();
+    for inside in 0..function.loops.len() {
+        let steady = Steady::of(function, inside);
+        for counter in steady.counters(function) {
+            // The same clock in a wider loop replaces that of the inner one.
+            found.retain(|known| !same_clock(known, &counter) || !nested(function, known.region, inside));
+            if !found.iter().any(|known| same_clock(known, &counter) && nested(function, inside, known.region)) {
+                found.push(counter);
+            }
+        }
+    }
+    found
+}
+
+fn same_clock(left: &Counter, right: &Counter) -> bool {
+    left.dial == right.dial && left.counted == right.counted && left.pace == right.pace
+}
+
+/// Whether loop `inner` lies in `outer` or is it.
+fn nested(function: &Function, inner: LoopId, outer: LoopId) -> bool {
+    std::iter::successors(Some(inner), |id| function.loops[*id].parent).any(|id| id == outer)
+}
+
+/// Registers that a loop changes in one place only, and how.
+pub(crate) struct Steady {
+    inside: LoopId,
+    /// By register: how it moves and where; `None` for those that move otherwise.
+    moves: [Option<(Pace, BlockId, bool)>; 16],
+    written: RegisterSet,
+}
+
+impl Steady {
+    pub(crate) fn of(function: &Function, inside: LoopId) -> Self {
+        let mut writers = [0u32; 16];
+        let mut moves = [None; 16];
+        let written = function.loops[inside].written;
+        for &block in &function.loops[inside].body {
+            for step in &function.steps[function.blocks[block].first..function.blocks[block].end] {
+                step.clobbered().iter().for_each(|register| writers[register] += 1);
+                if let Some((register, pace, narrow)) = steady_step(&step.code, written) {
+                    moves[register] = Some((pace, block, narrow));
+                }
+            }
+        }
+        for register in 0..16 {
+            if writers[register] != 1 || register == STACK_POINTER {
+                moves[register] = None;
+            }
+        }
+        Self { inside, moves, written }
+    }
+
+    /// Registers whose value tells the address of any round, up to a few steps.
+    pub(crate) fn known(&self) -> RegisterSet {
+        let moving = (0..16).filter(|register| self.moves[*register].is_some());
+        RegisterSet(!self.written.0 | moving.fold(0, |set, register| set | 1 << register))
+    }
+
+    /// How an operand moves per round: its pace and the block that moves it. `None` when it does not
+    /// move or moves otherwise.
+    pub(crate) fn pace(&self, operand: &Operand) -> Option<(Pace, BlockId)> {
+        let part = |register: Option<Gpr>| match register {
+            Some(register) if self.written.contains(register) => self.moves[register].map(Some),
+            _ => Some(None),
+        };
+        match (part(operand.base)?, part(operand.index)?) {
+            (Some((pace, block, _)), None) => Some((pace, block)),
+            (None, Some((pace, block, _))) => Some((pace.scaled(operand.scale), block)),
+            (Some((Pace::Constant(base), block, _)), Some((Pace::Constant(index), other, _))) if block == other => {
+                let step = base.wrapping_add(index.wrapping_mul(operand.scale.cast_signed()));
+                (step != 0).then_some((Pace::Constant(step), block))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether an operand stays where it is during the loop.
+    pub(crate) fn still(&self, operand: &Operand) -> bool {
+        !operand.registers().iter().any(|register| self.written.contains(register))
+    }
+
+    fn counters(&self, function: &Function) -> Vec<Counter> {
+        let region = self.inside;
+        let registers = (0..16).filter_map(|register| {
+            let (pace, counted, narrow) = self.moves[register]?;
+            Some(Counter { dial: Dial::Register(register), pace, counted, region, narrow })
+        });
+        let mut all: Vec<Counter> = registers.collect();
+        for &block in function.loops[region].body.iter().filter(|b| function.blocks[**b].inner_loop == Some(region)) {
+            for step in &function.steps[function.blocks[block].first..function.blocks[block].end] {
+                for operand in step.operands.iter().filter(|o| o.base.is_some() && o.index.is_some() && !o.gather) {
+                    let Some((pace, counted)) = self.pace(operand) else { continue };
+                    let plain = Operand { displacement: 0, read: true, write: false, bytes: 0, ..*operand };
+                    let counter = Counter { dial: Dial::Address(plain), pace, counted, region, narrow: false };
+                    if !all.iter().any(|known| same_clock(known, &counter)) {
+                        all.push(counter);
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+/// `add r, k`, `sub r, k`, `inc`, `dec`, `lea r, [r+k]`, and `add r, s` with s constant in the loop;
+/// with the register, its pace, and whether it is 32 bits wide.
+fn steady_step(code: &Instruction, written: RegisterSet) -> Option<(Gpr, Pace, bool)> {
+    if code.op_count() == 0 || code.op0_kind() != OpKind::Register || code.op0_register().size() < 4 {
+        return None;
+    }
+    let target = gpr(code.op0_register())?;
+    let narrow = code.op0_register().size() == 4;
+    let pace = match code.mnemonic() {
+        Mnemonic::Inc => Pace::Constant(1),
+        Mnemonic::Dec => Pace::Constant(-1),
+        Mnemonic::Add => added(code, written, 1)?,
+        Mnemonic::Sub => added(code, written, -1)?,
+        Mnemonic::Lea => lea_step(code, target, written)?,
+        _ => return None,
+    };
+    Some((target, pace, narrow))
+}
+
+fn added(code: &Instruction, written: RegisterSet, sign: i64) -> Option<Pace> {
+    match code.op1_kind() {
+        OpKind::Register => {
+            let register = gpr(code.op1_register()).filter(|register| !written.contains(*register))?;
+            Some(Pace::Register { register, times: sign })
+        }
+        OpKind::Memory => None,
+        OpKind::Immediate32 => {
+            let narrow = u32::try_from(code.immediate(1) & 0xffff_ffff).ok()?;
+            Some(Pace::Constant(sign * i64::from(narrow.cast_signed())))
+        }
+        _ => Some(Pace::Constant(sign.wrapping_mul(code.try_immediate(1).ok()?.cast_signed()))),
+    }
+}
+
+fn lea_step(code: &Instruction, target: Gpr, written: RegisterSet) -> Option<Pace> {
+    if gpr(code.memory_base()) != Some(target) {
+        return None;
+    }
+    match gpr(code.memory_index()) {
+        None => Some(Pace::Constant(code.memory_displacement64().cast_signed())),
+        Some(index) if !written.contains(index) && code.memory_displacement64() == 0 => {
+            Some(Pace::Register { register: index, times: i64::from(code.memory_index_scale()) })
+        }
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cfg::tests::NEST;
+
+    #[test]
+    fn each_loop_of_a_nest_has_its_clock() {
+        let function = Function::decode(NEST, 0x1000);
+        let clocks = counters(&function);
+        // rcx counts the inner loop and is set anew in the outer one; rax counts the outer one.
+        assert_eq!(clocks.len(), 2);
+        let inner = clocks.iter().find(|clock| clock.dial == Dial::Register(1)).unwrap();
+        let outer = clocks.iter().find(|clock| clock.dial == Dial::Register(0)).unwrap();
+        assert_eq!((inner.counted, inner.pace), (2, Pace::Constant(1)));
+        assert_eq!((outer.counted, outer.pace), (3, Pace::Constant(1)));
+        assert_eq!(function.loops[inner.region].parent, Some(outer.region));
+    }
+
+    #[test]
+    fn a_step_by_a_register_that_stays_is_steady() {
+        // 0: add rax, rdx; cmp rax, rsi; jne 0; ret
+        let function = Function::decode(&[0x48, 0x01, 0xd0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3], 0);
+        let clocks = counters(&function);
+        assert_eq!(clocks[0].pace, Pace::Register { register: 2, times: 1 });
+        // add rax, rax is not.
+        let doubling = Function::decode(&[0x48, 0x01, 0xc0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3], 0);
+        assert!(counters(&doubling).is_empty());
+    }
+
+    #[test]
+    fn an_address_of_two_moving_registers_is_a_clock() {
+        // 0: mov rdx,[rdi+rax*8]; inc rax; add rdi, 16; cmp rax, rsi; jne 0; ret
+        let code =
+            [0x48, 0x8b, 0x14, 0xc7, 0x48, 0xff, 0xc0, 0x48, 0x83, 0xc7, 0x10, 0x48, 0x39, 0xf0, 0x75, 0xf0, 0xc3];
+        let clocks = counters(&Function::decode(&code, 0));
+        let address = clocks.iter().find(|clock| matches!(clock.dial, Dial::Address(_))).unwrap();
+        assert_eq!(address.pace, Pace::Constant(24));
+    }
+}

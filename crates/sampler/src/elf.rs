@@ -1,0 +1,271 @@
+//! One executable or library: what the analysis needs to know of it without running it.
+//!
+//! First step of the flow: an instruction pointer becomes a virtual address of a [`Module`], and the
+//! module gives the bounds of the function around it (from `.eh_frame`, which stripped binaries keep,
+//! and from symbols), the code bytes, names, and the static arrays. Bytes that are not ELF, or broken
+//! ELF, give a module that knows nothing; nothing here fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::ops::Range;
+
+use gimli::UnwindSection;
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationFlags, SymbolKind, elf};
+
+/// Static arrays from this size on are objects of their own.
+pub(crate) const STATIC_OBJECT_BYTES: u64 = 32 * 1024;
+
+/// A named range of virtual addresses.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Symbol {
+    pub(crate) range: (u64, u64),
+    pub(crate) name: String,
+}
+
+/// A loadable part of the file.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    file_offset: u64,
+    file_bytes: u64,
+    address: u64,
+    memory_bytes: u64,
+}
+
+/// What is known of a file that was mapped.
+#[derive(Debug, Default)]
+pub(crate) struct Module {
+    pub(crate) path: String,
+    pub(crate) build_id: String,
+    pub(crate) data: Vec<u8>,
+    segments: Vec<Segment>,
+    functions: Vec<(u64, u64)>,
+    symbols: Vec<Symbol>,
+    pub(crate) statics: Vec<Symbol>,
+    pub(crate) is_elf: bool,
+    /// Where the loader starts the program.
+    pub(crate) entry: u64,
+    /// Slots that the loader fills with the address of a function of another module, by address.
+    imports: BTreeMap<u64, String>,
+    /// Own addresses that the loader writes into data.
+    kept: BTreeSet<u64>,
+}
+
+impl Module {
+    /// Reads what there is to read; a file that is gone or not ELF gives an empty module.
+    pub(crate) fn read(path: &str) -> Self {
+        let data = std::fs::read(path).unwrap_or_default();
+        Self::parse(path, data)
+    }
+
+    /// As [`Module::read`], from bytes.
+    pub(crate) fn parse(path: &str, data: Vec<u8>) -> Self {
+        let mut module = Self { path: path.to_owned(), ..Self::default() };
+        if let Ok(file) = object::File::parse(&*data) {
+            module.is_elf = true;
+            module.build_id = file.build_id().ok().flatten().map(hexadecimal).unwrap_or_default();
+            module.segments = file.segments().map(|segment| segment_of(&segment)).collect();
+            module.symbols = symbols(&file, SymbolKind::Text);
+            module.statics = statics(&file);
+            module.functions = unwind_ranges(&file);
+            module.functions.extend(module.symbols.iter().map(|symbol| symbol.range));
+            module.functions.sort_unstable();
+            module.functions.dedup();
+            module.entry = file.entry();
+            (module.imports, module.kept) = relocations(&file);
+        }
+        module.data = data;
+        module
+    }
+
+    /// File name without folders.
+    pub(crate) fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    /// Virtual address that a file offset is loaded to.
+    pub(crate) fn address_of_offset(&self, offset: u64) -> Option<u64> {
+        let inside = |segment: &&Segment| {
+            let start = segment.file_offset & !0xfff;
+            (start..segment.file_offset + segment.file_bytes).contains(&offset)
+        };
+        let segment = self.segments.iter().find(inside)?;
+        Some(segment.address.wrapping_add(offset).wrapping_sub(segment.file_offset))
+    }
+
+    /// One past the last virtual address that the loader maps.
+    pub(crate) fn end_address(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.address + segment.memory_bytes).max().unwrap_or(0)
+    }
+
+    /// Smallest known function around an address.
+    pub(crate) fn function_at(&self, address: u64) -> Option<Range<u64>> {
+        // Ranges may nest (an alias inside an assembler routine) but never deeply.
+        const NESTING: usize = 16;
+        let end = self.functions.partition_point(|range| range.0 <= address);
+        let candidates = &self.functions[end.saturating_sub(NESTING)..end];
+        let around = candidates.iter().filter(|range| address < range.1);
+        around.min_by_key(|range| range.1 - range.0).map(|range| range.0..range.1)
+    }
+
+    /// All known functions.
+    pub(crate) fn function_ranges(&self) -> impl Iterator<Item = Range<u64>> {
+        self.functions.iter().map(|range| range.0..range.1)
+    }
+
+    /// Bytes of the file that are loaded at a range of addresses.
+    pub(crate) fn code(&self, range: &Range<u64>) -> Option<&[u8]> {
+        let segment = self.segments.iter().find(|s| (s.address..s.address + s.file_bytes).contains(&range.start))?;
+        let start = usize::try_from(range.start - segment.address + segment.file_offset).ok()?;
+        let bytes = usize::try_from(range.end - range.start).ok()?;
+        self.data.get(start..start.checked_add(bytes)?)
+    }
+
+    /// Name of the function whose address the loader writes to a slot.
+    pub(crate) fn import(&self, slot: u64) -> Option<&str> {
+        self.imports.get(&slot).map(String::as_str)
+    }
+
+    /// Name of the imported function that the linkage table's entry at an address jumps to.
+    pub(crate) fn import_behind(&self, entry: u64) -> Option<&str> {
+        const MARK: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa]; // endbr64
+        let bytes = self.code(&(entry..entry + 16))?;
+        let skipped = if bytes.starts_with(&MARK) { MARK.len() } else { 0 };
+        let prefixed = usize::from(bytes[skipped] == 0xf2); // bnd
+        let jump = bytes.get(skipped + prefixed..skipped + prefixed + 6)?;
+        let distance = i32::from_le_bytes(jump.strip_prefix(&[0xff, 0x25])?.try_into().ok()?);
+        let next = entry + u64::try_from(skipped + prefixed + 6).ok()?;
+        self.import(next.wrapping_add_signed(i64::from(distance)))
+    }
+
+    /// Own addresses that stand in data: anyone may call the functions there.
+    pub(crate) fn kept_addresses(&self) -> &BTreeSet<u64> {
+        &self.kept
+    }
+
+    /// Mangled name of the function at an address.
+    pub(crate) fn function_name(&self, address: u64) -> Option<&str> {
+        let end = self.symbols.partition_point(|symbol| symbol.range.0 <= address);
+        let around = self.symbols[..end].iter().rev().take(16).find(|symbol| address < symbol.range.1);
+        around.map(|symbol| symbol.name.as_str())
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn segment_of<'data>(segment: &impl ObjectSegment<'data>) -> Segment {
+    let (file_offset, file_bytes) = segment.file_range();
+    Segment { file_offset, file_bytes, address: segment.address(), memory_bytes: segment.size() }
+}
+
+fn symbols(file: &object::File<'_>, kind: SymbolKind) -> Vec<Symbol> {
+    let wanted = file.symbols().chain(file.dynamic_symbols()).filter(|s| s.kind() == kind && s.size() > 0);
+    let named = wanted.filter_map(|symbol| {
+        let name = symbol.name().ok()?.to_owned();
+        Some(Symbol { range: (symbol.address(), symbol.address() + symbol.size()), name })
+    });
+    let mut all: Vec<Symbol> = named.collect();
+    all.sort_unstable();
+    all.dedup_by_key(|symbol| symbol.range);
+    all
+}
+
+/// Big arrays by symbol; without symbols, the data sections as they are.
+fn statics(file: &object::File<'_>) -> Vec<Symbol> {
+    let arrays = symbols(file, SymbolKind::Data);
+    if !arrays.is_empty() {
+        return arrays.into_iter().filter(|s| s.range.1 - s.range.0 >= STATIC_OBJECT_BYTES).collect();
+    }
+    let sections = file.sections().filter(|section| {
+        let named = matches!(section.name(), Ok(".data" | ".bss" | ".lbss" | ".ldata" | ".rodata"));
+        named && section.size() >= STATIC_OBJECT_BYTES
+    });
+    let range = |section: &object::Section<'_, '_>| (section.address(), section.address() + section.size());
+    let mut all: Vec<Symbol> =
+        sections.map(|s| Symbol { range: range(&s), name: s.name().unwrap_or_default().to_owned() }).collect();
+    all.sort_unstable();
+    all
+}
+
+/// What the loader writes: addresses of imported functions by slot, and own addresses. Programs that
+/// are loaded where they were linked carry the latter in their data already.
+fn relocations(file: &object::File<'_>) -> (BTreeMap<u64, String>, BTreeSet<u64>) {
+    let (mut imports, mut kept) = (BTreeMap::new(), BTreeSet::new());
+    let names = file.dynamic_symbol_table();
+    for (slot, relocation) in file.dynamic_relocations().into_iter().flatten() {
+        match (relocation.flags(), relocation.target()) {
+            (RelocationFlags::Elf { r_type: elf::R_X86_64_RELATIVE }, _) => {
+                kept.insert(relocation.addend().cast_unsigned());
+            }
+            (RelocationFlags::Elf { .. }, object::RelocationTarget::Symbol(index)) => {
+                let symbol = names.as_ref().and_then(|names| names.symbol_by_index(index).ok());
+                let Some(symbol) = symbol else { continue };
+                if symbol.is_undefined() {
+                    imports.extend(symbol.name().ok().map(|name| (slot, name.to_owned())));
+                } else {
+                    kept.insert(symbol.address().wrapping_add_signed(relocation.addend()));
+                }
+            }
+            _ => {}
+        }
+    }
+    if file.kind() == object::ObjectKind::Executable {
+        for section in file
+            .sections()
+            .filter(|section| matches!(section.kind(), object::SectionKind::Data | object::SectionKind::ReadOnlyData))
+        {
+            let words = section.data().unwrap_or_default().chunks_exact(8);
+            kept.extend(words.filter_map(|word| word.try_into().ok().map(u64::from_le_bytes)));
+        }
+    }
+    (imports, kept)
+}
+
+/// Function bounds from the unwind tables (System V ABI, `.eh_frame`).
+fn unwind_ranges(file: &object::File<'_>) -> Vec<(u64, u64)> {
+    let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
+    let Ok(data) = section.data() else { return Vec::new() };
+    let mut frames = gimli::EhFrame::new(data, gimli::LittleEndian);
+    frames.set_address_size(8);
+    let text = file.section_by_name(".text").map_or(0, |text| text.address());
+    let bases = gimli::BaseAddresses::default().set_eh_frame(section.address()).set_text(text);
+    let mut entries = frames.entries(&bases);
+    let mut ranges = Vec::new();
+    while let Ok(Some(entry)) = entries.next() {
+        let gimli::CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(entry) = partial.parse(gimli::EhFrame::cie_from_offset) else { continue };
+        ranges.push((entry.initial_address(), entry.initial_address() + entry.len()));
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_test_program_itself_has_functions_and_names() {
+        let path = std::env::current_exe().unwrap();
+        let module = Module::read(path.to_str().unwrap());
+        assert!(module.is_elf && !module.symbols.is_empty());
+        let symbol = module.symbols.iter().find(|s| s.name == "main").unwrap();
+        let range = module.function_at(symbol.range.0).unwrap();
+        assert_eq!((range.start, range.end), symbol.range);
+        assert_eq!(module.function_name(symbol.range.0), Some(symbol.name.as_str()));
+        assert_eq!(module.code(&range).unwrap().len() as u64, range.end - range.start);
+    }
+
+    #[test]
+    fn what_is_not_elf_knows_nothing() {
+        let module = Module::parse("/tmp/notes.txt", b"not a program".to_vec());
+        assert!(!module.is_elf);
+        assert_eq!(module.function_at(0x1000), None);
+        assert_eq!(module.address_of_offset(0), None);
+        assert_eq!(module.name(), "notes.txt");
+    }
+}

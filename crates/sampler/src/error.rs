@@ -1,0 +1,117 @@
+//! What can go wrong between a command line and a profile.
+
+use std::path::PathBuf;
+
+use tierloom_linux::LinuxError;
+
+/// Why a program could not be recorded, or a recording not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SamplerError {
+    /// No command was given.
+    #[error("there is no program to run\n  hint: write it behind `--`, as in `-- ./program arguments`")]
+    NoCommand,
+    /// The program does not exist.
+    #[error("{program}: there is no such program\n  hint: check the spelling, give a path, or look at PATH")]
+    NotFound {
+        /// As it was typed.
+        program: String,
+    },
+    /// The program exists and may not or cannot be executed.
+    #[error("{program}: cannot be executed: {source}\n  hint: {hint}")]
+    NotExecutable {
+        /// As it was typed.
+        program: String,
+        /// What to do.
+        hint: &'static str,
+        /// The kernel's reason.
+        source: LinuxError,
+    },
+    /// `perf_event_open` is refused and was asked for by name.
+    #[error(
+        "samples by perf_event_open are refused: {source}\n  hint: use the `sigprof` backend, or let an administrator set kernel.perf_event_paranoid to 2 or less"
+    )]
+    PerfRefused {
+        /// The kernel's reason.
+        source: LinuxError,
+    },
+    /// `SIGPROF` samples were asked for without the library that takes them.
+    #[error(
+        "samples by SIGPROF are taken by the preload library, and none was given\n  hint: name it, or use the `perf` backend"
+    )]
+    SigprofNeedsPreload,
+    /// The preload library is not where it should be.
+    #[error("{}: the preload library is not there\n  hint: build it (`cargo build --release -p tierloom-preload`) or reinstall Tierloom", .path.display())]
+    NoPreload {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The sampling rate makes no sense.
+    #[error("{hz} samples per second cannot be taken\n  hint: give a rate from 1 to 10000; 997 is usual")]
+    Rate {
+        /// As it was asked for.
+        hz: u32,
+    },
+    /// The kernel refused something else.
+    #[error(
+        "{source}\n  hint: this is about the machine, not about the program; see whether memory, processes or files have run out"
+    )]
+    Kernel {
+        /// What and why.
+        #[from]
+        source: LinuxError,
+    },
+    /// The host's weights were to be set, and the plan has several ratios.
+    #[error(
+        "the host has one weight a node, and the plan weighs `{first}` and `{second}` differently\n  hint: leave out --set-host-weights: each object gets its own weights without the host's"
+    )]
+    SeveralWeights {
+        /// An object.
+        first: String,
+        /// One with another ratio.
+        second: String,
+    },
+    /// The host's weights could not be set.
+    #[error(
+        "the host's interleave weights cannot be set: {source}\n  hint: it takes root and Linux 6.9; without --set-host-weights each object gets its weights without the host's"
+    )]
+    HostWeights {
+        /// The kernel's reason.
+        source: LinuxError,
+    },
+    /// A running program cannot be placed anew.
+    #[error("process {pid}: {problem}\n  hint: {hint}")]
+    NotPlaced {
+        /// Which.
+        pid: u32,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}\n  hint: check that the folder exists and may be written", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is not a `perf.data` that can be worked out.
+    #[error("{}: {problem}\n  hint: {hint}", .path.display())]
+    NotPerfData {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do, or what to record instead.
+        hint: &'static str,
+    },
+    /// A file is not a recording.
+    #[error("{}: not a recording of this version: {problem}\n  hint: record the program again", .path.display())]
+    NotARecording {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+}

@@ -1,0 +1,98 @@
+//! What is likely where nothing was measured: which way branches go, how often loops are entered.
+//!
+//! Soft knowledge for the fit in `counts`: it decides only what clocks, trips and samples leave open.
+
+use std::collections::BTreeMap;
+
+use crate::cfg::{BlockId, Function, LoopId};
+use crate::code::FunctionId;
+use crate::counts::BlockCounts;
+use crate::flow::Observation;
+use crate::pairs::Count;
+use crate::trips::Trip;
+
+/// How often a loop is entered where it could be passed by. Published: Wu and Larus, *Static branch
+/// frequency and program profile analysis* (1994), table 1, loop branch heuristic.
+const ENTERED: f64 = 0.88;
+
+/// Without better knowledge both ways of a branch are as likely, but a loop is rather entered than
+/// passed by (Ball and Larus, *Branch prediction for free*, 1993, loop header heuristic). How often a
+/// loop is left is not a branch's business.
+pub(crate) fn branches(
+    function: &Function,
+    before: Option<&BlockCounts>,
+    trips: &BTreeMap<(FunctionId, LoopId), Trip>,
+    id_of_function: FunctionId,
+) -> Vec<Observation> {
+    let entry = |block: BlockId| {
+        let heads = |to: BlockId| function.blocks[to].inner_loop.filter(|id| function.loops[*id].header == to);
+        let inside = heads(block).or_else(|| match function.blocks[block].successors.as_slice() {
+            [next] => heads(*next),
+            _ => None,
+        })?;
+        // If rounds end by chance, a loop of n rounds is passed by once in n + 1 times.
+        Some(trips.get(&(id_of_function, inside)).map_or(ENTERED, |trip| trip.rounds / (trip.rounds + 1.0)))
+    };
+    let mut observations = Vec::new();
+    for (id, block) in function.blocks.iter().enumerate() {
+        let [one, other] = block.successors[..] else { continue };
+        let stays = |to: BlockId| match block.inner_loop {
+            Some(around) => function.loops[around].contains(to) && function.loops[around].header != to,
+            None => true,
+        };
+        if !stays(one) || !stays(other) {
+            continue;
+        }
+        // What both ways come to is behind the branch, not on one of its sides.
+        let (one_behind, other_behind) = (leads(function, other, one, id), leads(function, one, other, id));
+        let share = match (entry(one).filter(|_| !one_behind), entry(other).filter(|_| !other_behind)) {
+            (Some(entered), None) => entered,
+            (None, Some(entered)) => 1.0 - entered,
+            (Some(entered), Some(instead)) => {
+                let (odds, against) = (entered / (1.0 - entered), instead / (1.0 - instead));
+                odds / (odds + against)
+            }
+            (None, None) => 0.5,
+        };
+        let doubt = share.min(1.0 - share).clamp(0.05, 0.3);
+        let known = before.map_or(1.0, |counts| counts.executions[id]).max(1.0);
+        let edges = vec![((id, one), 1.0 - share), ((id, other), -share)];
+        observations.push(Observation { blocks: Vec::new(), edges, value: 0.0, deviation: doubt * known });
+    }
+    observations
+}
+
+/// Whether control can get from one block to another without a new round of the loop around `branch`.
+fn leads(function: &Function, from: BlockId, to: BlockId, branch: BlockId) -> bool {
+    let header = function.blocks[branch].inner_loop.map(|around| function.loops[around].header);
+    let mut seen = vec![false; function.blocks.len()];
+    let mut open = vec![from];
+    while let Some(block) = open.pop() {
+        if block == to {
+            return true;
+        }
+        if !std::mem::replace(&mut seen[block], true) {
+            open.extend(function.blocks[block].successors.iter().filter(|next| Some(**next) != header));
+        }
+    }
+    false
+}
+
+/// A loop that clocks follow from sample to sample is not entered much more often than sampled.
+pub(crate) fn outermost(function: &Function, clocks: &[&Count]) -> Vec<Observation> {
+    let mut seen: BTreeMap<LoopId, usize> = BTreeMap::new();
+    for count in clocks {
+        let Some(inside) = function.blocks[count.block].inner_loop else { continue };
+        if function.loops[inside].parent.is_none() {
+            let most = seen.entry(inside).or_default();
+            *most = (*most).max(count.visible);
+        }
+    }
+    let entered = |(inside, visible): (LoopId, usize)| Observation {
+        blocks: Vec::new(),
+        edges: function.entries(inside).map(|from| ((from, function.loops[inside].header), 1.0)).collect(),
+        value: 0.0,
+        deviation: 10.0 * visible as f64,
+    };
+    seen.into_iter().map(entered).collect()
+}

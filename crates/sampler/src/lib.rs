@@ -1,0 +1,50 @@
+//! Samples and instruction decoding: who touches which object, and how.
+//!
+//! `record` runs a program and yields a [`Recording`]; `analyse` turns it into a profile.
+
+mod analyse;
+mod blame;
+mod cache;
+pub mod calibrate;
+mod callers;
+mod calls;
+mod cfg;
+mod code;
+mod confidence;
+mod counters;
+mod counts;
+mod elements;
+mod elf;
+mod emulate;
+pub mod error;
+mod flow;
+mod heuristics;
+mod hotness;
+pub mod import;
+mod instruction;
+mod lines;
+mod naming;
+mod objects;
+mod observe;
+mod pairs;
+mod pattern;
+mod phases;
+pub mod place;
+mod ranges;
+pub mod record;
+pub mod recording;
+mod registers;
+mod replay;
+mod roots;
+mod stalls;
+mod tally;
+mod touches;
+mod traffic;
+mod trips;
+mod warnings;
+mod world;
+
+pub use analyse::{Processor, analyse};
+pub use error::SamplerError;
+pub use record::{RecordRequest, record};
+pub use recording::Recording;

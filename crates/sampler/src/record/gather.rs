@@ -1,0 +1,256 @@
+//! Collects what the rings bring, and makes a recording of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tierloom_linux::clock::monotonic_ns;
+use tierloom_linux::perf;
+use tierloom_linux::root::Root;
+use tierloom_linux::spawn::Ended;
+use tierloom_wire as wire;
+
+use super::watch::Watch;
+use super::{Progress, RecordRequest};
+use crate::recording::{
+    Allocation, AllocationEvent, Calibration, Change, Event, Mapping, Process, Recording, Sample, Source,
+};
+
+/// Samples that are kept: 1.8 GB of memory, or three hours of one thread at the usual rate.
+const MOST_SAMPLES: usize = 10_000_000;
+
+/// What was seen so far, in the order in which it came.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pid: u32,
+    start_ns: u64,
+    end_ns: u64,
+    samples: Vec<Sample>,
+    mappings: Vec<Mapping>,
+    processes: Vec<Process>,
+    allocations: Vec<Allocation>,
+    stacks: Vec<Vec<u64>>,
+    lost: u64,
+    lost_allocations: u64,
+    left_out: u64,
+    throttled: bool,
+    counters: Counters,
+    watch: Watch,
+}
+
+/// Last count of instructions of each thread, and the CPU it was read on: every CPU counts for itself.
+#[derive(Debug, Default)]
+struct Counters(BTreeMap<u32, (u32, u64)>);
+
+impl Counters {
+    /// Instructions since the thread's previous sample; 0 where it moved between CPUs or just began.
+    fn since_last(&mut self, sample: &perf::Sample) -> u64 {
+        let previous = self.0.insert(sample.tid, (sample.cpu, sample.instructions));
+        match previous {
+            Some((cpu, count)) if cpu == sample.cpu => sample.instructions.saturating_sub(count),
+            _ => 0,
+        }
+    }
+}
+
+impl Gathered {
+    /// Nothing yet. Where the kernel does not tell about mappings, they are watched in `/proc`.
+    pub(super) fn new(pid: u32, start_ns: u64, watched: bool) -> Self {
+        Self { pid, start_ns, watch: Watch::new(watched), ..Self::default() }
+    }
+
+    /// Looks at the mappings of all known processes, if the kernel does not tell about them.
+    pub(super) fn look(&mut self, root: &Root) {
+        self.watch.look(root);
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        Progress {
+            elapsed: Duration::from_nanos(monotonic_ns().saturating_sub(self.start_ns)),
+            samples: self.samples.len(),
+            allocations: self.allocations.len(),
+        }
+    }
+
+    /// The program has ended.
+    pub(super) fn end(&mut self, end_ns: u64, lost_events: u64, lost_samples: u64) {
+        self.end_ns = end_ns;
+        self.lost_allocations += lost_events;
+        self.lost += lost_samples;
+    }
+
+    /// A record of the kernel.
+    pub(super) fn take_perf(&mut self, record: perf::Record) {
+        match record {
+            perf::Record::Sample(sample) => {
+                let instructions = self.counters.since_last(&sample);
+                let perf::Sample { pid, tid, time_ns, registers, kernel, .. } = sample;
+                self.keep(Sample { time_ns, pid, tid, instructions, registers, kernel });
+            }
+            perf::Record::Mmap { pid, time_ns, start, bytes, file_offset, executable, path } => {
+                self.mappings.push(Mapping { time_ns, pid, start, bytes, file_offset, executable, path });
+            }
+            perf::Record::Exec { pid, time_ns, name } => self.change(time_ns, pid, Change::Exec { name }),
+            perf::Record::Fork { pid, parent, time_ns } => self.change(time_ns, pid, Change::Fork { parent }),
+            perf::Record::Exit { pid, time_ns } => self.change(time_ns, pid, Change::Exit),
+            perf::Record::Lost(samples) => self.lost += samples,
+            perf::Record::Throttled => self.throttled = true,
+        }
+    }
+
+    /// A record of the preload library.
+    pub(super) fn take_wire(&mut self, record: &wire::Record) {
+        let wire::Record { pid, tid, time_ns, event } = *record;
+        let event = match event {
+            wire::Event::Stack { id, frames } => return self.name_stack(id, frames),
+            wire::Event::Sample { registers } => {
+                return self.keep(Sample { time_ns, pid, tid, instructions: 0, registers, kernel: false });
+            }
+            wire::Event::Alloc { address, bytes, stack, source } => {
+                AllocationEvent::Alloc { address, bytes, stack, source: source_of(source) }
+            }
+            wire::Event::Free { address } => AllocationEvent::Free { address },
+            wire::Event::Unmap { address, bytes } => AllocationEvent::Unmap { address, bytes },
+            wire::Event::Start | wire::Event::Fork { .. } | wire::Event::Module { .. } => {
+                return self.watch.take_wire(time_ns, pid, &event);
+            }
+            wire::Event::Placed { .. } | wire::Event::Resident { .. } => return,
+        };
+        self.allocations.push(Allocation { time_ns, pid, tid, event });
+    }
+
+    fn keep(&mut self, sample: Sample) {
+        if self.samples.len() < MOST_SAMPLES {
+            self.samples.push(sample);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    fn change(&mut self, time_ns: u64, pid: u32, change: Change) {
+        self.processes.push(Process { time_ns, pid, change });
+    }
+
+    fn name_stack(&mut self, id: u32, frames: &[u64]) {
+        /// A program with more stacks than this does not exist; a damaged id must not take all memory.
+        const MOST: usize = 1 << 24;
+        let position = usize::try_from(id).unwrap_or(MOST);
+        if position >= MOST {
+            return;
+        }
+        if self.stacks.len() <= position {
+            self.stacks.resize(position + 1, Vec::new());
+        }
+        self.stacks[position] = frames.to_vec();
+    }
+
+    /// The recording: everything in the order of its time.
+    pub(super) fn finish(mut self, request: &RecordRequest, event: Event, ended: &Ended, hz: f64) -> Recording {
+        self.watch.hand_over(&mut self.mappings, &mut self.processes);
+        self.samples.sort_by_key(|sample| sample.time_ns);
+        self.mappings.sort_by_key(|mapping| mapping.time_ns);
+        self.processes.sort_by_key(|process| process.time_ns);
+        self.allocations.sort_by_key(|allocation| allocation.time_ns);
+        self.drop_unknown_stacks();
+        let cpu_s = ended.user_s + ended.system_s;
+        let mut warnings = Vec::new();
+        if self.throttled {
+            warnings.push("the kernel held samples back for a while; lower the rate".to_owned());
+        }
+        if self.left_out > 0 {
+            let (kept, left_out) = (MOST_SAMPLES, self.left_out);
+            warnings.push(format!(
+                "only the first {kept} samples were kept, {left_out} later ones were not: take fewer per second"
+            ));
+        }
+        Recording {
+            command: request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            pid: self.pid,
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            exit: ended.into(),
+            cpu_s,
+            system_s: ended.system_s,
+            wall_s: self.end_ns.saturating_sub(self.start_ns) as f64 * 1e-9,
+            period_ns: period_ns(event, cpu_s, self.samples.len(), hz),
+            event,
+            lost: self.lost + self.left_out,
+            samples: self.samples,
+            mappings: self.mappings,
+            processes: self.processes,
+            allocations: self.allocations,
+            stacks: self.stacks,
+            lost_allocations: self.lost_allocations,
+            calibration: Calibration::UNKNOWN,
+            warnings,
+        }
+    }
+
+    /// An allocation whose stack was lost names an empty stack, so that every id can be looked up.
+    fn drop_unknown_stacks(&mut self) {
+        let empty = u32::try_from(self.stacks.len()).unwrap_or(u32::MAX);
+        let mut used = false;
+        for allocation in &mut self.allocations {
+            if let AllocationEvent::Alloc { stack, .. } = &mut allocation.event
+                && *stack >= empty
+            {
+                *stack = empty;
+                used = true;
+            }
+        }
+        if used {
+            self.stacks.push(Vec::new());
+        }
+    }
+}
+
+fn source_of(source: wire::Source) -> Source {
+    match source {
+        wire::Source::Heap => Source::Heap,
+        wire::Source::Anonymous => Source::Anonymous,
+        wire::Source::File => Source::File,
+    }
+}
+
+/// CPU time that one sample stands for. `SIGPROF` comes no faster than the scheduler's tick, which a
+/// program cannot read, so there it follows from what came.
+fn period_ns(event: Event, cpu_s: f64, samples: usize, hz: f64) -> f64 {
+    if event == Event::Sigprof && samples > 0 { cpu_s * 1e9 / samples as f64 } else { (1e9 / hz).floor() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(tid: u32, cpu: u32, instructions: u64) -> perf::Sample {
+        perf::Sample { pid: 1, tid, time_ns: 0, cpu, instructions, registers: [0; 18], kernel: false }
+    }
+
+    #[test]
+    fn instructions_are_counted_per_thread_and_cpu() {
+        let mut counters = Counters::default();
+        let seen = [(7, 0, 100), (7, 0, 350), (8, 0, 40), (7, 1, 20), (7, 1, 30)];
+        let since: Vec<u64> =
+            seen.iter().map(|(tid, cpu, count)| counters.since_last(&sample(*tid, *cpu, *count))).collect();
+        assert_eq!(since, [0, 250, 0, 0, 10]);
+    }
+
+    #[test]
+    fn a_lost_stack_is_an_empty_one() {
+        let mut gathered = Gathered::default();
+        gathered.name_stack(1, &[5, 6]);
+        for stack in [1, wire::NO_STACK] {
+            let event = wire::Event::Alloc { address: 1, bytes: 2, stack, source: wire::Source::Heap };
+            gathered.take_wire(&wire::Record { pid: 1, tid: 1, time_ns: 0, event });
+        }
+        gathered.drop_unknown_stacks();
+        let ids: Vec<&[u64]> = gathered
+            .allocations
+            .iter()
+            .filter_map(|allocation| match allocation.event {
+                AllocationEvent::Alloc { stack, .. } => gathered.stacks.get(stack as usize).map(Vec::as_slice),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(ids, [&[5, 6][..], &[]]);
+    }
+}

@@ -1,0 +1,141 @@
+//! Mappings and processes where the kernel does not report them (no perf): the preload library tells
+//! what is mapped at the start, and `/proc` is read again and again for what comes later.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tierloom_linux::clock::monotonic_ns;
+use tierloom_linux::maps::{MappedRange, mapped_ranges};
+use tierloom_linux::root::Root;
+use tierloom_wire as wire;
+
+use crate::recording::{Change, Mapping, Process};
+
+/// Time between two looks, ns: reading a process's mappings holds up its own calls of `mmap`.
+const BETWEEN_LOOKS_NS: u64 = 100_000_000;
+
+/// Processes that are watched.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    on: bool,
+    known: BTreeMap<u32, Watched>,
+    last_look_ns: u64,
+    mappings: Vec<Mapping>,
+    processes: Vec<Process>,
+}
+
+/// One process: when it came up, and what was noted of it.
+#[derive(Debug, Default, Clone)]
+struct Watched {
+    since_ns: u64,
+    noted: BTreeSet<MappedRange>,
+}
+
+impl Watch {
+    pub(super) fn new(on: bool) -> Self {
+        Self { on, last_look_ns: monotonic_ns(), ..Self::default() }
+    }
+
+    /// A process came up or told about a file that it has mapped.
+    pub(super) fn take_wire(&mut self, time_ns: u64, pid: u32, event: &wire::Event) {
+        if !self.on {
+            return;
+        }
+        match *event {
+            wire::Event::Start => {
+                self.known.insert(pid, Watched { since_ns: time_ns, noted: BTreeSet::new() });
+                self.processes.push(Process { time_ns, pid, change: Change::Exec { name: String::new() } });
+            }
+            wire::Event::Fork { parent } => {
+                let inherited = self.known.get(&parent).cloned().unwrap_or_default();
+                self.known.insert(pid, Watched { since_ns: time_ns, ..inherited });
+                self.processes.push(Process { time_ns, pid, change: Change::Fork { parent } });
+            }
+            wire::Event::Module { start, bytes, file_offset, executable, path } => {
+                let path = String::from_utf8_lossy(&wire::unpack_path(path).collect::<Vec<u8>>()).into_owned();
+                self.note(time_ns, pid, MappedRange { start, bytes, file_offset, executable, path });
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads the mappings of every known process. What is new came after the last look.
+    pub(super) fn look(&mut self, root: &Root) {
+        let now = monotonic_ns();
+        if !self.on || now < self.last_look_ns + BETWEEN_LOOKS_NS {
+            return;
+        }
+        let since = std::mem::replace(&mut self.last_look_ns, now);
+        let pids: Vec<u32> = self.known.keys().copied().collect();
+        for pid in pids {
+            for range in mapped_ranges(root, pid) {
+                self.note(since, pid, range);
+            }
+        }
+    }
+
+    fn note(&mut self, time_ns: u64, pid: u32, range: MappedRange) {
+        let known = self.known.entry(pid).or_default();
+        if known.noted.contains(&range) {
+            return;
+        }
+        // What was there before the process became what it is came with it.
+        let time_ns = time_ns.max(known.since_ns);
+        let MappedRange { start, bytes, file_offset, executable, path } = range.clone();
+        let path = if path.is_empty() { "//anon".to_owned() } else { path };
+        self.mappings.push(Mapping { time_ns, pid, start, bytes, file_offset, executable, path });
+        known.noted.insert(range);
+    }
+
+    /// Moves everything into a recording.
+    pub(super) fn hand_over(&mut self, mappings: &mut Vec<Mapping>, processes: &mut Vec<Process>) {
+        mappings.append(&mut self.mappings);
+        processes.append(&mut self.processes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(watch: &mut Watch) -> (Vec<Mapping>, Vec<Process>) {
+        let (mut mappings, mut processes) = (Vec::new(), Vec::new());
+        watch.hand_over(&mut mappings, &mut processes);
+        (mappings, processes)
+    }
+
+    #[test]
+    fn a_mapping_is_noted_once_and_inherited() {
+        let mut path = [0; wire::MAX_PATH_WORDS];
+        let words = wire::pack_path(b"/lib.so", &mut path);
+        let path = &path[..words];
+        let module = wire::Event::Module { start: 4096, bytes: 4096, file_offset: 0, executable: true, path };
+        let mut watch = Watch::new(true);
+        watch.take_wire(1, 7, &wire::Event::Start);
+        watch.take_wire(2, 7, &module);
+        watch.take_wire(3, 7, &module);
+        watch.take_wire(4, 8, &wire::Event::Fork { parent: 7 });
+        watch.take_wire(5, 8, &module);
+        let (mappings, processes) = seen(&mut watch);
+        assert_eq!(mappings.len(), 1);
+        assert_eq!((mappings[0].path.as_str(), mappings[0].time_ns), ("/lib.so", 2));
+        assert_eq!(processes.len(), 2);
+    }
+
+    #[test]
+    fn nothing_is_watched_where_the_kernel_reports() {
+        let mut watch = Watch::new(false);
+        watch.take_wire(1, std::process::id(), &wire::Event::Start);
+        watch.look(&Root::default());
+        assert_eq!(seen(&mut watch), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn a_look_finds_this_process() {
+        let mut watch = Watch::new(true);
+        watch.take_wire(1, std::process::id(), &wire::Event::Start);
+        watch.last_look_ns = 0;
+        watch.look(&Root::default());
+        let program = std::env::current_exe().unwrap();
+        assert!(seen(&mut watch).0.iter().any(|mapping| mapping.path == program.to_string_lossy()));
+    }
+}

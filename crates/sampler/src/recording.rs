@@ -1,0 +1,248 @@
+//! What was recorded of one run: samples with registers, mappings, allocations.
+//!
+//! The recorder fills it, the analyser reads it; it can be saved and read again, so that an analysis
+//! can be repeated, tested on recorded runs, and done on another machine. Nothing is interpreted
+//! here: addresses are those of the process that they were seen in.
+
+mod file;
+
+/// Registers of a sample, in the order of [`register`].
+pub const REGISTERS: usize = 18;
+
+/// Positions of the registers in [`Sample::registers`]: the order of the kernel's
+/// `arch/x86/include/uapi/asm/perf_regs.h` without the segment registers.
+#[allow(missing_docs)]
+pub mod register {
+    pub const AX: usize = 0;
+    pub const BX: usize = 1;
+    pub const CX: usize = 2;
+    pub const DX: usize = 3;
+    pub const SI: usize = 4;
+    pub const DI: usize = 5;
+    pub const BP: usize = 6;
+    pub const SP: usize = 7;
+    pub const IP: usize = 8;
+    pub const FLAGS: usize = 9;
+    /// `R8 + n` is register `8 + n`, up to R15.
+    pub const R8: usize = 10;
+}
+
+/// Everything that was recorded of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Process id of the program itself; its children have others.
+    pub pid: u32,
+    /// `CLOCK_MONOTONIC` when the program was let go, ns. All times of a recording are on this clock.
+    pub start_ns: u64,
+    /// `CLOCK_MONOTONIC` when it had ended, ns.
+    pub end_ns: u64,
+    /// How it ended.
+    pub exit: Exit,
+    /// User + system CPU time of the program and the children that it waited for, s.
+    pub cpu_s: f64,
+    /// The system part of `cpu_s`, s: user samples do not cover it.
+    pub system_s: f64,
+    /// From start to end, s.
+    pub wall_s: f64,
+    /// CPU time that one sample stands for, ns.
+    pub period_ns: f64,
+    /// What drove the samples.
+    pub event: Event,
+    /// Samples that were taken and could not be kept.
+    pub lost: u64,
+    /// In time order.
+    pub samples: Vec<Sample>,
+    /// In time order: mappings of files and anonymous memory as far as known. A later mapping
+    /// replaces an earlier one where they overlap; a child starts with those of its parent.
+    pub mappings: Vec<Mapping>,
+    /// In time order: forks, execs (which drop all mappings), ends.
+    pub processes: Vec<Process>,
+    /// In time order.
+    pub allocations: Vec<Allocation>,
+    /// By stack id: return addresses, innermost first, absolute, of the process that used the id.
+    pub stacks: Vec<Vec<u64>>,
+    /// Allocation events that could not be kept.
+    pub lost_allocations: u64,
+    /// Skid of this machine under `event`.
+    pub calibration: Calibration,
+    /// What a reader of the numbers must know, as sentences with a remedy.
+    pub warnings: Vec<String>,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It returned this exit code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+impl Exit {
+    /// What a shell would report: the code, or 128 + the signal.
+    pub fn code(self) -> i32 {
+        match self {
+            Exit::Code(code) => code,
+            Exit::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+/// What drove the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// `perf_event_open`, software event `cpu-clock`: CPU time of each thread.
+    CpuClock,
+    /// A timer and `SIGPROF` per thread, from inside the process.
+    Sigprof,
+    /// Nothing: only allocations were recorded.
+    None,
+}
+
+/// One sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When, ns.
+    pub time_ns: u64,
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// User instructions of this thread since its previous sample; 0 = unknown.
+    pub instructions: u64,
+    /// Registers of user space, by [`register`].
+    pub registers: [u64; REGISTERS],
+    /// Taken inside the kernel: the registers are those at its entry, no user access was waiting.
+    pub kernel: bool,
+}
+
+impl Sample {
+    /// Instruction pointer.
+    pub fn ip(&self) -> u64 {
+        self.registers[register::IP]
+    }
+}
+
+/// A range of addresses got a content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// When, ns.
+    pub time_ns: u64,
+    /// Process.
+    pub pid: u32,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Offset of `start` in the file, bytes.
+    pub file_offset: u64,
+    /// Whether code can run there.
+    pub executable: bool,
+    /// Path of the file, or `//anon`, `[heap]`, `[stack]`, `[vdso]`.
+    pub path: String,
+}
+
+/// A process came, changed or went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// When, ns.
+    pub time_ns: u64,
+    /// Which.
+    pub pid: u32,
+    /// What happened.
+    pub change: Change,
+}
+
+/// What happened to a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It was forked off this process and starts with its mappings.
+    Fork {
+        /// Process id of the parent.
+        parent: u32,
+    },
+    /// It became another program: its earlier mappings and allocations are gone.
+    Exec {
+        /// First 15 bytes of the program's name.
+        name: String,
+    },
+    /// It ended.
+    Exit,
+}
+
+/// What the program asked of its allocator or of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allocation {
+    /// When, ns.
+    pub time_ns: u64,
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// What.
+    pub event: AllocationEvent,
+}
+
+/// What happened to a range of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AllocationEvent {
+    /// A range was handed out. Allocations of at least the threshold only.
+    Alloc {
+        /// First address.
+        address: u64,
+        /// Bytes asked for.
+        bytes: u64,
+        /// Position in [`Recording::stacks`].
+        stack: u32,
+        /// By what.
+        source: Source,
+    },
+    /// A range that an `Alloc` named was given back.
+    Free {
+        /// First address.
+        address: u64,
+    },
+    /// A range of addresses was unmapped; it may hold, cut or miss allocations.
+    Unmap {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+    },
+}
+
+/// What handed memory out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// `malloc` and its family.
+    Heap,
+    /// `mmap` without a file.
+    Anonymous,
+    /// `mmap` of a file: the mapping of the same address and time names it.
+    File,
+}
+
+/// How far samples fall from the instruction that waited, measured on the machine of the run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Calibration {
+    /// Instructions between the waiting load and the sampled instruction pointer: 1 says that the
+    /// sample names the next instruction.
+    pub offset: u32,
+    /// Share of samples exactly there, 0 to 1. Below 0.8 blame on the previous instruction is a guess.
+    pub purity: f64,
+    /// Samples that this rests on; 0 = not measured.
+    pub samples: u32,
+}
+
+impl Calibration {
+    /// No measurement: the offset of every machine measured so far (Zen 3 under cpu-clock).
+    pub const UNKNOWN: Self = Self { offset: 1, purity: 0.0, samples: 0 };
+
+    /// Whether a sample tells which instruction waited: not where a measurement says otherwise.
+    pub fn tells_instruction(&self) -> bool {
+        const PURE: f64 = 0.8;
+        self.samples == 0 || self.purity >= PURE
+    }
+}

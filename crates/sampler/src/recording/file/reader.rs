@@ -1,0 +1,196 @@
+//! Reads the numbers of a recording, and trusts none of them: see the head of `file`.
+
+use crate::recording::{
+    Allocation, AllocationEvent, Calibration, Change, Event, Exit, Mapping, Process, REGISTERS, Recording, Sample,
+    Source,
+};
+
+/// Bytes that shrink from the front.
+pub(super) struct Reader<'a> {
+    /// What was not read yet.
+    pub(super) rest: &'a [u8],
+    /// Bytes of the whole file.
+    pub(super) length: usize,
+}
+
+impl Reader<'_> {
+    /// Everything; `None` where the bytes end too soon or make no sense.
+    pub(super) fn recording(&mut self) -> Option<Recording> {
+        let command = self.list(Self::text)?;
+        let pid = self.small()?;
+        let (start_ns, end_ns) = (self.number()?, self.number()?);
+        let (kind, status) = (self.number()?, i32::try_from(unzigzag(self.number()?)).ok()?);
+        let exit = match kind {
+            0 => Exit::Code(status),
+            1 => Exit::Signal(status),
+            _ => return None,
+        };
+        let [cpu_s, system_s, wall_s, period_ns, purity] = self.floats()?;
+        let event = match self.number()? {
+            0 => Event::CpuClock,
+            1 => Event::Sigprof,
+            2 => Event::None,
+            _ => return None,
+        };
+        let (lost, lost_allocations) = (self.number()?, self.number()?);
+        let calibration = Calibration { offset: self.small()?, samples: self.small()?, purity };
+        let warnings = self.list(Self::text)?;
+        let stacks = self.list(|reader| reader.list(Self::number))?;
+        let samples = self.samples()?;
+        let (mappings, processes) = (self.mappings()?, self.processes()?);
+        let allocations = self.allocations(stacks.len())?;
+        Some(Recording {
+            command,
+            pid,
+            start_ns,
+            end_ns,
+            exit,
+            cpu_s,
+            system_s,
+            wall_s,
+            period_ns,
+            event,
+            lost,
+            samples,
+            mappings,
+            processes,
+            allocations,
+            stacks,
+            lost_allocations,
+            calibration,
+            warnings,
+        })
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*byte)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                return None;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn small(&mut self) -> Option<u32> {
+        self.number()?.try_into().ok()
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.number()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn step(&mut self, previous: &mut u64) -> Option<u64> {
+        *previous = previous.wrapping_add(unzigzag(self.number()?).cast_unsigned());
+        Some(*previous)
+    }
+
+    fn floats<const N: usize>(&mut self) -> Option<[f64; N]> {
+        let mut values = [0.0; N];
+        for value in &mut values {
+            let (bytes, rest) = self.rest.split_first_chunk()?;
+            self.rest = rest;
+            *value = Some(f64::from_le_bytes(*bytes)).filter(|value| value.is_finite() && *value >= 0.0)?;
+        }
+        Some(values)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (text, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(str::from_utf8(text).ok()?.to_owned())
+    }
+
+    /// A list: each item has at least one byte, so a count beyond the bytes left is damage.
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let count = usize::try_from(self.number()?).ok().filter(|count| *count <= self.rest.len())?;
+        // Items are larger in memory than in the file; a damaged count may not take more than some
+        // multiple of the file before the first item fails.
+        let mut items = Vec::with_capacity(count.min(self.length / size_of::<T>().max(1)));
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Some(items)
+    }
+
+    fn samples(&mut self) -> Option<Vec<Sample>> {
+        let (mut time, mut last) = (0, [0; REGISTERS]);
+        self.list(|reader| {
+            let time_ns = reader.step(&mut time)?;
+            let (pid, tid) = (reader.small()?, reader.small()?);
+            let (instructions, kernel) = (reader.number()?, reader.flag()?);
+            for register in &mut last {
+                reader.step(register)?;
+            }
+            Some(Sample { time_ns, pid, tid, instructions, registers: last, kernel })
+        })
+    }
+
+    fn mappings(&mut self) -> Option<Vec<Mapping>> {
+        let (mut time, mut last) = (0, 0);
+        self.list(|reader| {
+            let (time_ns, start) = (reader.step(&mut time)?, reader.step(&mut last)?);
+            let (pid, bytes, file_offset) = (reader.small()?, reader.number()?, reader.number()?);
+            let (executable, path) = (reader.flag()?, reader.text()?);
+            Some(Mapping { time_ns, pid, start, bytes, file_offset, executable, path })
+        })
+    }
+
+    fn processes(&mut self) -> Option<Vec<Process>> {
+        let mut time = 0;
+        self.list(|reader| {
+            let (time_ns, pid) = (reader.step(&mut time)?, reader.small()?);
+            let change = match reader.number()? {
+                0 => Change::Fork { parent: reader.small()? },
+                1 => Change::Exec { name: reader.text()? },
+                2 => Change::Exit,
+                _ => return None,
+            };
+            Some(Process { time_ns, pid, change })
+        })
+    }
+
+    fn allocations(&mut self, stacks: usize) -> Option<Vec<Allocation>> {
+        let (mut time, mut place) = (0, 0);
+        self.list(|reader| {
+            let (time_ns, pid, tid) = (reader.step(&mut time)?, reader.small()?, reader.small()?);
+            let kind = reader.number()?;
+            let address = reader.step(&mut place)?;
+            let event = match kind {
+                0..=2 => {
+                    let source = [Source::Heap, Source::Anonymous, Source::File][usize::try_from(kind).ok()?];
+                    let (bytes, stack) = (reader.number()?, reader.small()?);
+                    if usize::try_from(stack).ok()? >= stacks {
+                        return None;
+                    }
+                    AllocationEvent::Alloc { address, bytes, stack, source }
+                }
+                3 => AllocationEvent::Free { address },
+                4 => AllocationEvent::Unmap { address, bytes: reader.number()? },
+                _ => return None,
+            };
+            Some(Allocation { time_ns, pid, tid, event })
+        })
+    }
+}
+
+fn unzigzag(value: u64) -> i64 {
+    (value >> 1).cast_signed() ^ -((value & 1).cast_signed())
+}

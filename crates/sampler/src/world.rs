@@ -1,0 +1,293 @@
+//! What lies where at the time of a sample: the address spaces of all processes, replayed.
+//!
+//! Mappings, forks, execs and allocations of the recording are applied in time order, always up to
+//! the sample in question. The world then says which code an instruction pointer names and which
+//! object an address belongs to.
+
+use std::collections::BTreeMap;
+
+use tierloom_model::ObjectKind;
+
+use crate::elf::Module;
+use crate::objects::{CodePlace, Identity, ObjectId, Objects};
+use crate::ranges::RangeMap;
+use crate::recording::{Allocation, AllocationEvent, Change, Mapping, Process, Recording, Source};
+
+/// What an address belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// An object, and the offset in the piece of it that was allocated at once.
+    Object(ObjectId, u64),
+    /// The stack of the thread.
+    Stack,
+    /// Nothing that is known.
+    Nowhere,
+}
+
+#[derive(Debug, Clone)]
+struct Mapped {
+    path: usize,
+    file_offset: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Owned {
+    object: ObjectId,
+    /// Process that allocated it; a forked child has a copy that is not in the books.
+    pid: u32,
+}
+
+/// One process.
+#[derive(Debug, Clone, Default)]
+struct Space {
+    mappings: RangeMap<Mapped>,
+    allocations: RangeMap<Owned>,
+    statics: RangeMap<ObjectId>,
+    /// Whole modules, .bss included.
+    modules: RangeMap<usize>,
+}
+
+/// Everything that the recording says about memory, up to a moment.
+pub(crate) struct World<'a> {
+    recording: &'a Recording,
+    next_mapping: usize,
+    next_process: usize,
+    next_allocation: usize,
+    spaces: BTreeMap<u32, Space>,
+    paths: Vec<String>,
+    path_ids: BTreeMap<String, usize>,
+    /// By path; not ELF for data files.
+    pub(crate) modules: Vec<Module>,
+    pub(crate) objects: Objects,
+}
+
+impl<'a> World<'a> {
+    pub(crate) fn new(recording: &'a Recording) -> Self {
+        Self {
+            recording,
+            next_mapping: 0,
+            next_process: 0,
+            next_allocation: 0,
+            spaces: BTreeMap::new(),
+            paths: Vec::new(),
+            path_ids: BTreeMap::new(),
+            modules: Vec::new(),
+            objects: Objects::default(),
+        }
+    }
+
+    /// Applies everything that happened up to and including a moment.
+    pub(crate) fn advance(&mut self, time_ns: u64) {
+        let recording = self.recording;
+        loop {
+            let process = recording.processes.get(self.next_process).filter(|event| event.time_ns <= time_ns);
+            let mapping = recording.mappings.get(self.next_mapping).filter(|event| event.time_ns <= time_ns);
+            let allocation = recording.allocations.get(self.next_allocation).filter(|event| event.time_ns <= time_ns);
+            let times = [process.map(|e| e.time_ns), mapping.map(|e| e.time_ns), allocation.map(|e| e.time_ns)];
+            let Some(first) = times.into_iter().flatten().min() else { return };
+            if let Some(event) = process.filter(|event| event.time_ns == first) {
+                self.next_process += 1;
+                self.change(event);
+            } else if let Some(event) = mapping.filter(|event| event.time_ns == first) {
+                self.next_mapping += 1;
+                self.map(event);
+            } else if let Some(event) = allocation {
+                self.next_allocation += 1;
+                self.allocate(event);
+            }
+        }
+    }
+
+    /// Module and virtual address of an instruction pointer.
+    pub(crate) fn code_at(&self, pid: u32, ip: u64) -> CodePlace {
+        let found = self.spaces.get(&pid).and_then(|space| {
+            let piece = space.mappings.get(ip)?;
+            let module = &self.modules[piece.value.path];
+            let address = module.address_of_offset(ip - piece.origin + piece.value.file_offset)?;
+            Some(CodePlace { module: Some(piece.value.path), address })
+        });
+        found.unwrap_or(CodePlace { module: None, address: ip })
+    }
+
+    /// Start of the process's addresses minus the module's: adds up with virtual addresses.
+    pub(crate) fn bias_at(&self, pid: u32, ip: u64) -> u64 {
+        ip.wrapping_sub(self.code_at(pid, ip).address)
+    }
+
+    /// Name of the executable mapping at an address that belongs to no file, e.g. `[vdso]`.
+    pub(crate) fn mapping_path(&self, pid: u32, address: u64) -> Option<&str> {
+        let piece = self.spaces.get(&pid)?.mappings.get(address)?;
+        Some(&self.paths[piece.value.path])
+    }
+
+    /// What a data address belongs to, for a thread with this stack pointer.
+    pub(crate) fn locate(&mut self, pid: u32, address: u64, stack_pointer: u64) -> Place {
+        let Some(space) = self.spaces.get(&pid) else { return Place::Nowhere };
+        if let Some(piece) = space.allocations.get(address) {
+            let same = space.allocations.get(stack_pointer).is_some_and(|other| other.origin == piece.origin);
+            return if same { Place::Stack } else { Place::Object(piece.value.object, address - piece.origin) };
+        }
+        if let Some(piece) = space.statics.get(address) {
+            return Place::Object(piece.value, address - piece.origin);
+        }
+        if near_stack(address, stack_pointer) {
+            return Place::Stack;
+        }
+        self.locate_mapped(pid, address, stack_pointer)
+    }
+
+    fn locate_mapped(&mut self, pid: u32, address: u64, stack_pointer: u64) -> Place {
+        let Some(space) = self.spaces.get(&pid) else { return Place::Nowhere };
+        if let Some(piece) = space.modules.get(address) {
+            if is_ours(&self.paths[piece.value]) {
+                return Place::Nowhere;
+            }
+            let name = format!("{} [other statics]", self.modules[piece.value].name());
+            let offset = address - piece.origin;
+            let identity = Identity::Name(name);
+            let bytes = self.modules[piece.value].end_address();
+            return Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset);
+        }
+        let Some(piece) = space.mappings.get(address) else { return Place::Nowhere };
+        let path = self.paths[piece.value.path].clone();
+        let (offset, bytes) = (address - piece.origin, piece.end - piece.origin);
+        let holds_stack = space.mappings.get(stack_pointer).is_some_and(|other| other.origin == piece.origin);
+        match path.as_str() {
+            "[stack]" => Place::Stack,
+            _ if holds_stack => Place::Stack,
+            "[heap]" => Place::Object(self.lasting(Identity::Name(path), ObjectKind::Arena, bytes), offset),
+            _ if is_ours(&path) => Place::Nowhere,
+            _ if path.starts_with('/') && !path.starts_with("//anon") => {
+                Place::Object(self.lasting(Identity::File(path), ObjectKind::File, bytes), offset)
+            }
+            _ if path.starts_with("[v") => Place::Nowhere,
+            // Named by `prctl(PR_SET_VMA)`, or by the reader of perf.data for want of allocations.
+            _ if path.starts_with("[anon:") => {
+                Place::Object(self.lasting(Identity::Name(path), ObjectKind::Mmap, bytes), offset)
+            }
+            _ => {
+                let identity = Identity::Name("[small objects]".to_owned());
+                Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset)
+            }
+        }
+    }
+
+    /// An object that is there from its first touch to the end.
+    fn lasting(&mut self, identity: Identity, kind: ObjectKind, bytes: u64) -> ObjectId {
+        let id = self.objects.find(identity, kind, self.recording.start_ns);
+        let entry = &mut self.objects.entries[id];
+        entry.allocations = 1;
+        entry.live_bytes = entry.live_bytes.max(bytes);
+        entry.most_bytes = entry.most_bytes.max(bytes);
+        id
+    }
+
+    fn map(&mut self, event: &Mapping) {
+        let path = self.path_id(&event.path);
+        let space = self.spaces.entry(event.pid).or_default();
+        let mapped = Mapped { path, file_offset: event.file_offset };
+        space.mappings.insert(event.start, event.bytes, mapped);
+        if self.modules[path].is_elf {
+            self.place_module(event, path);
+        }
+    }
+
+    /// Puts the static arrays of a freshly mapped module in their places.
+    fn place_module(&mut self, event: &Mapping, module: usize) {
+        let Some(address) = self.modules[module].address_of_offset(event.file_offset) else { return };
+        let bias = event.start.wrapping_sub(address);
+        let space = self.spaces.entry(event.pid).or_default();
+        if space.modules.get(event.start).is_some_and(|piece| piece.value == module) {
+            return;
+        }
+        let end = bias.wrapping_add(self.modules[module].end_address());
+        space.modules.insert(event.start, end.saturating_sub(event.start), module);
+        if is_ours(&event.path) {
+            return;
+        }
+        for symbol in self.modules[module].statics.clone() {
+            let identity = Identity::Symbol { module, name: symbol.name };
+            let bytes = symbol.range.1 - symbol.range.0;
+            let object = self.lasting(identity, ObjectKind::Static, bytes);
+            let space = self.spaces.entry(event.pid).or_default();
+            space.statics.insert(bias.wrapping_add(symbol.range.0), bytes, object);
+        }
+    }
+
+    fn path_id(&mut self, path: &str) -> usize {
+        if let Some(id) = self.path_ids.get(path) {
+            return *id;
+        }
+        let id = self.paths.len();
+        let on_disk = path.starts_with('/') && !path.starts_with("//") && !path.starts_with("/dev/");
+        self.modules.push(if on_disk { Module::read(path) } else { Module::default() });
+        self.paths.push(path.to_owned());
+        self.path_ids.insert(path.to_owned(), id);
+        id
+    }
+
+    fn change(&mut self, event: &Process) {
+        match &event.change {
+            Change::Fork { parent } => {
+                let space = self.spaces.get(parent).cloned().unwrap_or_default();
+                self.spaces.insert(event.pid, space);
+            }
+            Change::Exec { .. } | Change::Exit => self.end(event.pid, event.time_ns),
+        }
+    }
+
+    fn end(&mut self, pid: u32, time_ns: u64) {
+        let Some(space) = self.spaces.remove(&pid) else { return };
+        for (bytes, owned) in space.allocations.values().filter(|(_, owned)| owned.pid == pid) {
+            self.objects.lose(owned.object, bytes, time_ns);
+        }
+    }
+
+    fn allocate(&mut self, event: &Allocation) {
+        let gone = match event.event {
+            AllocationEvent::Alloc { address, bytes, stack, source } => {
+                let object = self.site(event, address, stack, source);
+                self.objects.gain(object, bytes);
+                let space = self.spaces.entry(event.pid).or_default();
+                space.allocations.insert(address, bytes, Owned { object, pid: event.pid })
+            }
+            AllocationEvent::Free { address } => {
+                let space = self.spaces.entry(event.pid).or_default();
+                space.allocations.remove_at(address).into_iter().collect()
+            }
+            AllocationEvent::Unmap { address, bytes } => {
+                let space = self.spaces.entry(event.pid).or_default();
+                space.mappings.remove(address, bytes);
+                space.allocations.remove(address, bytes)
+            }
+        };
+        for (bytes, owned) in gone.into_iter().filter(|(_, owned)| owned.pid == event.pid) {
+            self.objects.lose(owned.object, bytes, event.time_ns);
+        }
+    }
+
+    fn site(&mut self, event: &Allocation, address: u64, stack: u32, source: Source) -> ObjectId {
+        let frames = self.recording.stacks.get(stack as usize).map_or(&[][..], Vec::as_slice);
+        let stack = || frames.iter().map(|frame| self.code_at(event.pid, *frame)).collect();
+        let file = self.mapping_path(event.pid, address).filter(|path| path.starts_with('/')).map(str::to_owned);
+        let (identity, kind) = match (source, file) {
+            (Source::File, Some(path)) => (Identity::File(path), ObjectKind::File),
+            (Source::Heap, _) => (Identity::Stack(stack()), ObjectKind::Heap),
+            _ => (Identity::Stack(stack()), ObjectKind::Mmap),
+        };
+        self.objects.find(identity, kind, event.time_ns)
+    }
+}
+
+/// The preload library and its ring: memory in the program that is not the program's.
+fn is_ours(path: &str) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    name == "libtierloom_preload.so" || name.starts_with("tierloom-") && matches!(folder, "/dev/shm" | "/tmp")
+}
+
+/// Within what a frame can reach: the red zone below (System V ABI, 3.2.2) and frames above.
+fn near_stack(address: u64, stack_pointer: u64) -> bool {
+    const RED_ZONE_BYTES: u64 = 128;
+    const FRAMES_BYTES: u64 = 32 * 1024;
+    address.wrapping_sub(stack_pointer.wrapping_sub(RED_ZONE_BYTES)) < FRAMES_BYTES
+}
