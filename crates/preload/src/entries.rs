@@ -1,0 +1,179 @@
+//! The functions that the program calls instead of libc's, in assembly: one list, at the end.
+//!
+//! Most calls are for small blocks, in which nobody is interested. So an entry compares the size with
+//! the smallest that is recorded, or asks the filter of recorded addresses (see `tracked`), and jumps
+//! on to the next library's function: no frame, no register of the caller's touched. Everything else
+//! goes to a hook, which gets the stack pointer, at which the caller's return address lies, as one
+//! more argument: so it knows its caller without unwinding, and its own frames are never part of a
+//! recorded stack.
+
+#![cfg_attr(test, allow(dead_code))]
+
+use std::arch::naked_asm;
+
+use crate::hooks::{heap, maps};
+use crate::real::pointers;
+use crate::report::MIN_BYTES;
+use crate::tracked::{FACTOR, FILTER_SHIFT_IN, FILTER_SHIFT_OUT, TRACKED};
+
+/// One entry, documented and exported.
+macro_rules! entry {
+    ($name:ident, $($assembly:tt)*) => {
+        #[doc = concat!("`", stringify!($name), "` of libc.")]
+        ///
+        /// # Safety
+        /// That of libc.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            naked_asm!($($assembly)*)
+        }
+    };
+}
+
+/// A block of `size` bytes: recorded when it is large. The last register is free for the hook.
+macro_rules! sized {
+    ($($name:ident, $size:literal, $register:literal => $hook:ident;)*) => {$(
+        entry! {
+            $name,
+            concat!("cmp ", $size, ", qword ptr [rip + {least}]"),
+            "jae 2f",
+            "jmp qword ptr [rip + {real}]",
+            "2:",
+            concat!("mov ", $register, ", rsp"),
+            "jmp {hook}",
+            least = sym MIN_BYTES,
+            real = sym pointers::$name,
+            hook = sym heap::$hook,
+        }
+    )*};
+}
+
+/// A block is given back, with whatever arguments beside: noted when its address passes the filter.
+macro_rules! given_back {
+    ($($name:ident => $hook:ident;)*) => {$(
+        entry! {
+            $name,
+            "mov rax, rdi",
+            "shr rax, {shift_in}",
+            "imul eax, eax, {factor}",
+            "shr eax, {shift_out}",
+            "lea r8, [rip + {filter}]",
+            "cmp byte ptr [r8 + rax], 0",
+            "jne 2f",
+            "jmp qword ptr [rip + {real}]",
+            "2:",
+            "jmp {hook}",
+            shift_in = const FILTER_SHIFT_IN,
+            factor = const FACTOR.cast_signed(),
+            shift_out = const FILTER_SHIFT_OUT,
+            filter = sym TRACKED,
+            real = sym pointers::$name,
+            hook = sym heap::$hook,
+        }
+    )*};
+}
+
+/// Entries that only add the stack pointer, in the register behind the last argument.
+macro_rules! always {
+    ($($name:ident, $register:literal => $room:ident::$hook:ident;)*) => {$(
+        entry! { $name, concat!("mov ", $register, ", rsp"), "jmp {hook}", hook = sym $room::$hook }
+    )*};
+}
+
+/// `mmap` has six arguments, so the stack pointer goes on the stack.
+macro_rules! on_stack {
+    ($($name:ident => $hook:ident;)*) => {$(
+        entry! {
+            $name,
+            ".cfi_startproc",
+            "push rsp",
+            ".cfi_adjust_cfa_offset 8",
+            "call {hook}",
+            "add rsp, 8",
+            ".cfi_adjust_cfa_offset -8",
+            "ret",
+            ".cfi_endproc",
+            hook = sym maps::$hook,
+        }
+    )*};
+}
+
+sized! {
+    malloc, "rdi", "rsi" => on_malloc;
+    valloc, "rdi", "rsi" => on_valloc;
+    pvalloc, "rdi", "rsi" => on_pvalloc;
+    memalign, "rsi", "rdx" => on_memalign;
+    aligned_alloc, "rsi", "rdx" => on_aligned_alloc;
+    posix_memalign, "rdx", "rcx" => on_posix_memalign;
+}
+
+given_back! {
+    free => on_free;
+    free_sized => on_free_sized;
+    free_aligned_sized => on_free_aligned_sized;
+}
+
+always! {
+    mremap, "r9" => maps::on_mremap;
+    sbrk, "rsi" => maps::on_sbrk;
+    brk, "rsi" => maps::on_brk;
+}
+
+on_stack! {
+    mmap => on_mmap;
+    mmap64 => on_mmap;
+}
+
+entry! {
+    calloc,
+    "mov rax, rdi",
+    "mul rsi",
+    "jo 2f",
+    "cmp rax, qword ptr [rip + {least}]",
+    "jae 2f",
+    "jmp qword ptr [rip + {real}]",
+    "2:",
+    "mov rdx, rsp",
+    "jmp {hook}",
+    least = sym MIN_BYTES,
+    real = sym pointers::calloc,
+    hook = sym heap::on_calloc,
+}
+
+entry! {
+    realloc,
+    "cmp rsi, qword ptr [rip + {least}]",
+    "jae 2f",
+    "mov rax, rdi",
+    "shr rax, {shift_in}",
+    "imul eax, eax, {factor}",
+    "shr eax, {shift_out}",
+    "lea rdx, [rip + {filter}]",
+    "cmp byte ptr [rdx + rax], 0",
+    "jne 2f",
+    "jmp qword ptr [rip + {real}]",
+    "2:",
+    "mov rdx, rsp",
+    "jmp {hook}",
+    least = sym MIN_BYTES,
+    shift_in = const FILTER_SHIFT_IN,
+    factor = const FACTOR.cast_signed(),
+    shift_out = const FILTER_SHIFT_OUT,
+    filter = sym TRACKED,
+    real = sym pointers::realloc,
+    hook = sym heap::on_realloc,
+}
+
+// The program's `realloc`, as in glibc: that is ours, unless the program brings its own.
+entry! {
+    reallocarray,
+    "mov rax, rsi",
+    "mul rdx",
+    "jo 2f",
+    "mov rsi, rax",
+    "jmp qword ptr [rip + realloc@GOTPCREL]",
+    "2:",
+    "jmp {overflow}",
+    overflow = sym heap::on_overflow,
+}

@@ -1,0 +1,84 @@
+//! What is done for a call that is recorded: `heap` for blocks, `maps` for mappings, and here what
+//! both need, and the calls that change who we are: threads that begin, libraries that end.
+//!
+//! The promise of every hook: the result, `errno` and all effects are those of the next library's
+//! function. Records carry the time of what they say, and a recorder sorts by it: a range was handed
+//! out at a time after the call, and given back at one before it. So another thread's record of the
+//! same address never comes between, and a call that failed has nothing to take back.
+
+#![cfg_attr(test, allow(dead_code))]
+
+pub(crate) mod heap;
+pub(crate) mod maps;
+
+use std::ffi::{c_int, c_void};
+
+use tierloom_wire::{Event, Source};
+
+use crate::place::Handed;
+use crate::stack::{Entry, Identity};
+use crate::{place, real, report, sigprof, stack, thread};
+
+/// What the allocator and the kernel hand out.
+pub(crate) type Block = *mut c_void;
+
+/// Runs `record` and leaves `errno` as it was.
+fn quietly<T>(record: impl FnOnce() -> T) -> T {
+    // SAFETY: errno is an int of this thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let saved = unsafe { *errno };
+    let done = record();
+    // SAFETY: as above.
+    unsafe { *errno = saved };
+    done
+}
+
+/// Records a range that was just handed out, and places it.
+#[cold]
+fn allocated(address: u64, bytes: u64, entry: Entry, handed: Handed) {
+    quietly(|| {
+        let time_ns = report::now_ns();
+        let source = match handed {
+            Handed::Block => Source::Heap,
+            Handed::Mapping(_) => Source::Anonymous,
+            Handed::File(_) => Source::File,
+        };
+        place::look_for_rules();
+        let Identity { id, rule } = thread::once(entry as u64, || stack::identify(entry)).unwrap_or(Identity::NONE);
+        report::send(time_ns, Event::Alloc { address, bytes, stack: id, source });
+        place::place(rule, address, bytes, handed);
+    });
+}
+
+/// `pthread_create`: a thread gets its timer with its life, where samples are taken by timers.
+///
+/// # Safety
+/// That of libc.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    how: *const libc::pthread_attr_t,
+    work: real::Work,
+    argument: Block,
+) -> c_int {
+    let (work, argument) = sigprof::wrap(work, argument);
+    // SAFETY: the program's call, passed on; the wrapped work calls the program's.
+    let refused = unsafe { real::pthread_create(thread, how, work, argument) };
+    if refused != 0 {
+        sigprof::unwrap(work, argument);
+    }
+    refused
+}
+
+/// `dlclose`: stacks with frames in that library are not to be taken for another one's.
+///
+/// # Safety
+/// That of libc.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
+    // SAFETY: the program's call, passed on.
+    let refused = unsafe { real::dlclose(library) };
+    quietly(stack::library_closed);
+    refused
+}

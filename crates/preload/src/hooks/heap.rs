@@ -1,0 +1,149 @@
+//! Blocks of `malloc` and its family that are large, or were when they were handed out.
+
+use std::ffi::c_int;
+
+use tierloom_wire::Event;
+
+use super::{Block, allocated, quietly};
+use crate::place::Handed;
+use crate::stack::Entry;
+use crate::tracked::TRACKED;
+use crate::{place, real, report};
+
+/// Passes a fresh block on, recorded if it is large.
+fn noted(block: Block, bytes: usize, entry: Entry) -> Block {
+    if bytes >= report::min_bytes() && !block.is_null() {
+        if !TRACKED.insert(block as u64) {
+            report::count_lost();
+        }
+        allocated(block as u64, bytes as u64, entry, Handed::Block);
+    }
+    block
+}
+
+/// A recorded block is about to go: its pages lose our policy. Returns when.
+#[cold]
+fn released(block: Block) -> u64 {
+    quietly(|| {
+        place::release(block as u64);
+        report::now_ns()
+    })
+}
+
+fn freed(block: Block, time_ns: u64) {
+    quietly(|| report::send(time_ns, Event::Free { address: block as u64 }));
+}
+
+/// # Safety
+/// That of `malloc`.
+pub(crate) unsafe extern "C" fn on_malloc(bytes: usize, entry: Entry) -> Block {
+    // SAFETY: the program's call, passed on.
+    noted(unsafe { real::malloc(bytes) }, bytes, entry)
+}
+
+/// # Safety
+/// That of `calloc`.
+pub(crate) unsafe extern "C" fn on_calloc(count: usize, bytes: usize, entry: Entry) -> Block {
+    // SAFETY: the program's call, passed on; it refuses a product that overflows.
+    let block = unsafe { real::calloc(count, bytes) };
+    noted(block, count.saturating_mul(bytes), entry)
+}
+
+/// # Safety
+/// That of `realloc`.
+pub(crate) unsafe extern "C" fn on_realloc(old: Block, bytes: usize, entry: Entry) -> Block {
+    // Out of the set first: as soon as the block is gone, another thread may get its address.
+    let since = TRACKED.remove(old as u64).then(|| released(old));
+    // SAFETY: the program's call, passed on.
+    let new = unsafe { real::realloc(old, bytes) };
+    match since {
+        // It failed, so the old block lives on.
+        Some(_) if new.is_null() && bytes > 0 => drop(TRACKED.insert(old as u64)),
+        Some(time_ns) => freed(old, time_ns),
+        None => {}
+    }
+    noted(new, bytes, entry)
+}
+
+/// What comes before every kind of `free`.
+fn before_free(block: Block) {
+    if TRACKED.remove(block as u64) {
+        freed(block, released(block));
+    }
+}
+
+/// # Safety
+/// That of `free`.
+pub(crate) unsafe extern "C" fn on_free(block: Block) {
+    before_free(block);
+    // SAFETY: the program's call, passed on.
+    unsafe { real::free(block) };
+}
+
+/// # Safety
+/// That of `free_sized` (C23 7.24.3.4).
+pub(crate) unsafe extern "C" fn on_free_sized(block: Block, bytes: usize) {
+    before_free(block);
+    // SAFETY: the program's call, passed on.
+    unsafe { real::free_sized(block, bytes) };
+}
+
+/// # Safety
+/// That of `free_aligned_sized` (C23 7.24.3.5).
+pub(crate) unsafe extern "C" fn on_free_aligned_sized(block: Block, alignment: usize, bytes: usize) {
+    before_free(block);
+    // SAFETY: the program's call, passed on.
+    unsafe { real::free_aligned_sized(block, alignment, bytes) };
+}
+
+/// `reallocarray` of what no memory can hold.
+pub(crate) extern "C" fn on_overflow() -> Block {
+    // SAFETY: errno is an int of this thread.
+    unsafe { *libc::__errno_location() = libc::ENOMEM };
+    std::ptr::null_mut()
+}
+
+/// # Safety
+/// That of `posix_memalign`.
+pub(crate) unsafe extern "C" fn on_posix_memalign(
+    out: *mut Block,
+    alignment: usize,
+    bytes: usize,
+    entry: Entry,
+) -> c_int {
+    // SAFETY: the program's call, passed on.
+    let refused = unsafe { real::posix_memalign(out, alignment, bytes) };
+    if refused == 0 {
+        // SAFETY: the call succeeded, so it wrote a pointer there.
+        noted(unsafe { *out }, bytes, entry);
+    }
+    refused
+}
+
+/// # Safety
+/// That of `aligned_alloc`.
+pub(crate) unsafe extern "C" fn on_aligned_alloc(alignment: usize, bytes: usize, entry: Entry) -> Block {
+    // SAFETY: the program's call, passed on.
+    noted(unsafe { real::aligned_alloc(alignment, bytes) }, bytes, entry)
+}
+
+/// # Safety
+/// That of `memalign`.
+pub(crate) unsafe extern "C" fn on_memalign(alignment: usize, bytes: usize, entry: Entry) -> Block {
+    // SAFETY: the program's call, passed on.
+    noted(unsafe { real::memalign(alignment, bytes) }, bytes, entry)
+}
+
+/// # Safety
+/// That of `valloc`.
+pub(crate) unsafe extern "C" fn on_valloc(bytes: usize, entry: Entry) -> Block {
+    // SAFETY: the program's call, passed on.
+    noted(unsafe { real::valloc(bytes) }, bytes, entry)
+}
+
+/// # Safety
+/// That of `pvalloc`.
+pub(crate) unsafe extern "C" fn on_pvalloc(bytes: usize, entry: Entry) -> Block {
+    // SAFETY: the program's call, passed on.
+    noted(unsafe { real::pvalloc(bytes) }, bytes, entry)
+}

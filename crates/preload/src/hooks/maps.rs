@@ -1,0 +1,139 @@
+//! Mappings that the program makes, moves, resizes and takes away itself, and the heap by `brk`.
+//!
+//! A range that stays where it is keeps its identity: of a mapping that is shortened only the tail is
+//! gone, of one that grows in place only the new part is new.
+
+use std::ffi::c_int;
+
+use tierloom_wire::Event;
+
+use super::{Block, allocated, quietly};
+use crate::place::{self, Handed};
+use crate::stack::Entry;
+use crate::{real, report};
+
+fn is_large(bytes: usize) -> bool {
+    bytes >= report::min_bytes()
+}
+
+/// Records that a range was unmapped after this time. Small ones too: they may be parts of a large one.
+fn unmapped(time_ns: u64, address: u64, bytes: usize) {
+    if bytes > 0 {
+        report::send(time_ns, Event::Unmap { address, bytes: bytes as u64 });
+    }
+}
+
+/// The time, if anybody wants to know it.
+fn before() -> Option<u64> {
+    report::region().map(|_| report::now_ns())
+}
+
+/// # Safety
+/// That of `mmap`.
+pub(crate) unsafe extern "C" fn on_mmap(
+    hint: Block,
+    bytes: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+    entry: Entry,
+) -> Block {
+    let since = if flags & libc::MAP_FIXED != 0 { before() } else { None };
+    // SAFETY: the program's call, passed on.
+    let start = unsafe { real::mmap(hint, bytes, access, flags, file, offset) };
+    if start == libc::MAP_FAILED {
+        return start;
+    }
+    if is_large(bytes) {
+        let anonymous = flags & libc::MAP_ANONYMOUS != 0;
+        let handed = if anonymous { Handed::Mapping(flags) } else { Handed::File(file) };
+        allocated(start as u64, bytes as u64, entry, handed);
+    } else if let Some(time_ns) = since {
+        quietly(|| unmapped(time_ns, start as u64, bytes));
+    }
+    start
+}
+
+/// # Safety
+/// That of `munmap`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn munmap(start: Block, bytes: usize) -> c_int {
+    let since = before();
+    quietly(|| place::release(start as u64));
+    // SAFETY: the program's call, passed on.
+    let refused = unsafe { real::munmap(start, bytes) };
+    if let Some(time_ns) = since.filter(|_| refused == 0) {
+        quietly(|| unmapped(time_ns, start as u64, bytes));
+    }
+    refused
+}
+
+/// # Safety
+/// That of `mremap`; `at` is looked at only where the flags say so.
+pub(crate) unsafe extern "C" fn on_mremap(
+    old: Block,
+    from: usize,
+    to: usize,
+    flags: c_int,
+    at: Block,
+    entry: Entry,
+) -> Block {
+    let since = before();
+    quietly(|| place::release(old as u64));
+    // SAFETY: the program's call, passed on.
+    let new = unsafe { real::mremap(old, from, to, flags, at) };
+    if let Some(time_ns) = since.filter(|_| new != libc::MAP_FAILED) {
+        let stays = flags & libc::MREMAP_DONTUNMAP != 0;
+        quietly(|| remapped(time_ns, (old as u64, from), (new as u64, to), stays, entry));
+    }
+    new
+}
+
+fn remapped(time_ns: u64, (old, from): (u64, usize), (new, to): (u64, usize), stays: bool, entry: Entry) {
+    if old == new && to <= from {
+        return unmapped(time_ns, old + to as u64, from - to);
+    }
+    let kept = if old == new { from } else { 0 };
+    if old != new && !stays {
+        unmapped(time_ns, old, from);
+    }
+    if is_large(to) {
+        allocated(new + kept as u64, (to - kept) as u64, entry, Handed::Mapping(0));
+    }
+}
+
+/// # Safety
+/// That of `sbrk`.
+pub(crate) unsafe extern "C" fn on_sbrk(by: isize, entry: Entry) -> Block {
+    let since = before();
+    // SAFETY: the program's call, passed on.
+    let end = unsafe { real::sbrk(by) };
+    if let Some(time_ns) = since.filter(|_| end != libc::MAP_FAILED) {
+        quietly(|| broken(time_ns, end as u64, (end as u64).wrapping_add_signed(by as i64), entry));
+    }
+    end
+}
+
+/// # Safety
+/// That of `brk`.
+pub(crate) unsafe extern "C" fn on_brk(to: Block, entry: Entry) -> c_int {
+    let since = before();
+    // SAFETY: asks where the heap ends.
+    let end = unsafe { real::sbrk(0) };
+    // SAFETY: the program's call, passed on.
+    let refused = unsafe { real::brk(to) };
+    if let Some(time_ns) = since.filter(|_| refused == 0) {
+        quietly(|| broken(time_ns, end as u64, to as u64, entry));
+    }
+    refused
+}
+
+/// The end of the heap moved.
+fn broken(time_ns: u64, from: u64, to: u64, entry: Entry) {
+    if to < from {
+        report::send(time_ns, Event::Unmap { address: to, bytes: from - to });
+    } else if is_large(usize::try_from(to - from).unwrap_or(0)) {
+        allocated(from, to - from, entry, Handed::Mapping(0));
+    }
+}

@@ -1,0 +1,59 @@
+//! The library that goes into the user's process (`LD_PRELOAD`): tells the recorder which memory the
+//! program asks for, and places memory by a plan.
+//!
+//! It never replaces the allocator and never stands between a pointer and its owner: every call goes
+//! on to the next library in line, unchanged; what it records it has copied on the way. It opens one
+//! file when the process starts and after that makes no system call for a record, takes no lock, and
+//! allocates nothing: hooks run in signal handlers, in forked children, before `main` and after it.
+//!
+//! | file | step |
+//! |---|---|
+//! | `entries` | the functions that the program calls, in assembly: small blocks go straight on |
+//! | `hooks` | what is done for the others: `heap`, `maps`, and threads and libraries |
+//! | `real`, `symbols` | the same functions of the next library, and how they are found |
+//! | `tracked` | which pointers are recorded, so that their `free` is |
+//! | `stack` | who called: stack memo, unwinder, ids |
+//! | `thread` | what each thread keeps |
+//! | `report` | the ring to the recorder |
+//! | `sigprof` | samples where `perf_event_open` is refused |
+//! | `modules` | which files are mapped, where the kernel does not tell |
+//! | `place` | a plan applied |
+//!
+//! Only `x86_64` Linux so far: the entries are in assembly, and samples are only decoded for it.
+
+#![allow(unsafe_code)]
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!("tierloom-preload runs on x86-64 Linux only; build the other crates with `--exclude tierloom-preload`");
+
+mod entries;
+mod hooks;
+mod modules;
+mod place;
+mod real;
+mod report;
+mod sigprof;
+mod stack;
+mod symbols;
+mod thread;
+mod tracked;
+
+/// Runs when the loader has relocated everything and before the program's `main`.
+#[cfg_attr(not(test), used, unsafe(link_section = ".init_array"))]
+#[cfg_attr(test, allow(dead_code))]
+static START: extern "C" fn() = start;
+
+/// Runs when the program has returned from `main` or called `exit`, after its own last functions.
+#[cfg_attr(not(test), used, unsafe(link_section = ".fini_array"))]
+#[cfg_attr(test, allow(dead_code))]
+static FINISH: extern "C" fn() = place::finish;
+
+extern "C" fn start() {
+    real::resolve();
+    stack::warm_up();
+    if let Some(settings) = report::attach() {
+        modules::announce();
+        place::start();
+        sigprof::start(settings.sigprof_hz);
+    }
+}

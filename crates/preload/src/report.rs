@@ -1,0 +1,152 @@
+//! The ring to the recorder, from the program's side.
+
+use std::ffi::CStr;
+use std::slice;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use tierloom_wire::{Event, MAX_RECORD_WORDS, Record, Region, SMALL_RECORD_WORDS, Settings};
+
+use crate::tracked::GRANULE;
+use crate::{sigprof, thread};
+
+/// The mapped file; not set until attached, and in programs that nobody records.
+static REGION: OnceLock<Region<'static>> = OnceLock::new();
+/// Smallest block that is recorded, bytes: nothing before the ring is there.
+pub(crate) static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// `TIERLOOM_RING` with the zero byte that C wants; a test holds it to the name that the wire gives.
+const VARIABLE: &CStr = c"TIERLOOM_RING";
+
+/// Smallest block that is recorded, bytes.
+#[inline]
+pub(crate) fn min_bytes() -> usize {
+    MIN_BYTES.load(Ordering::Relaxed)
+}
+
+/// The ring, once attached.
+#[inline]
+pub(crate) fn region() -> Option<&'static Region<'static>> {
+    REGION.get()
+}
+
+/// Opens the ring that the environment names, and says that this process is there; returns what the
+/// recorder asks for.
+pub(crate) fn attach() -> Option<Settings> {
+    // SAFETY: the environment is not changed while constructors run; the name is a C string.
+    let path = unsafe { libc::getenv(VARIABLE.as_ptr()) };
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: getenv returned a C string.
+    let region = Region::open(map(unsafe { CStr::from_ptr(path) })?)?;
+    thread::watch_forks();
+    REGION.set(region).ok()?;
+    let settings = region.settings();
+    let min_bytes = settings.min_bytes.max(GRANULE);
+    MIN_BYTES.store(usize::try_from(min_bytes).unwrap_or(usize::MAX), Ordering::Relaxed);
+    // SAFETY: registers a function that lives as long as the library, which is never unloaded.
+    unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
+    send(now_ns(), Event::Start);
+    Some(settings)
+}
+
+/// Maps the file for good.
+fn map(path: &CStr) -> Option<&'static [AtomicU64]> {
+    // SAFETY: `path` is a C string, `status` plain numbers for which zero is valid; the mapping is a
+    // new one at an address of the kernel's choice.
+    unsafe {
+        let file = libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        if file < 0 {
+            return None;
+        }
+        let mut status: libc::stat = std::mem::zeroed();
+        libc::fstat(file, &raw mut status);
+        let bytes = usize::try_from(status.st_size).unwrap_or(0);
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let start = crate::real::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, file, 0);
+        libc::close(file);
+        // Every side accesses the words as atomics only.
+        (start != libc::MAP_FAILED).then(|| slice::from_raw_parts(start.cast(), bytes / size_of::<AtomicU64>()))
+    }
+}
+
+extern "C" fn after_fork() {
+    let parent = thread::learn_process();
+    send(now_ns(), Event::Fork { parent });
+    sigprof::arm();
+}
+
+/// Sends what happened at this time; counts it as lost where there is no room.
+pub(crate) fn send(time_ns: u64, event: Event) -> bool {
+    let Some(region) = region() else { return false };
+    if thread::is_forked() {
+        after_fork();
+    }
+    let (pid, tid) = thread::identity();
+    let record = Record { pid, tid, time_ns, event };
+    let sent = if event.is_long() {
+        push(region, record.encode(&mut [0; MAX_RECORD_WORDS]), event.is_sample())
+    } else {
+        push(region, record.encode(&mut [0; SMALL_RECORD_WORDS]), false)
+    };
+    if !sent {
+        region.count_lost(event.is_sample());
+    }
+    sent
+}
+
+/// Counts a block whose end will not be seen.
+pub(crate) fn count_lost() {
+    if let Some(region) = region() {
+        region.count_lost(false);
+    }
+}
+
+fn push(region: &Region, record: &[u64], sample: bool) -> bool {
+    region.push(record) || (!sample && push_patiently(region, record))
+}
+
+/// How long a full ring is waited for: longer than the recorder sleeps between two visits.
+const NAPS: u32 = 200;
+static NAP: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 200_000 };
+/// How far the recorder was when it was last waited for in vain.
+static STUCK_AT: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Waits for the recorder to make room: a burst costs time and no record. A recorder that did not move
+/// at all is stopped or gone, and not waited for again.
+#[cold]
+fn push_patiently(region: &Region, record: &[u64]) -> bool {
+    let begun_at = region.taken();
+    if STUCK_AT.load(Ordering::Relaxed) == begun_at {
+        return false;
+    }
+    for _ in 0..NAPS {
+        // SAFETY: the time is valid; a signal may cut it short. Async-signal-safe (POSIX.1-2017 2.4.3).
+        unsafe { libc::syscall(libc::SYS_nanosleep, &raw const NAP, std::ptr::null_mut::<libc::timespec>()) };
+        if region.push(record) {
+            return true;
+        }
+    }
+    if region.taken() == begun_at {
+        STUCK_AT.store(begun_at, Ordering::Relaxed);
+    }
+    false
+}
+
+/// `CLOCK_MONOTONIC`, ns; by the vDSO, without entering the kernel.
+pub(crate) fn now_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a timespec that the call may write.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_mean_the_same_variable() {
+        assert_eq!(VARIABLE.to_str(), Ok(tierloom_wire::RING_VARIABLE));
+    }
+}
