@@ -1,0 +1,462 @@
+//! The cohort evaluator: expected states in closed form, for terabytes and hours.
+//!
+//! A cohort's pages are visited at one rate, so of `n` pages protected at one time, `n·(1-e^{-λt})` have
+//! faulted after `t` (visits at random) or `n·min(1, λt)` (sweeps). The same kernel code as the exact
+//! evaluator's scans, reclaims and decides; only the state is a count instead of a bit. Steps are as long as
+//! the least time between two scans.
+
+mod faults;
+pub(crate) mod groups;
+mod lists;
+
+use std::collections::VecDeque;
+
+use tierloom_contention::LINE_BYTES;
+use tierloom_model::Socket;
+
+use crate::costs::Costs;
+use crate::error::Result;
+use crate::layout::{Dealer, Layout, full};
+use crate::ledger::Ledger;
+use crate::nodes::Nodes;
+use crate::outcome::{NodeUse, Outcome, RegionUse};
+use crate::policy::{Group, Move, Policy, Room, ScanRule, View};
+use crate::reclaim::{Kswapd, List, Lists, LruKind, ReclaimRule, Run};
+use crate::scanner::{Mapping, Scanner};
+use crate::settle::{Settled, Work, settle};
+use crate::workload::{Phase, Workload};
+
+use groups::{CHUNK, Cohorts, Rate};
+
+/// Length of a step, s: the scanner's least period.
+const STEP_S: f64 = 0.1;
+/// Pages below which a count is rounding.
+const DUST: f64 = 1e-6;
+/// Most protections at different times that a cohort tells apart; older ones are joined.
+const GENERATIONS: usize = 4;
+/// Steps after which the sums over all cohorts are taken afresh.
+const REFRESH: u32 = 256;
+/// Most cohorts; beyond, chunks grow.
+const MOST_COHORTS: u64 = 8192;
+
+/// Pages protected at one time.
+#[derive(Debug, Clone, Copy)]
+struct Protection {
+    since_s: f64,
+    pages: f64,
+}
+
+/// A cohort's pages on one node.
+#[derive(Debug, Clone, Default)]
+struct Cell {
+    pages: f64,
+    protected: Vec<Protection>,
+    /// On the active list of a slow node (TPP).
+    active: f64,
+    demoted: f64,
+    /// Left the node while their run still stands on a list.
+    gone: f64,
+}
+
+/// The state of one run.
+pub(crate) struct Cohort<'a> {
+    nodes: &'a Nodes,
+    policy: &'a mut dyn Policy,
+    layout: Layout,
+    pub(crate) cohorts: Cohorts,
+    /// By cohort and node.
+    cells: Vec<Cell>,
+    rates: Vec<Rate>,
+    /// Visits per second are these times the rates.
+    speed: f64,
+    free: Vec<f64>,
+    scan: Option<ScanRule>,
+    scanner: Option<Scanner>,
+    rule: ReclaimRule,
+    lru: LruKind,
+    kswapd: Vec<Kswapd>,
+    lists: Vec<[VecDeque<Run>; 2]>,
+    lengths: Vec<[f64; 2]>,
+    pub(crate) ledger: Ledger,
+    threads: f64,
+    pub(crate) now_s: f64,
+    settled: Settled,
+    /// The phase's work by node, if it all were done with the pages as they are.
+    sums: Vec<Work>,
+    since_refresh: u32,
+    /// Cohorts that may have protected pages.
+    watched: Vec<u32>,
+    is_watched: Vec<bool>,
+    cost_of_miss_ns: f64,
+    last_look_s: f64,
+    /// Time of this step that kswapd has not had yet, s.
+    reclaim_s: f64,
+}
+
+impl<'a> Cohort<'a> {
+    #[expect(clippy::too_many_arguments, reason = "what a run is made of")]
+    pub(crate) fn new(
+        nodes: &'a Nodes,
+        workload: &Workload,
+        layout: Layout,
+        policy: &'a mut dyn Policy,
+        costs: Costs,
+        lru: LruKind,
+        threads: u32,
+        expected_s: f64,
+    ) -> Self {
+        let cohorts = Cohorts::new(workload, &layout, chunk_pages(&layout));
+        let (scan, rule) = (policy.scan(), policy.reclaim());
+        let mapping = |region: &crate::layout::Placed| Mapping {
+            pages: region.pages,
+            migrates: region.policy.migrates_on_fault(),
+        };
+        let scanner = scan.map(|rule| Scanner::new(rule.knobs, layout.regions.iter().map(mapping).collect(), threads));
+        let count = cohorts.places.len();
+        Self {
+            cells: vec![Cell::default(); count * nodes.len()],
+            rates: vec![Rate::default(); count],
+            speed: 0.0,
+            free: nodes.list.iter().map(|node| node.pages).collect(),
+            scan,
+            scanner,
+            rule,
+            lru,
+            kswapd: vec![Kswapd::new(); nodes.len()],
+            lists: vec![[VecDeque::new(), VecDeque::new()]; nodes.len()],
+            lengths: vec![[0.0; 2]; nodes.len()],
+            ledger: Ledger::new(costs, threads, nodes.len(), expected_s),
+            threads: f64::from(threads),
+            now_s: 0.0,
+            settled: Settled {
+                time_s: 0.0,
+                latency_ns: settle(nodes, 0.0, &vec![Work::default(); nodes.len()]).latency_ns,
+            },
+            sums: vec![Work::default(); nodes.len()],
+            since_refresh: 0,
+            watched: Vec::new(),
+            is_watched: vec![false; count],
+            cost_of_miss_ns: 100.0,
+            last_look_s: 0.0,
+            reclaim_s: 0.0,
+            nodes,
+            policy,
+            layout,
+            cohorts,
+        }
+    }
+
+    fn at(&self, cohort: usize, node: usize) -> usize {
+        cohort * self.nodes.len() + node
+    }
+
+    fn keeps_list(&self, node: usize) -> bool {
+        self.rule.demotion && self.nodes.list[node].demotion.is_some()
+    }
+
+    /// Touches every page once, in the order of regions and addresses.
+    pub(crate) fn touch_all(&mut self) -> Result<()> {
+        for cohort in 0..self.cohorts.places.len() {
+            let (region, pages) = (self.cohorts.places[cohort].region, self.cohorts.places[cohort].pages());
+            let dealer = Dealer::new(&self.layout.regions[region].policy, self.nodes);
+            let placed = dealer
+                .many(pages, self.nodes, &mut self.free, &mut self.ledger.counters)
+                .map_err(|missing| full(&self.layout.regions[region], missing, self.nodes))?;
+            self.fill(cohort, &placed);
+        }
+        Ok(())
+    }
+
+    /// Puts each cohort's pages where `shares` says, by cohort and node; what finds no room spills.
+    pub(crate) fn touch_as(&mut self, shares: &[Vec<f64>]) -> Result<()> {
+        for (cohort, shares) in shares.iter().enumerate() {
+            let place = &self.cohorts.places[cohort];
+            let weights = shares.iter().copied().enumerate().collect();
+            let policy = crate::vma::VmaPolicy::Placed { weights, balancing: false };
+            let dealer = Dealer::new(&policy, self.nodes);
+            let placed = dealer
+                .many(place.pages(), self.nodes, &mut self.free, &mut self.ledger.counters)
+                .map_err(|missing| full(&self.layout.regions[place.region], missing, self.nodes))?;
+            self.fill(cohort, &placed);
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, cohort: usize, placed: &[f64]) {
+        for (node, pages) in placed.iter().enumerate().filter(|(_, pages)| **pages > 0.0) {
+            let at = self.at(cohort, node);
+            self.cells[at].pages = *pages;
+            if self.keeps_list(node) {
+                let id = u32::try_from(cohort).unwrap_or(u32::MAX);
+                // Bits are set by the fault that maps a page, so they read as visited.
+                self.put(
+                    node,
+                    List::Inactive,
+                    Run { id, pages: *pages, referenced: false, cleared_s: f64::NEG_INFINITY },
+                );
+            }
+        }
+    }
+
+    fn refresh_sums(&mut self) {
+        self.sums = vec![Work::default(); self.nodes.len()];
+        for cohort in 0..self.rates.len() {
+            for node in 0..self.nodes.len() {
+                let pages = self.cells[cohort * self.nodes.len() + node].pages;
+                self.sums[node] += self.rates[cohort].work * pages;
+            }
+        }
+        self.since_refresh = 0;
+    }
+
+    /// One step of at most `left_s` seconds; returns the share of the phase that it did.
+    fn step(&mut self, compute_s: f64, left: f64) -> f64 {
+        self.since_refresh += 1;
+        if self.since_refresh >= REFRESH {
+            self.refresh_sums();
+        }
+        let mut cells = self.sums.clone();
+        let copies = self.ledger.take_copies();
+        let guess_s = self.settled.time_s.max(1e-9);
+        for (cell, copies) in cells.iter_mut().zip(&copies) {
+            // What moved in the last step goes on moving beside the program at that rate.
+            cell.read += copies.read * guess_s / STEP_S;
+            cell.write += copies.write * guess_s / STEP_S;
+        }
+        self.settled = settle(self.nodes, compute_s, &cells);
+        let phase_s = self.settled.time_s.max(1e-12);
+        let overhead_s = self.ledger.overhead_s();
+        let work_s = (STEP_S.min(left * phase_s)).max(1e-12);
+        let share = (work_s / phase_s).min(left);
+        let passed_s = work_s + overhead_s;
+        self.speed = share / passed_s;
+        self.charge(compute_s, share, work_s);
+        self.now_s += passed_s;
+        self.reclaim_s = passed_s;
+        self.faults(passed_s);
+        self.kernel_works();
+        let used = self.used_pages();
+        self.ledger.record(self.now_s, used, &self.settled.latency_ns.clone(), false);
+        share
+    }
+
+    fn charge(&mut self, compute_s: f64, share: f64, work_s: f64) {
+        let bytes: Vec<f64> = self.sums.iter().map(|work| (work.read + work.write) * share).collect();
+        let reads: f64 = self.sums.iter().map(|work| work.read).sum();
+        let waits = self.sums.iter().zip(&self.settled.latency_ns).filter(|(work, _)| work.wait > 0.0);
+        let stall_s: f64 = waits.map(|(work, ns)| work.wait * ns).sum();
+        if reads > 0.0 {
+            self.cost_of_miss_ns = stall_s * 1e9 * self.threads / (reads / LINE_BYTES);
+        }
+        let misses = bytes.iter().sum::<f64>() / LINE_BYTES;
+        self.ledger.sampled(misses, self.policy);
+        self.ledger.step(compute_s * share, work_s - compute_s * share, &bytes);
+    }
+
+    /// Free pages that watermarks see.
+    fn visible(&self, node: usize) -> f64 {
+        self.free[node] - self.nodes.list[node].on_cpu_lists(self.now_s)
+    }
+
+    fn room(&self) -> Room {
+        let node = &self.nodes.list[0];
+        Room { free: self.visible(0), marks: node.marks, plenty: node.plenty(), cost_of_miss_ns: self.cost_of_miss_ns }
+    }
+
+    /// Moves pages of a cohort; those that stand on a list are crossed off when their run is met.
+    fn relocate(&mut self, cohort: usize, from: usize, to: usize, pages: f64) {
+        let (source, target) = (self.at(cohort, from), self.at(cohort, to));
+        self.leave(source, pages);
+        self.cells[target].pages += pages;
+        self.free[from] += pages;
+        self.free[to] -= pages;
+        self.sums[from] += self.rates[cohort].work * -pages;
+        self.sums[to] += self.rates[cohort].work * pages;
+        if self.keeps_list(from) {
+            self.cells[source].gone += pages;
+            let lengths = &mut self.lengths[from];
+            let inactive = lengths[0].min(pages);
+            lengths[0] -= inactive;
+            lengths[1] = (lengths[1] - (pages - inactive)).max(0.0);
+        }
+        if self.keeps_list(to) {
+            let id = u32::try_from(cohort).unwrap_or(u32::MAX);
+            // A fault has just used them.
+            self.put(to, List::Inactive, Run { id, pages, referenced: false, cleared_s: f64::NEG_INFINITY });
+        }
+    }
+
+    /// Takes pages out of a cell, and their even share of what is known about them.
+    fn leave(&mut self, at: usize, pages: f64) {
+        let cell = &mut self.cells[at];
+        let kept = if cell.pages > pages { (cell.pages - pages) / cell.pages } else { 0.0 };
+        cell.pages = (cell.pages - pages).max(0.0);
+        cell.active *= kept;
+        cell.demoted *= kept;
+    }
+
+    fn kernel_works(&mut self) {
+        if let Some(mut scanner) = self.scanner.take() {
+            if let Some(thread) = scanner.due(self.now_s) {
+                let walked = scanner.walk(self.now_s, |region, from, to| self.protect(region, from, to));
+                let cost_s = self.ledger.scan(walked);
+                scanner.scanned(thread, cost_s);
+            }
+            self.scanner = Some(scanner);
+        }
+        for node in 0..self.nodes.len() {
+            let left_s = self.reclaim_s;
+            self.reclaim(node, left_s);
+        }
+        if self.policy.period_s().is_some_and(|period_s| self.now_s - self.last_look_s >= period_s) {
+            self.look();
+        }
+    }
+
+    /// Gives one node's kswapd so much time.
+    fn reclaim(&mut self, node: usize, seconds: f64) {
+        if !self.keeps_list(node) {
+            return;
+        }
+        let marks = self.nodes.list[node].marks;
+        let target = marks.promo.max(self.rule.target_share * self.nodes.list[node].pages);
+        let now_s = self.now_s;
+        if self.rule.proactive && self.visible(node) < target {
+            self.kswapd[node].wake(&self.rule, now_s);
+        }
+        let (pace, lru) = (self.ledger.reclaim_pace(seconds), self.lru);
+        let mut kswapd = std::mem::replace(&mut self.kswapd[node], Kswapd::new());
+        let done = kswapd.work(self, node, target, lru, pace, now_s);
+        self.kswapd[node] = kswapd;
+        self.ledger.failed(done.failed);
+    }
+
+    fn look(&mut self) {
+        let since_s = self.now_s - self.last_look_s;
+        self.last_look_s = self.now_s;
+        let groups: Vec<Group> = (0..self.rates.len()).map(|cohort| self.group(cohort)).collect();
+        let view = View {
+            now_s: self.now_s,
+            since_s,
+            groups: &groups,
+            nodes: self.nodes,
+            free: &self.free,
+            latency_ns: &self.settled.latency_ns,
+        };
+        for step in self.policy.look(&view) {
+            self.migrate(step);
+        }
+    }
+
+    fn group(&self, cohort: usize) -> Group {
+        let (rate, lines) = (&self.rates[cohort], self.speed / LINE_BYTES);
+        Group {
+            region: self.cohorts.places[cohort].region,
+            pages: (0..self.nodes.len()).map(|node| self.cells[self.at(cohort, node)].pages).collect(),
+            reads: rate.work.read * lines,
+            writes: rate.work.write * lines,
+            visits: rate.visits() * self.speed,
+        }
+    }
+
+    /// Moves pages for a policy that does not ask the kernel.
+    pub(crate) fn migrate(&mut self, step: Move) {
+        let at = self.at(step.group, step.from);
+        let room = (self.free[step.to] - self.nodes.list[step.to].marks.min).max(0.0);
+        let pages = step.pages.min(self.cells[at].pages).min(room);
+        if pages > DUST {
+            self.relocate(step.group, step.from, step.to, pages);
+            self.ledger.moved(pages, step.from, step.to, self.policy);
+        }
+    }
+
+    pub(crate) fn used_pages(&self) -> Vec<f64> {
+        self.nodes.list.iter().zip(&self.free).map(|(node, free)| node.pages - free).collect()
+    }
+
+    /// Pages of each cohort by node, as shares.
+    pub(crate) fn shares(&self) -> Vec<Vec<f64>> {
+        let share = |cohort: usize| {
+            let pages: Vec<f64> = (0..self.nodes.len()).map(|node| self.cells[self.at(cohort, node)].pages).collect();
+            let sum: f64 = pages.iter().sum();
+            pages.into_iter().map(|count| count / sum.max(DUST)).collect()
+        };
+        (0..self.rates.len()).map(share).collect()
+    }
+
+    /// Closes the books.
+    pub(crate) fn outcome(mut self) -> Outcome {
+        let used = self.used_pages();
+        self.ledger.record(self.now_s, used.clone(), &self.settled.latency_ns.clone(), true);
+        let node = |(index, node): (usize, &crate::nodes::Node)| NodeUse {
+            memory: node.name.clone(),
+            tier: node.tier,
+            top: node.top,
+            pages: node.pages,
+            used_pages: used[index],
+            bytes: self.ledger.bytes[index],
+            copied_bytes: self.ledger.copied[index],
+        };
+        let nodes = self.nodes.list.iter().enumerate().map(node).collect();
+        let regions = (0..self.layout.regions.len()).map(|region| self.region_use(region)).collect();
+        Outcome {
+            policy: self.policy.name().to_owned(),
+            about: self.policy.about().to_owned(),
+            placement: String::new(),
+            evaluator: "cohort".to_owned(),
+            time_s: self.ledger.parts.sum(),
+            parts: self.ledger.parts,
+            counters: self.ledger.counters,
+            fast_share: self.ledger.fast_share(),
+            nodes,
+            regions,
+            series: self.ledger.take_series(),
+            knobs: self.policy.knobs(),
+            warnings: self.policy.limits().map(str::to_owned).into_iter().collect(),
+        }
+    }
+
+    fn region_use(&self, region: usize) -> RegionUse {
+        let mut pages = vec![0.0; self.nodes.len()];
+        for cohort in self.cohorts.by_region[region]..self.cohorts.by_region[region + 1] {
+            for (node, sum) in pages.iter_mut().enumerate() {
+                *sum += self.cells[self.at(cohort, node)].pages;
+            }
+        }
+        let all: f64 = pages.iter().sum();
+        let name = self.layout.regions[region].name.clone();
+        RegionUse { region: name, pages: all, shares: pages.iter().map(|count| count / all.max(DUST)).collect() }
+    }
+}
+
+/// The scanner's window, or more where that would make too many cohorts.
+pub(crate) fn chunk_pages(layout: &Layout) -> u64 {
+    let pages: u64 = layout.regions.iter().map(|region| region.pages).sum();
+    CHUNK.max(pages.div_ceil(MOST_COHORTS))
+}
+
+/// Runs a workload whose pages have been touched; `between` may move pages before each phase.
+pub(crate) fn run(
+    cohort: &mut Cohort<'_>,
+    workload: &Workload,
+    socket: &Socket,
+    mut between: impl FnMut(&mut Cohort<'_>, usize),
+) {
+    for (index, phase) in workload.phases.iter().enumerate() {
+        enter(cohort, workload, phase, socket);
+        between(cohort, index);
+        cohort.refresh_sums();
+        let compute_s = phase.compute_s / f64::from(phase.threads);
+        let mut done = 0.0;
+        while done < 1.0 - 1e-12 {
+            done += cohort.step(compute_s, 1.0 - done);
+        }
+    }
+}
+
+fn enter(cohort: &mut Cohort<'_>, workload: &Workload, phase: &Phase, socket: &Socket) {
+    cohort.rates = cohort.cohorts.rates(workload, &cohort.layout, phase, socket);
+    cohort.threads = f64::from(phase.threads);
+    cohort.ledger.set_threads(phase.threads);
+    cohort.refresh_sums();
+}

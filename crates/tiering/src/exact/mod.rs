@@ -1,0 +1,505 @@
+//! The exact evaluator: page by page, visit by visit.
+//!
+//! A run goes in windows of some milliseconds. Within a window, visits read the flags of their page and
+//! fault where the entry is protected; at its end the clock moves by the window's time (computing, and
+//! waits at the loaded latency of the nodes that served it) and by what its events cost, and the
+//! kernel's own threads get as much time: the scanner, kswapd, the policy's sampler.
+
+mod drive;
+mod lists;
+mod pages;
+mod source;
+
+use tierloom_contention::LINE_BYTES;
+
+use crate::costs::Costs;
+use crate::error::Result;
+use crate::layout::{Dealer, Layout, full};
+use crate::ledger::Ledger;
+use crate::nodes::Nodes;
+use crate::outcome::{NodeUse, Outcome, RegionUse};
+use crate::policy::{Fault, Group, Policy, Room, ScanRule, View};
+use crate::reclaim::{Kswapd, List, LruKind, ReclaimRule};
+use crate::scanner::{Mapping, Scanner};
+use crate::settle::{Settled, Work, settle};
+
+use pages::{ABSENT, ACCESSED, ACTIVE, DEMOTED, NODE, PROTECTED, Pages};
+
+pub(crate) use drive::run;
+pub use pages::BYTES_PER_PAGE;
+pub(crate) use source::zipf_share;
+
+/// Program time per window, s: a tenth of the least scan period, and finer than any threshold.
+const WINDOW_S: f64 = 0.01;
+/// Slots for counting visits by node and kind.
+const COUNTS: usize = 16;
+/// Pages per group that samplers see: 2 MiB.
+const GROUP: usize = 512;
+
+/// The state of one run.
+pub(crate) struct Exact<'a> {
+    nodes: &'a Nodes,
+    policy: &'a mut dyn Policy,
+    layout: Layout,
+    dealers: Vec<Dealer>,
+    pages: Pages,
+    free: Vec<f64>,
+    scan: Option<ScanRule>,
+    scanner: Option<Scanner>,
+    rule: ReclaimRule,
+    lru: LruKind,
+    kswapd: Vec<Kswapd>,
+    pub(crate) ledger: Ledger,
+    threads: u32,
+    /// Private share of the faults of the stream that is being visited.
+    private: f64,
+    now_s: f64,
+    settled: Settled,
+    cost_of_miss_ns: f64,
+    /// Pages that faulted on the inactive list of a slow node (TPP), and promotions in fractions.
+    owed: f64,
+    /// Misses by group since the last look.
+    touched: Vec<u32>,
+    last_look_s: f64,
+    /// Until when kswapd has had its time, s.
+    reclaimed_s: f64,
+}
+
+/// One kind of visit: what it asks of a node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PerVisit {
+    pub(crate) read: Work,
+    pub(crate) write: Work,
+}
+
+impl<'a> Exact<'a> {
+    pub(crate) fn new(
+        nodes: &'a Nodes,
+        layout: Layout,
+        policy: &'a mut dyn Policy,
+        costs: Costs,
+        lru: LruKind,
+        threads: u32,
+        expected_s: f64,
+    ) -> Self {
+        let (scan, rule) = (policy.scan(), policy.reclaim());
+        let mapping = |region: &crate::layout::Placed| Mapping {
+            pages: region.pages,
+            migrates: region.policy.migrates_on_fault(),
+        };
+        let scanner = scan.map(|rule| Scanner::new(rule.knobs, layout.regions.iter().map(mapping).collect(), threads));
+        #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 pages")]
+        let span = layout.span() as usize;
+        let sampled = policy.period_s().is_some();
+        Self {
+            nodes,
+            dealers: layout.regions.iter().map(|region| Dealer::new(&region.policy, nodes)).collect(),
+            pages: Pages::new(span, nodes.len(), rule.demotion),
+            free: nodes.list.iter().map(|node| node.pages).collect(),
+            scan,
+            scanner,
+            rule,
+            lru,
+            kswapd: vec![Kswapd::new(); nodes.len()],
+            ledger: Ledger::new(costs, threads, nodes.len(), expected_s),
+            threads,
+            private: 1.0,
+            now_s: 0.0,
+            settled: Settled {
+                time_s: 0.0,
+                latency_ns: settle(nodes, 0.0, &vec![Work::default(); nodes.len()]).latency_ns,
+            },
+            cost_of_miss_ns: 100.0,
+            owed: 0.0,
+            touched: vec![0; if sampled { span.div_ceil(GROUP) } else { 0 }],
+            last_look_s: 0.0,
+            reclaimed_s: 0.0,
+            policy,
+            layout,
+        }
+    }
+
+    /// Touches every page of every region once, in order.
+    pub(crate) fn touch_all(&mut self) -> Result<()> {
+        for region in 0..self.layout.regions.len() {
+            let (start, pages) = (self.layout.regions[region].start, self.layout.regions[region].pages);
+            for index in 0..pages {
+                self.touch(region, start + index)
+                    .ok_or_else(|| full(&self.layout.regions[region], (pages - index) as f64, self.nodes))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// First touch of one page; none where no node has room.
+    fn touch(&mut self, region: usize, page: u64) -> Option<usize> {
+        let index = page - self.layout.regions[region].start;
+        let node = self.dealers[region].one(index, self.nodes, &mut self.free, &mut self.ledger.counters)?;
+        #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 pages")]
+        let (at, page) = (page as usize, page as u32);
+        self.pages.set_node(at, node);
+        self.pages.flags[at] |= ACCESSED;
+        self.pages.stamp[at] = 0;
+        if self.keeps_list(node) {
+            self.pages.link(page, node, List::Inactive);
+        }
+        Some(node)
+    }
+
+    fn keeps_list(&self, node: usize) -> bool {
+        self.rule.demotion && self.nodes.list[node].demotion.is_some()
+    }
+
+    fn region_of(&self, page: u64) -> usize {
+        self.layout.regions.partition_point(|region| region.start <= page).saturating_sub(1)
+    }
+
+    /// Visits pages in order; returns how many fell on each node, writes (bit 0 of a code) apart.
+    ///
+    /// `span_s` is the program time that the visits take, for the times of faults.
+    pub(crate) fn visit(&mut self, codes: &[u32], from_s: f64, span_s: f64) -> Result<[u64; COUNTS]> {
+        if self.touched.is_empty() {
+            self.visit_all::<false>(codes, from_s, span_s)
+        } else {
+            self.visit_all::<true>(codes, from_s, span_s)
+        }
+    }
+
+    fn visit_all<const SAMPLED: bool>(&mut self, codes: &[u32], from_s: f64, span_s: f64) -> Result<[u64; COUNTS]> {
+        let mut counts = [0u64; COUNTS];
+        let step_s = span_s / codes.len().max(1) as f64;
+        for (index, code) in codes.iter().enumerate() {
+            let page = (code >> 1) as usize;
+            let mut flags = self.pages.flags[page];
+            if flags & (PROTECTED | ACCESSED) != ACCESSED {
+                flags = self.first_since(page, from_s + step_s * index as f64)?;
+            }
+            counts[usize::from((flags & NODE) << 1) | (code & 1) as usize] += 1;
+            if SAMPLED {
+                self.touched[page / GROUP] += 1;
+            }
+        }
+        Ok(counts)
+    }
+
+    /// The first visit since the page was protected, cleared or mapped.
+    #[cold]
+    fn first_since(&mut self, page: usize, now_s: f64) -> Result<u16> {
+        if self.pages.flags[page] & NODE == ABSENT {
+            let region = self.region_of(page as u64);
+            self.touch(region, page as u64).ok_or_else(|| full(&self.layout.regions[region], 1.0, self.nodes))?;
+        }
+        if self.pages.flags[page] & PROTECTED != 0 {
+            self.fault(page, now_s);
+        }
+        self.pages.flags[page] |= ACCESSED;
+        Ok(self.pages.flags[page])
+    }
+
+    /// `do_numa_page`.
+    fn fault(&mut self, page: usize, now_s: f64) {
+        let flags = self.pages.flags[page];
+        let from = self.pages.node(page);
+        let local = from == 0;
+        let slow = !self.nodes.list[from].top;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ms of a run")]
+        let now_ms = (now_s * 1e3) as u32;
+        let fault = Fault {
+            now_s,
+            latency_ms: f64::from(now_ms.wrapping_sub(self.pages.stamp[page])),
+            pages: 1.0,
+            active: if flags & ACTIVE == 0 { 0.0 } else { 1.0 },
+            demoted: if flags & DEMOTED == 0 { 0.0 } else { 1.0 },
+            slow,
+            local,
+            threads: f64::from(self.threads),
+        };
+        let room = self.room();
+        let verdict = self.policy.on_fault(&fault, &room, &mut self.ledger.counters);
+        self.ledger.faults(1.0 + verdict.repeats, local);
+        self.pages.flags[page] &= !PROTECTED;
+        if self.take_fraction(verdict.activate) && !self.keeps_list(from) {
+            self.pages.flags[page] |= ACTIVE;
+        }
+        let (mut moved, mut failed) = (false, false);
+        if self.take_fraction(verdict.promote) && !local {
+            moved = room.free >= room.marks.high + 1.0;
+            failed = !moved;
+            if moved {
+                self.relocate(page, from, 0);
+                self.ledger.promoted(1.0, from, 0, slow, self.policy);
+            } else if self.policy.wakes_kswapd() && self.keeps_list(0) {
+                // It has worked since the last failure, if it was awake.
+                self.reclaim(0, now_s);
+                self.kswapd[0].wake(&self.rule, now_s);
+                self.reclaimed_s = self.reclaimed_s.max(now_s);
+            }
+        }
+        self.note(page, slow && !moved, local || moved, failed, now_s);
+    }
+
+    /// `task_numa_fault` and the bit that tells who touches a mapping. In tiering mode, faults that leave a
+    /// page in slow memory do not count.
+    fn note(&mut self, page: usize, still_slow: bool, local: bool, failed: bool, now_s: f64) {
+        let region = self.region_of(page as u64);
+        let private = self.private;
+        let counts = !(still_slow && self.scan.is_some_and(|scan| scan.slow_only));
+        if let Some(scanner) = &mut self.scanner {
+            scanner.touched(region);
+            if counts {
+                scanner.faulted(now_s, 1.0, local, failed, private);
+            }
+        }
+    }
+
+    /// Fractions of a page add up to whole ones.
+    fn take_fraction(&mut self, share: f64) -> bool {
+        if share >= 1.0 {
+            return true;
+        }
+        self.owed += share;
+        let whole = self.owed >= 1.0;
+        self.owed -= if whole { 1.0 } else { 0.0 };
+        whole
+    }
+
+    /// Free pages that watermarks see.
+    fn visible(&self, node: usize) -> f64 {
+        self.free[node] - self.nodes.list[node].on_cpu_lists(self.now_s)
+    }
+
+    fn room(&self) -> Room {
+        let node = &self.nodes.list[0];
+        Room { free: self.visible(0), marks: node.marks, plenty: node.plenty(), cost_of_miss_ns: self.cost_of_miss_ns }
+    }
+
+    /// Moves a page and its place on lists: to the head of the inactive list, as `folio_add_lru` does
+    /// for pages that are not active.
+    fn relocate(&mut self, page: usize, from: usize, to: usize) {
+        #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 pages")]
+        let id = page as u32;
+        if self.keeps_list(from) {
+            self.pages.unlink(id, from);
+        }
+        self.free[from] += 1.0;
+        self.free[to] -= 1.0;
+        let active = self.pages.flags[page] & ACTIVE != 0;
+        self.pages.flags[page] &= !ACTIVE;
+        self.pages.set_node(page, to);
+        if self.keeps_list(to) {
+            self.pages.link(
+                id,
+                to,
+                if active && self.lru == LruKind::TwoLists { List::Active } else { List::Inactive },
+            );
+        }
+    }
+
+    /// `change_prot_numa` over pages of one region.
+    fn protect(&mut self, region: usize, from: u64, to: u64) -> f64 {
+        let Some(rule) = self.scan else { return 0.0 };
+        let start = self.layout.regions[region].start;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ms of a run, pages in range")]
+        let (now_ms, first, last) = ((self.now_s * 1e3) as u32, (start + from) as usize, (start + to) as usize);
+        let mut eligible = [false; 8];
+        for (node, flag) in eligible.iter_mut().enumerate().take(self.nodes.len()) {
+            let alone = self.threads == 1 && node == 0;
+            *flag = !(alone || rule.slow_only && self.nodes.list[node].top);
+        }
+        let mut updated = 0.0;
+        for page in first..last {
+            let flags = self.pages.flags[page];
+            if flags & PROTECTED == 0 && eligible[usize::from(flags & NODE)] {
+                self.pages.flags[page] = flags | PROTECTED;
+                self.pages.stamp[page] = now_ms;
+                updated += 1.0;
+            }
+        }
+        updated
+    }
+
+    /// Ends a window: time passes, and the kernel's threads work.
+    pub(crate) fn end_window(&mut self, compute_s: f64, cells: &mut [Work]) {
+        let bytes: Vec<f64> = cells.iter().map(|work| work.read + work.write).collect();
+        let waits: f64 = cells.iter().map(|work| work.wait).sum();
+        for (cell, copies) in cells.iter_mut().zip(self.ledger.take_copies()) {
+            cell.read += copies.read;
+            cell.write += copies.write;
+        }
+        self.settled = settle(self.nodes, compute_s, cells);
+        let reads: f64 = cells.iter().map(|work| work.read).sum();
+        if reads > 0.0 && waits > 0.0 {
+            let stall: f64 = cells.iter().zip(&self.settled.latency_ns).map(|(work, ns)| work.wait * ns).sum();
+            self.cost_of_miss_ns = stall * 1e9 * f64::from(self.threads) / (reads / LINE_BYTES);
+        }
+        let misses: f64 = bytes.iter().sum::<f64>() / LINE_BYTES;
+        self.ledger.sampled(misses, self.policy);
+        let passed_s = self.settled.time_s + self.ledger.overhead_s();
+        self.ledger.step(compute_s, self.settled.time_s - compute_s, &bytes);
+        self.now_s += passed_s;
+        self.kernel_works();
+        let used = self.used_pages();
+        self.ledger.record(self.now_s, used, &self.settled.latency_ns, false);
+    }
+
+    fn kernel_works(&mut self) {
+        if let Some(mut scanner) = self.scanner.take() {
+            if let Some(thread) = scanner.due(self.now_s) {
+                let walked = scanner.walk(self.now_s, |region, from, to| self.protect(region, from, to));
+                let cost_s = self.ledger.scan(walked);
+                scanner.scanned(thread, cost_s);
+            }
+            self.scanner = Some(scanner);
+        }
+        let now_s = self.now_s;
+        for node in 0..self.nodes.len() {
+            self.reclaim(node, now_s);
+        }
+        self.reclaimed_s = now_s;
+        if self.policy.period_s().is_some_and(|period_s| self.now_s - self.last_look_s >= period_s) {
+            self.look();
+        }
+    }
+
+    /// Gives one node's kswapd the time until now.
+    fn reclaim(&mut self, node: usize, now_s: f64) {
+        if !self.keeps_list(node) {
+            return;
+        }
+        let marks = self.nodes.list[node].marks;
+        let target = marks.promo.max(self.rule.target_share * self.nodes.list[node].pages);
+        if self.rule.proactive && self.visible(node) < target {
+            self.kswapd[node].wake(&self.rule, now_s);
+        }
+        let (pace, lru) = (self.ledger.reclaim_pace((now_s - self.reclaimed_s).max(0.0)), self.lru);
+        let mut kswapd = std::mem::replace(&mut self.kswapd[node], Kswapd::new());
+        let done = kswapd.work(self, node, target, lru, pace, now_s);
+        self.kswapd[node] = kswapd;
+        self.ledger.failed(done.failed);
+    }
+
+    /// Shows the policy what was sampled and does what it says.
+    fn look(&mut self) {
+        let since_s = self.now_s - self.last_look_s;
+        self.last_look_s = self.now_s;
+        let groups: Vec<Group> = (0..self.touched.len()).map(|group| self.group(group, since_s)).collect();
+        self.touched.iter_mut().for_each(|count| *count = 0);
+        let view = View {
+            now_s: self.now_s,
+            since_s,
+            groups: &groups,
+            nodes: self.nodes,
+            free: &self.free,
+            latency_ns: &self.settled.latency_ns,
+        };
+        for step in self.policy.look(&view) {
+            self.move_group(step.group, step.from, step.to, step.pages);
+        }
+    }
+
+    fn group(&self, group: usize, since_s: f64) -> Group {
+        let first = group * GROUP;
+        let last = (first + GROUP).min(self.pages.flags.len());
+        let mut pages = vec![0.0; self.nodes.len()];
+        for flags in &self.pages.flags[first..last] {
+            if flags & NODE != ABSENT {
+                pages[usize::from(flags & NODE)] += 1.0;
+            }
+        }
+        let all = pages.iter().sum::<f64>().max(1.0);
+        let rate = f64::from(self.touched[group]) / all / since_s;
+        Group { region: self.region_of(first as u64), pages, reads: rate, writes: 0.0, visits: rate }
+    }
+
+    fn move_group(&mut self, group: usize, from: usize, to: usize, pages: f64) {
+        let first = group * GROUP;
+        let mut left = pages.round();
+        for page in first..(first + GROUP).min(self.pages.flags.len()) {
+            if left < 1.0 || self.free[to] < 1.0 {
+                break;
+            }
+            if self.pages.flags[page] & NODE != ABSENT && self.pages.node(page) == from {
+                self.relocate(page, from, to);
+                self.ledger.moved(1.0, from, to, self.policy);
+                left -= 1.0;
+            }
+        }
+    }
+
+    /// Makes room for pages that a trace touches for the first time.
+    pub(crate) fn grow(&mut self, pages: u64) {
+        if pages <= self.layout.regions[0].pages {
+            return;
+        }
+        self.layout.regions[0].pages = pages;
+        let count = usize::try_from(pages).unwrap_or(usize::MAX);
+        self.pages.grow(count);
+        if !self.touched.is_empty() || self.policy.period_s().is_some() {
+            self.touched.resize(count.div_ceil(GROUP), 0);
+        }
+        if let Some(scanner) = &mut self.scanner {
+            scanner.grow(pages);
+        }
+    }
+
+    /// Visits one block of a trace, which computes for `span_s`.
+    pub(crate) fn visit_block(&mut self, codes: &[u32], span_s: f64, per: PerVisit) -> Result<()> {
+        let counts = self.visit(codes, self.now_s, span_s)?;
+        let mut cells = vec![Work::default(); self.nodes.len()];
+        for (node, cell) in cells.iter_mut().enumerate() {
+            *cell = per.read * counts[node << 1] as f64 + per.write * counts[(node << 1) | 1] as f64;
+        }
+        self.end_window(span_s, &mut cells);
+        Ok(())
+    }
+
+    fn used_pages(&self) -> Vec<f64> {
+        self.nodes.list.iter().zip(&self.free).map(|(node, free)| node.pages - free).collect()
+    }
+
+    /// Closes the books.
+    pub(crate) fn outcome(mut self) -> Outcome {
+        let used = self.used_pages();
+        self.ledger.record(self.now_s, used.clone(), &self.settled.latency_ns, true);
+        let node = |(index, node): (usize, &crate::nodes::Node)| NodeUse {
+            memory: node.name.clone(),
+            tier: node.tier,
+            top: node.top,
+            pages: node.pages,
+            used_pages: used[index],
+            bytes: self.ledger.bytes[index],
+            copied_bytes: self.ledger.copied[index],
+        };
+        let nodes = self.nodes.list.iter().enumerate().map(node).collect();
+        let regions = (0..self.layout.regions.len()).map(|region| self.region_use(region)).collect();
+        Outcome {
+            policy: self.policy.name().to_owned(),
+            about: self.policy.about().to_owned(),
+            placement: String::new(),
+            evaluator: "exact".to_owned(),
+            time_s: self.ledger.parts.sum(),
+            parts: self.ledger.parts,
+            counters: self.ledger.counters,
+            fast_share: self.ledger.fast_share(),
+            nodes,
+            regions,
+            series: self.ledger.take_series(),
+            knobs: self.policy.knobs(),
+            warnings: self.policy.limits().map(str::to_owned).into_iter().collect(),
+        }
+    }
+
+    fn region_use(&self, region: usize) -> RegionUse {
+        let placed = &self.layout.regions[region];
+        #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 pages")]
+        let (first, last) = (placed.start as usize, (placed.start + placed.pages) as usize);
+        let mut counts = vec![0u64; self.nodes.len()];
+        for flags in &self.pages.flags[first..last] {
+            if let Some(count) = counts.get_mut(usize::from(flags & NODE)) {
+                *count += 1;
+            }
+        }
+        let shares = counts.iter().map(|count| *count as f64 / placed.pages as f64).collect();
+        RegionUse { region: placed.name.clone(), pages: placed.pages as f64, shares }
+    }
+}

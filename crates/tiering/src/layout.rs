@@ -1,0 +1,160 @@
+//! Where each page is put when it is first touched: policies, full nodes and fallback.
+//!
+//! Source: Linux 6.12 `mm/mempolicy.c`, `mm/page_alloc.c` (`get_page_from_freelist`): a page goes to
+//! the node that its policy names while that has more than its low watermark free, else to the next node
+//! of that node's zonelist. Such a spill does not wake kswapd while any node has room.
+
+use tierloom_model::units::{PAGE_BYTES, format_bytes, round_to_u64};
+
+use crate::counters::Counters;
+use crate::error::{Result, TieringError};
+use crate::nodes::Nodes;
+use crate::vma::VmaPolicy;
+use crate::workload::Workload;
+
+/// Pages and policies of a workload's regions, one after the other in the address space.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    pub(crate) regions: Vec<Placed>,
+}
+
+/// One region.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    pub(crate) name: String,
+    /// First page.
+    pub(crate) start: u64,
+    pub(crate) pages: u64,
+    pub(crate) locked: bool,
+    pub(crate) policy: VmaPolicy,
+}
+
+/// Deals pages of one region out to nodes, in the order of first touch.
+#[derive(Debug, Clone)]
+pub(crate) struct Dealer {
+    /// Node that is meant, pages per round, nodes to try.
+    turns: Vec<(usize, f64, Vec<usize>)>,
+    /// Turn of page number `index % round.len()`, where weights are whole.
+    round: Vec<usize>,
+    interleaved: bool,
+}
+
+/// Most pages per round that are dealt one by one; `u8` weights of a few nodes.
+const MOST_ROUND: f64 = 4096.0;
+
+impl Layout {
+    pub(crate) fn new(workload: &Workload, policies: &[VmaPolicy]) -> Self {
+        let mut start = 0;
+        let place = |(region, policy): (&crate::workload::Region, &VmaPolicy)| {
+            let pages = region.size_bytes.div_ceil(PAGE_BYTES);
+            // Mappings start on 2 MiB, so that scan windows of one do not reach into the next.
+            let placed =
+                Placed { name: region.name.clone(), start, pages, locked: region.locked, policy: policy.clone() };
+            start += pages.next_multiple_of(512);
+            placed
+        };
+        Self { regions: workload.regions.iter().zip(policies).map(place).collect() }
+    }
+
+    /// Pages of the address space, gaps included.
+    pub(crate) fn span(&self) -> u64 {
+        self.regions.last().map_or(0, |region| region.start + region.pages)
+    }
+}
+
+impl Dealer {
+    pub(crate) fn new(policy: &VmaPolicy, nodes: &Nodes) -> Self {
+        let turns: Vec<(usize, f64, Vec<usize>)> =
+            policy.turns().into_iter().map(|(node, weight)| (node, weight, policy.zonelist(node, nodes))).collect();
+        let sum: f64 = turns.iter().map(|turn| turn.1).sum();
+        let whole = turns.iter().all(|turn| (turn.1 - turn.1.round()).abs() < 1e-9) && sum <= MOST_ROUND;
+        let round = if whole {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, at most 4096")]
+            let times = |weight: f64| weight.round() as usize;
+            turns.iter().enumerate().flat_map(|(turn, (_, weight, _))| vec![turn; times(*weight)]).collect()
+        } else {
+            Vec::new()
+        };
+        let interleaved = matches!(policy, VmaPolicy::Interleave { .. });
+        Self { turns, round, interleaved }
+    }
+
+    /// Turn of one page; fractional weights by the largest remainder so far.
+    fn turn(&self, index: u64) -> usize {
+        if !self.round.is_empty() {
+            #[expect(clippy::cast_possible_truncation, reason = "less than the round")]
+            return self.round[(index % self.round.len() as u64) as usize];
+        }
+        let sum: f64 = self.turns.iter().map(|turn| turn.1).sum();
+        let dealt = |turn: usize, count: f64| (count * self.turns[turn].1 / sum).floor();
+        let (before, after) = (index as f64, index as f64 + 1.0);
+        (0..self.turns.len()).find(|turn| dealt(*turn, after) > dealt(*turn, before)).unwrap_or(0)
+    }
+
+    /// Node of one page; takes it from `free`.
+    pub(crate) fn one(&self, index: u64, nodes: &Nodes, free: &mut [f64], counters: &mut Counters) -> Option<usize> {
+        let (meant, _, zonelist) = self.turns.get(self.turn(index))?;
+        let node = *zonelist.iter().find(|node| free[**node] > nodes.list[**node].spills_at())?;
+        free[node] -= 1.0;
+        self.count(*meant, node, 1.0, counters);
+        Some(node)
+    }
+
+    /// Pages by node of a run of `pages`; takes them from `free`. Errs with the pages that found no
+    /// room.
+    pub(crate) fn many(
+        &self,
+        pages: f64,
+        nodes: &Nodes,
+        free: &mut [f64],
+        counters: &mut Counters,
+    ) -> Result<Vec<f64>, f64> {
+        let sum: f64 = self.turns.iter().map(|turn| turn.1).sum();
+        let mut placed = vec![0.0; free.len()];
+        let mut left = pages;
+        while left > 1e-9 * pages {
+            let room = |node: usize, free: &[f64]| free[node] - nodes.list[node].spills_at();
+            let mut rates = vec![0.0; free.len()];
+            let mut shares = Vec::new();
+            for (meant, weight, zonelist) in &self.turns {
+                let node = *zonelist.iter().find(|node| room(**node, free) > 1e-6).ok_or(left)?;
+                rates[node] += weight / sum;
+                shares.push((*meant, node, weight / sum));
+            }
+            let step = (0..free.len())
+                .filter(|node| rates[*node] > 0.0)
+                .map(|node| room(node, free) / rates[node])
+                .fold(left, f64::min);
+            for (meant, node, share) in shares {
+                self.count(meant, node, share * step, counters);
+            }
+            for node in 0..free.len() {
+                placed[node] += rates[node] * step;
+                free[node] -= rates[node] * step;
+            }
+            left -= step;
+        }
+        Ok(placed)
+    }
+
+    fn count(&self, meant: usize, node: usize, pages: f64, counters: &mut Counters) {
+        if meant == node {
+            counters.numa_hit += pages;
+            counters.numa_interleave += if self.interleaved { pages } else { 0.0 };
+        } else {
+            counters.numa_miss += pages;
+            counters.numa_foreign += pages;
+        }
+    }
+}
+
+/// A region whose pages find no room.
+pub(crate) fn full(region: &Placed, pages: f64, nodes: &Nodes) -> TieringError {
+    let names: Vec<&str> = nodes.list.iter().map(|node| node.name.as_str()).collect();
+    TieringError::DoesNotFit {
+        region: region.name.clone(),
+        missing: format_bytes(round_to_u64(pages * PAGE_BYTES as f64)),
+        nodes: names.join(", "),
+        hint: "allow more memories, give more fast memory, or take a machine with more".to_owned(),
+    }
+}

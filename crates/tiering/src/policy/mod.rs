@@ -1,0 +1,258 @@
+//! The migration policies: one trait, one file each, one list.
+//!
+//! To add a policy, write its file and name it in [`by_name`] and [`NAMES`].
+
+mod alto;
+mod autonuma;
+mod colloid;
+mod damon;
+mod heat;
+mod hemem;
+mod hot_promotion;
+mod memtis;
+mod mode2;
+mod nomad;
+mod none;
+mod tpp;
+
+use serde::{Deserialize, Serialize};
+
+use crate::counters::Counters;
+use crate::error::{Result, TieringError};
+use crate::nodes::{Nodes, Watermarks};
+use crate::reclaim::ReclaimRule;
+use crate::scanner::ScanKnobs;
+
+pub use heat::{Group, Move, View};
+
+/// Which pages the scanner protects.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScanRule {
+    /// The scanner's own knobs.
+    pub knobs: ScanKnobs,
+    /// Skips pages of the top tier (`numa_balancing` without bit 0).
+    pub slow_only: bool,
+    /// A page is protected again as soon as it has been demoted (TPP patch 1).
+    pub protect_demoted: bool,
+}
+
+/// Pages of one kind that fault at one time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fault {
+    /// s from the start.
+    pub now_s: f64,
+    /// Time since the scanner protected them, ms.
+    pub latency_ms: f64,
+    /// Pages; 1 in the exact evaluator.
+    pub pages: f64,
+    /// Of those, on the active list (`PG_active`).
+    pub active: f64,
+    /// Of those, demoted before.
+    pub demoted: f64,
+    /// They are below the top tier.
+    pub slow: bool,
+    /// They are on the node of the thread.
+    pub local: bool,
+    /// Threads of the program.
+    pub threads: f64,
+}
+
+/// The node that pages would be promoted to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Room {
+    /// Free pages.
+    pub free: f64,
+    /// Its watermarks.
+    pub marks: Watermarks,
+    /// Free pages above which it counts as not yet filled.
+    pub plenty: f64,
+    /// Latency of memory per miss in flight, ns: how much a miss costs (AOL).
+    pub cost_of_miss_ns: f64,
+}
+
+/// What becomes of pages that faulted; what is not promoted stays, with its entry restored.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Verdict {
+    /// Pages to move to the thread's node.
+    pub promote: f64,
+    /// Pages that become active.
+    pub activate: f64,
+    /// Further faults of the same accesses, because the entry was not restored.
+    pub repeats: f64,
+}
+
+/// A number that can be set, under the kernel's own name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Knob {
+    /// Name.
+    pub name: String,
+    /// Value in use.
+    pub value: f64,
+    /// Where its default comes from.
+    pub source: String,
+}
+
+/// Decides which pages move while the program runs.
+///
+/// # Contract
+/// - A policy sees what its original sees: hint faults, or samples of misses by group; never the
+///   workload.
+/// - It answers for any number of like pages at once: the exact evaluator asks for one, the cohort
+///   evaluator for a fraction of a run.
+/// - The same questions in the same order give the same answers.
+pub trait Policy {
+    /// Name as on the command line.
+    fn name(&self) -> &'static str;
+
+    /// What it does, in one line.
+    fn about(&self) -> &'static str;
+
+    /// Its knobs; [`Policy::set`] changes them.
+    fn knobs(&self) -> Vec<Knob> {
+        Vec::new()
+    }
+
+    /// Sets a knob; false where it has none of this name.
+    fn set(&mut self, _name: &str, _value: f64) -> bool {
+        false
+    }
+
+    /// What the NUMA scanner does; nothing by default.
+    fn scan(&self) -> Option<ScanRule> {
+        None
+    }
+
+    /// What kswapd does; nothing by default.
+    fn reclaim(&self) -> ReclaimRule {
+        ReclaimRule::OFF
+    }
+
+    /// Whether a promotion that finds no room wakes kswapd.
+    fn wakes_kswapd(&self) -> bool {
+        false
+    }
+
+    /// Whether the thread that faults waits for the copy.
+    fn waits_for_copy(&self) -> bool {
+        true
+    }
+
+    /// Share of demotions that copy nothing because a shadow is still there.
+    fn shadowed(&self, _counters: &Counters) -> f64 {
+        0.0
+    }
+
+    /// TLB shootdowns that one migrated page costs.
+    fn shootdowns(&self) -> f64 {
+        0.0
+    }
+
+    /// What becomes of pages that have just faulted.
+    fn on_fault(&mut self, _fault: &Fault, _room: &Room, _counters: &mut Counters) -> Verdict {
+        Verdict::default()
+    }
+
+    /// How often it looks at samples, s; never by default.
+    fn period_s(&self) -> Option<f64> {
+        None
+    }
+
+    /// Misses per hardware sample; 0 where it takes none.
+    fn sample_period(&self) -> f64 {
+        0.0
+    }
+
+    /// Pages to move, from what was sampled since the last look.
+    fn look(&mut self, _view: &View<'_>) -> Vec<Move> {
+        Vec::new()
+    }
+
+    /// What a reader has to know about what is left out.
+    fn limits(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Why it does nothing on these nodes, if so.
+    fn idle_on(&self, nodes: &Nodes) -> Option<String> {
+        let needs = self.scan().is_some_and(|scan| scan.slow_only) || self.reclaim().demotion;
+        (needs && nodes.slow().is_empty()).then(|| {
+            let names: Vec<&str> = nodes.list.iter().map(|node| node.name.as_str()).collect();
+            format!("{} are all one tier, so `{}` finds nothing to move", names.join(", "), self.name())
+        })
+    }
+}
+
+/// Names that [`by_name`] reads.
+pub const NAMES: [&str; 12] = [
+    "none",
+    "autonuma",
+    "tiering",
+    "tiering-0.8",
+    "tpp",
+    "hot-promotion",
+    "hemem",
+    "memtis",
+    "colloid",
+    "nomad",
+    "alto",
+    "damon",
+];
+
+/// The policy of a name, with its default knobs.
+///
+/// # Errors
+/// [`TieringError::BadRequest`] with the names that are known.
+pub fn by_name(name: &str) -> Result<Box<dyn Policy>> {
+    let policy: Box<dyn Policy> = match name {
+        "none" => Box::new(none::None),
+        "autonuma" => Box::new(autonuma::AutoNuma::default()),
+        "tiering" => Box::new(mode2::Mode2::default()),
+        "tiering-0.8" => Box::new(mode2::Mode2::tiering_08()),
+        "tpp" => Box::new(tpp::Tpp::default()),
+        "hot-promotion" => Box::new(hot_promotion::HotPromotion::default()),
+        "hemem" => Box::new(hemem::HeMem::default()),
+        "memtis" => Box::new(memtis::Memtis::default()),
+        "colloid" => Box::new(colloid::Colloid::default()),
+        "nomad" => Box::new(nomad::Nomad::default()),
+        "alto" => Box::new(alto::Alto::default()),
+        "damon" => Box::new(damon::Damon::default()),
+        _ => {
+            let problem = format!("there is no policy `{name}`");
+            return Err(TieringError::request(
+                "policy",
+                problem,
+                format!("use one of: tierloom, {}", NAMES.join(", ")),
+            ));
+        }
+    };
+    Ok(policy)
+}
+
+/// A knob with its source.
+pub(crate) fn knob(name: &str, value: f64, source: &str) -> Knob {
+    Knob { name: name.to_owned(), value, source: source.to_owned() }
+}
+
+/// Knobs of the scanner, as every policy that scans has them.
+pub(crate) fn scan_knobs(knobs: &ScanKnobs) -> Vec<Knob> {
+    const SOURCE: &str = "Linux 6.12 kernel/sched/fair.c";
+    vec![
+        knob("scan_delay_ms", knobs.scan_delay_ms, SOURCE),
+        knob("scan_period_min_ms", knobs.scan_period_min_ms, SOURCE),
+        knob("scan_period_max_ms", knobs.scan_period_max_ms, SOURCE),
+        knob("scan_size_mb", knobs.scan_size_mb, SOURCE),
+    ]
+}
+
+/// Sets a knob of the scanner; false where it has none of this name.
+pub(crate) fn set_scan_knob(knobs: &mut ScanKnobs, name: &str, value: f64) -> bool {
+    let place = match name {
+        "scan_delay_ms" => &mut knobs.scan_delay_ms,
+        "scan_period_min_ms" => &mut knobs.scan_period_min_ms,
+        "scan_period_max_ms" => &mut knobs.scan_period_max_ms,
+        "scan_size_mb" => &mut knobs.scan_size_mb,
+        _ => return false,
+    };
+    *place = value;
+    true
+}

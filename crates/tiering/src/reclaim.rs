@@ -1,0 +1,246 @@
+//! kswapd and its lists: which pages leave a node when it runs short.
+//!
+//! Source: Linux 6.12 `mm/vmscan.c` (`balance_pgdat`, `shrink_inactive_list`, `folio_check_references`,
+//! `shrink_active_list`, `inactive_is_low`). The algorithm is written once, over [`Lists`]; the exact
+//! evaluator keeps a list of pages, the cohort evaluator one of interchangeable runs. kswapd takes
+//! time: it looks at so many pages a second, so a page that is in use is found to be.
+
+use serde::{Deserialize, Serialize};
+
+/// Rounds without progress after which a node is hopeless (`MAX_RECLAIM_RETRIES`).
+const HOPELESS: u32 = 16;
+/// Priority that a run starts with (`DEF_PRIORITY`): a 4096th of the list is looked at first.
+const FIRST_PRIORITY: i32 = 12;
+/// Pages that are taken at once (`SWAP_CLUSTER_MAX`).
+pub(crate) const BATCH: f64 = 32.0;
+/// Pages of 4 KiB in a GiB.
+const PAGES_IN_GIB: f64 = 262_144.0;
+
+/// Which list of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    Inactive,
+    Active,
+}
+
+/// A run of interchangeable pages taken off a list; one page in the exact evaluator.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Run {
+    /// Page, or cohort.
+    pub(crate) id: u32,
+    /// Pages in it.
+    pub(crate) pages: f64,
+    /// `PG_referenced`: was found in use once before.
+    pub(crate) referenced: bool,
+    /// When its accessed bits were last cleared, s.
+    pub(crate) cleared_s: f64,
+}
+
+/// A node's lists, whatever stands on them.
+///
+/// # Contract
+/// - [`Lists::take`] takes from the tail (oldest) and never more than asked for.
+/// - [`Lists::put`] puts at the head.
+/// - [`Lists::used`] says how many of a run's pages were visited since its bits were cleared.
+pub(crate) trait Lists {
+    fn length(&self, node: usize, list: List) -> f64;
+    fn take(&mut self, node: usize, list: List, most: f64) -> Option<Run>;
+    fn put(&mut self, node: usize, list: List, run: Run);
+    /// Pages of the run that were visited since; clears their bits.
+    fn used(&mut self, run: &Run, now_s: f64) -> f64;
+    /// Whether the run is locked in memory.
+    fn locked(&self, run: &Run) -> bool;
+    /// Moves all of a run to its node's demotion target; returns the pages that found room.
+    fn demote(&mut self, node: usize, run: Run, now_s: f64) -> f64;
+    fn free(&self, node: usize) -> f64;
+}
+
+/// Multi-generational LRU or the two lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LruKind {
+    /// Active and inactive list.
+    #[default]
+    TwoLists,
+    /// `lru_gen`: what is found in use goes to the youngest generation, and nothing is ever "active".
+    /// Generations are taken as one clock.
+    MultiGen,
+}
+
+/// What a policy asks of kswapd.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReclaimRule {
+    /// `demotion_enabled`: pages may leave for a lower tier.
+    pub demotion: bool,
+    /// Free pages, as a share of the node, at which kswapd stops; the promotion watermark where it is 0.
+    pub target_share: f64,
+    /// Woken by any shortage, not only by failed promotions (TPP's allocation hook).
+    pub proactive: bool,
+    /// Seconds after which a hopeless node is tried again; never where it is infinite.
+    pub retry_s: f64,
+}
+
+impl ReclaimRule {
+    /// kswapd as it is without tiering: nothing to reclaim from memory without swap.
+    pub const OFF: Self = Self { demotion: false, target_share: 0.0, proactive: false, retry_s: f64::INFINITY };
+    /// `demotion_enabled=1`.
+    pub const DEMOTE: Self = Self { demotion: true, target_share: 0.0, proactive: false, retry_s: f64::INFINITY };
+}
+
+/// What kswapd did in a stretch of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Reclaimed {
+    pub(crate) demoted: f64,
+    pub(crate) failed: f64,
+}
+
+/// Time that kswapd gets, and what it needs for a page, s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pace {
+    pub(crate) seconds: f64,
+    pub(crate) look_s: f64,
+    pub(crate) move_s: f64,
+}
+
+impl Pace {
+    /// Time to free so many pages that nobody uses, s.
+    pub(crate) fn for_pages(&self, pages: f64) -> f64 {
+        pages.max(BATCH) * (self.look_s + self.move_s)
+    }
+}
+
+/// One node's kswapd.
+#[derive(Debug, Clone)]
+pub(crate) struct Kswapd {
+    awake: bool,
+    priority: i32,
+    /// Pages left to look at with this priority.
+    left: f64,
+    /// Pages that left since the run began.
+    run: f64,
+    failures: u32,
+    gave_up_s: f64,
+    /// Time left, or overdrawn.
+    time_s: f64,
+}
+
+impl Kswapd {
+    pub(crate) fn new() -> Self {
+        Self { awake: false, priority: FIRST_PRIORITY, left: 0.0, run: 0.0, failures: 0, gave_up_s: 0.0, time_s: 0.0 }
+    }
+
+    /// `wakeup_kswapd`: does nothing where the node is hopeless.
+    pub(crate) fn wake(&mut self, rule: &ReclaimRule, now_s: f64) {
+        if self.failures >= HOPELESS && now_s - self.gave_up_s >= rule.retry_s {
+            self.failures = 0;
+        }
+        if rule.demotion && self.failures < HOPELESS && !self.awake {
+            let Self { failures, gave_up_s, time_s, .. } = *self;
+            *self = Self { awake: true, failures, gave_up_s, time_s, ..Self::new() };
+        }
+    }
+
+    /// Works for so many seconds, until `target` pages are free; what it overdraws it owes.
+    pub(crate) fn work(
+        &mut self,
+        lists: &mut impl Lists,
+        node: usize,
+        target: f64,
+        lru: LruKind,
+        pace: Pace,
+        now_s: f64,
+    ) -> Reclaimed {
+        let mut sum = Reclaimed::default();
+        self.time_s = if self.awake { self.time_s + pace.seconds } else { self.time_s.min(0.0) };
+        while self.awake && self.time_s > 0.0 {
+            if self.left <= 0.0 && !self.next_priority(lists, node, target, now_s) {
+                break;
+            }
+            let affordable = (self.time_s / pace.look_s).max(1.0);
+            let most = BATCH.max(self.left / 64.0).min(self.left).min(affordable);
+            let Some(run) = lists.take(node, List::Inactive, most) else {
+                self.left = 0.0;
+                self.time_s -= BATCH * pace.look_s;
+                age(lists, node, lru, BATCH, now_s);
+                continue;
+            };
+            self.left -= run.pages;
+            let (demoted, failed) = shrink(lists, node, run, lru, now_s);
+            self.time_s -= run.pages * pace.look_s + demoted * pace.move_s;
+            sum.demoted += demoted;
+            sum.failed += failed;
+            self.run += demoted;
+            if demoted > 0.0 {
+                self.failures = 0;
+            }
+            age(lists, node, lru, run.pages.max(1.0), now_s);
+        }
+        sum
+    }
+
+    /// Time that it did not need because it went to sleep, s.
+    pub(crate) fn unspent_s(&mut self) -> f64 {
+        if self.awake || self.time_s <= 0.0 { 0.0 } else { std::mem::take(&mut self.time_s) }
+    }
+
+    /// Looks at twice as many pages next; sleeps where enough are free or the node is hopeless.
+    fn next_priority(&mut self, lists: &impl Lists, node: usize, target: f64, now_s: f64) -> bool {
+        if lists.free(node) >= target {
+            self.awake = false;
+            return false;
+        }
+        if self.priority < 1 {
+            self.failures += u32::from(self.run <= 0.0);
+            if self.failures >= HOPELESS {
+                (self.awake, self.gave_up_s) = (false, now_s);
+                return false;
+            }
+            (self.priority, self.run) = (FIRST_PRIORITY, 0.0);
+        }
+        self.left = (lists.length(node, List::Inactive) / 2f64.powi(self.priority)).max(1.0);
+        self.priority -= 1;
+        true
+    }
+}
+
+/// `folio_check_references` and what follows from it; returns pages demoted and pages that found no room.
+fn shrink(lists: &mut impl Lists, node: usize, run: Run, lru: LruKind, now_s: f64) -> (f64, f64) {
+    if lists.locked(&run) {
+        lists.put(node, List::Active, run);
+        return (0.0, 0.0);
+    }
+    let used = lists.used(&run, now_s).clamp(0.0, run.pages);
+    let kept = Run { pages: used, referenced: true, cleared_s: now_s, ..run };
+    if used > 0.0 {
+        let (list, kept) = match lru {
+            LruKind::MultiGen => (List::Inactive, Run { referenced: false, ..kept }),
+            LruKind::TwoLists if run.referenced => (List::Active, Run { referenced: false, ..kept }),
+            LruKind::TwoLists => (List::Inactive, kept),
+        };
+        lists.put(node, list, kept);
+    }
+    let idle = run.pages - used;
+    if idle <= 0.0 {
+        return (0.0, 0.0);
+    }
+    let moved = lists.demote(node, Run { pages: idle, referenced: false, cleared_s: now_s, ..run }, now_s);
+    (moved, idle - moved)
+}
+
+/// `shrink_active_list`: anonymous pages leave the active list in use or not, while the inactive
+/// list is short.
+fn age(lists: &mut impl Lists, node: usize, lru: LruKind, pages: f64, now_s: f64) {
+    if lru == LruKind::MultiGen {
+        return;
+    }
+    let (inactive, active) = (lists.length(node, List::Inactive), lists.length(node, List::Active));
+    let gib = ((inactive + active) / PAGES_IN_GIB).floor();
+    let ratio = if gib > 0.0 { (10.0 * gib).sqrt().floor() } else { 1.0 };
+    if inactive * ratio >= active {
+        return;
+    }
+    if let Some(run) = lists.take(node, List::Active, pages) {
+        lists.used(&run, now_s);
+        lists.put(node, List::Inactive, Run { referenced: false, cleared_s: now_s, ..run });
+    }
+}
