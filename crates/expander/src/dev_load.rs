@@ -1,0 +1,36 @@
+//! `DevLoad`: the two bits in every answer with which a CXL endpoint says how busy it is.
+//!
+//! The specification names the four levels and leaves it to the device what they mean; here they
+//! follow from its busy dies and its filling write buffer, and a garbage collection that runs or is
+//! announced is severe.
+
+use crate::parameters::DevLoad;
+
+/// Load that an endpoint reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Level {
+    /// Light load: more may come.
+    #[default]
+    Light,
+    /// Optimal load: as much as now.
+    Optimal,
+    /// Moderate overload: less, please.
+    Moderate,
+    /// Severe overload: nothing that can wait.
+    Severe,
+}
+
+impl Level {
+    /// The level of an occupation from 0 to 1.
+    pub(crate) fn of(occupation: f64, limits: &DevLoad) -> Self {
+        if occupation >= limits.severe.value {
+            Self::Severe
+        } else if occupation >= limits.moderate.value {
+            Self::Moderate
+        } else if occupation >= limits.optimal.value {
+            Self::Optimal
+        } else {
+            Self::Light
+        }
+    }
+}

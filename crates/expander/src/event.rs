@@ -1,0 +1,43 @@
+//! What can happen.
+
+/// A request that is under way.
+pub(crate) type RequestId = u32;
+
+/// An event; root ports, and the endpoints behind them, go by their number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A core's next access leaves its issue port.
+    Issue(u32),
+    /// The last-level cache answers a load of a warp.
+    Hit(u32),
+    /// A miss of the last-level cache reaches its root port.
+    AtPort(RequestId),
+    /// A request reaches the endpoint.
+    AtEndpoint(RequestId),
+    /// A speculative read (port, first line, lines) reaches the endpoint.
+    Speculation(u8, u32, u8),
+    /// A fetch from the media has ended: port, unit.
+    Filled(u8, u32),
+    /// The endpoint has the data of a read.
+    Serve(RequestId),
+    /// The endpoint has taken a write.
+    Accepted(RequestId),
+    /// A line reaches the GPU from an endpoint.
+    Answered(RequestId),
+    /// The completion of a write reaches its root port.
+    Acknowledged(RequestId),
+    /// GPU memory has answered a read.
+    LocalRead(RequestId),
+    /// GPU memory has taken a write.
+    LocalWrite(RequestId),
+    /// A page has been programmed.
+    Programmed(u8),
+    /// An announced garbage collection starts.
+    CollectionStarts(u8),
+    /// A garbage collection ends.
+    CollectionEnds(u8),
+    /// Time to try again to write back buffered stores.
+    Flush(u8),
+    /// The driver has served a batch of faults.
+    BatchDone,
+}

@@ -1,0 +1,102 @@
+//! Storage media: dies that read and program in parallel, and the bus that brings their data.
+
+use crate::line::scatter;
+use crate::parameters::{Endpoint, Medium};
+use crate::time::{Ps, from_ns, ps_per_byte};
+
+/// The dies and the bus of one SSD.
+#[derive(Debug)]
+pub(crate) struct Media {
+    reading: Vec<Ps>,
+    programming: Vec<Ps>,
+    next_program: usize,
+    /// A garbage collection has all dies until then; reads suspend it.
+    collecting: Ps,
+    bus_free: f64,
+    controller: Ps,
+    read: Ps,
+    program: Ps,
+    erase: Ps,
+    suspend: Ps,
+    ps_per_byte: f64,
+    /// Bytes that went over the bus to the controller.
+    pub(crate) bytes: f64,
+}
+
+impl Media {
+    pub(crate) fn new(medium: &Medium, endpoint: &Endpoint) -> Self {
+        let program = medium.program_ns.value;
+        Self {
+            reading: vec![0; medium.dies.value as usize],
+            programming: vec![0; medium.dies.value as usize],
+            next_program: 0,
+            collecting: 0,
+            bus_free: 0.0,
+            controller: from_ns(medium.controller_ns.value),
+            read: from_ns(medium.read_ns.value),
+            program: from_ns(program),
+            erase: from_ns(medium.erase_ns.value),
+            suspend: from_ns(program * endpoint.suspend_share.value),
+            ps_per_byte: ps_per_byte(medium.bus_gb_s.value),
+            bytes: 0.0,
+        }
+    }
+
+    /// Latency of a read, and picoseconds that a written byte takes with all dies programming.
+    pub(crate) fn rates(medium: &Medium) -> (Ps, f64) {
+        let read = from_ns(medium.controller_ns.value + medium.read_ns.value);
+        let page = medium.page_bytes.value as f64 * f64::from(medium.dies.value);
+        (read, medium.program_ns.value * 1e3 / page)
+    }
+
+    /// Reads a 256-byte block into its die's register; when it is there. A program, or a
+    /// collection, that runs on the die is suspended at its next pulse.
+    pub(crate) fn read(&mut self, now: Ps, block: u32) -> Ps {
+        let die = (((scatter(block) >> 32) * self.reading.len() as u64) >> 32) as usize;
+        let mut start = (now + self.controller).max(self.reading[die]);
+        if self.programming[die].max(self.collecting) > start {
+            start += self.suspend;
+        }
+        self.reading[die] = start + self.read;
+        self.reading[die]
+    }
+
+    /// Brings `bytes` that are in a register at `ready` to the controller; when the last is there.
+    pub(crate) fn transfer(&mut self, now: Ps, ready: Ps, bytes: u64) -> Ps {
+        let span = bytes as f64 * self.ps_per_byte;
+        self.bus_free = self.bus_free.max(now as f64) + span;
+        self.bytes += bytes as f64;
+        (ready as f64 + span).max(self.bus_free) as Ps
+    }
+
+    /// Whether the next die in turn can take a program.
+    pub(crate) fn can_program(&self, now: Ps) -> bool {
+        self.programming[self.next_program] <= now && self.collecting <= now
+    }
+
+    /// Programs a page on the next die in turn, after reading what is missing of a partial one.
+    pub(crate) fn program(&mut self, now: Ps, partial: bool) -> Ps {
+        let before = if partial { self.read } else { 0 };
+        let done = now + before + self.program;
+        // Programs end in the order in which they began, whether or not they had to read.
+        let last = self.programming.iter().copied().max().unwrap_or(0);
+        self.programming[self.next_program] = done.max(last);
+        self.next_program = (self.next_program + 1) % self.programming.len();
+        done.max(last)
+    }
+
+    /// Moves `pages` live pages and erases their block with all dies; when they are free again.
+    pub(crate) fn collect(&mut self, now: Ps, pages: u32) -> Ps {
+        let rounds = u64::from(pages).div_ceil(self.reading.len() as u64);
+        let moving = rounds * (self.read + self.program);
+        let begin = self.programming.iter().copied().max().unwrap_or(0).max(now);
+        self.collecting = begin + moving + self.erase;
+        self.collecting
+    }
+
+    /// Share of the dies that are at work.
+    pub(crate) fn busy(&self, now: Ps) -> f64 {
+        let working = self.reading.iter().zip(&self.programming).filter(|&(&read, &program)| read.max(program) > now);
+        working.count() as f64 / self.reading.len() as f64
+    }
+}

@@ -1,0 +1,76 @@
+//! Miss-status registers: which lines the last-level cache is fetching, and for whom.
+
+use smallvec::SmallVec;
+
+use crate::line::{Line, Map};
+
+/// A warp that waits, and the least that its load must bring (see `ledger.rs`).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waiter {
+    pub(crate) warp: u32,
+    pub(crate) least: u64,
+}
+
+/// A line on its way.
+#[derive(Debug)]
+pub(crate) struct Miss {
+    pub(crate) waiters: SmallVec<[Waiter; 2]>,
+    /// The line was stored to meanwhile: what comes is not to be cached, and nobody may join.
+    pub(crate) overtaken: bool,
+}
+
+/// What becomes of a load that misses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// It waits for a line that is on its way already.
+    Merged,
+    /// The line is to be fetched.
+    First,
+    /// It has to try again later.
+    Refused,
+}
+
+/// All registers.
+#[derive(Debug)]
+pub(crate) struct Misses {
+    lines: Map<Line, Miss>,
+    most: usize,
+}
+
+impl Misses {
+    pub(crate) fn new(most: u32) -> Self {
+        Self { lines: Map::default(), most: most as usize }
+    }
+
+    /// Whether a load could join, and how.
+    pub(crate) fn would_join(&self, line: Line) -> Joined {
+        match self.lines.get(&line) {
+            Some(miss) if miss.overtaken => Joined::Refused,
+            Some(_) => Joined::Merged,
+            None if self.lines.len() >= self.most => Joined::Refused,
+            None => Joined::First,
+        }
+    }
+
+    /// Lets a load wait for `line`.
+    pub(crate) fn join(&mut self, line: Line, waiter: Waiter) {
+        let miss = self.lines.entry(line).or_insert(Miss { waiters: SmallVec::new(), overtaken: false });
+        miss.waiters.push(waiter);
+    }
+
+    /// The line is stored to.
+    pub(crate) fn overtake(&mut self, line: Line) {
+        if let Some(miss) = self.lines.get_mut(&line) {
+            miss.overtaken = true;
+        }
+    }
+
+    /// The line has come.
+    pub(crate) fn take(&mut self, line: Line) -> Option<Miss> {
+        self.lines.remove(&line)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lines.len()
+    }
+}

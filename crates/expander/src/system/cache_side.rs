@@ -1,0 +1,247 @@
+//! The GPU's side: accesses of the cores, hits and misses of the last-level cache, write-backs.
+
+use super::{Leaving, System};
+use crate::dev_load::Level;
+use crate::event::{Event, RequestId};
+use crate::gpu::Access;
+use crate::line::Line;
+use crate::mshr::{Joined, Waiter};
+use crate::requests::{Purpose, Request};
+use crate::store::Fate;
+use crate::time::Ps;
+
+impl System {
+    /// Puts a core's next access at its issue port.
+    pub(super) fn issue_next(&mut self, core: u32) {
+        if let Some(time) = self.gpu.next(core, self.now, &mut self.workload) {
+            self.events.at(time, Event::Issue(core));
+        }
+    }
+
+    /// A core's access leaves its issue port.
+    pub(super) fn issue(&mut self, core: u32) {
+        let Some(access) = self.gpu.issued(core) else { return };
+        self.end = self.end.max(self.now);
+        self.access(access);
+        self.issue_next(core);
+    }
+
+    /// An access goes its way: to the driver, to the cache, or it stalls its core.
+    pub(super) fn access(&mut self, access: Access) {
+        if self.page_is_missing(access) {
+            return;
+        }
+        let done = if access.store { self.store(access.line) } else { self.load(access) };
+        if let Some(done) = done {
+            self.gpu.accepted(access.warp, done);
+        } else {
+            self.gpu.stall(access.warp);
+            self.stalled.push_back(access);
+        }
+    }
+
+    /// Lets stalled accesses try again, the oldest first, until one has to wait on.
+    pub(super) fn retry_stalled(&mut self) {
+        while let Some(access) = self.stalled.pop_front() {
+            let waiting = self.stalled.len();
+            self.gpu.resume(access.warp);
+            self.access(access);
+            if self.stalled.len() > waiting {
+                self.stalled.rotate_right(1);
+                return;
+            }
+            self.issue_next(self.gpu.core_of(access.warp));
+        }
+    }
+
+    /// A store of a line, without a fetch: through the cache, or into it. `None` when there is no
+    /// room.
+    fn store(&mut self, line: Line) -> Option<bool> {
+        if self.write_through {
+            return self.store_through(line);
+        }
+        if self.llc.soil(line) {
+            self.metrics.llc_hits += 1;
+        } else {
+            if self.is_blocked_by_victim(line) {
+                return None;
+            }
+            self.misses.overtake(line);
+            self.install(line, true);
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.store(line);
+        }
+        Some(true)
+    }
+
+    /// A store that goes to memory at once and changes the cache where the line is in it.
+    fn store_through(&mut self, line: Line) -> Option<bool> {
+        if self.leaving_count >= self.most_leaving {
+            return None;
+        }
+        let hit = self.llc.touch(line);
+        self.metrics.llc_hits += u64::from(hit);
+        self.misses.overtake(line);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.store(line);
+        }
+        self.write_back(line);
+        if let Some(ledger) = self.ledger.as_mut().filter(|_| !hit) {
+            ledger.cache(line, None);
+        }
+        Some(true)
+    }
+
+    /// A load of a line: whether it is done at once; `None` when it has to try again.
+    fn load(&mut self, access: Access) -> Option<bool> {
+        let line = access.line;
+        if self.llc.touch(line) || self.leaving.contains_key(&line) {
+            return Some(self.hit(access));
+        }
+        let joined = self.misses.would_join(line);
+        if joined == Joined::Refused {
+            return None;
+        }
+        let least = self.ledger.as_mut().map_or(0, |ledger| ledger.ask(line));
+        self.misses.join(line, Waiter { warp: access.warp, least });
+        if joined == Joined::First {
+            self.fetch(line);
+        }
+        Some(false)
+    }
+
+    /// The cache has the line, or is still writing it back.
+    fn hit(&mut self, access: Access) -> bool {
+        self.metrics.llc_hits += 1;
+        if let Some(ledger) = &mut self.ledger {
+            let least = ledger.ask(access.line);
+            let leaving = self.leaving.get(&access.line).map(|leaving| leaving.value);
+            let value = if self.llc.holds(access.line) { ledger.cached(access.line) } else { leaving.unwrap_or(0) };
+            ledger.answer(access.line, least, value);
+        }
+        if self.llc_time == 0 {
+            return true;
+        }
+        self.events.at(self.now + self.llc_time, Event::Hit(access.warp));
+        false
+    }
+
+    /// A warp's line is there.
+    pub(super) fn wake(&mut self, warp: u32) {
+        self.gpu.answered(warp);
+        self.end = self.end.max(self.now);
+        self.issue_next(self.gpu.core_of(warp));
+    }
+
+    /// Sends for a line.
+    fn fetch(&mut self, line: Line) {
+        let at = self.now + self.llc_time;
+        let id = self.request(line, Purpose::Read, 0);
+        if self.config.is_cxl() {
+            self.events.at(at, Event::AtPort(id));
+            return;
+        }
+        let value = self.ledger.as_ref().map_or(0, |ledger| ledger.near(line));
+        self.requests.get_mut(id).value = value;
+        let done = self.local.read(self.now, line) + self.llc_time;
+        self.events.at(done, Event::LocalRead(id));
+    }
+
+    pub(super) fn request(&mut self, line: Line, purpose: Purpose, value: u64) -> RequestId {
+        let port = self.decoder.port(line) as u8;
+        self.requests.add(Request { line, port, purpose, born: self.now, value, level: Level::Light })
+    }
+
+    /// GPU memory has answered a read.
+    pub(super) fn local_read(&mut self, id: RequestId) {
+        let request = self.requests.end(id);
+        self.fill(request);
+    }
+
+    /// A line has come: who waited goes on, and the cache keeps it where it may and can.
+    pub(super) fn fill(&mut self, request: Request) {
+        let line = request.line;
+        self.metrics.load(self.now - request.born);
+        let Some(miss) = self.misses.take(line) else { return };
+        if !miss.overtaken && !self.llc.holds(line) && !self.is_blocked_by_victim(line) {
+            self.install(line, false);
+            if let Some(ledger) = &mut self.ledger {
+                ledger.cache(line, Some(request.value));
+            }
+        }
+        for waiter in miss.waiters {
+            if let Some(ledger) = &mut self.ledger {
+                ledger.answer(line, waiter.least, request.value);
+            }
+            self.wake(waiter.warp);
+        }
+        self.retry_stalled();
+    }
+
+    /// Whether a line finds no place because the one that would leave is dirty and cannot.
+    fn is_blocked_by_victim(&self, line: Line) -> bool {
+        self.leaving_count >= self.most_leaving && self.llc.victim(line).is_some_and(|victim| victim.dirty)
+    }
+
+    fn install(&mut self, line: Line, dirty: bool) {
+        let Some(evicted) = self.llc.insert(line, dirty) else { return };
+        if evicted.dirty {
+            self.write_back(evicted.tag);
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.cache(evicted.tag, None);
+        }
+    }
+
+    /// The data of a line leaves the cache for memory.
+    fn write_back(&mut self, line: Line) {
+        let value = self.ledger.as_ref().map_or(0, |ledger| ledger.cached(line));
+        let leaving = self.leaving.entry(line).or_default();
+        *leaving = Leaving { count: leaving.count + 1, value };
+        self.leaving_count += 1;
+        let id = self.request(line, Purpose::WriteBack, value);
+        if self.config.is_cxl() {
+            self.write_to_port(id);
+        } else {
+            if let Some(ledger) = &mut self.ledger {
+                ledger.put_near(line, value);
+            }
+            let done = self.local.write(self.now, line);
+            self.events.at(done, Event::LocalWrite(id));
+        }
+    }
+
+    /// A line written back has reached the place where it is safe.
+    pub(super) fn released(&mut self, id: RequestId) {
+        let request = self.requests.end(id);
+        let collecting = self.is_collecting_since(request.born, request.port);
+        self.metrics.store(self.now - request.born, collecting);
+        self.leaving_count -= 1;
+        if let Some(leaving) = self.leaving.get_mut(&request.line) {
+            leaving.count -= 1;
+            if leaving.count == 0 {
+                self.leaving.remove(&request.line);
+            }
+        }
+        self.retry_stalled();
+    }
+
+    /// A line written back goes to its root port, by way of the store buffer where there is one.
+    fn write_to_port(&mut self, id: RequestId) {
+        let request = self.requests.get(id);
+        let port = request.port as usize;
+        let fate =
+            self.ports[port].buffer.as_mut().map_or(Fate::Blocking, |buffer| buffer.store(request.line, request.value));
+        if fate == Fate::Blocking {
+            self.ports[port].push_write(id);
+        } else {
+            let done: Ps = self.local.write(self.now, request.line);
+            self.events.at(done, Event::LocalWrite(id));
+        }
+        if let Fate::Sent(flight) = fate {
+            self.send_flight(flight);
+        }
+        self.pump(port);
+    }
+}

@@ -1,0 +1,194 @@
+//! The way to the endpoints and back: root ports, links, answers with `DevLoad`.
+
+use super::System;
+use crate::dev_load::Level;
+use crate::endpoint::{Arrival, Counts, Endpoint};
+use crate::event::{Event, RequestId};
+use crate::requests::Purpose;
+use crate::root_port::Send;
+use crate::speculate::Speculation;
+use crate::store::{Buffer, Flight};
+use crate::time::Ps;
+
+impl System {
+    /// A miss reaches its root port; GPU memory serves it where the store buffer holds the line.
+    pub(super) fn at_port(&mut self, id: RequestId) {
+        let request = self.requests.get(id);
+        let port = request.port as usize;
+        let held = self.ports[port].buffer.as_ref().and_then(|buffer| buffer.holds(request.line));
+        if let Some(value) = held {
+            self.metrics.store_served += 1;
+            self.requests.get_mut(id).value = value;
+            let done = self.local.read(self.now, request.line);
+            self.events.at(done, Event::LocalRead(id));
+            return;
+        }
+        self.ports[port].push_read(id, request.line);
+        self.pump(port);
+    }
+
+    /// Moves what can move: loads into the read queue, requests onto the link.
+    pub(super) fn pump(&mut self, port: usize) {
+        loop {
+            let mut moved = false;
+            while let Some((line, wanted)) = self.ports[port].admit() {
+                moved = true;
+                if let Some(wanted) = wanted {
+                    self.send_speculation(port, line, wanted);
+                }
+            }
+            while let Some(send) = self.ports[port].next() {
+                moved = true;
+                let link = &mut self.ports[port].link;
+                let (id, arrival) = match send {
+                    Send::Read(id) => (id, link.request(self.now)),
+                    Send::Write(id) => (id, link.write(self.now)),
+                };
+                self.events.at(arrival, Event::AtEndpoint(id));
+            }
+            if !moved {
+                return self.watch(port);
+            }
+        }
+    }
+
+    fn send_speculation(&mut self, port: usize, line: u32, wanted: Speculation) {
+        let (start, end) = self.decoder.clip(line, wanted.start, wanted.end);
+        let arrival = self.ports[port].link.request(self.now);
+        self.events.at(arrival, Event::Speculation(port as u8, start, (end - start) as u8));
+    }
+
+    /// A speculative read reaches the endpoint; in front of memory it has nothing to do.
+    pub(super) fn speculation(&mut self, port: u8, start: u32, lines: u8) {
+        let now = self.now;
+        let wanted = Speculation { start, end: start + u32::from(lines) };
+        self.at_ssd(port, |ssd, events| ssd.speculate(now, wanted, events));
+    }
+
+    /// A request reaches the endpoint.
+    pub(super) fn at_endpoint(&mut self, id: RequestId) {
+        let request = self.requests.get(id);
+        let write = request.purpose != Purpose::Read;
+        if write && let Some(ledger) = &mut self.ledger {
+            ledger.put_far(request.line, request.value);
+        }
+        match &mut self.endpoints[request.port as usize] {
+            Endpoint::Ssd(ssd) => {
+                ssd.arrive(self.now, Arrival { request: id, line: request.line, write }, &mut self.events);
+            }
+            Endpoint::Dram(dram) if write => {
+                let done = dram.write(self.now, request.line);
+                self.events.at(done, Event::Accepted(id));
+            }
+            Endpoint::Dram(dram) => {
+                let done = dram.read(self.now, request.line);
+                self.events.at(done, Event::Serve(id));
+            }
+        }
+    }
+
+    /// The endpoint has a line: it goes up, with the endpoint's load.
+    pub(super) fn serve(&mut self, id: RequestId) {
+        let level = self.level(id);
+        let value = self.ledger.as_ref().map_or(0, |ledger| ledger.far(self.requests.get(id).line));
+        let request = self.requests.get_mut(id);
+        request.level = level;
+        request.value = value;
+        let arrival = self.ports[request.port as usize].link.data(self.now);
+        self.events.at(arrival, Event::Answered(id));
+    }
+
+    /// The endpoint has taken a write: its completion goes up, with the endpoint's load.
+    pub(super) fn accepted(&mut self, id: RequestId) {
+        let level = self.level(id);
+        let request = self.requests.get_mut(id);
+        request.level = level;
+        let arrival = self.ports[request.port as usize].link.answer(self.now);
+        self.events.at(arrival, Event::Acknowledged(id));
+    }
+
+    fn level(&self, id: RequestId) -> Level {
+        match &self.endpoints[self.requests.get(id).port as usize] {
+            Endpoint::Ssd(ssd) => ssd.level(self.now),
+            Endpoint::Dram(_) => Level::Light,
+        }
+    }
+
+    /// A line reaches the GPU.
+    pub(super) fn answered(&mut self, id: RequestId) {
+        let request = self.requests.end(id);
+        let port = request.port as usize;
+        self.ports[port].release(request.line);
+        self.hear(port, request.level);
+        self.fill(request);
+        self.pump(port);
+    }
+
+    /// The completion of a write reaches the GPU.
+    pub(super) fn acknowledged(&mut self, id: RequestId) {
+        let request = self.requests.get(id);
+        let port = request.port as usize;
+        self.ports[port].release(request.line);
+        if let (Purpose::Flight(version), Some(buffer)) = (request.purpose, &mut self.ports[port].buffer) {
+            buffer.acknowledge(request.line, version);
+            self.requests.end(id);
+        } else {
+            self.released(id);
+        }
+        self.hear(port, request.level);
+        self.pump(port);
+    }
+
+    /// Everyone at a port takes note of the endpoint's load.
+    fn hear(&mut self, port: usize, level: Level) {
+        self.ports[port].reader.hear(level);
+        if let Some(buffer) = &mut self.ports[port].buffer {
+            buffer.hear(level);
+            self.flush(port as u8, false);
+        }
+    }
+
+    /// Writes back buffered stores while the load allows; `probe` sends one in any case.
+    pub(super) fn flush(&mut self, port: u8, probe: bool) {
+        let at = port as usize;
+        self.ports[at].retrying &= !probe;
+        while let Some(flight) = self.ports[at].buffer.as_mut().and_then(|buffer| buffer.flush(probe)) {
+            self.send_flight(flight);
+        }
+        let stuck = self.ports[at].buffer.as_ref().is_some_and(Buffer::is_stuck);
+        if stuck && !self.ports[at].retrying {
+            self.ports[at].retrying = true;
+            self.events.at(self.now + self.retry, Event::Flush(port));
+        }
+        if probe {
+            self.pump(at);
+        }
+    }
+
+    pub(super) fn send_flight(&mut self, flight: Flight) {
+        let id = self.request(flight.line, Purpose::Flight(flight.version), flight.value);
+        let port = self.requests.get(id).port as usize;
+        self.ports[port].push_write(id);
+    }
+
+    /// Whether a collection ran at the port's endpoint at any time since `born`.
+    pub(super) fn is_collecting_since(&self, born: Ps, port: u8) -> bool {
+        match self.endpoints.get(port as usize) {
+            Some(Endpoint::Ssd(ssd)) => ssd.collected_since(born),
+            _ => false,
+        }
+    }
+}
+
+impl Counts {
+    /// Adds another endpoint's counts.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.present += other.present;
+        self.in_flight += other.in_flight;
+        self.media_reads += other.media_reads;
+        self.programs += other.programs;
+        self.collections += other.collections;
+        self.longest_ingress = self.longest_ingress.max(other.longest_ingress);
+    }
+}
