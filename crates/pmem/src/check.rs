@@ -1,0 +1,124 @@
+//! Looking at a pool that may be damaged, without changing it; and repairing what can be repaired.
+
+use std::fmt;
+
+use crate::directory::{Entry, Slot};
+use crate::error::PmemError;
+use crate::layout::{ENTRY, Layout};
+use crate::log::Log;
+use crate::medium::Medium;
+
+/// Something wrong with a pool, or worth knowing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Problem {
+    /// No header is good: nothing can be read.
+    NoHeader(String),
+    /// The log cannot be read: what was under way when the pool was left stays half done.
+    BrokenLog,
+    /// A transaction was cut off; opening the pool undoes it. No damage.
+    Unfinished {
+        /// Ranges that it saved.
+        ranges: usize,
+    },
+    /// A directory entry that nobody wrote like this.
+    BrokenEntry {
+        /// Which.
+        index: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Two arrays that share bytes.
+    Overlap {
+        /// One.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A name that two arrays have.
+    Twice(String),
+}
+
+impl Problem {
+    /// Whether data may be lost; an unfinished transaction is none.
+    pub fn is_damage(&self) -> bool {
+        !matches!(self, Self::Unfinished { .. })
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoHeader(why) => write!(to, "{why}"),
+            Self::BrokenLog => write!(to, "the log is broken: a transaction may be half done"),
+            Self::Unfinished { ranges } => {
+                write!(to, "a transaction over {ranges} ranges was cut off; opening undoes it")
+            }
+            Self::BrokenEntry { index, why } => write!(to, "directory entry {index}: {why}"),
+            Self::Overlap { first, second } => write!(to, "arrays `{first}` and `{second}` share bytes"),
+            Self::Twice(name) => write!(to, "two arrays are called `{name}`"),
+        }
+    }
+}
+
+/// Everything that is wrong with a pool; nothing is changed.
+pub fn check(medium: &impl Medium) -> Vec<Problem> {
+    let layout = match Layout::read(medium) {
+        Ok(layout) => layout,
+        Err(error) => return vec![Problem::NoHeader(error.to_string().replace("\nhint: ", "; "))],
+    };
+    let mut problems = Vec::new();
+    match Log::open(&layout, medium).map(|log| log.records(medium).len()) {
+        Ok(0) => {}
+        Ok(ranges) => problems.push(Problem::Unfinished { ranges }),
+        Err(_) => problems.push(Problem::BrokenLog),
+    }
+    let mut entries: Vec<Entry> = Vec::new();
+    for index in 0..layout.entries {
+        match Slot::read(medium, &layout, index) {
+            Slot::Free => {}
+            Slot::Used(entry) => entries.push(entry),
+            Slot::Broken(why) => problems.push(Problem::BrokenEntry { index, why }),
+        }
+    }
+    problems.extend(conflicts(entries));
+    problems
+}
+
+fn conflicts(mut entries: Vec<Entry>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let twice = entries.windows(2).filter(|pair| pair[0].name == pair[1].name);
+    problems.extend(twice.map(|pair| Problem::Twice(pair[0].name.clone())));
+    entries.sort_by_key(|entry| entry.offset);
+    let sharing = entries.windows(2).filter(|pair| pair[0].offset + pair[0].span() > pair[1].offset);
+    let overlap = |pair: &[Entry]| Problem::Overlap { first: pair[0].name.clone(), second: pair[1].name.clone() };
+    problems.extend(sharing.map(overlap));
+    problems
+}
+
+/// Makes a damaged pool one that opens: undoes what was under way, drops entries that are broken, and
+/// gives a broken log up. Returns what was wrong before. Arrays that are not broken stay as they are,
+/// those that share bytes or a name too: which of them is right only their owner knows.
+///
+/// # Errors
+/// There is no good header to start from; the medium failed.
+pub fn repair(medium: &mut impl Medium) -> Result<Vec<Problem>, PmemError> {
+    let layout = Layout::read(medium)?;
+    let problems = check(medium);
+    match Log::open(&layout, medium) {
+        Ok(mut log) => {
+            if log.undo(&layout, medium).is_err() {
+                Log::reset(&layout, medium)?;
+            }
+        }
+        Err(_) => Log::reset(&layout, medium)?,
+    }
+    for index in 0..layout.entries {
+        if let Slot::Broken(_) = Slot::read(medium, &layout, index) {
+            medium.persist(layout.entry(index), &[0; ENTRY])?;
+        }
+    }
+    // One of the headers may have been broken beside a good one.
+    layout.write(medium)?;
+    Ok(problems)
+}

@@ -1,0 +1,108 @@
+//! The directory: which arrays a pool has, and where.
+//!
+//! An entry changes only inside transactions, so an entry is never seen half written; its checksum is
+//! there for damage from outside. Free space is what no entry covers: there is no second record of it
+//! that could disagree.
+
+use crate::error::PmemError;
+use crate::layout::{ENTRY, Layout, NAME_BYTES, PAGE, TYPE_BYTES, seal, sealed, up, word};
+use crate::medium::Medium;
+
+/// An array of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Name, unique in the pool.
+    pub name: String,
+    /// What its elements are and how they are arranged, in the words of who made it.
+    pub kind: String,
+    /// First byte in the file; a multiple of 4096.
+    pub offset: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// A number for whoever keeps several versions of a thing.
+    pub version: u64,
+}
+
+/// What is found in a slot of the directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Free,
+    Used(Entry),
+    /// Not what was ever written there, and why.
+    Broken(&'static str),
+}
+
+const USED: u64 = 0x5553_4544;
+
+impl Entry {
+    /// Bytes that it keeps from others.
+    pub(crate) fn span(&self) -> u64 {
+        up(self.bytes.max(1), PAGE)
+    }
+
+    /// # Errors
+    /// A name or a description that is empty, too long, or holds zero bytes.
+    pub(crate) fn encode(&self) -> Result<[u8; ENTRY], PmemError> {
+        let mut slot = [0; ENTRY];
+        for (at, word) in [USED, self.offset, self.bytes, self.version].iter().enumerate() {
+            slot[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        put_text(&mut slot[32..32 + NAME_BYTES], "name", &self.name)?;
+        put_text(&mut slot[32 + NAME_BYTES..32 + NAME_BYTES + TYPE_BYTES], "description", &self.kind)?;
+        seal(&mut slot);
+        Ok(slot)
+    }
+}
+
+impl Slot {
+    pub(crate) fn read(medium: &impl Medium, layout: &Layout, index: u64) -> Self {
+        let slot = medium.copy(layout.entry(index), ENTRY);
+        if slot.iter().all(|byte| *byte == 0) {
+            return Self::Free;
+        }
+        if !sealed(&slot) || word(&slot, 0) != USED {
+            return Self::Broken("its checksum is wrong");
+        }
+        let texts = (text(&slot[32..32 + NAME_BYTES]), text(&slot[32 + NAME_BYTES..32 + NAME_BYTES + TYPE_BYTES]));
+        let (Some(name), Some(kind)) = texts else { return Self::Broken("its name is no text") };
+        let entry = Entry { name, kind, offset: word(&slot, 8), bytes: word(&slot, 16), version: word(&slot, 24) };
+        let end = entry.offset.checked_add(entry.bytes);
+        let inside = entry.offset >= layout.data() && end.is_some_and(|end| end <= layout.bytes);
+        if !inside || !entry.offset.is_multiple_of(PAGE) {
+            return Self::Broken("it leads out of the pool's data");
+        }
+        Self::Used(entry)
+    }
+}
+
+/// Gaps between arrays as (offset, bytes), in order.
+pub(crate) fn gaps(layout: &Layout, entries: &[Entry]) -> Vec<(u64, u64)> {
+    let mut taken: Vec<(u64, u64)> = entries.iter().map(|entry| (entry.offset, entry.span())).collect();
+    taken.push((layout.bytes / PAGE * PAGE, 0));
+    taken.sort_unstable();
+    let mut gaps = Vec::new();
+    let mut at = layout.data();
+    for (offset, span) in taken {
+        if offset > at {
+            gaps.push((at, offset - at));
+        }
+        at = at.max(offset + span);
+    }
+    gaps
+}
+
+fn put_text(field: &mut [u8], what: &str, text: &str) -> Result<(), PmemError> {
+    if text.is_empty() || text.len() > field.len() || text.contains('\0') {
+        let what =
+            format!("an array's {what} has 1 to {} bytes and no zero byte, `{text}` has {}", field.len(), text.len());
+        return Err(PmemError::Request { what, hint: "use a shorter text" });
+    }
+    field[..text.len()].copy_from_slice(text.as_bytes());
+    Ok(())
+}
+
+fn text(field: &[u8]) -> Option<String> {
+    let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
+    let text = std::str::from_utf8(&field[..end]).ok()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}

@@ -1,0 +1,27 @@
+//! Persistent pools: named arrays that come back after a crash, and transactions over them.
+//!
+//! A pool is one file, best on persistent memory (a DAX file or device), where stores are durable once
+//! they have left the caches; on any other file `msync` makes them so. Everything that changes a pool
+//! goes through [`Medium`]'s three steps (store, write back, fence) in an order that [`log`] explains,
+//! so that a test can stand in for the medium and cut the power between any two of them.
+//!
+//! Reading order: `medium`, `layout`, `log`, `directory`, `pool`, `check`.
+
+#![allow(unsafe_code)]
+
+mod check;
+mod device;
+mod directory;
+mod error;
+mod layout;
+mod log;
+mod medium;
+mod pool;
+
+pub use check::{Problem, check, repair};
+pub use device::{Device, WriteBack};
+pub use directory::Entry;
+pub use error::PmemError;
+pub use layout::{LEAST_BYTES, LINE, NAME_BYTES, TYPE_BYTES};
+pub use medium::Medium;
+pub use pool::{Pool, Usage};
