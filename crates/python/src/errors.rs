@@ -1,0 +1,183 @@
+//! The one place where errors of the Rust crates become Python exceptions of `tierloom.errors`.
+//!
+//! An exception's class decides the exit code of the command line; its text is the Rust error's.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::{PyErr, import_exception};
+use tierloom_contention::ContentionError;
+use tierloom_expander::ExpanderError;
+use tierloom_model::{Machine, ModelError};
+use tierloom_place::PlaceError;
+use tierloom_pmem::PmemError;
+use tierloom_predict::PredictError;
+use tierloom_probe::ProbeError;
+use tierloom_sampler::SamplerError;
+
+import_exception!(tierloom.errors, MachineError);
+import_exception!(tierloom.errors, MeasurementError);
+import_exception!(tierloom.errors, PlacementError);
+import_exception!(tierloom.errors, PlanError);
+import_exception!(tierloom.errors, PoolError);
+import_exception!(tierloom.errors, ProfileError);
+import_exception!(tierloom.errors, ProgramError);
+import_exception!(tierloom.errors, RecordingError);
+import_exception!(tierloom.errors, RequestError);
+import_exception!(tierloom.errors, TraceError);
+import_exception!(tierloom.errors, WorkloadError);
+
+/// Exit codes of shells for programs that cannot be started.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
+
+/// Which file a [`ModelError`] is about.
+#[derive(Clone, Copy)]
+pub(crate) enum Noun {
+    Machine,
+    Profile,
+    Plan,
+}
+
+/// A file that does not hold what it should hold.
+pub(crate) fn from_model(noun: Noun, error: &ModelError) -> PyErr {
+    let text = error.to_string();
+    match noun {
+        Noun::Machine => MachineError::new_err(text),
+        Noun::Profile => ProfileError::new_err(text),
+        Noun::Plan => PlanError::new_err(text),
+    }
+}
+
+/// A machine whose loads make no curve.
+pub(crate) fn from_contention(error: &ContentionError) -> PyErr {
+    match error {
+        ContentionError::BadLoad { .. } => MachineError::new_err(error.to_string()),
+        ContentionError::NoSocket { .. } => RequestError::new_err(error.to_string()),
+    }
+}
+
+/// A machine, a profile and a run that do not go together.
+pub(crate) fn from_predict(error: &PredictError) -> PyErr {
+    match error {
+        PredictError::Contention(error) => from_contention(error),
+        PredictError::UnknownObject { .. } => ProfileError::new_err(error.to_string()),
+        PredictError::NoThreads { .. } | PredictError::TooManyThreads { .. } => {
+            RequestError::new_err(error.to_string())
+        }
+    }
+}
+
+/// A wrong request, or the answer that no placement does what is asked.
+pub(crate) fn from_place(error: &PlaceError) -> PyErr {
+    match error {
+        PlaceError::UnknownSocket { .. }
+        | PlaceError::UnknownNode { .. }
+        | PlaceError::NotReachable { .. }
+        | PlaceError::NotAllowed { .. }
+        | PlaceError::NoNodes
+        | PlaceError::UnknownPolicy { .. }
+        | PlaceError::BadPolicy { .. }
+        | PlaceError::BadBudget { .. }
+        | PlaceError::BadSlowdown { .. } => RequestError::new_err(error.to_string()),
+        PlaceError::TooLarge { .. }
+        | PlaceError::DoesNotFit { .. }
+        | PlaceError::OutOfReach { .. }
+        | PlaceError::NothingFits { .. } => PlacementError::new_err(error.to_string()),
+        PlaceError::Predict(error) => from_predict(error),
+        PlaceError::Placement(error) => from_placement(error),
+    }
+}
+
+/// Fractions that are no placement.
+pub(crate) fn from_placement(error: &tierloom_model::PlacementError) -> PyErr {
+    RequestError::new_err(format!("{error}\nhint: give shares of an object's pages in the machine's memories"))
+}
+
+/// A socket that the machine does not have.
+pub(crate) fn no_socket(machine: &Machine, name: &str) -> PyErr {
+    let known: Vec<&str> = machine.sockets.iter().map(|socket| socket.name.as_str()).collect();
+    let text = format!("machine `{}` has no socket `{name}`", machine.name);
+    RequestError::new_err(format!("{text}\nhint: use one of: {}", known.join(", ")))
+}
+
+/// A pool that cannot be used, or a request that a pool refuses.
+pub(crate) fn from_pmem(error: &PmemError) -> PyErr {
+    match error {
+        PmemError::Request { .. } => RequestError::new_err(error.to_string()),
+        _ => PoolError::new_err(error.to_string()),
+    }
+}
+
+/// A program that cannot be started, or one that cannot be recorded.
+pub(crate) fn from_sampler(error: &SamplerError) -> PyErr {
+    // The sampler indents its hints; everybody else starts a line with them.
+    let text = error.to_string().replace("\n  hint:", "\nhint:");
+    match error {
+        SamplerError::NotFound { .. } => ProgramError::new_err((text, NOT_FOUND)),
+        SamplerError::NotExecutable { .. } => ProgramError::new_err((text, NOT_EXECUTABLE)),
+        SamplerError::NoCommand
+        | SamplerError::Rate { .. }
+        | SamplerError::SeveralWeights { .. }
+        | SamplerError::NotPlaced { .. }
+        | SamplerError::SigprofNeedsPreload => RequestError::new_err(text),
+        SamplerError::PerfRefused { .. }
+        | SamplerError::NoPreload { .. }
+        | SamplerError::Kernel { .. }
+        | SamplerError::File { .. }
+        | SamplerError::HostWeights { .. }
+        | SamplerError::NotPerfData { .. }
+        | SamplerError::NotARecording { .. } => RecordingError::new_err(text),
+    }
+}
+
+/// A machine that cannot be measured.
+pub(crate) fn from_probe(error: &ProbeError) -> PyErr {
+    MeasurementError::new_err(error.to_string())
+}
+
+/// A file or a tree that holds no machine.
+pub(crate) fn bad_machine(text: &str) -> PyErr {
+    MachineError::new_err(text.to_owned())
+}
+
+/// A parameter set or a request that cannot be simulated.
+pub(crate) fn from_expander(error: &ExpanderError) -> PyErr {
+    match error {
+        ExpanderError::Broken(text) => internal(text),
+        ExpanderError::Syntax { .. }
+        | ExpanderError::Figure { .. }
+        | ExpanderError::Unknown { .. }
+        | ExpanderError::Request { .. } => RequestError::new_err(error.to_string()),
+    }
+}
+
+/// A path that the machine does not have.
+pub(crate) fn no_path(machine: &Machine, socket: &str, memory: &str) -> PyErr {
+    let known: Vec<String> = machine.paths.iter().map(|path| format!("{} to {}", path.from, path.to)).collect();
+    let text = format!("machine `{}` has no path from `{socket}` to `{memory}`", machine.name);
+    RequestError::new_err(format!("{text}\nhint: use one of: {}", known.join(", ")))
+}
+
+/// A workload file that does not hold a workload.
+pub(crate) fn bad_workload(text: &str) -> PyErr {
+    WorkloadError::new_err(text.to_owned())
+}
+
+/// A trace with a row that cannot be read.
+pub(crate) fn bad_trace(text: &str) -> PyErr {
+    TraceError::new_err(text.to_owned())
+}
+
+/// Data that finds no room.
+pub(crate) fn no_room(text: &str) -> PyErr {
+    PlacementError::new_err(text.to_owned())
+}
+
+/// A request that cannot be right, whatever the files say.
+pub(crate) fn wrong_request(text: String) -> PyErr {
+    RequestError::new_err(text)
+}
+
+/// A promise of our own that does not hold: worth a bug report.
+pub(crate) fn internal(text: &str) -> PyErr {
+    PyRuntimeError::new_err(format!("tierloom broke a promise of its own: {text}"))
+}

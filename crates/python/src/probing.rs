@@ -1,0 +1,67 @@
+//! Measuring this machine: the probe, asked from Python.
+
+use std::ops::ControlFlow;
+
+use pyo3::prelude::*;
+use tierloom_linux::root::Root;
+use tierloom_probe::{ProbeError, Progress, Request, Scale, describe, measure, monotone};
+
+use crate::{errors, nouns};
+
+/// Measures this machine and returns it as a machine file (TOML), with everything behind it (JSON).
+///
+/// `tell` is called before each figure with the share that is done, the seconds left, and a few
+/// words; what it raises, and Ctrl-C, end the measurement.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+pub(crate) fn measure_machine(
+    py: Python<'_>,
+    name: String,
+    date: String,
+    full: bool,
+    tell: Option<Py<PyAny>>,
+) -> PyResult<(String, String)> {
+    let request = Request { name, date, scale: if full { Scale::FULL } else { Scale::QUICK } };
+    let mut raised = None;
+    let measured = py.detach(|| {
+        measure(&request, &mut |progress| match pass_on(tell.as_ref(), progress) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                raised = Some(error);
+                ControlFlow::Break(())
+            }
+        })
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    let measured = measured.map_err(|error| errors::from_probe(&error))?;
+    Ok((measured.machine.to_toml(), nouns::to_json(&measured.report)?))
+}
+
+/// What the `/proc` and `/sys` below a folder tell about a machine, as JSON.
+#[pyfunction]
+pub(crate) fn describe_machine(root: &str) -> PyResult<String> {
+    let described = describe(&Root::at(root)).map_err(|error| match error {
+        ProbeError::NoMachine => errors::bad_machine(&format!("{root}: {error}")),
+        error => errors::bad_machine(&error.to_string()),
+    })?;
+    nouns::to_json(&described)
+}
+
+/// `(GB/s, ns)` points in the order of growing load, as a curve that rises in both.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+pub(crate) fn rising_curve(points: Vec<[f64; 2]>) -> Vec<(f64, f64)> {
+    monotone(&points).into_iter().map(|[gb_s, ns]| (gb_s, ns)).collect()
+}
+
+fn pass_on(tell: Option<&Py<PyAny>>, progress: &Progress) -> PyResult<()> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        if let Some(tell) = tell {
+            tell.call1(py, (progress.fraction, progress.seconds_left, progress.doing.as_str()))?;
+        }
+        Ok(())
+    })
+}
