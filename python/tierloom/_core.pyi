@@ -1,0 +1,117 @@
+"""The private Rust core: text in, text out. Use the functions and classes of `tierloom` instead."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+
+def check_machine(text: str, file: str) -> str:
+    """Checks the text of a machine file (TOML) and returns the machine as JSON."""
+
+def write_machine(document: str, file: str) -> str:
+    """Writes a machine (JSON) as the text of a machine file (TOML), checked."""
+
+def check_profile(text: str, file: str) -> str:
+    """Checks the text of a profile file (JSON) and returns the profile as JSON."""
+
+def check_plan(text: str, file: str) -> str:
+    """Checks the text of a plan file (TOML) and returns the plan as JSON."""
+
+def format_bytes(amount: int) -> str:
+    """Writes bytes with the largest binary unit that keeps the number at or above one."""
+
+def path_curve(
+    machine: str, socket: str, memory: str, read_fraction: float, steps: int
+) -> tuple[float, list[tuple[float, float]]]:
+    """Peak (GB/s) of one path at a read fraction, and `(GB/s, ns)` at even steps up to 99 % of it."""
+
+def compare(machine: str, profile: str, request: str) -> str:
+    """Tries every policy; takes and returns JSON (`request`: see `tierloom.compare`)."""
+
+def make_plan(machine: str, profile: str, comparison: str, policy: str) -> str:
+    """One policy of a comparison (JSON) as the text of a plan file (TOML)."""
+
+def parse_budget(text: str, footprint_bytes: int) -> int:
+    """Reads `64GiB`, or `40%` of the program's data, as bytes of fast memory."""
+
+def predict(machine: str, profile: str, request: str) -> str:
+    """Time of one placement; takes and returns JSON (`request`: see `tierloom.predict`)."""
+
+def record_profile(
+    command: Sequence[str],
+    name: str,
+    hz: int,
+    backend: str,
+    preload: str | None,
+    analysing: Callable[[int], None] | None,
+) -> tuple[str, bytes]:
+    """Runs a program and returns its profile (JSON) and its samples (an `.npy` file)."""
+
+def import_perf(path: str, name: str | None) -> tuple[str, bytes]:
+    """Works a `perf.data` file out into a profile (JSON) and its samples (an `.npy` file)."""
+
+def measure_machine(
+    name: str, date: str, full: bool, tell: Callable[[float, float, str], None] | None
+) -> tuple[str, str]:
+    """Measures this machine: a machine file (TOML), and everything behind it (JSON)."""
+
+def describe_machine(root: str) -> str:
+    """What the `/proc` and `/sys` below a folder tell about a machine (JSON)."""
+
+def rising_curve(points: list[list[float]]) -> list[tuple[float, float]]:
+    """`(GB/s, ns)` points in the order of growing load, as a curve that rises in both."""
+
+def run_plan(plan: str, command: Sequence[str], preload: str, asked: str, watcher: Callable[[str], None] | None) -> str:
+    """Runs a program under a plan (TOML) with options (JSON); returns what became of every rule (JSON).
+
+    `watcher` is called with a snapshot (JSON) whenever one is due.
+    """
+
+def apply_plan(pid: int, plan: str, nodes: dict[str, int]) -> str:
+    """Applies a plan (TOML) to a program that runs under `run_plan` elsewhere; returns what was moved (JSON)."""
+
+def check_workload(text: str, file: str) -> str:
+    """Checks the text of a workload file (TOML) and returns the workload as JSON."""
+
+def profile_workload(profile: str, threads: int) -> str:
+    """A profile (JSON) as a workload (JSON) for a run on so many threads."""
+
+def simulate(machine: str, workload: str, request: str) -> str:
+    """Simulates page migration; takes and returns JSON (`request`: see `tierloom.simulate`)."""
+
+def simulate_trace(machine: str, request: str, pace: str, read: Callable[[], bytes]) -> str:
+    """Simulates a trace whose packed rows `read` returns, none at the end; returns JSON."""
+
+def import_trace(
+    kind: str, file: str, llc_bytes: int | None, read: Callable[[], bytes], write: Callable[[bytes], object]
+) -> tuple[int, int]:
+    """Turns a trace's text into packed rows; returns the lines read and the accesses written."""
+
+def simulator_terms() -> str:
+    """Policies with their knobs, shapes of placements' names and default costs, as JSON."""
+
+class NativePool:
+    @staticmethod
+    def create(path: str | PathLike[str], size: int, log_bytes: int | None, identity: int) -> NativePool: ...
+    @staticmethod
+    def open(path: str | PathLike[str]) -> NativePool: ...
+    def write_back_by(self) -> str: ...
+    def direct(self) -> bool: ...
+    def recovered(self) -> int: ...
+    def arrays(self) -> list[tuple[str, str, int, int, int]]: ...
+    def usage(self) -> tuple[int, int, int, int, int]: ...
+    def allocate(self, name: str, kind: str, size: int, version: int) -> tuple[str, str, int, int, int]: ...
+    def free(self, name: str) -> None: ...
+    def begin(self) -> None: ...
+    def in_transaction(self) -> bool: ...
+    def save(self, offset: int, size: int) -> None: ...
+    def commit(self) -> None: ...
+    def abort(self) -> None: ...
+    def persist(self, offset: int, size: int) -> None: ...
+    def grow(self, size: int) -> None: ...
+
+def check_pool(path: str | PathLike[str]) -> list[tuple[bool, str]]: ...
+def repair_pool(path: str | PathLike[str]) -> list[tuple[bool, str]]: ...
+def expand(parameters: str, file: str, workload: str, setup: str) -> str:
+    """Simulates a workload of a parameter set (TOML) under a setup (JSON); returns an outcome (JSON)."""
+
+def expand_trace(parameters: str, file: str, records: bytes, compute: float, setup: str) -> str:
+    """Simulates a trace of 16-byte records; `compute` is the share of instructions beside its accesses."""

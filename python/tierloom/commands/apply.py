@@ -1,0 +1,36 @@
+"""``tierloom apply``: move the objects of a running program to where another plan wants them."""
+
+from __future__ import annotations
+
+import click
+
+from tierloom import recording
+from tierloom.commands import options, say
+from tierloom.nouns import Plan
+from tierloom.report import runs
+
+
+@click.command(
+    name="apply",
+    epilog=options.examples(
+        "tierloom apply --pid $(cat app.pid) --plan sort.plan.toml",
+        "tierloom apply --pid $(cat app.pid) --plan sort.plan.toml --json",
+    ),
+)
+@click.option("--pid", required=True, type=click.IntRange(min=1), help="Process id of a program under `tierloom run`.")
+@click.option("--plan", "plan_file", required=True, metavar="FILE", help="Plan that `tierloom plan` wrote.")
+@options.nodes
+@options.as_json
+def verb(pid: int, plan_file: str, nodes: tuple[str, ...], as_json: bool) -> None:
+    """Move the objects of a running program to where another plan wants them.
+
+    The program must run under `tierloom run`, with whatever plan. Pages that are there are moved one by
+    one; what the program allocates from now on goes by the new plan, too.
+    """
+    plan = Plan.load(plan_file)
+    with say.progress(f"moving pages of process {pid}"):
+        applied = recording.apply(pid, plan, nodes=options.node_numbers(nodes, plan))
+    if as_json:
+        say.document({**applied})
+    else:
+        say.show(runs.applied(applied))

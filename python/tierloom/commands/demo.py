@@ -1,0 +1,87 @@
+"""``tierloom demo``: the whole way on a bundled program, in a minute."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from tierloom import lookup, recording
+from tierloom.commands import options, plan, say
+from tierloom.errors import RecordingError
+from tierloom.nouns import Machine
+from tierloom.planning import compare
+from tierloom.report import profiles
+
+PROGRAM = "mg"
+PROGRAM_ARGUMENTS = ("--iterations", "40")
+
+
+@click.command(
+    name="demo", epilog=options.examples("tierloom demo", "tierloom demo --machine liu-a --fast-memory 25% -o quarter")
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("demo"),
+    metavar="DIR",
+    show_default=True,
+    help="Folder for everything that is written.",
+)
+@click.option(
+    "--machine", "-m", "machine_name", default="liu-a", show_default=True, metavar="M", help="Machine to plan for."
+)
+@click.option(
+    "--threads",
+    "-t",
+    type=click.IntRange(min=1),
+    default=32,
+    show_default=True,
+    metavar="N",
+    help="Threads to plan for.",
+)
+@click.option("--fast-memory", default="40%", show_default=True, metavar="SIZE", help="Fast memory that may be used.")
+@options.as_json
+def verb(output: Path, machine_name: str, threads: int, fast_memory: str, as_json: bool) -> None:
+    """Profile a multigrid solver here, plan its data for a CXL machine, show what it gains."""
+    machine = Machine.load(machine_name)
+    output.mkdir(parents=True, exist_ok=True)
+    command = [str(program()), *PROGRAM_ARGUMENTS]
+    folder = output / f"{PROGRAM}.profile"
+    say.step(f"tierloom profile -o {folder} -- {PROGRAM} {' '.join(PROGRAM_ARGUMENTS)}")
+    with say.progress("the program runs"), say.program_output(to_stderr=True):
+        recorded = recording.record(command, name=PROGRAM)
+    recorded.save(folder)
+    nodes = near_memories(machine)
+    asked = f"--machine {machine.name} --nodes {','.join(nodes)} --threads {threads} --fast-memory {fast_memory}"
+    say.step(f"tierloom plan {folder} {asked}")
+    answer = compare(recorded.profile, machine, threads=threads, nodes=nodes, fast_memory=fast_memory)
+    plan_file = output / f"{PROGRAM}.plan.toml"
+    written = plan.save(answer, plan_file, output / "report.html", output / "frontier.png")
+    if as_json:
+        say.document({"profile": recorded.profile.data, "comparison": answer.data})
+    else:
+        say.show(profiles.objects(recorded.profile), *profiles.phases(recorded.profile))
+        plan.show(answer)
+    plan.tell(answer, plan_file, written)
+
+
+def near_memories(machine: Machine) -> list[str]:
+    """Memories of the socket where a program runs: its own DRAM and what else hangs on it."""
+    home = machine.data["sockets"][0]["name"]
+    return [memory["name"] for memory in machine.data["memories"] if memory["socket"] == home]
+
+
+def program() -> Path:
+    """The bundled program.
+
+    Raises:
+        RecordingError: It was not built with the package.
+    """
+    path = lookup.native_file(PROGRAM)
+    if path is None or not os.access(path, os.X_OK):
+        message = f"the demo's program `{PROGRAM}` is not beside the package\nhint: `make demo` builds it"
+        raise RecordingError(message)
+    return path

@@ -1,0 +1,160 @@
+"""``tierloom expand``: give a GPU more memory than it has, in simulation."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tierloom import gpu_copies
+from tierloom.commands import options, say
+from tierloom.errors import RequestError
+from tierloom.expanding import CONFIGS, WORKLOADS, ParameterSet, expand, expand_trace
+from tierloom.report import expansions
+
+if TYPE_CHECKING:
+    from tierloom.schema import ExpansionDoc
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+ALL = "all"
+EXAMPLE = "catalog/expander/example-copies.json"
+
+
+@click.group(
+    name="expand",
+    invoke_without_command=True,
+    epilog=options.examples(
+        "tierloom expand --workload vadd --media dram --config cxl",
+        "tierloom expand --workload bfs --media znand --config cxl,cxl-sr,cxl-ds",
+    ),
+)
+@click.option("--workload", metavar="W", help=f"Workload: {', '.join(WORKLOADS)}.")
+@click.option("--trace", type=FILE, metavar="FILE", help="Trace instead: 16-byte records, or .npy.")
+@click.option("--config", default="cxl", metavar="A,B", help=f"Configurations: {', '.join(CONFIGS)}; or all.")
+@click.option("--media", default="dram", metavar="M", help="Endpoint: dram, optane, znand, nand.", show_default=True)
+@click.option("--gpu", metavar="G", help="GPU of the parameter set: vortex-200mhz (default), h100.")
+@click.option("--window", type=click.Choice(["steer", "literal"]), help="How speculative reads are placed.")
+@click.option("--prefetch", type=click.Choice(["none", "leaf", "tree"]), help="What the fault driver fetches along.")
+@click.option("--ports", type=click.IntRange(1, 64), metavar="N", help="Root ports, each with an endpoint.")
+@click.option("--controller", "controller_ns", type=float, metavar="NS", help="Round trip of the CXL controllers.")
+@click.option("--link", "link_gb_s", type=float, metavar="GB/S", help="Bandwidth of the link in each direction.")
+@click.option("--local-ratio", type=float, metavar="R", help="Data over local GPU memory; 10 by default.")
+@click.option("--data", "data_bytes", type=int, metavar="BYTES", help="The workload's data.")
+@click.option("--passes", type=float, metavar="P", help="Line accesses over lines of data.")
+@click.option("--tree-entries", type=int, metavar="N", help="Lines that the store buffer's SRAM can hold.")
+@click.option("--seed", type=int, metavar="N", help="Seed of the workload's data.")
+@click.option("--check", "carry", is_flag=True, help="Carry the data along and check every load.")
+@click.option("--timeline", type=FILE, metavar="FILE", help="Draw the last run over time: .png, .svg or .pdf.")
+@click.option("--timeline-step", type=float, default=100.0, metavar="US", help="Step of the series.", show_default=True)
+@click.option("--set", "parameter_file", type=FILE, metavar="FILE", help="Parameter set; our own by default.")
+@click.option("--write-set", type=FILE, metavar="FILE", help="Write our own parameter set, to be changed, and end.")
+@options.as_json
+@click.pass_context
+def verb(ctx: click.Context, /, **given: Any) -> None:  # noqa: ANN401 (the options above, by their names)
+    """Simulate a GPU whose data is larger than its memory, over CXL, UVM or GPUDirect storage.
+
+    Every run is held against gpu-dram, a GPU with enough memory. Times are of the simulated kernel.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    if given["write_set"]:
+        given["write_set"].write_text(ParameterSet.load().text, encoding="utf-8")
+        say.wrote("parameter set", given["write_set"])
+        return
+    runs = list(run_all(given))
+    drawn = draw(runs[-1], given["timeline"]) if given["timeline"] else None
+    if given["as_json"]:
+        say.document({"runs": runs})
+    else:
+        say.show(expansions.comparison(runs))
+    if drawn:
+        say.wrote("time series", drawn)
+
+
+def run_all(given: dict[str, Any]) -> list[ExpansionDoc]:
+    """The yardstick, then every configuration that was asked for."""
+    if (given["workload"] is None) == (given["trace"] is None):
+        message = "there is nothing to run, or too much\nhint: give --workload W or --trace FILE"
+        raise RequestError(message)
+    chosen = configurations(given["config"], given["media"])
+    with say.progress(f"simulating {', '.join(chosen)}"):
+        return [run_one(config, given) for config in chosen]
+
+
+def run_one(config: str, given: dict[str, Any]) -> ExpansionDoc:
+    """One run; what was not given is left to the parameter set."""
+    names = "gpu window prefetch ports controller_ns link_gb_s local_ratio data_bytes passes tree_entries seed carry"
+    chosen = {name: given[name] for name in names.split()}
+    if given["timeline"]:
+        chosen["timeline_ns"] = given["timeline_step"] * 1e3
+    parameters = ParameterSet.load(given["parameter_file"])
+    if given["trace"]:
+        return expand_trace(given["trace"], config=config, media=given["media"], parameters=parameters, **chosen)
+    return expand(given["workload"], config=config, media=given["media"], parameters=parameters, **chosen)
+
+
+def configurations(listed: str, media: str) -> list[str]:
+    """The yardstick and the listed configurations; `all` leaves out what needs storage where there is none."""
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    if names == [ALL]:
+        names = [name for name in CONFIGS if media != "dram" or name in ("uvm", "cxl")]
+    unknown = [name for name in names if name not in CONFIGS]
+    if unknown or not names:
+        message = f"there is no configuration `{', '.join(unknown)}`\nhint: use some of: {', '.join(CONFIGS)}; or all"
+        raise RequestError(message)
+    return [expansions.YARDSTICK, *[name for name in names if name != expansions.YARDSTICK]]
+
+
+def draw(run: ExpansionDoc, path: Path) -> Path:
+    """Draws the time series of a run."""
+    from tierloom.report import pictures
+
+    pictures.save(expansions.timeline(run), path)
+    return path
+
+
+@verb.command(
+    name="calibrate",
+    epilog=options.examples(
+        "tierloom expand calibrate --measured example -o here.toml",
+        "tierloom expand calibrate --measured example --json",
+    ),
+)
+@click.option("--measured", metavar="FILE", help="Measurements taken elsewhere (JSON), or `example`, which is made up.")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="Parameter set to write.")
+@options.as_json
+def calibrate(measured: str | None, output: Path | None, as_json: bool) -> None:
+    """Measure copies and loads of host memory on the GPU at hand, and fit the figures that they give.
+
+    Needs nvcc and a GPU. FILE is what the kernels print: gpu, copies (bytes and ns), host_load_ns,
+    device_load_ns.
+    """
+    with say.progress("measuring"):
+        figures = gpu_copies.measure() if measured is None else read_measured(measured)
+    found = gpu_copies.fit(figures)
+    if as_json:
+        say.document({"fit": vars(found), "measured": figures, "published": list(gpu_copies.PUBLISHED)})
+    else:
+        say.show(expansions.calibration(found, figures))
+    if output:
+        output.write_text(gpu_copies.into_set(ParameterSet.load().text, found), encoding="utf-8")
+        say.wrote("parameter set", output)
+        say.then(f"tierloom expand --set {output} --workload vadd --config uvm,cxl")
+
+
+def read_measured(name: str) -> dict[str, Any]:
+    """Measurements of a file, or the made-up ones of the catalog.
+
+    Raises:
+        RequestError: The file holds something else.
+    """
+    try:
+        path = Path(str(resources.files("tierloom") / EXAMPLE)) if name == "example" else Path(name)
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return {key: data[key] for key in ("gpu", "copies", "host_load_ns", "device_load_ns")}
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        message = f"{name}: no measurements ({problem})\nhint: give what `tierloom expand calibrate` measured"
+        raise RequestError(message) from problem

@@ -1,0 +1,99 @@
+"""``tierloom machine``: what memory there is and what it costs to reach it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tierloom.commands import options, say
+from tierloom.commands.machine_files import export, import_
+from tierloom.measuring import measure
+from tierloom.nouns import Machine
+from tierloom.report import machines
+
+
+@click.group(
+    name="machine",
+    epilog=options.examples("tierloom machine list", "tierloom machine show liu-a"),
+)
+def verb() -> None:
+    """List, show, measure and import machines, every figure with its origin."""
+
+
+verb.add_command(import_)
+verb.add_command(export)
+
+
+@verb.command(name="list", epilog=options.examples("tierloom machine list", "tierloom machine list --json"))
+@options.as_json
+def list_(as_json: bool) -> None:
+    """List the machines of the catalog."""
+    found = [Machine.load(name) for name in Machine.names()]
+    if as_json:
+        say.document({"machines": [{"name": m.name, "title": m.data["title"]} for m in found]})
+        return
+    say.show(machines.machine_list(found))
+
+
+@verb.command(
+    name="show",
+    epilog=options.examples("tierloom machine show liu-a", "tierloom machine show liu-a --plot liu-a.png"),
+)
+@click.argument("name", metavar="NAME")
+@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw its curves: .png, .svg or .pdf.")
+@click.option("--sources", is_flag=True, help="Say where every figure comes from and how it came about.")
+@options.as_json
+def show(name: str, plot: Path | None, sources: bool, as_json: bool) -> None:
+    """Show one machine: NAME is a catalog name or the path of a machine file."""
+    machine = Machine.load(name)
+    if plot:
+        from tierloom.report import pictures
+
+        pictures.save(pictures.machine_curves(machine), plot)
+    if as_json:
+        say.document({**machine.data})
+        return
+    say.show(*machines.summary(machine))
+    if sources:
+        say.show(machines.origins(machine), machines.sources(machine))
+    for note in machine.data.get("notes", []):
+        say.show(f"note: {note}")
+    if plot:
+        say.wrote("loaded-latency curves", plot)
+
+
+@verb.command(
+    name="measure",
+    epilog=options.examples(
+        "tierloom machine measure --quick", "tierloom machine measure --quick -o here.toml --name here --json"
+    ),
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Machine file to write; NAME.toml by default.",
+)
+@click.option("--name", metavar="NAME", help="Name of the machine; this host's by default.")
+@click.option("--quick", is_flag=True, help="Take less than a minute and measure more coarsely.")
+@options.as_json
+def measure_(output: Path | None, name: str | None, quick: bool, as_json: bool) -> None:
+    """Measure this machine: run it while nothing else does.
+
+    It takes some minutes, ten at most on a large machine; --quick takes less than one.
+
+    Under --json the raw figures with their spread are printed; the machine file is written anyway.
+    """
+    with say.progress_bar("measuring") as tell:
+        measured = measure(name, quick=quick, progress=tell)
+    file = output or Path(f"{measured.machine.name}.toml")
+    measured.machine.save(file)
+    if as_json:
+        say.document({**measured.data})
+    else:
+        say.show(*machines.summary(measured.machine))
+    say.doubts(measured.warnings)
+    say.wrote("machine", file)
+    say.then(f"tierloom plan PROFILE --machine {file}")

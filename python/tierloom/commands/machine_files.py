@@ -1,0 +1,105 @@
+"""``tierloom machine import`` and ``export``: machines in the formats of others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from tierloom.commands import options, say
+from tierloom.errors import RequestError
+from tierloom.nouns import Machine
+from tierloom.report import machines
+from tierloom.topology import import_machine, to_hwloc
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command(
+    name="import",
+    epilog=options.examples(
+        "tierloom machine import liu-a.xml --name again", "tierloom machine import / --name here -o here.toml --json"
+    ),
+)
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE…")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="Machine file to write; NAME.toml by default.")
+@click.option("--name", metavar="NAME", help="Name of the machine; that of the source by default.")
+@click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Cores of a socket, where no source tells.")
+@click.option(
+    "--node",
+    "nodes",
+    multiple=True,
+    metavar="N=KIND:SIZE",
+    help="What node N is, where no source tells: 2=cxl:128GiB. KIND is dram, cxl, hbm, pmem or ssd.",
+)
+@click.option(
+    "--ghz",
+    type=click.FloatRange(min=0.1, max=20),
+    metavar="F",
+    help="Mess's bwlat files are in cycles of this clock; in ns by default.",
+)
+@options.as_json
+def import_(
+    sources: tuple[str, ...],
+    output: Path | None,
+    name: str | None,
+    cores: int | None,
+    nodes: tuple[str, ...],
+    ghz: float | None,
+    as_json: bool,
+) -> None:
+    """Make a machine file of what others have written about a machine.
+
+    SOURCE is a folder with a machine's proc and sys (/ is this machine), an XML file of hwloc, a log of
+    Intel MLC, or a curve directory of the Mess benchmark. Several describe one machine, the later ones
+    on top: first who knows the nodes and cores, then who measured. 0:2=curves says that curves or
+    loaded latencies are those from the CPUs of node 0 to the memory of node 2. Nothing is measured.
+    """
+    found = import_machine(sources, name, cores=cores, nodes=dict(map(node, nodes)), ghz=ghz)
+    file = output or Path(f"{found.machine.name}.toml")
+    found.machine.save(file)
+    if as_json:
+        say.document({"machine": found.machine.data, "warnings": found.warnings})
+    else:
+        say.show(*machines.summary(found.machine))
+    say.doubts(found.warnings)
+    say.wrote("machine", file)
+    say.then(f"tierloom machine show {file} --sources")
+
+
+def node(text: str) -> tuple[int, str]:
+    """Reads ``2=cxl:128GiB``.
+
+    Raises:
+        RequestError: It is not of that form.
+    """
+    found = re.fullmatch(r"(\d{1,4})=(\w+(?::.+)?)", text)
+    if not found:
+        message = f"`{text}` does not say what a node is\nhint: write for example 2=cxl:128GiB"
+        raise RequestError(message)
+    return int(found[1]), found[2]
+
+
+@click.command(
+    name="export",
+    epilog=options.examples(
+        "tierloom machine export liu-a --hwloc -o liu-a.xml", "tierloom machine export liu-a --hwloc > topology.xml"
+    ),
+)
+@click.argument("name", metavar="NAME")
+@click.option("--hwloc", "form", flag_value="hwloc", required=True, help="As XML of hwloc with memory attributes.")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="File to write; standard output by default.")
+def export(name: str, form: str, output: Path | None) -> None:  # noqa: ARG001 (one format so far)
+    """Write a machine in another program's format: NAME is a catalog name or a machine file.
+
+    The XML has the latency and bandwidth of every path, where firmware tells hwloc the nearest ones at
+    most. Look at it with `lstopo -i FILE --memattrs`; programs read it through HWLOC_XMLFILE.
+    """
+    text = to_hwloc(Machine.load(name))
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    output.write_text(text, encoding="utf-8")
+    say.wrote("hwloc topology", output)
+    say.then(f"lstopo -i {output} --memattrs")

@@ -1,0 +1,385 @@
+"""``tierloom offload``: LLMs with too little GPU memory, on a host with several kinds of memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tierloom.commands import options, say
+from tierloom.errors import RequestError
+from tierloom.quantities import amount_in_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tierloom.offload.answers import InferAnswer
+    from tierloom.offload.documents import InferDoc
+    from tierloom.offload.host import Tier
+    from tierloom.offload.training import Stage
+
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group(
+    name="offload",
+    epilog=options.examples(
+        "tierloom offload infer --model opt-66b --gpu a10 --machine liu-a",
+        "tierloom offload list",
+    ),
+)
+def verb() -> None:
+    """Place an LLM's tensors over GPU and host memory tiers: which where, what batch, how fast."""
+
+
+@verb.command(name="list", epilog=options.examples("tierloom offload list", "tierloom offload list --json"))
+@options.as_json
+def list_(as_json: bool) -> None:
+    """List the models and GPUs of the catalog."""
+    from tierloom.offload import catalog
+    from tierloom.report import offloads
+
+    entries = [catalog.model_entry(name) for name in catalog.model_names()]
+    sizes = [catalog.load_model(name) for name in catalog.model_names()]
+    cards = [catalog.gpu_entry(name) for name in catalog.gpu_names()]
+    if as_json:
+        listed = [{"name": m.name, "parameters": m.parameters, "weight_bytes": m.weight_bytes} for m in sizes]
+        say.document({"models": listed, "gpus": [{"name": card.name, **card.data} for card in cards]})
+        return
+    say.show(offloads.models(entries, sizes), offloads.gpus(cards))
+
+
+def names(listed: str | None) -> list[str] | None:
+    """The names in a list separated by commas; none when nothing was listed."""
+    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def what(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that say what runs on what: model, GPU, machine."""
+    function = click.option("--tiers", metavar="A,B", help="Memories that may be used; all by default.")(function)
+    function = click.option("--socket", metavar="S", help="Where the GPU and the threads are; the first by default.")(
+        function
+    )
+    function = options.machine(function)
+    function = click.option("--gpu", required=True, metavar="G", help="GPU: a name of the catalog, or a file.")(
+        function
+    )
+    return click.option(
+        "--model", required=True, metavar="M", help="Model: a name of the catalog, a config.json, or a .gguf file."
+    )(function)
+
+
+@verb.command(
+    name="infer",
+    epilog=options.examples(
+        "tierloom offload infer --model opt-66b --gpu a10 --machine liu-a",
+        "tierloom offload infer --model opt-66b --gpu a10 --machine liu-a --compare tier-blind --json",
+    ),
+)
+@what
+@click.option("--prompt", type=int, default=2048, show_default=True, metavar="N", help="Tokens of each prompt.")
+@click.option("--generate", type=int, default=256, show_default=True, metavar="N", help="Tokens generated for each.")
+@click.option("--batch", type=int, metavar="N", help="Sequences of a block; the best by default.")
+@click.option(
+    "--runtime", default="flexgen", show_default=True, metavar="R", help="flexgen, overlapped, copied or resident."
+)
+@click.option("--policy", default="tier-aware", show_default=True, metavar="P", help="Leave host memory to a policy.")
+@click.option(
+    "--compare",
+    default="interleave,first-touch",
+    show_default=True,
+    metavar="A,B",
+    help="Policies to compare with: interleave, first-touch, prefer:NODE, tier-blind.",
+)
+@click.option("--peer", is_flag=True, help="The GPU reaches CXL memory directly (CXL 3.1), not through the CPU.")
+@click.option("--weight-bits", type=float, metavar="N", help="Bits a weight, scales included; as stored by default.")
+@click.option(
+    "--kv-bits", type=float, metavar="N", help="Bits an element of the KV cache; the activations' by default."
+)
+@click.option("--gpu-link", type=float, metavar="GB/S", help="Bandwidth of the GPU's link; the GPU's by default.")
+@click.option("--nvme", metavar="SIZE:R:W", help="A block device besides: its size, GB/s read and written: 2TB:6.8:5.")
+@click.option(
+    "--emit",
+    "tool",
+    metavar="TOOL",
+    help="Write the plan for flexgen, llama.cpp, vllm, deepspeed, ktransformers, lmcache or tierloom-plan.",
+)
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="File for --emit; stdout by default.")
+@click.option("--plot", type=FILE, metavar="FILE", help="Draw throughput against capacity: .png, .svg or .pdf.")
+@options.as_json
+def infer_(
+    model: str,
+    gpu: str,
+    machine: str,
+    socket: str | None,
+    tiers: str | None,
+    prompt: int,
+    generate: int,
+    batch: int | None,
+    runtime: str,
+    policy: str,
+    compare: str,
+    peer: bool,
+    weight_bits: float | None,
+    kv_bits: float | None,
+    gpu_link: float | None,
+    nvme: str | None,
+    tool: str | None,
+    output: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Plan the serving of a model: batch, placement of weights and KV cache, tokens per second."""
+    from tierloom import offload
+
+    if as_json and tool and output is None:
+        message = "--json and --emit both want stdout\nhint: give --emit a file with -o"
+        raise RequestError(message)
+    with say.progress("planning"):
+        answer = offload.infer(
+            model,
+            gpu,
+            machine,
+            prompt=prompt,
+            generate=generate,
+            batch=batch,
+            runtime=runtime,
+            policy=policy,
+            compare=names(compare) or (),
+            socket=socket,
+            tiers=names(tiers),
+            peer=peer,
+            weight_bits=weight_bits,
+            kv_bits=kv_bits,
+            link_gb_s=gpu_link,
+            nvme=block_device(nvme),
+        )
+    if plot:
+        draw(answer, plot)
+    if tool:
+        write(answer, tool, output)
+    if as_json:
+        say.document({**answer.data})
+    elif tool is None or output is not None:
+        show(answer.data)
+
+
+def draw(answer: InferAnswer, plot: Path) -> None:
+    """Draws throughput against the capacity of each tier."""
+    from tierloom.report import offload_pictures, pictures
+
+    with say.progress("planning for other capacities"):
+        pictures.save(offload_pictures.capacities(answer), plot)
+    say.wrote("throughput against capacity", plot)
+
+
+def write(answer: InferAnswer, tool: str, output: Path | None) -> None:
+    """Writes the plan for a tool, to a file or stdout."""
+    from tierloom.offload.emit import emit, mismatch
+
+    text = emit(tool, answer)
+    if doubt := mismatch(tool, answer):
+        say.warn(doubt)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    output.write_text(text, encoding="utf-8")
+    say.wrote(f"plan for {tool}", output)
+
+
+def block_device(text: str | None) -> Tier | None:
+    """A block device as ``SIZE:READ:WRITE``, in GB/s; its latency is that of a read of NVMe flash.
+
+    Raises:
+        RequestError: The text does not say one.
+    """
+    if text is None:
+        return None
+    from tierloom.offload.host import block_tier
+
+    size, *rates = text.split(":")
+    try:
+        read, written = (float(rate) for rate in rates)
+    except ValueError:
+        read = written = -1.0
+    if not (0.0 < read < float("inf") and 0.0 < written < float("inf")):
+        message = f"`{text}` is no block device\nhint: write its size and GB/s read and written: 2TB:6.8:5"
+        raise RequestError(message)
+    return block_tier(amount_in_bytes(size, 0), read, written)
+
+
+def show(data: InferDoc) -> None:
+    """The whole answer as tables on stdout."""
+    from tierloom.report import offloads
+
+    say.show(
+        offloads.policies(data),
+        offloads.places(data),
+        offloads.parts(data),
+        offloads.times(data),
+        *([offloads.advice(data)] if data["advice"] else []),
+    )
+    for assumption in data["assumptions"]:
+        say.show(f"assumed: {assumption}")
+
+
+@verb.command(
+    name="train",
+    epilog=options.examples(
+        "tierloom offload train --model gpt2-8b --gpu a10 --machine liu-a",
+        "tierloom offload train --model llama-3.1-8b --gpu h100 --machine liu-a --stage zero-3 --json",
+    ),
+)
+@what
+@click.option("--sequence", type=int, default=1024, show_default=True, metavar="N", help="Tokens of a sequence.")
+@click.option("--batch", type=int, metavar="N", help="Sequences of a micro-batch; the most that fit by default.")
+@click.option("--accumulate", type=int, default=1, show_default=True, metavar="N", help="Micro-batches to one update.")
+@click.option(
+    "--stage",
+    type=click.Choice(["zero-offload", "zero-3"]),
+    default="zero-offload",
+    show_default=True,
+    help="zero-3 keeps the parameters on the host too.",
+)
+@click.option("--recompute/--keep", default=True, show_default=True, help="Compute activations again, or keep them.")
+@click.option("--delayed", is_flag=True, help="The update overlaps the next step's passes.")
+@click.option("--compare", default="interleave,first-touch", show_default=True, metavar="A,B", help="Policies beside.")
+@click.option("--gpu-link", type=float, metavar="GB/S", help="Bandwidth of the GPU's link; the GPU's by default.")
+@click.option("--emit", "tool", type=click.Choice(["deepspeed"]), help="Write DeepSpeed's JSON to stdout instead.")
+@options.as_json
+def train_(
+    model: str,
+    gpu: str,
+    machine: str,
+    socket: str | None,
+    tiers: str | None,
+    sequence: int,
+    batch: int | None,
+    accumulate: int,
+    stage: Stage,
+    recompute: bool,
+    delayed: bool,
+    compare: str,
+    gpu_link: float | None,
+    tool: str | None,
+    as_json: bool,
+) -> None:
+    """Plan training with optimizer states on the host: where each state lives, how long a step takes."""
+    from tierloom import offload
+    from tierloom.report import offloads
+
+    answer = offload.train(
+        model,
+        gpu,
+        machine,
+        sequence=sequence,
+        batch=batch,
+        accumulate=accumulate,
+        stage=stage,
+        recompute=recompute,
+        delayed=delayed,
+        compare=names(compare) or (),
+        socket=socket,
+        tiers=names(tiers),
+        link_gb_s=gpu_link,
+    )
+    if tool:
+        from tierloom.offload.emit.deepspeed import deepspeed_training
+
+        click.echo(deepspeed_training(answer.plan), nl=False)
+        return
+    if as_json:
+        say.document({**answer.data})
+        return
+    say.show(offloads.training(answer.data), offloads.states(answer.data))
+    for assumption in answer.data["assumptions"]:
+        say.show(f"assumed: {assumption}")
+
+
+@verb.command(
+    name="serve",
+    epilog=options.examples(
+        "tierloom offload serve --model llama-3.1-70b --gpu h100 --machine liu-a --sessions 40 --context 32768",
+        "tierloom offload serve --model deepseek-v3 --gpu h200 --machine liu-a --sessions 100 --context 65536 --json",
+    ),
+)
+@what
+@click.option("--sessions", type=int, required=True, metavar="N", help="Idle sessions whose KV caches are kept.")
+@click.option("--context", type=int, required=True, metavar="N", help="Tokens of a session.")
+@click.option(
+    "--kv-bits", type=float, metavar="N", help="Bits an element of the KV cache; the activations' by default."
+)
+@options.as_json
+def serve_(
+    model: str,
+    gpu: str,
+    machine: str,
+    socket: str | None,
+    tiers: str | None,
+    sessions: int,
+    context: int,
+    kv_bits: float | None,
+    as_json: bool,
+) -> None:
+    """Place the KV caches of idle sessions: how many fit where, and what a session waits for its own."""
+    from tierloom import offload
+    from tierloom.report import offloads
+
+    data = offload.serve(
+        model, gpu, machine, sessions=sessions, context=context, socket=socket, tiers=names(tiers), kv_bits=kv_bits
+    )
+    if as_json:
+        say.document({**data})
+        return
+    say.show(offloads.sessions(data))
+
+
+@verb.command(
+    name="cpu",
+    epilog=options.examples(
+        "tierloom offload cpu --model llama-7b --weight-bits 4.5 --machine bytedance-spr-a1000",
+        "tierloom offload cpu --model llama-7b --machine liu-a --threads 32 --backends 4 --json",
+    ),
+)
+@click.option(
+    "--model", required=True, metavar="M", help="Model: a name of the catalog, a config.json, or a .gguf file."
+)
+@options.machine
+@options.threads
+@click.option("--socket", metavar="S", help="Where the threads are; the first by default.")
+@click.option("--backends", type=int, default=1, show_default=True, metavar="N", help="Processes, each with a copy.")
+@click.option("--context", type=int, default=2048, show_default=True, metavar="N", help="Tokens a step attends to.")
+@click.option("--weight-bits", type=float, metavar="N", help="Bits a weight, scales included; as stored by default.")
+@options.as_json
+def cpu_(
+    model: str,
+    machine: str,
+    threads: int | None,
+    socket: str | None,
+    backends: int,
+    context: int,
+    weight_bits: float | None,
+    as_json: bool,
+) -> None:
+    """Decode without a GPU: which ratio of interleaving gives the most tokens per second.
+
+    Loaded-latency curves of the machine decide: a queue at near memory is shortened by far memory.
+    """
+    from tierloom import offload
+    from tierloom.report import offloads
+
+    data = offload.cpu(
+        model,
+        machine,
+        threads=threads,
+        backends=backends,
+        context=context,
+        socket=socket,
+        weight_bits=weight_bits,
+    )
+    if as_json:
+        say.document({**data})
+        return
+    say.show(offloads.ratios(data))

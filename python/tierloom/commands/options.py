@@ -1,0 +1,85 @@
+"""Options that several verbs share, each said once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tierloom.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tierloom.nouns import Plan
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+"""Context settings of verbs that run a program: what follows the program's name is the program's."""
+
+
+def as_json(function: F) -> F:
+    """``--json``: one document on stdout and nothing else."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, nothing else.")(
+        function
+    )
+
+
+def machine(function: F) -> F:
+    """``--machine``: catalog name or file."""
+    return click.option(
+        "--machine", "-m", required=True, metavar="M", help="Machine: a name of `tierloom machine list`, or a file."
+    )(function)
+
+
+def threads(function: F) -> F:
+    """``--threads``: how wide the program will run."""
+    return click.option(
+        "--threads",
+        "-t",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Threads to plan for; the profile's by default.",
+    )(function)
+
+
+def program(function: F) -> F:
+    """``-- CMD…``: the user's program."""
+    return click.argument("command", nargs=-1, required=True, metavar="-- CMD…", type=click.UNPROCESSED)(function)
+
+
+def nodes(function: F) -> F:
+    """``--node NAME=N``: where the plan's nodes are on this machine."""
+    return click.option(
+        "--node",
+        "nodes",
+        multiple=True,
+        metavar="NAME=N",
+        help="Number of one of the plan's nodes on this machine; by default its position in the plan.",
+    )(function)
+
+
+def node_numbers(texts: Sequence[str], plan: Plan) -> dict[str, int]:
+    """Values of ``--node NAME=N``.
+
+    Raises:
+        RequestError: A value is not of that form, or the plan has no such node.
+    """
+    numbers = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        if name not in plan.data["nodes"]:
+            known = ", ".join(plan.data["nodes"])
+            message = f"--node {text}: the plan has no node `{name}`\nhint: its nodes are {known}"
+            raise RequestError(message)
+        if not number.isdecimal():
+            message = f"--node {text}: `{number}` is no node number\nhint: write --node {name}=1"
+            raise RequestError(message)
+        numbers[name] = int(number)
+    return numbers
+
+
+def examples(*lines: str) -> str:
+    """The end of a verb's help: commands that run as they stand."""
+    return "\b\nExamples:\n" + "\n".join(f"  $ {line}" for line in lines)

@@ -1,0 +1,100 @@
+"""``tierloom pmem``: pools of arrays in memory that survives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tierloom.commands import options, say
+from tierloom.errors import PoolError
+from tierloom.pmem import Pool, check, repair
+from tierloom.report import pools
+
+POOL = click.argument("path", metavar="POOL", type=click.Path(path_type=Path))
+
+
+@click.group(
+    name="pmem",
+    epilog=options.examples("tierloom pmem create state.pool 64MiB", "tierloom pmem check state.pool"),
+)
+def verb() -> None:
+    """Make, show, check and repair persistent pools.
+
+    A pool is a file of named NumPy arrays with transactions; programs use it through
+    tierloom.pmem.Pool. On persistent memory (a DAX file system, /dev/dax0.0) a commit needs no system
+    call; elsewhere durability is msync's.
+    """
+
+
+@verb.command(
+    name="create",
+    epilog=options.examples(
+        "tierloom pmem create field.pool 64MiB", "tierloom pmem create large.pool 256MiB --log 128MiB"
+    ),
+)
+@POOL
+@click.argument("size", metavar="SIZE")
+@click.option("--log", metavar="SIZE", help="Most bytes that one transaction can change; an eighth of the pool.")
+def create(path: Path, size: str, log: str | None) -> None:
+    """Make a pool of SIZE in a new file."""
+    with Pool.create(path, size, log=log):
+        pass
+    say.wrote("pool", path)
+    say.then(f"tierloom pmem show {path}")
+
+
+@verb.command(
+    name="show", epilog=options.examples("tierloom pmem show state.pool", "tierloom pmem show state.pool --json")
+)
+@POOL
+@options.as_json
+def show(path: Path, as_json: bool) -> None:
+    """Show a pool's arrays and how full it is."""
+    with Pool.open(path) as pool:
+        if as_json:
+            say.document({**pool.describe()})
+        else:
+            say.show(pools.arrays(pool.describe()))
+
+
+@verb.command(
+    name="check", epilog=options.examples("tierloom pmem check state.pool", "tierloom pmem check state.pool --json")
+)
+@POOL
+@options.as_json
+@click.pass_context
+def check_(ctx: click.Context, path: Path, as_json: bool) -> None:
+    """Look for damage without changing anything; the exit code is 1 where there is some."""
+    problems = check(path)
+    damaged = any(problem["damage"] for problem in problems)
+    if as_json:
+        say.document({"damaged": damaged, "problems": problems})
+    else:
+        for problem in problems:
+            say.show(f"{'damage' if problem['damage'] else 'note'}: {problem['what']}")
+        if not problems:
+            say.show(f"{path}: a sound pool")
+        if damaged:
+            say.then(f"tierloom pmem repair {path}")
+    ctx.exit(1 if damaged else 0)
+
+
+@verb.command(
+    name="repair", epilog=options.examples("tierloom pmem repair state.pool", "tierloom pmem repair state.pool --json")
+)
+@POOL
+@options.as_json
+def repair_(path: Path, as_json: bool) -> None:
+    """Make a damaged pool one that opens; make a copy of the file first."""
+    problems = repair(path)
+    left = [problem for problem in check(path) if problem["damage"]]
+    if as_json:
+        say.document({"repaired": problems, "problems": left})
+    else:
+        for problem in problems:
+            say.show(f"was: {problem['what']}")
+        say.show(f"{path}: {'repaired' if problems else 'there was nothing to repair'}")
+    if left:
+        message = f"{path}: {'; '.join(problem['what'] for problem in left)}\nhint: remove one of the arrays"
+        raise PoolError(message)

@@ -1,0 +1,127 @@
+"""``tierloom profile``: run a program unchanged and see how it uses its data."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from tierloom import recording
+from tierloom.commands import options, say
+from tierloom.errors import RequestError
+from tierloom.lookup import PROFILE_FILE
+from tierloom.report import profiles
+
+
+@click.command(
+    name="profile",
+    context_settings=options.THROUGH,
+    epilog=options.examples(
+        "tierloom profile -o sort.profile -- sort --parallel=1 numbers.txt",
+        "tierloom profile --hz 250 --json -- gzip --keep --force numbers.txt",
+    ),
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write; CMD.profile by default."
+)
+@click.option(
+    "--hz",
+    type=click.IntRange(1, 10_000),
+    default=recording.DEFAULT_HZ,
+    metavar="N",
+    show_default=True,
+    help="Samples per second of CPU time.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(recording.BACKENDS),
+    default="auto",
+    show_default=True,
+    help="What takes the samples.",
+)
+@click.option(
+    "--from",
+    "recorded_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Run nothing: read samples that `perf record` or `perf mem record` took (perf.data).",
+)
+@options.as_json
+@click.argument("command", nargs=-1, metavar="-- CMD…", type=click.UNPROCESSED)
+@click.pass_context
+def verb(
+    ctx: click.Context,
+    output: Path | None,
+    hz: int,
+    backend: str,
+    recorded_file: Path | None,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Run CMD unchanged and find its data objects and how they are touched.
+
+    CMD keeps its input, output and exit code; the table of objects goes to stderr. Under --json
+    CMD's output goes to stderr too, so that stdout holds the profile and nothing else. A program
+    that cannot be started ends with 127 (not found) or 126 (not executable), as in a shell.
+
+    Where this cannot run, record there with perf and read the file here with --from: either
+    perf record -d -e cpu-clock:u --user-regs=ax,bx,cx,dx,si,di,bp,sp,ip,flags,r8,r9,r10,r11,r12,r13,r14,r15,
+    or perf mem record. Such files name no allocations, so heap objects appear by their mappings.
+    """
+    if recorded_file is not None:
+        if command:
+            message = f"--from {recorded_file} runs nothing, so there can be no CMD\nhint: leave one of them out"
+            raise RequestError(message)
+        read(recorded_file, output, as_json=as_json)
+        return
+    if not command:
+        raise click.MissingParameter(param_hint="'-- CMD…'", param_type="argument")
+    folder = output or Path(f"{Path(command[0]).name}.profile")
+    refuse_other_folders(folder)
+    with say.program_output(to_stderr=as_json), ExitStack() as analysis:
+
+        def analysing(samples: int) -> None:
+            analysis.enter_context(say.progress(f"analysing {samples:,} samples"))
+
+        name = folder.name.removesuffix(".profile")
+        recorded = recording.record(command, name=name, hz=hz, backend=backend, analysing=analysing)
+    recorded.save(folder)
+    if as_json:
+        say.document({**recorded.profile.data})
+    else:
+        say.tell(profiles.objects(recorded.profile), *profiles.phases(recorded.profile))
+    for warning in recorded.warnings:
+        say.warn(warning)
+    say.wrote("profile", folder)
+    say.then(f"tierloom plan {folder} --machine liu-a")
+    ctx.exit(recorded.exit_code)
+
+
+def read(file: Path, output: Path | None, *, as_json: bool) -> None:
+    """Makes a profile of samples that are already there."""
+    name = output.name.removesuffix(".profile") if output else None
+    with say.progress(f"working out {file}"):
+        recorded = recording.import_perf(file, name)
+    folder = output or Path(f"{recorded.profile.name}.profile")
+    refuse_other_folders(folder)
+    recorded.save(folder)
+    if as_json:
+        say.document({**recorded.profile.data})
+    else:
+        say.show(profiles.objects(recorded.profile))
+    for warning in recorded.warnings:
+        say.warn(warning)
+    say.wrote("profile", folder)
+    say.then(f"tierloom plan {folder} --machine liu-a")
+
+
+def refuse_other_folders(folder: Path) -> None:
+    """A profile may be written again; anything else stays.
+
+    Raises:
+        RequestError: The path holds something that is no profile.
+    """
+    if folder.exists() and not (folder / PROFILE_FILE).exists() and (not folder.is_dir() or any(folder.iterdir())):
+        message = f"{folder} exists and is no profile\nhint: choose another name with -o"
+        raise RequestError(message)

@@ -1,0 +1,78 @@
+"""``tierloom run``: run a program with its objects placed as a plan says."""
+
+from __future__ import annotations
+
+import click
+
+from tierloom import recording
+from tierloom.commands import options, say
+from tierloom.nouns import Plan
+from tierloom.report import runs
+
+
+@click.command(
+    name="run",
+    context_settings=options.THROUGH,
+    epilog=options.examples(
+        "tierloom run --plan sort.plan.toml -- sort --parallel=1 numbers.txt",
+        "tierloom run --plan sort.plan.toml --json -- sort --parallel=1 numbers.txt",
+    ),
+)
+@click.option("--plan", "plan_file", required=True, metavar="FILE", help="Plan that `tierloom plan` wrote.")
+@options.nodes
+@click.option("--hold", is_flag=True, help="Lock pages where they are put: the kernel must not demote them.")
+@click.option(
+    "--hint-faults/--no-hint-faults",
+    default=None,
+    help="Whether the kernel may take hint faults on placed objects; by default as each policy has it.",
+)
+@click.option(
+    "--set-host-weights",
+    is_flag=True,
+    help="Set the host's interleave weights to the plan's one ratio while CMD runs (root); put back at its end.",
+)
+@click.option(
+    "--watch",
+    "watch_s",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="Show where pages are while CMD runs, every so many seconds.",
+)
+@options.as_json
+@options.program
+@click.pass_context
+def verb(
+    ctx: click.Context,
+    plan_file: str,
+    nodes: tuple[str, ...],
+    hold: bool,
+    hint_faults: bool | None,
+    set_host_weights: bool,
+    watch_s: float | None,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Run CMD with its objects placed as a plan says, and report where they really ended up.
+
+    CMD keeps its input, output and exit code; the report goes to stderr. Under --json CMD's output
+    goes to stderr too, so that stdout holds the report and nothing else.
+    """
+    plan = Plan.load(plan_file)
+    numbers = options.node_numbers(nodes, plan)
+    with say.program_output(to_stderr=as_json):
+        report = recording.run(
+            plan,
+            command,
+            nodes=numbers,
+            hold=hold,
+            hint_faults=hint_faults,
+            set_host_weights=set_host_weights,
+            watch=None if watch_s is None else (watch_s, lambda seen: say.tell(runs.snapshot(seen))),
+        )
+    if as_json:
+        say.document({**report})
+    else:
+        say.tell(*runs.outcomes(plan, report, numbers))
+    for warning in report["warnings"]:
+        say.warn(warning)
+    ctx.exit(report["exit_code"])

@@ -1,0 +1,120 @@
+"""How verbs talk: data on stdout, words on stderr, one JSON document under ``--json``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rich.console import RenderableType
+
+    from tierloom.schema import WarningDoc
+
+PIPE_WIDTH = 140
+"""Columns for tables that no terminal shows and whose width ``COLUMNS`` does not set."""
+
+
+def show(*parts: RenderableType) -> None:
+    """Tables and other data, on stdout."""
+    console = _console(sys.stdout)
+    for part in parts:
+        console.print(part)
+
+
+def document(data: Mapping[str, object] | list[Mapping[str, object]]) -> None:
+    """The one JSON document of ``--json``, on stdout."""
+    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def tell(*parts: RenderableType) -> None:
+    """Words, and tables that accompany a program's own output, on stderr."""
+    console = _console(sys.stderr)
+    for part in parts:
+        console.print(part, highlight=False)
+
+
+def wrote(what: str, path: object) -> None:
+    """What was written, and where."""
+    tell(Text.assemble("wrote ", (str(path), "bold"), f" ({what})"))
+
+
+def then(command: str) -> None:
+    """The next command to type."""
+    tell(Text.assemble("next: ", (command, "cyan")))
+
+
+def step(command: str) -> None:
+    """A command that one of our own verbs runs for the reader, as the reader would type it."""
+    tell(Text.assemble(("$ ", "dim"), (command, "bold")))
+
+
+def warn(text: str) -> None:
+    """What the reader should know before believing the numbers."""
+    tell(Text.assemble(("warning: ", "yellow"), text))
+
+
+def doubts(warnings: Sequence[WarningDoc]) -> None:
+    """Warnings of a measurement or of a machine: what, why, and what to do."""
+    for warning in warnings:
+        warn(f"{warning['what']}: {warning['cause']}; {warning['remedy']}")
+
+
+def error(text: str) -> None:
+    """What is wrong, where, and what to do."""
+    first, *rest = text.split("\n")
+    tell(Text.assemble(("error: ", "bold red"), first))
+    for line in rest:
+        tell(Text.assemble(("hint:", "bold cyan"), line.removeprefix("hint:")) if line.startswith("hint:") else line)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """A spinner on stderr while something longer goes on; silent where nobody watches."""
+    console = _console(sys.stderr)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[float, float, str], None]]:
+    """A bar on stderr, moved by calling it with a share, the seconds left, and words; silent in a pipe."""
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
+    with Progress(*columns, console=_console(sys.stderr), transient=True) as bars:
+        task = bars.add_task(what, total=1.0, left="")
+        yield lambda share, left_s, words: bars.update(
+            task, completed=share, left=f"{left_s:.0f} s left", description=words
+        )
+
+
+@contextmanager
+def program_output(*, to_stderr: bool) -> Iterator[None]:
+    """Sends the stdout of programs that run meanwhile to stderr, where our own stdout holds data."""
+    if not to_stderr:
+        yield
+        return
+    sys.stdout.flush()
+    ours = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 1)
+        os.close(ours)
+
+
+def _console(stream: TextIO) -> Console:
+    piped = not stream.isatty() and "COLUMNS" not in os.environ
+    return Console(file=stream, width=PIPE_WIDTH if piped else None, soft_wrap=False, emoji=False, markup=False)

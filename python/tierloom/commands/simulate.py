@@ -1,0 +1,187 @@
+"""``tierloom simulate``: let the kernel, or a policy of the literature, move a program's pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from tierloom import simulating
+from tierloom.commands import options, say
+from tierloom.commands.plan import names
+from tierloom.errors import RequestError
+from tierloom.nouns import Machine, Plan, Profile
+from tierloom.simulating import PATTERNS, Simulation, Workload, simulate, simulate_trace
+
+if TYPE_CHECKING:
+    from tierloom.schema import CostsDoc, Figure
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
+
+
+@click.command(
+    name="simulate",
+    epilog=options.examples(
+        "tierloom simulate --workload silo --machine bytedance-spr-a1000 --nodes ldram,cxl --fast-memory 50%",
+        "tierloom simulate xsbench-xl -m liu-a --nodes ldram,cxl --fast-memory 64GiB --policy tiering --plot xs.png",
+    ),
+)
+@click.argument("profile", metavar="[PROFILE]", required=False)
+@click.option("--workload", "-w", metavar="W", help=f"A workload instead: a name, a file, or {', '.join(PATTERNS)}.")
+@click.option("--trace", type=FILE, metavar="FILE", help="An access trace instead: .npy or .parquet.")
+@options.machine
+@click.option(
+    "--policy",
+    "-p",
+    "policies",
+    metavar="A,B",
+    default=DEFAULT_POLICIES,
+    show_default=True,
+    help="Policies to run; `all` for every one.",
+)
+@click.option("--placement", metavar="P", help="Where pages are put at first: first-touch, interleave, …")
+@click.option("--plan", type=FILE, metavar="FILE", help="A plan instead of a placement.")
+@options.threads
+@click.option("--socket", metavar="S", help="Socket where the threads run; the machine's first by default.")
+@click.option("--nodes", metavar="A,B", help="Memories that may be used, separated by commas; all by default.")
+@click.option("--fast-memory", metavar="SIZE", help="Nearest memory that may be used: 64GiB, or 50% of the data.")
+@click.option("--set", "knobs", multiple=True, metavar="KNOB=N", help="A knob of the policy, by the kernel's name.")
+@click.option("--evaluator", type=click.Choice(["auto", "exact", "cohort"]), default="auto", show_default=True)
+@click.option(
+    "--tiers",
+    type=click.Choice(["hmat", "cpuless", "one-tier"]),
+    default="hmat",
+    show_default=True,
+    help="How the kernel sorts nodes into tiers: 6.7 on, up to 6.0, or 6.1 to 6.6.",
+)
+@click.option("--lru", type=click.Choice(["two-lists", "multi-gen"]), default="two-lists", show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the exact evaluator's visits.")
+@click.option("--size", metavar="SIZE", default="16GiB", help="Size of a synthetic workload.")
+@click.option("--seconds", type=float, default=60.0, help="Computing time of a synthetic workload.")
+@click.option("--gb-s", type=float, default=4.0, help="Traffic of a synthetic workload, GB/s.")
+@click.option("--mlp", type=float, default=4.0, help="Misses in flight of a thread: synthetic workloads and traces.")
+@click.option("--ns-per-access", type=float, default=10.0, help="Pace of a trace whose rows have no clock.")
+@click.option("--calibrate", is_flag=True, help="Measure what faults, protection and copies cost here, and use that.")
+@click.option("--plot", type=FILE, metavar="FILE", help="Draw the runs over time: .png, .svg or .pdf.")
+@options.as_json
+def verb(**asked: Any) -> None:  # noqa: ANN401 (click hands options over by name)
+    """Run a program's page accesses on a machine while a policy moves its pages.
+
+    PROFILE is a folder that `tierloom profile` wrote, or a profile of the catalog.
+    """
+    runs = run_all(asked)
+    if asked["plot"]:
+        from tierloom.report import pictures, simulations
+
+        pictures.save(simulations.over_time(runs), asked["plot"])
+    if asked["as_json"]:
+        say.document({"runs": [run.data for run in runs]})
+    else:
+        show(runs)
+    for warning in sorted({warning for run in runs for warning in run.data["warnings"]}):
+        say.warn(warning)
+    if asked["plot"]:
+        say.wrote("runs over time", asked["plot"])
+
+
+def run_all(asked: dict[str, Any]) -> list[Simulation]:
+    """One run a policy."""
+    source = source_of(asked)
+    machine = Machine.load(asked["machine"])
+    given = {
+        "placement": Plan.load(asked["plan"]) if asked["plan"] else asked["placement"],
+        "socket": asked["socket"],
+        "nodes": names(asked["nodes"]),
+        "fast_memory": asked["fast_memory"],
+        "knobs": knobs_of(asked["knobs"]),
+        "tiers": asked["tiers"],
+        "lru": asked["lru"],
+        "costs": measured() if asked["calibrate"] else None,
+    }
+    chosen = policies_of(asked["policies"], trace=isinstance(source, Path))
+    runs = []
+    with say.progress_bar("simulating") as tell:
+        for index, policy in enumerate(chosen):
+            tell(index / len(chosen), float(len(chosen) - index), f"simulating {policy}")
+            runs.append(run_one(source, machine, policy, given, asked))
+    return runs
+
+
+def run_one(
+    source: Workload | Profile | Path, machine: Machine, policy: str, given: dict[str, Any], asked: dict[str, Any]
+) -> Simulation:
+    """One policy on a workload, a profile or a trace."""
+    if isinstance(source, Path):
+        threads = asked["threads"] or 1
+        pace = {"threads": threads, "mlp": asked["mlp"], "ns_per_access": asked["ns_per_access"]}
+        return simulate_trace(source, machine, policy, **given, **pace)
+    width = {"threads": asked["threads"]} if isinstance(source, Profile) else {}
+    return simulate(source, machine, policy, evaluator=asked["evaluator"], seed=asked["seed"], **width, **given)
+
+
+def source_of(asked: dict[str, Any]) -> Workload | Profile | Path:
+    """The one thing that is to be run.
+
+    Raises:
+        RequestError: There is none, or more than one.
+    """
+    profile, workload, trace = asked["profile"], asked["workload"], asked["trace"]
+    if sum(each is not None for each in (profile, workload, trace)) != 1:
+        message = "one of PROFILE, --workload and --trace has to be given\nhint: write for example `--workload silo`"
+        raise RequestError(message)
+    if profile is not None:
+        return Profile.load(profile)
+    if trace is not None:
+        return Path(trace)
+    if workload in PATTERNS:
+        size, seconds, gb_s, mlp = asked["size"], asked["seconds"], asked["gb_s"], asked["mlp"]
+        wide = asked["threads"] or 16
+        return Workload.synthetic(workload, size=size, seconds=seconds, gb_s=gb_s, mlp=mlp, threads=wide)
+    return Workload.load(workload)
+
+
+def policies_of(listed: str, *, trace: bool) -> list[str]:
+    """Policies by name; those that place objects have nothing to look at in a trace."""
+    known = [name for name, _, _ in simulating.terms()["policies"]]
+    chosen = [*known, simulating.OURS] if listed == "all" else names(listed) or []
+    return [name for name in chosen if not (trace and name == simulating.OURS and listed in {"all", DEFAULT_POLICIES})]
+
+
+def knobs_of(listed: tuple[str, ...]) -> dict[str, float]:
+    """``KNOB=N`` as numbers.
+
+    Raises:
+        RequestError: One is no number.
+    """
+    knobs = {}
+    for item in listed:
+        name, _, value = item.partition("=")
+        try:
+            knobs[name] = float(value)
+        except ValueError:
+            message = f"--set {item}: `{value}` is no number\nhint: write for example --set hot_threshold_ms=500"
+            raise RequestError(message) from None
+    return knobs
+
+
+def measured() -> CostsDoc:
+    """Costs of this machine, shown to the reader."""
+    from tierloom.calibrating import calibrate
+
+    with say.progress("measuring what faults and copies cost here"):
+        found = calibrate()
+    for name, figure in sorted(found.items()):
+        cost = cast("Figure", figure)
+        say.tell(f"{name}: {cost['value']:.0f} ns ({cost['kind']}: {cost.get('how', '')})")
+    return found
+
+
+def show(runs: list[Simulation]) -> None:
+    """Tables of all runs, and of the memories under the last one that migrates."""
+    from tierloom.report import simulations
+
+    say.show(simulations.runs(runs), simulations.counters(runs))
+    moved = [run for run in runs if run.data["counters"]["pgmigrate_success"] > 0]
+    say.show(simulations.nodes((moved or runs)[-1].data))

@@ -1,0 +1,54 @@
+"""``tierloom trace``: access traces of other tools, for the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tierloom.commands import options, say
+from tierloom.simulating import import_trace
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group(
+    name="trace",
+    epilog=options.examples(
+        "tierloom trace import lackey.txt -o app.npy --format lackey",
+        "tierloom trace import lackey.txt -o app.npy --format lackey --llc 1MiB --json",
+    ),
+)
+def verb() -> None:
+    """Import access traces."""
+
+
+@verb.command(
+    name="import",
+    epilog=options.examples(
+        "tierloom trace import lackey.txt -o app.npy --format lackey",
+        "tierloom trace import lackey.txt -o app.npy --format lackey --llc 1MiB",
+    ),
+)
+@click.argument("source", type=FILE, metavar="FILE")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="File to write; FILE with .npy by default.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["lackey", "drmemtrace"]),
+    required=True,
+    help="What wrote it: valgrind --tool=lackey --trace-mem=yes, or drmemtrace's -tool view.",
+)
+@click.option("--llc", metavar="SIZE", help="Pass it through a last-level cache: only misses and write-backs are kept.")
+@options.as_json
+def import_(source: Path, output: Path | None, kind: str, llc: str | None, as_json: bool) -> None:
+    """Turn a text trace (or one packed by gzip) into a file that `simulate --trace` reads."""
+    target = output or source.with_suffix(".npy")
+    with say.progress(f"reading {source}"):
+        lines, accesses = import_trace(source, target, kind, llc=llc)
+    if as_json:
+        say.document({"lines": lines, "accesses": accesses, "output": str(target)})
+    else:
+        say.show(f"{lines:,} lines, {accesses:,} accesses")
+    say.wrote("trace", target)
+    say.then(f"tierloom simulate --trace {target} --machine liu-a")

@@ -1,0 +1,168 @@
+"""Answers as documents: what ``--json`` prints, and what the faces read.
+
+The keys are described in `documents`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tierloom.offload.steps import steps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tierloom.offload.advice import Advice
+    from tierloom.offload.documents import AdviceDoc, InferDoc, PlaceDoc, RivalDoc, WholeDoc
+    from tierloom.offload.layers import LayerPlan
+    from tierloom.offload.placement import Placement
+    from tierloom.offload.planner import InferPlan
+    from tierloom.offload.problem import Problem
+
+UNSURE = 0.2
+"""Share by which constants that nobody measured on this machine may be off, for the range."""
+
+ASSUMPTIONS = (
+    "loads from several tiers run at the same time: pages interleaved, or more than one layer prefetched",
+    "attention looks at s + n/2 tokens in the mean decode step; sequences of a block have the same lengths",
+    "nothing else uses the memories' bandwidth or the GPU's link",
+    "the range moves the link, the GPU's and the CPU's rates by 20 % each way; the machine's own figures stay",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferAnswer:
+    """The chosen plan, what other policies would bring, and what would make it faster.
+
+    Attributes:
+        plan: The optimum, which cuts tensors.
+        whole: The plan of whole tensors, to apply.
+        rivals: By policy, its plan, or why it has none.
+        advice: What limits the plan.
+    """
+
+    plan: InferPlan
+    whole: LayerPlan
+    rivals: Mapping[str, InferPlan | str]
+    advice: Advice | None
+
+    @property
+    def data(self) -> InferDoc:
+        """The document of ``--json``."""
+        return document(self)
+
+
+def document(answer: InferAnswer) -> InferDoc:
+    """The document of one answer."""
+    plan, problem = answer.plan, answer.plan.problem
+    low, high = spread(problem, plan.placement)
+    return {
+        "model": problem.model.name,
+        "parameters": problem.model.parameters,
+        "weight_bytes": problem.model.weight_bytes,
+        "kv_bytes_per_token": problem.model.kv_bytes_per_token,
+        "gpu": problem.gpu.name,
+        "machine": problem.host.name,
+        "socket": problem.host.socket,
+        "tiers": [tier.name for tier in problem.host.tiers],
+        "runtime": problem.runtime.name,
+        "prompt": problem.prompt,
+        "generate": problem.generate,
+        "policy": plan.policy,
+        "batch": plan.placement.batch,
+        "gpu_batch": plan.placement.gpu_batch,
+        "gpu_batches": plan.placement.gpu_batches,
+        "tokens_s": plan.tokens_s,
+        "low_tokens_s": low,
+        "high_tokens_s": high,
+        "bound_tokens_s": plan.bound_tokens_s,
+        "prefill_s": plan.steps.prefill_s,
+        "decode_step_s": plan.steps.decode_s,
+        "total_s": plan.steps.total_s,
+        "prefill_bound": plan.steps.prefill_bound,
+        "decode_bound": plan.steps.decode_bound,
+        "prefill_pieces_s": dict(plan.steps.prefill),
+        "decode_pieces_s": dict(plan.steps.decode),
+        "places": places(plan),
+        "weights_bytes": {part: dict(placed) for part, placed in plan.placement.weights.items()},
+        "kv_bytes": dict(plan.placement.kv),
+        "whole_tensors": _whole(answer.whole),
+        "policies": [_rival(name, rival, plan) for name, rival in answer.rivals.items()],
+        "advice": _advice(answer.advice),
+        "programmes": plan.programmes,
+        "assumptions": list(ASSUMPTIONS),
+    }
+
+
+def places(plan: InferPlan) -> list[PlaceDoc]:
+    """What every place holds."""
+    return [
+        {
+            "place": held.place,
+            "weights_bytes": held.weights,
+            "kv_bytes": held.kv,
+            "hidden_bytes": held.hidden,
+            "buffer_bytes": held.buffers,
+            "allowed_bytes": held.allowed,
+            "capacity_bytes": held.capacity,
+        }
+        for held in plan.held
+    ]
+
+
+def spread(problem: Problem, placement: Placement) -> tuple[float, float]:
+    """Throughput of a placement with all unmeasured rates a fifth lower, and a fifth higher."""
+    low, high = (steps(_scaled(problem, factor), placement).tokens_s for factor in (1.0 - UNSURE, 1.0 + UNSURE))
+    return low, high
+
+
+def _scaled(problem: Problem, factor: float) -> Problem:
+    gpu, runtime = problem.gpu, problem.runtime
+    gpu = replace(
+        gpu,
+        in_gb_s=gpu.in_gb_s * factor,
+        out_gb_s=gpu.out_gb_s * factor,
+        prefill_efficiency=gpu.prefill_efficiency * factor,
+        decode_efficiency=gpu.decode_efficiency * factor,
+        memory_efficiency=gpu.memory_efficiency * factor,
+    )
+    runtime = replace(
+        runtime,
+        attention_flop_s=runtime.attention_flop_s * factor,
+        product_flop_s=runtime.product_flop_s * factor,
+        amplification=runtime.amplification / factor,
+    )
+    return replace(problem, gpu=gpu, runtime=runtime)
+
+
+def _whole(whole: LayerPlan) -> WholeDoc:
+    return {
+        "tensors": {part: dict(placed) for part, placed in whole.tensors.items()},
+        "of": dict(whole.of),
+        "tokens_s": whole.plan.tokens_s,
+        "loss": whole.loss,
+    }
+
+
+def _rival(name: str, rival: InferPlan | str, plan: InferPlan) -> RivalDoc:
+    if isinstance(rival, str):
+        return {"policy": name, "problem": rival}
+    return {
+        "policy": name,
+        "tokens_s": rival.tokens_s,
+        "batch": rival.placement.batch,
+        "gpu_batch": rival.placement.gpu_batch,
+        "against": plan.tokens_s / rival.tokens_s - 1.0,
+        "places": places(rival),
+    }
+
+
+def _advice(advice: Advice | None) -> AdviceDoc | None:
+    if advice is None:
+        return None
+    return {
+        "phase": advice.phase,
+        "tokens_s_per_gib": advice.per_gib,
+        "share_per_share": advice.per_percent,
+    }

@@ -1,0 +1,178 @@
+"""Models and GPUs by name or file: the only door of this room to the outside world.
+
+A model is a name of the catalog, the path of a ``config.json``, or the path of a GGUF file; a GPU a
+name of the catalog or the path of a TOML file like those in it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tierloom.errors import RequestError
+from tierloom.offload.architectures import model_of
+from tierloom.offload.gpu import Gpu
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    from tierloom.offload.model import Model
+
+FIGURES = (
+    "memory_bytes",
+    "memory_gb_s",
+    "tflop_s",
+    "in_gb_s",
+    "out_gb_s",
+    "copy_ns",
+    "prefill_efficiency",
+    "decode_efficiency",
+    "memory_efficiency",
+)
+"""Figures of a GPU file, each a table with value, kind and source."""
+
+KINDS = {"measured", "published", "derived", "assumed"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the catalog: its name and what it holds."""
+
+    name: str
+    data: dict[str, Any]
+
+
+def model_names() -> list[str]:
+    """Names of the models in the catalog, sorted."""
+    return _names("models")
+
+
+def gpu_names() -> list[str]:
+    """Names of the GPUs in the catalog, sorted."""
+    return _names("gpus")
+
+
+def model_entry(name: str) -> Entry:
+    """A model of the catalog with its source and published number of parameters."""
+    return Entry(name, tomllib.loads((_folder("models") / f"{name}.toml").read_text(encoding="utf-8")))
+
+
+def gpu_entry(name: str) -> Entry:
+    """A GPU of the catalog with the sources of its figures."""
+    return Entry(name, tomllib.loads((_folder("gpus") / f"{name}.toml").read_text(encoding="utf-8")))
+
+
+def load_model(name_or_path: str) -> Model:
+    """A model by its catalog name, or from a ``config.json`` or GGUF file.
+
+    Raises:
+        RequestError: There is no such model, or the file does not describe one.
+
+    Example:
+        >>> round(load_model("opt-66b").parameters / 1e9, 1)
+        65.7
+    """
+    if name_or_path in model_names():
+        return model_of(model_entry(name_or_path).data["config"], name_or_path, f"catalog/models/{name_or_path}.toml")
+    path = Path(name_or_path)
+    if path.suffix == ".gguf":
+        from tierloom.offload.gguf_header import read_gguf
+
+        return read_gguf(path)
+    if path.is_dir():
+        path = path / "config.json"
+    if path.suffix == ".json" or path.exists():
+        config = _json(path)
+        return model_of(config, str(config.get("_name_or_path") or path.resolve().parent.name), str(path))
+    unknown = _unknown("model", name_or_path, model_names(), "a config.json or .gguf file is given by its path")
+    raise unknown
+
+
+def load_gpu(name_or_path: str) -> Gpu:
+    """A GPU by its catalog name or from a TOML file.
+
+    Raises:
+        RequestError: There is no such GPU, or the file does not describe one.
+
+    Example:
+        >>> load_gpu("a10").memory_gb_s
+        600.0
+    """
+    if name_or_path in gpu_names():
+        return _gpu(gpu_entry(name_or_path).data, name_or_path, f"catalog/gpus/{name_or_path}.toml")
+    path = Path(name_or_path)
+    if path.suffix == ".toml" or path.exists():
+        return _gpu(_toml(path), path.stem, str(path))
+    unknown = _unknown("GPU", name_or_path, gpu_names(), "a TOML file is given by its path")
+    raise unknown
+
+
+def _gpu(data: dict[str, Any], name: str, file: str) -> Gpu:
+    unknown = sorted(set(data) - {*FIGURES, "title"})
+    if unknown:
+        message = f"{file}: `{unknown[0]}` is no figure of a GPU\nhint: there are {', '.join(FIGURES)}"
+        raise RequestError(message)
+    return Gpu(name=name, **{figure: _figure(data, figure, file) for figure in FIGURES})
+
+
+def _figure(data: dict[str, Any], figure: str, file: str) -> float:
+    entry = data.get(figure)
+    if not isinstance(entry, dict) or entry.get("kind") not in KINDS or "source" not in entry:
+        shape = '{ value = 1.0, kind = "measured", source = "who" }'
+        message = f"{file}: `{figure}` is missing or has no kind and source\nhint: write {figure} = {shape}"
+        raise RequestError(message)
+    value = entry.get("value")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < float("inf"):
+        message = f"{file}: `{figure}` is {value!r}\nhint: it has to be a number above 0"
+        raise RequestError(message)
+    return float(value)
+
+
+def _names(kind: str) -> list[str]:
+    return sorted(entry.name.removesuffix(".toml") for entry in _folder(kind).iterdir() if entry.name.endswith(".toml"))
+
+
+def _folder(kind: str) -> Traversable:
+    return resources.files("tierloom") / "catalog" / kind
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(_read(path))
+    except json.JSONDecodeError as problem:
+        message = f"{path}: line {problem.lineno}: {problem.msg}\nhint: give the config.json of a model"
+        raise RequestError(message) from problem
+    if not isinstance(data, dict):
+        message = f"{path}: no table\nhint: give the config.json of a model"
+        raise RequestError(message)
+    return data
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_read(path))
+    except tomllib.TOMLDecodeError as problem:
+        message = f"{path}: {problem}\nhint: see the files of the catalog"
+        raise RequestError(message) from problem
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as problem:
+        message = f"{path}: {problem.strerror}\nhint: check the path"
+        raise RequestError(message) from problem
+    except UnicodeDecodeError as problem:
+        message = f"{path}: not a text file\nhint: give a config.json or TOML file"
+        raise RequestError(message) from problem
+
+
+def _unknown(noun: str, name: str, known: list[str], otherwise: str) -> RequestError:
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(near)}?" if near else f"the catalog has {', '.join(known)}; {otherwise}"
+    return RequestError(f"there is no {noun} `{name}`\nhint: {hint}")

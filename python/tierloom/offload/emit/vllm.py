@@ -1,0 +1,38 @@
+"""vLLM: a command line of ``vllm serve``; sizes in GiB, one kind of host memory.
+
+Options are those of `vllm/config/cache.py` and `vllm/config/offload.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from tierloom.offload.emit.common import GIB, interleave_prefix, kv_on_host, weights_on_host
+from tierloom.offload.problem import GPU
+
+if TYPE_CHECKING:
+    from tierloom.offload.answers import InferAnswer
+
+
+def vllm(answer: InferAnswer) -> str:
+    """A command line: weights and KV cache outside the GPU, tiers through the process's memory policy."""
+    problem, placement = answer.plan.problem, answer.plan.placement
+    notes, prefix = interleave_prefix(answer)
+    running = min(placement.batch, max(1, int(placement.kv.get(GPU, 0.0) / problem.kv_bytes + 1e-6)))
+    if running < placement.batch:
+        notes.append(
+            f"# {running} of {placement.batch} sequences run at a time: vLLM attends on the GPU, where their KV fits"
+        )
+    words = [
+        f"{prefix}vllm serve {problem.model.name}",
+        f"--max-model-len {problem.prompt + problem.generate}",
+        f"--max-num-seqs {running}",
+        f"--gpu-memory-utilization {problem.runtime.gpu_margin:g}",
+    ]
+    weights, cache = weights_on_host(answer), kv_on_host(answer)
+    if weights > 0.0:
+        words.append(f"--cpu-offload-gb {math.ceil(weights / GIB)}")
+    if cache > 0.0:
+        words.append(f"--kv-offloading-size {math.ceil(cache / GIB)} --kv-offloading-backend native")
+    return "\n".join([*notes, " ".join(words)]) + "\n"

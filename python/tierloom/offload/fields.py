@@ -1,0 +1,104 @@
+"""Reading the fields of a ``config.json`` with words for what is missing.
+
+`architectures` uses it; it knows nothing of any architecture.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tierloom.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SIZE_WORDS = ("expert", "lora_rank", "num_heads", "attention_heads", "key_value_heads", "head_dim", "intermediate")
+"""Parts of key names that change a model's size: a key with one of them that nobody read is an error."""
+
+NOT_SIZES = (
+    "num_experts_per_tok",
+    "experts_per_token",
+    "n_group",
+    "expert_parallel",
+    "router",
+    "norm_topk",
+    "output_",
+    "ep_size",
+    "decoder_sparse",
+    "topk",
+    "layer_types",
+    "num_nextn",
+)
+"""Names with such words that do not change how many bytes the weights take."""
+
+
+class Fields:
+    """The fields of one ``config.json``; remembers which were asked for.
+
+    Args:
+        config: The document.
+        file: What errors should call it.
+    """
+
+    def __init__(self, config: Mapping[str, object], file: str) -> None:
+        self.config = config
+        self.file = file
+        self.read: set[str] = set()
+
+    def count(self, *names: str, least: int = 1) -> int:
+        """A whole number under the first of `names` that is there.
+
+        Raises:
+            RequestError: None of them is there, or it is no whole number of at least `least`.
+        """
+        for name in names:
+            value = self._value(name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < least:
+                message = f"{self.file}: `{name}` is {value!r}\nhint: it has to be a whole number of at least {least}"
+                raise RequestError(message)
+            return int(value)
+        message = f"{self.file}: there is no `{names[0]}`\nhint: a config.json of this `model_type` has it; add it"
+        raise RequestError(message)
+
+    def count_or(self, default: int, *names: str) -> int:
+        """A whole number of at least 0, or `default` when none of `names` is there or it is null."""
+        known = [name for name in names if self._value(name) is not None]
+        return self.count(*known, least=0) if known else default
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """A yes or no."""
+        value = self._value(name)
+        return default if value is None else bool(value)
+
+    def word(self, name: str, default: str) -> str:
+        """A piece of text."""
+        value = self._value(name)
+        return default if value is None else str(value)
+
+    def table(self, name: str) -> Mapping[str, object]:
+        """A table within the table; empty when there is none."""
+        value = self._value(name)
+        return value if isinstance(value, dict) else {}
+
+    def refuse_unread_sizes(self) -> None:
+        """Refuses fields that change a model's size and that nobody read.
+
+        Raises:
+            RequestError: There is one: the size that was counted would be wrong.
+        """
+        for name, value in self.config.items():
+            if name in self.read or isinstance(value, dict | list | str) or not value:
+                continue
+            if any(word in name for word in SIZE_WORDS) and not any(word in name for word in NOT_SIZES):
+                kind = self.config.get("model_type")
+                message = (
+                    f"{self.file}: `{name}` is no field of `model_type` {kind!r}: the size would be counted wrong\n"
+                    f"hint: set `model_type` to the architecture that has `{name}`, or remove the field"
+                )
+                raise RequestError(message)
+
+    def _value(self, name: str) -> object:
+        self.read.add(name)
+        return self.config.get(name)

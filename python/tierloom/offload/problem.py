@@ -1,0 +1,165 @@
+"""What is asked of the inference planner, and the coefficients that follow from it.
+
+Where the equations of `rows` (the linear programme) and of `steps` (the clock that checks it) take the
+same number, such as what a copy costs a byte, it is said here once.
+
+Symbols of the equations: s tokens of prompt, n generated, S = s + n; b sequences in the block, g in one
+GPU batch; W weights, K = KV cache of one sequence at S, H hidden states of one sequence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tierloom.errors import RequestError
+from tierloom.offload.host import LINE_BYTES
+
+if TYPE_CHECKING:
+    from tierloom.offload.gpu import Gpu
+    from tierloom.offload.host import Host, Tier
+    from tierloom.offload.model import Model, Part
+    from tierloom.offload.runtime import Runtime
+
+GPU = "gpu"
+"""Name of the place that is not a tier of the host."""
+
+COPY_THREADS = 4
+"""Threads that move staged copies (FlexGen's default)."""
+
+CHUNK_TOKENS = 8192
+"""Tokens that prefill takes at a time where the runtime holds no score matrix (chunked prefill)."""
+
+GPU_BATCHES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256)
+"""Sequences of a GPU batch that are tried."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One question to the inference planner.
+
+    Attributes:
+        model: What is served.
+        gpu: What it is served on.
+        host: What holds the rest.
+        runtime: How it executes, with its rates for the host's cores.
+        prompt: Tokens of each prompt, s.
+        generate: Tokens generated for each, n.
+        batch: Sequences of a block, when that is fixed.
+    """
+
+    model: Model
+    gpu: Gpu
+    host: Host
+    runtime: Runtime
+    prompt: int
+    generate: int
+    batch: int | None = None
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where data can be: the GPU, then the tiers, nearest first."""
+        return (GPU, *(tier.name for tier in self.host.tiers))
+
+    @property
+    def kv_bytes(self) -> float:
+        """KV cache of one sequence at its full length, K."""
+        return self.model.kv_bytes_per_token * (self.prompt + self.generate)
+
+    @property
+    def hidden_bytes(self) -> float:
+        """Hidden states of one sequence between two layers in prefill, H."""
+        return self.model.hidden * self.model.element_bytes * self.prompt
+
+    @property
+    def prompt_share(self) -> float:
+        """Share of the KV cache that prefill writes, s / S."""
+        return self.prompt / (self.prompt + self.generate)
+
+    @property
+    def mean_share(self) -> float:
+        """Share of the KV cache that a decode step reads on average, (s + n/2) / S."""
+        return (self.prompt + self.generate / 2) / (self.prompt + self.generate)
+
+    @property
+    def attention_flop_per_byte(self) -> float:
+        """Operations that attention does for each byte of KV cache that it reads."""
+        return self.model.score_flop / self.model.kv_bytes_per_token
+
+    @property
+    def prefill_flop(self) -> float:
+        """Operations of one sequence's prefill; scores over half the square where no matrix is held."""
+        looks = self.prompt**2 * (1.0 if self.runtime.score_matrix else 0.5)
+        return self.prompt * self.model.flop_per_token + looks * self.model.score_flop
+
+    def stream_share(self, part: Part, tokens: float) -> float:
+        """Share of a part that a pass over `tokens` tokens reads."""
+        return self.model.active_share(part, tokens)
+
+    def copy_s_per_byte(self, tier: Tier, grain: float) -> float:
+        """Seconds of the GPU's link that a byte takes, copied from a tier in pieces of `grain` bytes."""
+        return copy_s_per_byte(self.gpu, tier, grain)
+
+    def weight_grain(self, part: Part) -> float:
+        """Bytes of one tensor of a part: what is copied at a time."""
+        return part.bytes / (part.layers * part.tensors)
+
+    def kv_grain(self, gpu_batch: int) -> float:
+        """Bytes of KV cache of one layer and GPU batch."""
+        return self.kv_bytes * gpu_batch / self.model.layers
+
+    def staged_bytes_s(self, tier: Tier) -> float:
+        """What the threads of staged copies reach: lines in flight over the tier's latency."""
+        return min(tier.read_bytes_s, COPY_THREADS * self.host.lines * LINE_BYTES / tier.idle_s)
+
+    def latency_s_per_byte(self, tier: Tier) -> float:
+        """Seconds a byte that all cores together take when each keeps its lines in flight."""
+        return tier.idle_s / (self.host.cores * self.host.lines * LINE_BYTES)
+
+    def gpu_work_bytes(self, gpu_batch: int) -> float:
+        """GPU memory for the work on one GPU batch, weights not counted.
+
+        FlexGen's peak of prefill, ``g (20 s h + 2 heads s^2 + 2 s ffn)`` in 16 bits
+        (`experimental/cost_model.py`); where no score matrix is held, without its term and for at
+        most one chunk of tokens. Where the CPU does not attend, two layers of KV cache pass through.
+        """
+        model, runtime = self.model, self.runtime
+        tokens: float = gpu_batch * self.prompt
+        if not runtime.score_matrix:
+            tokens = min(tokens, max(CHUNK_TOKENS, gpu_batch))
+        work = tokens * (10 * model.hidden + model.ffn) * model.element_bytes
+        if runtime.score_matrix:
+            work += gpu_batch * model.heads * self.prompt**2 * model.element_bytes
+        if not runtime.cpu_attention:
+            work += 2 * self.kv_grain(gpu_batch)
+        return work
+
+    def weight_read_s(self, gpu_batch: int) -> float:
+        """Seconds in which the GPU reads the weights of one pass over a GPU batch from its own memory."""
+        read = sum(part.bytes * self.stream_share(part, gpu_batch) for part in self.model.parts)
+        return read / (self.gpu.memory_gb_s * 1e9)
+
+    def staging_bytes(self, gpu_batch: int) -> float:
+        """Host memory for staged copies: a layer, and the hidden states of a GPU batch."""
+        return self.model.layer_bytes + self.hidden_bytes * gpu_batch if self.runtime.staged else 0.0
+
+
+def copy_s_per_byte(gpu: Gpu, tier: Tier, grain: float) -> float:
+    """What a byte of a copy costs: the link, and its part of the copy's fixed time and extra latency, s."""
+    return 1.0 / (gpu.in_gb_s * 1e9) + (gpu.copy_ns * 1e-9 + tier.gpu_extra_s) / grain
+
+
+def check(problem: Problem) -> None:
+    """Refuses a question that has no meaning.
+
+    Raises:
+        RequestError: A number is not above 0, the context is longer than the model's, or it has no decoder.
+    """
+    numbers = {"prompt": problem.prompt, "generate": problem.generate, "batch": problem.batch}
+    for name, value in numbers.items():
+        if value is not None and value < 1:
+            message = f"the {name} is {value}\nhint: it has to be at least 1"
+            raise RequestError(message)
+    if problem.model.family == "bert":
+        message = f"{problem.model.name} is an encoder: it generates nothing\nhint: ask `offload train` about it"
+        raise RequestError(message)

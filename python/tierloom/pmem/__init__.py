@@ -1,0 +1,22 @@
+"""Memory that survives: pools of named NumPy arrays, transactions over them, checkpoints.
+
+A pool is one file. On persistent memory (a file of a DAX file system, or ``/dev/dax0.0``) a commit
+writes cache lines back and needs no system call; on any other file it is ``msync``, and
+:attr:`Pool.durability` says so.
+
+Example:
+    >>> import numpy, tempfile, pathlib
+    >>> from tierloom.pmem import Pool
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "state.pool"
+    >>> with Pool.create(path, "1MiB") as pool:
+    ...     field = pool.zeros("field", (4, 4))
+    ...     with pool.transaction(field):
+    ...         field[:] = 1.0
+    >>> with Pool.open(path) as pool:
+    ...     float(pool["field"].sum())
+    16.0
+"""
+
+from tierloom.pmem.pools import Pool, Usage, check, repair
+
+__all__ = ["Pool", "Usage", "check", "repair"]

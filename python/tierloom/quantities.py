@@ -1,0 +1,84 @@
+"""Quantities as people type them: ``64GiB``, ``50%``, ``5%``."""
+
+from __future__ import annotations
+
+import tierloom._core as _core
+from tierloom.errors import RequestError
+
+Amount = str | int
+"""Bytes as a number, or text such as ``64GiB``, ``1.5GB``, ``50%``."""
+
+
+def amount_in_bytes(amount: Amount, whole_bytes: int) -> int:
+    """Reads an amount of memory; a percentage is of `whole_bytes`.
+
+    Raises:
+        RequestError: The text is no amount of memory.
+
+    Example:
+        >>> amount_in_bytes("50%", 4096)
+        2048
+    """
+    return amount if isinstance(amount, int) else _core.parse_budget(amount, whole_bytes)
+
+
+def fraction(share: str | float) -> float:
+    """Reads ``5%`` or ``0.05`` as a fraction of at least 0.
+
+    Raises:
+        RequestError: The text is no fraction.
+
+    Example:
+        >>> fraction("5%")
+        0.05
+    """
+    try:
+        text = str(share).strip()
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < float("inf"):
+        message = f"`{share}` is not a share\nhint: write for example 5% or 0.05"
+        raise RequestError(message)
+    return value
+
+
+def bytes_text(amount: float) -> str:
+    """Writes bytes with the largest binary unit that keeps the number at or above one.
+
+    Example:
+        >>> bytes_text(3 * 2**29)
+        '1.5GiB'
+    """
+    return _core.format_bytes(round(amount))
+
+
+def seconds_text(seconds: float) -> str:
+    """Writes a time with three significant digits, in s, ms or µs.
+
+    Example:
+        >>> seconds_text(0.01234)
+        '12.3 ms'
+    """
+    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= scale:
+            return f"{_significant(seconds / scale)} {unit}"
+    return f"{_significant(seconds * 1e6)} µs"
+
+
+def percent_text(share: float) -> str:
+    """Writes a share as a percentage; a decimal only where it says something.
+
+    Example:
+        >>> percent_text(0.734), percent_text(0.0123), percent_text(0.0)
+        ('73 %', '1.2 %', '0 %')
+    """
+    if share == 0.0 or share >= 0.0995:
+        return f"{share * 100:.0f} %"
+    return f"{share * 100:.1f} %"
+
+
+def _significant(number: float) -> str:
+    if number >= 100:
+        return f"{number:.0f}"
+    return f"{number:.1f}" if number >= 10 else f"{number:.2f}"

@@ -1,0 +1,194 @@
+"""Real programs: running one unchanged to see how it uses its data, and running one under a plan.
+
+The program keeps its standard streams, its exit code and its signals; everything here happens
+around it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import tierloom._core as _core
+from tierloom import lookup
+from tierloom.errors import RecordingError
+from tierloom.nouns import Plan, Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tierloom.schema import AppliedDoc, RunDoc, SnapshotDoc
+
+PRELOAD = "libtierloom_preload.so"
+BACKENDS = ("auto", "perf", "sigprof")
+"""What can take samples; `auto` is the first of the others that works here."""
+
+DEFAULT_HZ = 997
+"""Samples per second of CPU time: a prime, so that it does not march in step with the program."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A program that ran: its profile, its samples (an ``.npy`` file), and how it ended."""
+
+    profile: Profile
+    samples: bytes
+
+    @property
+    def exit_code(self) -> int:
+        """The program's exit code; 128 + signal when it was killed."""
+        return self.profile.data["program"].get("exit_code", 0)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the reader should know before believing the numbers."""
+        return list(self.profile.data.get("sampling", {}).get("warnings", []))
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the profile's folder."""
+        self.profile.save(folder, self.samples)
+
+
+def record(
+    command: Sequence[str],
+    *,
+    name: str | None = None,
+    hz: int = DEFAULT_HZ,
+    backend: str = "auto",
+    analysing: Callable[[int], None] | None = None,
+) -> Recorded:
+    """Runs a program unchanged and finds its data objects and how they are touched.
+
+    Args:
+        command: Program and arguments.
+        name: Name of the profile; the program's file name by default.
+        hz: Samples per second of CPU time.
+        backend: ``"perf"``, ``"sigprof"``, or ``"auto"`` for the first of them that works here.
+        analysing: Called with the number of samples when the program has ended and the analysis starts.
+
+    Raises:
+        ProgramError: The program cannot be started.
+        RecordingError: It ran, but nothing could be recorded.
+    """
+    called = name or Path(command[0]).name
+    with _interrupts_go_to_the_program():
+        profile, samples = _core.record_profile(list(command), called, hz, backend, _preload(), analysing)
+    return Recorded(Profile(profile), samples)
+
+
+def import_perf(path: str | Path, name: str | None = None) -> Recorded:
+    """Makes a profile of what `perf` recorded, here or elsewhere.
+
+    CPU-clock samples with user registers are worked out as our own are; memory samples (``perf mem
+    record``) by the addresses and latencies that they carry. The program's files must be where they
+    were. Allocations are not in such a file: heap objects appear by their mappings.
+
+    Args:
+        path: ``perf.data``.
+        name: Name of the profile; the program's file name by default.
+
+    Raises:
+        RecordingError: The file cannot be read or worked out.
+    """
+    profile, samples = _core.import_perf(str(path), name)
+    return Recorded(Profile(profile), samples)
+
+
+def run(
+    plan: Plan,
+    command: Sequence[str],
+    *,
+    nodes: Mapping[str, int] | None = None,
+    hold: bool = False,
+    hint_faults: bool | None = None,
+    set_host_weights: bool = False,
+    watch: tuple[float, Callable[[SnapshotDoc], None]] | None = None,
+) -> RunDoc:
+    """Runs a program with its objects placed as a plan says.
+
+    Args:
+        plan: Which object goes where.
+        command: Program and arguments.
+        nodes: Nodes of the plan whose number on this machine is not their position in the plan.
+        hold: Lock pages where they are put, so that the kernel does not demote them.
+        hint_faults: Whether the kernel may take hint faults on placed objects, and so migrate their
+            pages; by default as each policy has it.
+        set_host_weights: Set the host's interleave weights to the plan's while the program runs: the
+            kernel then deals out all memory of weighted rules by itself. Takes root.
+        watch: Seconds between two snapshots of where pages are, and what is called with each.
+
+    Returns:
+        The program's exit code, where every object ended up, and what could not be done.
+
+    Raises:
+        ProgramError: The program cannot be started.
+        RequestError: The plan cannot be what the host does.
+        RecordingError: It could not be placed.
+    """
+    options = {"hold": hold, **({} if hint_faults is None else {"hint_faults": hint_faults})}
+    every_s, watcher = watch or (None, None)
+    asked = {
+        "nodes": dict(nodes or {}),
+        "options": options,
+        "set_host_weights": set_host_weights,
+        "watch_s": every_s,
+    }
+    tell = None if watcher is None else lambda text: watcher(json.loads(text))
+    with _interrupts_go_to_the_program():
+        report: Any = json.loads(_core.run_plan(plan.text, list(command), _preload(), json.dumps(asked), tell))
+    return cast("RunDoc", report)
+
+
+def apply(pid: int, plan: Plan, *, nodes: Mapping[str, int] | None = None) -> AppliedDoc:
+    """Moves the objects of a running program to where another plan wants them.
+
+    The program must have been started by :func:`run`, in whatever process. What it allocates from now
+    on goes by the new plan, too.
+
+    Args:
+        pid: Process id of the program.
+        plan: Which object goes where from now on.
+        nodes: As for :func:`run`.
+
+    Returns:
+        What was moved, by rule.
+
+    Raises:
+        RequestError: There is no such program, or it does not run under a plan.
+    """
+    return cast("AppliedDoc", json.loads(_core.apply_plan(pid, plan.text, dict(nodes or {}))))
+
+
+def _preload() -> str:
+    path = lookup.native_file(PRELOAD)
+    if path is None:
+        message = f"{PRELOAD} is not beside the package\nhint: build it with `make install`, or install a wheel"
+        raise RecordingError(message)
+    return str(path)
+
+
+@contextmanager
+def _interrupts_go_to_the_program() -> Iterator[None]:
+    """Ctrl-C reaches the program through the terminal; we stay to save what was recorded.
+
+    A handler and not ``SIG_IGN``: the program would inherit that.
+    """
+    if os.name != "posix" or not _in_main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _in_main_thread() -> bool:
+    import threading
+
+    return threading.current_thread() is threading.main_thread()

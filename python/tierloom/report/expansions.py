@@ -1,0 +1,121 @@
+"""Tables and pictures of GPU memory expansion: configurations side by side, and their time series."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from tierloom.gpu_copies import PUBLISHED
+from tierloom.quantities import bytes_text, percent_text, seconds_text
+from tierloom.report.layout import noted, table
+from tierloom.report.pictures import INK, LINES, STYLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from rich.console import Group
+
+    from tierloom.gpu_copies import Fit
+    from tierloom.schema import ExpansionDoc
+
+YARDSTICK = "gpu-dram"
+
+
+def comparison(runs: Sequence[ExpansionDoc]) -> Group:
+    """Runs of one workload, the yardstick first."""
+    setup = runs[-1]["setup"]
+    made = table(
+        f"{runs[0]['workload']} on {setup['gpu']}, endpoint of {setup['media']}",
+        ("configuration", "left"),
+        ("time", "right"),
+        (f"against {YARDSTICK}", "right"),
+        ("load mean", "right"),
+        ("load p99", "right"),
+        ("store p99", "right"),
+        ("cache hits", "right"),
+        ("endpoint hits", "right"),
+        ("with in flight", "right"),
+        ("collections", "right"),
+        ("faults", "right"),
+    )
+    for run in runs:
+        made.add_row(*_cells(run, runs[0]["time_s"]))
+    return noted(
+        made,
+        "load: from a miss of the last-level cache to its answer. store: until the cache is rid of it. endpoint\n"
+        "hits: reads whose line is in the endpoint's internal DRAM, and those whose line is there or on its way.",
+    )
+
+
+def _cells(run: ExpansionDoc, yardstick_s: float) -> list[str]:
+    endpoint, paging = run["endpoint"], run["paging"]
+    hits = endpoint["reads"] > 0
+    return [
+        run["setup"]["config"],
+        seconds_text(run["time_s"]),
+        f"{run['time_s'] / yardstick_s:.2f}x",
+        nanoseconds(run["loads"]["mean_ns"]),
+        nanoseconds(run["loads"]["p99_ns"]),
+        nanoseconds(run["write_backs"]["p99_ns"]) if run["write_backs"]["count"] else "-",
+        percent_text(run["llc_hit_share"]),
+        percent_text(endpoint["hit_share"]) if hits else "-",
+        percent_text(endpoint["hit_or_in_flight_share"]) if hits else "-",
+        str(endpoint["collections"]) if hits else "-",
+        str(paging["faults"]) if paging["batches"] else "-",
+    ]
+
+
+def calibration(found: Fit, measured: dict[str, Any]) -> Group:
+    """Measured copies beside the fitted line, and what others published."""
+    made = table(
+        f"Copies from pinned host memory on {found.gpu}", ("bytes", "right"), ("time", "right"), ("GB/s", "right")
+    )
+    for size, ns in measured["copies"]:
+        made.add_row(bytes_text(size), nanoseconds(ns), f"{size / ns:.2f}")
+    return noted(
+        made,
+        f"fit: {found.copy_ns:.0f} ns + bytes / {found.copy_gb_s:.1f} GB/s, "
+        f"at worst {percent_text(found.worst_error)} off; "
+        f"a load of host memory costs {found.extra_load_ns:.0f} ns more than one of GPU memory\n"
+        + "\n".join(f"published: {line}" for line in PUBLISHED),
+    )
+
+
+def nanoseconds(value: float) -> str:
+    """A latency: ns below a microsecond, µs above."""
+    return f"{value:.0f} ns" if value < 1000 else seconds_text(value * 1e-9)
+
+
+def timeline(run: ExpansionDoc) -> Figure:
+    """Latencies, queue, load, collections, stack and links over time."""
+    steps = run["timeline"]
+    times = [step["time_s"] * 1e3 for step in steps]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.0, 9.0), layout="constrained")
+        axes = figure.subplots(5, 1, sharex=True)
+        _latency(axes[0], times, [step["load_ns"] for step in steps], "load latency, ns")
+        _latency(axes[1], times, [step["store_ns"] for step in steps], "store latency, ns")
+        axes[2].plot(times, [step["ingress"] for step in steps], color=LINES[0], label="ingress queue")
+        axes[2].plot(times, [step["stack"] for step in steps], color=LINES[1], label="store stack")
+        axes[2].set(ylabel="entries", yscale="symlog")
+        axes[3].step(times, [step["dev_load"] for step in steps], color=LINES[2], where="pre", label="DevLoad")
+        axes[3].set(ylabel="DevLoad", yticks=range(4), yticklabels=["light", "optimal", "moderate", "severe"])
+        collecting = [step["collecting"] for step in steps]
+        axes[3].fill_between(times, 0, 3, where=collecting, color=INK, alpha=0.2, label="collection")
+        for at, way in enumerate(("to the endpoints", "to the GPU")):
+            axes[4].plot(times, [step["link_use"][at] for step in steps], color=LINES[at], label=way)
+        axes[4].set(ylabel="link use", xlabel="time, ms", ylim=(0, 1))
+        for part in axes:
+            part.legend(loc="upper right", frameon=False, ncols=2)
+        setup = run["setup"]
+        axes[0].set_title(f"{run['workload']}, {setup['config']} on {setup['media']}")
+    return figure
+
+
+def _latency(axes: Axes, times: list[float], pairs: list[list[float]], label: str) -> None:
+    for at, (name, colour) in enumerate((("median", LINES[0]), ("99th percentile", LINES[3]))):
+        axes.plot(times, [max(pair[at], 1.0) for pair in pairs], color=colour, label=name, linewidth=1.0)
+    axes.set(ylabel=label, yscale="log")

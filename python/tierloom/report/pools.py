@@ -1,0 +1,39 @@
+"""Tables of persistent pools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tierloom.quantities import bytes_text
+from tierloom.report.layout import noted, table
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from tierloom.pmem.documents import PoolDoc
+
+
+def arrays(pool: PoolDoc) -> Group:
+    """The arrays of a pool, and how full it is."""
+    made = table(
+        f"Pool {pool['path']}: {bytes_text(pool['pool_bytes'])}",
+        ("array", "left"),
+        ("elements", "left"),
+        ("size", "right"),
+        ("at", "right"),
+        ("version", "right"),
+    )
+    for item in pool["arrays"]:
+        version = str(item["version"]) if item["version"] else ""
+        made.add_row(
+            item["name"], item["elements"], bytes_text(item["size_bytes"]), f"{item['offset_bytes']:#x}", version
+        )
+    used = f"{bytes_text(pool['used_bytes'])} of {bytes_text(pool['data_bytes'])} for data in use"
+    free = f"longest free piece {bytes_text(pool['longest_free_bytes'])}"
+    return noted(made, f"{used}, {free}. A transaction may change {bytes_text(pool['log_bytes'])}. {_durable(pool)}")
+
+
+def _durable(pool: PoolDoc) -> str:
+    if pool["durability"] == "msync":
+        return "The file is not persistent memory: durability is msync's."
+    return f"Stores are durable after {pool['durability']} and a fence."

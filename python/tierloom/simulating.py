@@ -1,0 +1,352 @@
+"""What would page migration do to this program on that machine?
+
+The faces call these; they hand workloads and traces to the simulator of the Rust core and hand its
+answers on. A workload comes from the catalog, from a file, from a profile, or from a few numbers
+(:meth:`Workload.synthetic`); an access trace is read as it goes, in constant memory.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import tierloom._core as _core
+from tierloom import lookup, traces
+from tierloom.errors import RequestError
+from tierloom.nouns import Machine, Plan, Profile
+from tierloom.quantities import Amount, amount_in_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tierloom.schema import CostsDoc, OutcomeDoc, SimulatorTermsDoc, WorkloadDoc
+
+OURS = "tierloom"
+"""Name of the policy that is ours."""
+
+PATTERNS = ("zipf", "uniform", "scan", "phases")
+"""Synthetic workloads."""
+
+LINE_BYTES = 64
+PAGE_BYTES = 4096
+
+
+class Workload:
+    """What the simulator is told about a program: regions of memory, and how phases visit their pages.
+
+    Example:
+        >>> Workload.load("graph500").name
+        'graph500'
+    """
+
+    def __init__(self, data: WorkloadDoc) -> None:
+        self.data = data
+
+    @classmethod
+    def load(cls, name_or_path: str | Path) -> Workload:
+        """Reads a workload by its name in the catalog or the path of its TOML file.
+
+        Raises:
+            WorkloadError: There is no such workload, or the file does not hold one.
+        """
+        text = lookup.workload_text(str(name_or_path))
+        return cls(cast("WorkloadDoc", json.loads(_core.check_workload(text.content, text.file))))
+
+    @classmethod
+    def of_profile(cls, profile: Profile, threads: int | None = None) -> Workload:
+        """What a profile says, for a run on `threads` (those of the profile by default)."""
+        wide = threads or profile.data["program"]["threads"]
+        return cls(cast("WorkloadDoc", json.loads(_core.profile_workload(profile.text, wide))))
+
+    @classmethod
+    def synthetic(
+        cls,
+        pattern: str,
+        *,
+        size: Amount = "16GiB",
+        seconds: float = 60.0,
+        gb_s: float = 4.0,
+        theta: float = 0.99,
+        threads: int = 16,
+        mlp: float = 4.0,
+        write_share: float = 0.2,
+    ) -> Workload:
+        """A workload of one region.
+
+        Args:
+            pattern: ``zipf`` (ranks scattered over the addresses), ``uniform``, ``scan``, or ``phases``:
+                nine in ten visits go to a tenth of the region, which is another tenth in each of four phases.
+            size: Bytes of the region.
+            seconds: Computing time, all threads at once, without waiting for memory.
+            gb_s: Traffic to memory per second of computing, GB/s.
+            theta: Exponent of ``zipf``.
+            threads: Threads.
+            mlp: Misses that one thread keeps in flight.
+            write_share: Written back share of the traffic, 0 to 1.
+
+        Raises:
+            RequestError: There is no such pattern, or a number makes no sense.
+
+        Example:
+            >>> Workload.synthetic("scan", size="1GiB").footprint_bytes
+            1073741824
+        """
+        if pattern not in PATTERNS:
+            message = f"there is no pattern `{pattern}`\nhint: use one of: {', '.join(PATTERNS)}"
+            raise RequestError(message)
+        for name, value, least in (
+            ("seconds", seconds, 0),
+            ("gb_s", gb_s, 0),
+            ("mlp", mlp, 1),
+            ("threads", threads, 1),
+        ):
+            if not least <= value < 1e9:
+                message = f"{name}: {value} is not {least} or more\nhint: check the number"
+                raise RequestError(message)
+        size_bytes = amount_in_bytes(size, 0)
+        total = gb_s * 1e9 * seconds
+
+        def stream(share: float, spread: object, part: tuple[float, float] = (0.0, 1.0)) -> dict[str, object]:
+            swept = spread == "sweep"
+            read = total * share * (1.0 - write_share)
+            return {
+                "region": "data",
+                "part": list(part),
+                "spread": spread,
+                "pattern": "stream" if swept else "random",
+                "visits": read / (PAGE_BYTES if swept else LINE_BYTES),
+                "read_bytes": read,
+                "write_bytes": total * share * write_share,
+                "mlp": mlp,
+            }
+
+        tenth = 0.1
+        whole = {"zipf": {"scattered": theta}, "uniform": "uniform", "scan": "sweep"}
+        streams = (
+            [[stream(1.0, whole[pattern])]]
+            if pattern in whole
+            else [
+                [stream(0.9 / 4, "uniform", (start, start + tenth)), stream(0.1 / 4, "uniform")]
+                for start in (0.8, 0.2, 0.6, 0.4)
+            ]
+        )
+        phases = [
+            {
+                "name": f"phase {index + 1}",
+                "threads": threads,
+                "compute_s": seconds * threads / len(streams),
+                "streams": each,
+            }
+            for index, each in enumerate(streams)
+        ]
+        data = {
+            "version": 1,
+            "name": pattern,
+            "title": f"{pattern} over one region",
+            "threads": threads,
+            "regions": [{"name": "data", "size_bytes": size_bytes}],
+            "phases": phases,
+        }
+        return cls(cast("WorkloadDoc", data))
+
+    @staticmethod
+    def names() -> list[str]:
+        """Names of the workloads in the catalog, sorted."""
+        return lookup.workload_names()
+
+    @property
+    def name(self) -> str:
+        """Short name."""
+        return self.data["name"]
+
+    @property
+    def footprint_bytes(self) -> int:
+        """Bytes of all regions."""
+        return sum(region["size_bytes"] for region in self.data["regions"])
+
+    def __repr__(self) -> str:
+        return f"<Workload {self.name}: {len(self.data['regions'])} regions>"
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """One run under one policy; ``data`` is the document that ``--json`` prints."""
+
+    machine: Machine
+    workload: str
+    data: OutcomeDoc
+
+    @property
+    def time_s(self) -> float:
+        """Run time, s."""
+        return self.data["time_s"]
+
+
+def simulate(
+    workload: Workload | Profile,
+    machine: Machine,
+    policy: str = "tiering",
+    *,
+    placement: str | Plan | None = None,
+    threads: int | None = None,
+    socket: str | None = None,
+    nodes: Sequence[str] | None = None,
+    fast_memory: Amount | None = None,
+    knobs: Mapping[str, float] | None = None,
+    evaluator: str = "auto",
+    tiers: str = "hmat",
+    lru: str = "two-lists",
+    costs: CostsDoc | None = None,
+    seed: int = 0,
+) -> Simulation:
+    """Runs a workload on a machine while a policy moves its pages.
+
+    Args:
+        workload: A workload, or a profile as one.
+        machine: What memory there is.
+        policy: A name of :func:`terms`, or ``tierloom``.
+        placement: Where pages are put at first: a name of :func:`terms` (``first-touch`` by default) or a plan.
+        threads: Threads, when the workload is a profile; those of the profile by default.
+        socket: Where the threads run; the machine's first socket by default.
+        nodes: Memories that may be used; all that the socket reaches by default.
+        fast_memory: Nearest memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the footprint.
+        knobs: Knobs of the policy, under the kernel's names.
+        evaluator: ``exact``, ``cohort``, or ``auto``.
+        tiers: How the kernel sorts nodes into tiers: ``hmat`` (6.7 and later), ``cpuless`` (6.0 and before,
+            TPP, Tiering-0.8), ``one-tier`` (6.1 to 6.6 with memory that the firmware maps as ordinary).
+        lru: ``two-lists``, or ``multi-gen`` for a kernel with ``lru_gen`` on.
+        costs: What events cost; :func:`tierloom.calibrate` measures them.
+        seed: Seed of the visits of the exact evaluator.
+
+    Raises:
+        RequestError: A quantity or a name is wrong.
+        PlacementError: The data does not fit.
+
+    Example:
+        >>> run = simulate(Workload.synthetic("scan", size="64MiB", seconds=1), Machine.load("liu-a"), "none")
+        >>> round(run.data["fast_share"], 3)
+        1.0
+    """
+    source = Workload.of_profile(workload, threads) if isinstance(workload, Profile) else workload
+    request = _request(policy, placement, socket, nodes, knobs, evaluator, tiers, lru, costs, seed)
+    if fast_memory is not None:
+        request["fast_bytes"] = amount_in_bytes(fast_memory, source.footprint_bytes)
+    answer = _core.simulate(machine.text, json.dumps(source.data), json.dumps(request))
+    return Simulation(machine, source.name, cast("OutcomeDoc", json.loads(answer)))
+
+
+def simulate_trace(
+    trace: str | Path,
+    machine: Machine,
+    policy: str = "tiering",
+    *,
+    placement: str | None = None,
+    threads: int = 1,
+    mlp: float = 4.0,
+    ns_per_access: float = 10.0,
+    socket: str | None = None,
+    nodes: Sequence[str] | None = None,
+    fast_memory: Amount | None = None,
+    knobs: Mapping[str, float] | None = None,
+    tiers: str = "hmat",
+    lru: str = "two-lists",
+    costs: CostsDoc | None = None,
+) -> Simulation:
+    """Runs an access trace on a machine, page by page.
+
+    Every row is an access that goes to memory. The clock of the rows, or `ns_per_access` where they have
+    none, is taken as computing; waits for memory come on top of it.
+
+    Args:
+        trace: ``.npy`` (a column of addresses, or a structured array) or ``.parquet``; see docs/simulate.md.
+        machine: What memory there is.
+        policy: A name of :func:`terms`; ``tierloom`` needs a workload or a profile.
+        placement: As for :func:`simulate`.
+        threads: Threads that the accesses come from.
+        mlp: Misses that one thread keeps in flight.
+        ns_per_access: Time from one access to the next, where rows have no clock.
+        socket: As for :func:`simulate`.
+        nodes: As for :func:`simulate`.
+        fast_memory: Nearest memory that may be used: bytes or ``"64GiB"``.
+        knobs: As for :func:`simulate`.
+        tiers: As for :func:`simulate`.
+        lru: As for :func:`simulate`.
+        costs: As for :func:`simulate`.
+
+    Raises:
+        RequestError: A quantity or a name is wrong.
+        TraceError: The trace cannot be read; says the row.
+        PlacementError: The data does not fit.
+    """
+    request = _request(policy, placement, socket, nodes, knobs, "exact", tiers, lru, costs, 0)
+    if fast_memory is not None:
+        request["fast_bytes"] = amount_in_bytes(fast_memory, 0)
+    pace = {"threads": threads, "mlp": mlp, "ns_per_access": ns_per_access}
+    blocks = traces.blocks(Path(trace))
+    read = lambda: next(blocks, b"")  # noqa: E731 (an iterator as the core wants it)
+    answer = _core.simulate_trace(machine.text, json.dumps(request), json.dumps(pace), read)
+    return Simulation(machine, Path(trace).stem, cast("OutcomeDoc", json.loads(answer)))
+
+
+def import_trace(source: str | Path, target: str | Path, kind: str, *, llc: Amount | None = None) -> tuple[int, int]:
+    """Turns a text trace into an ``.npy`` that :func:`simulate_trace` reads.
+
+    Args:
+        source: Text of ``valgrind --tool=lackey --trace-mem=yes`` or of drmemtrace's ``view`` tool; ``.gz`` too.
+        target: File to write.
+        kind: ``lackey`` or ``drmemtrace``.
+        llc: Size of a last-level cache that lets only its misses and write-backs through.
+
+    Returns:
+        Lines read and accesses written.
+
+    Raises:
+        TraceError: A row cannot be read; says the file and the row.
+        RequestError: There is no such kind, or the cache has no size that a cache can have.
+    """
+    llc_bytes = None if llc is None else amount_in_bytes(llc, 0)
+    with traces.text(Path(source)) as read, traces.Writer(Path(target)) as write:
+        return _core.import_trace(kind, str(source), llc_bytes, read, write)
+
+
+def terms() -> SimulatorTermsDoc:
+    """Policies with their knobs, shapes of placements' names, and default costs with their sources."""
+    return cast("SimulatorTermsDoc", json.loads(_core.simulator_terms()))
+
+
+def _request(
+    policy: str,
+    placement: str | Plan | None,
+    socket: str | None,
+    nodes: Sequence[str] | None,
+    knobs: Mapping[str, float] | None,
+    evaluator: str,
+    tiers: str,
+    lru: str,
+    costs: CostsDoc | None,
+    seed: int,
+) -> dict[str, object]:
+    _known("evaluator", evaluator, ("auto", "exact", "cohort"))
+    _known("tiers", tiers, ("hmat", "cpuless", "one-tier"))
+    _known("lru", lru, ("two-lists", "multi-gen"))
+    return {
+        "policy": policy,
+        "knobs": sorted((knobs or {}).items()),
+        "placement": None if isinstance(placement, Plan) else placement,
+        "plan": placement.text if isinstance(placement, Plan) else None,
+        "nodes": list(nodes) if nodes is not None else None,
+        "socket": socket,
+        "evaluator": evaluator,
+        "tiers": tiers,
+        "lru": lru,
+        "costs": costs,
+        "seed": seed,
+    }
+
+
+def _known(what: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        message = f"{what}: `{value}` is none\nhint: use one of: {', '.join(known)}"
+        raise RequestError(message)

@@ -1,0 +1,165 @@
+"""Files of access traces, read and written a block at a time.
+
+A row is 21 bytes: ``time_ns`` (u8), ``address`` (u8), ``thread`` (u4), ``write`` (u1), little-endian. A file may
+have fewer columns (``page`` instead of ``address``, in pages of 4 KiB) or be a plain column of addresses;
+what is missing is 0. Nothing here holds more than one block, so a trace may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import gzip
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+
+from tierloom.errors import TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+ROW = np.dtype([("time_ns", "<u8"), ("address", "<u8"), ("thread", "<u4"), ("write", "u1")])
+"""One access, as the core reads it."""
+
+BLOCK_ROWS = 1 << 18
+TEXT_BYTES = 1 << 22
+PAGE_BYTES = 4096
+HEADER_BYTES = 192
+"""Bytes of the header that :class:`Writer` leaves room for: it knows the number of rows only at the end."""
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    """The packed rows of a trace file, a block at a time.
+
+    Raises:
+        TraceError: The file is no trace, or a row holds what cannot be.
+    """
+    first_row = 1
+    for block in _parquet(path) if path.suffix == ".parquet" else _npy(path):
+        yield _packed(path, block, first_row).tobytes()
+        first_row += len(block)
+
+
+def _npy(path: Path) -> Iterator[Any]:
+    try:
+        rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as problem:
+        hint = "give an .npy or .parquet file; `tierloom trace import` makes one of text"
+        message = f"{path}: {problem}\nhint: {hint}"
+        raise TraceError(message) from problem
+    if not isinstance(rows, np.ndarray) or rows.ndim != 1:
+        message = f"{path}: an array of {getattr(rows, 'ndim', 0)} dimensions is no trace\nhint: give one row an access"
+        raise TraceError(message)
+    for start in range(0, len(rows), BLOCK_ROWS):
+        yield rows[start : start + BLOCK_ROWS]
+
+
+def _parquet(path: Path) -> Iterator[Any]:
+    try:
+        import pyarrow.parquet as parquet  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as problem:
+        message = f"{path}: reading Parquet needs pyarrow\nhint: pip install pyarrow, or save the columns as .npy"
+        raise TraceError(message) from problem
+    try:
+        file = parquet.ParquetFile(path)
+        for batch in file.iter_batches(batch_size=BLOCK_ROWS):
+            columns = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
+            kept = {name: column for name, column in columns.items() if name in (*(ROW.names or ()), "page")}
+            made = np.empty(batch.num_rows, dtype=[(name, column.dtype) for name, column in kept.items()])
+            for name, column in kept.items():
+                made[name] = column
+            yield made
+    except (OSError, ValueError) as problem:
+        message = f"{path}: {problem}\nhint: give a Parquet file with a column `address` or `page`"
+        raise TraceError(message) from problem
+
+
+def _packed(path: Path, block: Any, first_row: int) -> Any:  # noqa: ANN401 (NumPy has no type for "any structured array")
+    names = block.dtype.names
+    packed = np.zeros(len(block), dtype=ROW)
+    if names is None:
+        packed["address"] = _whole(path, "address", block, first_row)
+        return packed
+    if "address" not in names and "page" not in names:
+        message = f"{path}: the columns are {', '.join(names)}\nhint: one of them has to be `address` or `page`"
+        raise TraceError(message)
+    for name in ROW.names or ():
+        if name in names:
+            packed[name] = _whole(path, name, block[name], first_row)
+    if "address" not in names:
+        packed["address"] = _whole(path, "page", block["page"], first_row).astype("<u8") * PAGE_BYTES
+    if "write" in names and packed["write"].max(initial=0) > 1:
+        row = first_row + int(np.argmax(packed["write"] > 1))
+        message = (
+            f"{path}:{row}: write is {packed['write'][row - first_row]}\nhint: it is 0 for a load and 1 for a store"
+        )
+        raise TraceError(message)
+    return packed
+
+
+def _whole(path: Path, name: str, column: Any, first_row: int) -> Any:  # noqa: ANN401
+    if column.dtype.kind not in "uib":
+        message = f"{path}: `{name}` holds {column.dtype}, not whole numbers\nhint: save it as unsigned integers"
+        raise TraceError(message)
+    if column.dtype.kind == "i" and column.min(initial=0) < 0:
+        row = first_row + int(np.argmax(column < 0))
+        message = f"{path}:{row}: {name} is {column[row - first_row]}\nhint: it cannot be negative; save it as uint64"
+        raise TraceError(message)
+    return column
+
+
+@contextmanager
+def text(path: Path) -> Iterator[Callable[[], bytes]]:
+    """Reads a text file, packed by gzip or not, a few megabytes at a time; empty bytes at its end.
+
+    Raises:
+        TraceError: The file cannot be read.
+    """
+    try:
+        with _open(path) as file:
+            yield lambda: file.read(TEXT_BYTES)
+    except (OSError, EOFError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        message = f"{path}: {reason}\nhint: check the path, and that the file is whole"
+        raise TraceError(message) from problem
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
+class Writer:
+    """Writes packed rows as one ``.npy`` file; called with rows as bytes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows = 0
+
+    def __enter__(self) -> Self:
+        self.file = self.path.open("wb")
+        self.file.write(b"\0" * HEADER_BYTES)
+        return self
+
+    def __call__(self, rows: bytes) -> None:
+        """Appends rows."""
+        self.file.write(rows)
+        self.rows += len(rows) // ROW.itemsize
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Writes the header, now that the number of rows is known; removes the file where the work failed."""
+        if kind is None:
+            self.file.seek(0)
+            self.file.write(_header(self.rows))
+        self.file.close()
+        if kind is not None:
+            self.path.unlink()
+
+
+def _header(rows: int) -> bytes:
+    fields = {"descr": ROW.descr, "fortran_order": False, "shape": (rows,)}
+    start = b"\x93NUMPY\x01\x00" + (HEADER_BYTES - 10).to_bytes(2, "little")
+    return start + (repr(fields).ljust(HEADER_BYTES - 11) + "\n").encode()
