@@ -1,0 +1,132 @@
+"""`tierloom profile --from`: files of the real `perf`, and what is said of files that cannot be used."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import Run, works_or_explains
+
+from tierloom.recording import import_perf
+
+REGISTERS = "ax,bx,cx,dx,si,di,bp,sp,ip,flags,r8,r9,r10,r11,r12,r13,r14,r15"
+GATHER = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#define LINES (4 << 20)
+static double table[LINES];
+int main(void) {
+    size_t n = 1 << 20;
+    uint32_t *index = malloc(n * sizeof *index);
+    double *out = calloc(n, sizeof *out), sum = 0;
+    uint64_t state = 1;
+    for (size_t i = 0; i < n; i++) {
+        state = state * 6364136223846793005ull + 1442695040888963407ull;
+        index[i] = (state >> 33) % LINES;
+        table[index[i]] = i;
+    }
+    for (int turn = 0; turn < 60; turn++)
+        for (size_t i = 0; i < n; i++) out[i] += table[index[i]];
+    for (size_t i = 0; i < n; i++) sum += out[i];
+    return printf("%f\n", sum) < 0;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A gather from a static table through an index, into a heap array."""
+    if not shutil.which("gcc"):
+        pytest.skip("gcc is not installed")
+    folder = tmp_path_factory.mktemp("gather")
+    (folder / "gather.c").write_text(GATHER)
+    command = ["gcc", "-O2", "-o", folder / "gather", folder / "gather.c"]
+    subprocess.run(command, check=True)
+    return folder / "gather"
+
+
+def perf(file: Path, program: Path, *words: str) -> Path:
+    """Records the program, or skips where `perf` is missing or refused."""
+    if not shutil.which("perf"):
+        pytest.skip("perf is not installed (Debian: linux-perf)")
+    command = ["perf", "record", *words, "-o", file, "--", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"perf cannot record here: {done.stderr.strip()[:200]}")
+    return file
+
+
+@pytest.fixture(scope="session")
+def recorded(program: Path) -> Path:
+    words = ("-d", "-F", "997", "-e", "cpu-clock:u", f"--user-regs={REGISTERS}")
+    return perf(program.parent / "perf.data", program, *words)
+
+
+def test_a_real_file_becomes_a_profile_with_statics_and_mappings(recorded: Path, run: Run, folder: Path) -> None:
+    done = run("profile", "--from", recorded, "-o", "gather.profile", "--json")
+    assert done.returncode == 0, done.stderr
+    profile = json.loads(done.stdout)
+    assert profile["program"]["command"][0].endswith("/gather")
+    assert "exit_code" not in profile["program"]
+    sizes = {item["name"]: item["size_bytes"] for item in profile["objects"]}
+    assert sizes["table"] == 32 << 20
+    mapped = [size for name, size in sizes.items() if name.startswith("[anon:")]
+    assert any(8 << 20 <= size < 9 << 20 for size in mapped), "calloc's mapping"
+    accesses = {access["object"]: access for access in profile["phases"][0]["accesses"]}
+    assert accesses["table"]["reads"] > 1e6
+    assert "no allocations" in " ".join(done.stderr.split())
+    assert (folder / "gather.profile/samples.npy").exists()
+    planned = run("plan", "gather.profile", "--machine", "liu-a", "--threads", "1")
+    assert planned.returncode == 0, planned.stderr
+
+
+def test_the_static_table_is_what_is_waited_for(recorded: Path) -> None:
+    objects = import_perf(recorded).profile.data["objects"]
+    assert objects[0]["name"] == "table"
+    assert objects[0]["stall"]["share"] > 0.3
+
+
+def test_a_file_without_registers_says_what_to_record(program: Path, run: Run, tmp_path: Path) -> None:
+    file = perf(tmp_path / "plain.data", program, "-e", "cpu-clock:u")
+    done = run("profile", "--from", file)
+    assert done.returncode == 1
+    assert "lack registers" in done.stderr
+    assert "--user-regs=" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--from", "nowhere.data"), 1, "nowhere.data"),
+        (("--from", "numbers.txt"), 1, "does not begin like a perf.data file"),
+        (("--from", "numbers.txt", "--", "true"), 2, "leave one of them out"),
+        ((), 2, "CMD"),
+    ],
+)
+def test_a_wrong_request_is_told(run: Run, folder: Path, words: tuple[str, ...], code: int, told: str) -> None:
+    (folder / "numbers.txt").write_text("1\n")
+    done = run("profile", *words)
+    assert done.returncode == code, done.stderr
+    assert told in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(
+    places=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=8), kept=st.floats(0, 1)
+)
+def test_damaged_real_files_are_read_or_refused(
+    recorded: Path, tmp_path: Path, places: list[tuple[float, int]], kept: float
+) -> None:
+    data = bytearray(recorded.read_bytes())
+    for place, byte in places:
+        data[int(place * len(data))] = byte
+    file = tmp_path / "damaged.data"
+    file.write_bytes(data[: int(kept * len(data)) if len(places) % 2 else len(data)])
+    works_or_explains(lambda: import_perf(file))

@@ -1,0 +1,158 @@
+"""`tierloom plan`: what is asked is what is answered, and what is written can be read again."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from support import Tierloom
+from syrupy.assertion import SnapshotAssertion
+
+import tierloom as package
+
+ASK = ("plan", "mg-e", "--machine", "liu-a", "--threads", "32", "--fast-memory", "64GiB")
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(folder: Path) -> Path:
+    return folder
+
+
+def test_the_tables(tierloom: Tierloom, snapshot: SnapshotAssertion) -> None:
+    result = tierloom(*ASK)
+    assert result.exit_code == 0
+    assert result.stdout == snapshot
+    assert "wrote mg-e.plan.toml" in result.stderr
+
+
+def test_json_is_one_document_with_every_policy(tierloom: Tierloom) -> None:
+    result = tierloom(*ASK, "--json")
+    answer = json.loads(result.stdout)
+    usable = [p for p in answer["policies"] if "Ok" in p["outcome"]]
+    chosen = next(p for p in usable if p["policy"] == answer["chosen"])
+    assert chosen["outcome"]["Ok"]["time_s"] == min(p["outcome"]["Ok"]["time_s"] for p in usable)
+    assert all(p["fast_bytes"] <= 64 * 2**30 for p in usable)
+    times = [point["time_s"] for point in answer["frontier"]]
+    assert times == sorted(times, reverse=True)
+
+
+def test_the_plan_reads_back_and_names_every_object(tierloom: Tierloom, folder: Path) -> None:
+    tierloom(*ASK, "-o", "mine.toml")
+    plan = package.Plan.load(folder / "mine.toml")
+    objects = {item["name"] for item in package.Profile.load("mg-e").data["objects"]}
+    assert {rule["object"] for rule in plan.data["rules"]} == objects
+    assert plan.data["machine"] == "liu-a"
+    assert plan.data["predicted"]["threads"] == 32
+
+
+def test_a_share_of_the_data_is_an_amount_of_fast_memory(tierloom: Tierloom) -> None:
+    whole = package.Profile.load("mg-e").footprint_bytes
+    answer = json.loads(tierloom(*ASK[:-1], "25%", "--json").stdout)
+    assert answer["budget_bytes"] == pytest.approx(whole / 4, abs=1)
+
+
+def test_a_bound_on_the_slowdown_takes_less_fast_memory_the_looser_it_is(tierloom: Tierloom) -> None:
+    used = []
+    for bound in ("1%", "20%", "100%"):
+        answer = json.loads(tierloom(*ASK[:-2], "--max-slowdown", bound, "--json").stdout)
+        used.append(next(p["fast_bytes"] for p in answer["policies"] if p["policy"] == answer["chosen"]))
+    assert used[0] > used[1] > used[2]
+
+
+def test_only_the_named_policies_and_nodes_are_used(tierloom: Tierloom) -> None:
+    words = (*ASK[:-2], "--nodes", "ldram,cxl", "--policies", "preferred:ldram, interleave:ldram+cxl", "--json")
+    answer = json.loads(tierloom(*words).stdout)
+    assert {p["policy"] for p in answer["policies"]} == {"preferred:ldram", "interleave:ldram+cxl"}
+    for policy in answer["policies"]:
+        assert all(row[0] == 0.0 for row in policy["fractions"]), "rdram was left out"
+
+
+def test_the_report_stands_alone_and_is_the_same_twice(tierloom: Tierloom, folder: Path) -> None:
+    for name in ("one.html", "two.html"):
+        assert tierloom(*ASK, "--html", name).exit_code == 0
+    page = (folder / "one.html").read_text(encoding="utf-8")
+    assert page == (folder / "two.html").read_text(encoding="utf-8")
+    assert not re.search(r'(src|href)="(?!#)|<script|@import|url\((?!#)', page), "it points outside itself"
+    assert str(folder) not in page
+    svg = page[page.index("<svg") : page.index("</svg>") + 6]
+    assert ET.fromstring(svg).tag.endswith("svg")
+    for item in package.Profile.load("mg-e").data["objects"]:
+        assert f"<td>{item['name']}</td>" in page
+
+
+@pytest.mark.parametrize("name", package.Profile.names())
+def test_every_profile_of_the_catalog_can_be_planned_for_every_machine(tierloom: Tierloom, name: str) -> None:
+    for machine in package.Machine.names():
+        result = tierloom("plan", name, "--machine", machine, "--threads", "8", "--json")
+        assert result.exit_code in (0, 1), result.stderr
+        if result.exit_code == 1:
+            assert "too much" in result.stderr
+            assert "hint:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("plan", "mg-f", "--machine", "liu-a"), 2, "did you mean mg-e"),
+        (("plan", "no.profile", "--machine", "liu-a"), 2, "No such file"),
+        (("plan", "mg-e"), 2, "--machine"),
+        (("plan", "mg-e", "--machine", "liu-z"), 2, "did you mean"),
+        ((*ASK, "--socket", "socket7"), 2, "use one of: socket1, socket0"),
+        ((*ASK, "--nodes", "hbm"), 2, "rdram, ldram, cxl"),
+        ((*ASK, "--nodes", ""), 2, "no memory may be used"),
+        ((*ASK, "--policies", "magic"), 2, "there is no policy `magic`"),
+        ((*ASK[:-1], "lots"), 2, "64GiB"),
+        ((*ASK[:-1], "-3GiB"), 2, "64GiB"),
+        ((*ASK[:-2], "--max-slowdown", "fast"), 2, "write for example 5%"),
+        ((*ASK[:-2], "--threads", "0"), 2, "x>=1"),
+        ((*ASK[:-2], "--threads", "5000"), 2, "ask for 32 threads or fewer"),
+        ((*ASK, "--nodes", "cxl"), 1, "too much"),
+        ((*ASK, "--max-slowdown", "0.1%", "--fast-memory", "1GiB"), 1, "no placement keeps the slow-down"),
+        ((*ASK, "--plot", "frontier.doc"), 2, "let the name end with .png"),
+    ],
+)
+def test_what_cannot_be_is_said_with_what_can(tierloom: Tierloom, words: tuple[str, ...], code: int, told: str) -> None:
+    result = tierloom(*words)
+    assert result.exit_code == code, result.stderr
+    assert told in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_broken_profile_is_named_by_file_and_key(tierloom: Tierloom, folder: Path) -> None:
+    text = package.Profile.load("mg-e").text
+    broken = json.loads(text)
+    broken["phases"][0]["accesses"][0]["mlp"] = 0
+    (folder / "bad.profile").mkdir()
+    (folder / "bad.profile" / "profile.json").write_text(json.dumps(broken))
+    result = tierloom("plan", "bad.profile", "--machine", "liu-a")
+    assert result.exit_code == 2
+    assert "bad.profile/profile.json: phases[0].accesses[0].mlp" in result.stderr.replace("\n", "")
+
+
+def test_a_folder_that_cannot_be_written_is_a_wrong_request(tierloom: Tierloom) -> None:
+    result = tierloom(*ASK, "-o", "no/such/folder/plan.toml")
+    assert result.exit_code == 2
+    assert "no/such/folder/plan.toml" in result.stderr
+    assert "hint:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("form", "told"), [("numactl", "#!/bin/sh"), ("libnuma", "#include <numa.h>"), ("hwloc", "#include <hwloc.h>")]
+)
+def test_a_plan_is_printed_for_other_tools(tierloom: Tierloom, form: str, told: str) -> None:
+    planned = tierloom(*ASK, "--emit", form)
+    assert planned.exit_code == 0
+    assert told in planned.stdout
+    assert "wrote mg-e.plan.toml" in planned.stderr
+    again = tierloom("plan", "mg-e.plan.toml", "--emit", form)
+    assert again.stdout == planned.stdout, "a plan that was written says the same"
+    assert again.exit_code == 0
+
+
+def test_a_program_and_a_document_do_not_fit_on_one_stdout(tierloom: Tierloom) -> None:
+    result = tierloom(*ASK, "--emit", "libnuma", "--json")
+    assert result.exit_code == 2
+    assert "ask for one of them" in result.stderr

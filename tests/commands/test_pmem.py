@@ -1,0 +1,51 @@
+"""`tierloom pmem`: a pool made, shown, damaged, checked and repaired."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import Run
+
+from tierloom.pmem import Pool
+
+
+@pytest.fixture
+def pool(run: Run, folder: Path) -> Path:
+    assert run("pmem", "create", "a.pool", "1MiB").returncode == 0
+    with Pool.open(folder / "a.pool") as opened:
+        opened.put("field", np.ones((3, 4)))
+        opened.checkpoint("solver", {"u": np.zeros(10)})
+    return folder / "a.pool"
+
+
+def test_what_is_in_a_pool_is_shown(run: Run, pool: Path) -> None:
+    told = run("pmem", "show", pool.name)
+    assert "<f8 3x4" in told.stdout
+    assert "msync" in told.stdout
+    shown = json.loads(run("pmem", "show", pool.name, "--json").stdout)
+    assert [item["name"] for item in shown["arrays"]] == ["field", "solver/1/u"]
+    assert shown["used_bytes"] == 2 * 4096
+
+
+def test_damage_is_the_answer_no_until_it_is_repaired(run: Run, pool: Path) -> None:
+    assert run("pmem", "check", pool.name).returncode == 0
+    content = bytearray(pool.read_bytes())
+    content[8192 + (1 << 17) + 40] ^= 1
+    pool.write_bytes(content)
+    checked = run("pmem", "check", pool.name, "--json")
+    assert checked.returncode == 1
+    assert json.loads(checked.stdout)["damaged"]
+    assert run("pmem", "show", pool.name).returncode == 1
+    assert run("pmem", "repair", pool.name).returncode == 0
+    assert run("pmem", "check", pool.name).returncode == 0
+
+
+@pytest.mark.parametrize("words", [("show", "no.pool"), ("check", "no.pool"), ("repair", "no.pool")])
+def test_a_pool_that_is_not_there(run: Run, words: tuple[str, ...]) -> None:
+    told = run("pmem", *words)
+    assert told.returncode == 1
+    assert "no.pool" in told.stderr
+    assert "hint:" in told.stderr

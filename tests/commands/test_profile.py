@@ -1,0 +1,160 @@
+"""`tierloom profile`: the program is left alone, and what it did is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import Run
+
+
+def profile_of(folder: Path, name: str) -> dict:
+    return json.loads((folder / name / "profile.json").read_text(encoding="utf-8"))
+
+
+def test_the_program_keeps_its_streams_and_its_exit_code(run: Run, folder: Path) -> None:
+    result = run("profile", "-o", "p.profile", "--", "sh", "-c", "cat; echo err >&2; exit 7", stdin="in\n")
+    assert result.stdout == "in\n"
+    assert "err\n" in result.stderr
+    assert result.returncode == 7
+    assert profile_of(folder, "p.profile")["program"]["exit_code"] == 7
+
+
+def test_the_table_and_the_next_command_go_to_stderr(run: Run, workloads: Path) -> None:
+    result = run("profile", "-o", "s.profile", "--", workloads / "stream", "--iterations", "3")
+    assert result.returncode == 0
+    assert "verification" in result.stdout
+    assert "Data objects of s" in result.stderr
+    assert "next: tierloom plan s.profile --machine" in result.stderr
+
+
+def test_json_is_the_profile_and_nothing_else(run: Run, folder: Path) -> None:
+    result = run("profile", "--json", "-o", "p.profile", "--", "echo", "hello")
+    assert json.loads(result.stdout) == profile_of(folder, "p.profile")
+    assert "hello" in result.stderr
+
+
+def test_the_folder_is_named_after_the_program(run: Run, folder: Path) -> None:
+    assert run("profile", "--", "true").returncode == 0
+    assert profile_of(folder, "true.profile")["name"] == "true"
+    assert run("profile", "--", "true").returncode == 0, "a profile may be written again"
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(run: Run, folder: Path) -> None:
+    (folder / "data").mkdir()
+    (folder / "data" / "precious").write_text("mine")
+    result = run("profile", "-o", "data", "--", "true")
+    assert result.returncode == 2
+    assert "is no profile" in result.stderr
+    assert "hint:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "told"),
+    [("no-such-program", 127, "no such program"), ("./plain.txt", 126, "chmod"), ("./sub", 126, "sub")],
+)
+def test_what_cannot_start_ends_as_in_a_shell(run: Run, folder: Path, program: str, code: int, told: str) -> None:
+    (folder / "plain.txt").write_text("text")
+    (folder / "sub").mkdir()
+    result = run("profile", "-o", "p.profile", "--", program)
+    assert result.returncode == code
+    assert told in result.stderr
+    assert "hint:" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (folder / "p.profile").exists()
+
+
+def test_what_was_recorded_of_a_killed_program_is_kept(run: Run, folder: Path) -> None:
+    result = run(
+        "profile", "-o", "p.profile", "--", "sh", "-c", "i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done; kill -9 $$"
+    )
+    assert result.returncode == 128 + 9
+    profile = profile_of(folder, "p.profile")
+    assert profile["program"]["exit_code"] == 137
+    assert profile["sampling"]["samples"] > 0
+
+
+def test_a_program_that_crashes_ends_with_its_signal(run: Run, folder: Path) -> None:
+    result = run("profile", "-o", "p.profile", "--", "sh", "-c", "kill -SEGV $$")
+    assert result.returncode == 128 + 11
+    assert profile_of(folder, "p.profile")["program"]["exit_code"] == 139
+
+
+@pytest.fixture
+def static_program(folder: Path) -> Path:
+    source = folder / "static.c"
+    source.write_text(
+        "#include <stdio.h>\nstatic double a[1 << 20];\n"
+        "int main(void) { double s = 0; for (int r = 0; r < 60; r++)\n"
+        'for (int i = 0; i < 1 << 20; i++) { a[i] += i; s += a[i]; }\nprintf("%g\\n", s); }\n'
+    )
+    built = subprocess.run(["gcc", "-O2", "-static", "-o", folder / "static", source], capture_output=True, check=False)
+    if built.returncode != 0:
+        pytest.skip("no static C library here")
+    return folder / "static"
+
+
+def test_a_static_program_is_profiled_as_far_as_it_goes(run: Run, folder: Path, static_program: Path) -> None:
+    result = run("profile", "-o", "p.profile", "--", static_program)
+    assert result.returncode == 0
+    assert "statically linked" in result.stderr
+    objects = {item["name"]: item for item in profile_of(folder, "p.profile")["objects"]}
+    assert any("a" in name.split(":")[-1] and item["size_bytes"] == 8 << 20 for name, item in objects.items())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a set-user-id program of another user")
+def test_a_set_user_id_program_says_what_could_not_be_seen(run: Run, folder: Path) -> None:
+    program = folder / "suid"
+    program.write_bytes(Path("/bin/true").read_bytes())
+    os.chown(program, 65534, 65534)
+    program.chmod(0o4755)
+    result = run("profile", "-o", "p.profile", "--", program)
+    assert result.returncode == 0
+    assert "owner's rights" in result.stderr
+    assert (folder / "p.profile").exists()
+
+
+def test_children_and_exec_are_followed(run: Run, folder: Path, workloads: Path) -> None:
+    script = f"{workloads}/stream --iterations 3 & wait; exec {workloads}/gather --iterations 1"
+    result = run("profile", "-o", "p.profile", "--", "sh", "-c", script)
+    assert result.returncode == 0
+    assert result.stdout.count("verification") == 2
+    profile = profile_of(folder, "p.profile")
+    assert sum(item["size_bytes"] for item in profile["objects"]) > 100 << 20, "both programs have large arrays"
+
+
+def test_options_of_the_program_are_the_program_s(run: Run) -> None:
+    result = run("profile", "-o", "p.profile", "--", "echo", "--json", "-o", "x")
+    assert result.stdout == "--json -o x\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "Missing argument"),
+        (("--hz", "0", "--", "true"), "--hz"),
+        (("--hz", "1000000", "--", "true"), "--hz"),
+        (("--backend", "magic", "--", "true"), "perf"),
+    ],
+)
+def test_a_wrong_request_ends_with_2(run: Run, words: tuple[str, ...], told: str) -> None:
+    result = run("profile", *words)
+    assert result.returncode == 2
+    assert told in result.stderr
+
+
+def test_samples_are_a_numpy_array(run: Run, folder: Path, workloads: Path) -> None:
+    import tierloom
+
+    assert run("profile", "-o", "s.profile", "--", workloads / "stream", "--iterations", "5").returncode == 0
+    profile = tierloom.Profile.load(folder / "s.profile")
+    samples = profile.samples()
+    assert len(samples) == profile.data["sampling"]["samples"]
+    assert samples.dtype.names == ("time_ns", "offset", "thread", "object", "access")
+    assert (samples["object"] < len(profile.data["objects"])).all()
+    for position, item in enumerate(profile.data["objects"]):
+        offsets = samples["offset"][samples["object"] == position]
+        assert (offsets < item["size_bytes"]).all()

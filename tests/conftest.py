@@ -1,0 +1,63 @@
+"""What all tests share: a quiet environment, and the command line called in this process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click.testing
+import pytest
+from hypothesis import settings
+from support import ROOT, Tierloom
+
+from tierloom.commands import main
+
+# The same cases in every run: a test that fails fails again.
+settings.register_profile("house", max_examples=50, derandomize=True, deadline=None)
+settings.load_profile("house")
+
+
+@pytest.fixture(autouse=True)
+def quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Golden output does not depend on who runs the tests."""
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def tierloom() -> Tierloom:
+    """Calls `tierloom WORDS…` in this process; verbs that start programs use the real executable."""
+
+    def call(*words: str) -> click.testing.Result:
+        return click.testing.CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def workloads() -> Path:
+    """Folder of our own programs at -O2."""
+    path = ROOT / "build" / "workloads" / "O2"
+    if not path.is_dir():
+        pytest.skip("the workloads are not built: make workloads")
+    return path
+
+
+@pytest.fixture(scope="session")
+def executable() -> Path:
+    """The installed command."""
+    import sys
+
+    path = Path(sys.executable).parent / "tierloom"
+    if not os.access(path, os.X_OK):
+        pytest.skip("tierloom is not installed: make install")
+    return path

@@ -1,0 +1,105 @@
+"""Runs checks inside a guest of the lab and prints what became of each; `test_guest.py` shows them as tests.
+
+    tierloom lab run --topology two-tier -- .venv/bin/python tests/lab/in_guest.py two-tier [PART OF A NAME]
+
+A check is a function without arguments named `check_…` in a Python file of `machine/` or `guest/`:
+it passes when it returns, fails with any exception, and is skipped with `unittest.SkipTest`. A
+file may name the topologies it is for (`TOPOLOGIES = ("two-tier",)`; all by default) and how long
+each of its checks may take (`LIMIT_S = 60`). Every check runs in a process of its own, so that
+memory policies and leaks stay with it, in a temporary folder; what it prints comes back when it
+fails. Every line on stdout is one JSON document: check, outcome, seconds, words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import unittest
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+HERE = Path(__file__).parent
+FOLDERS = ("machine", "guest")
+LIMIT_S = 60
+
+
+def load(path: Path) -> ModuleType:
+    """A file of checks, with its folder importable."""
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(module: ModuleType, name: str) -> dict[str, Any]:
+    """Runs one check in a child and says what became of it."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as words, tempfile.TemporaryDirectory() as folder:
+        child = os.fork()
+        if child == 0:
+            in_child(module, name, words.fileno(), folder)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        words.seek(0)
+        told = words.read().decode(errors="replace")[-8000:]
+    outcome = {0: "passed", 77: "skipped"}.get(code, "failed")
+    if code < 0:
+        told += f"\nkilled by {signal.Signals(-code).name}" + (" (too slow)" if -code == signal.SIGALRM else "")
+    return {"outcome": outcome, "seconds": round(time.monotonic() - began, 2), "words": told}
+
+
+def in_child(module: ModuleType, name: str, words: int, folder: str) -> None:
+    """The check itself; never returns."""
+    os.setsid()
+    os.dup2(words, 1)
+    os.dup2(words, 2)
+    os.chdir(folder)
+    signal.alarm(getattr(module, "LIMIT_S", LIMIT_S))
+    code = 1
+    try:
+        getattr(module, name)()
+        code = 0
+    except unittest.SkipTest as reason:
+        sys.stdout.write(str(reason))
+        code = 77
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def main(topology: str, part: str = "") -> None:
+    """Runs every check that is for this topology, or those with this in their names."""
+    os.environ["TIERLOOM_LAB_TOPOLOGY"] = topology
+    for path in sorted(path for folder in FOLDERS for path in (HERE / folder).glob("*.py")):
+        try:
+            module = load(path)
+        except Exception:
+            report(path, "", {"outcome": "failed", "seconds": 0, "words": traceback.format_exc()})
+            continue
+        if topology in getattr(module, "TOPOLOGIES", (topology,)):
+            for name in [name for name in vars(module) if name.startswith("check_") and part in f"{path}::{name}"]:
+                report(path, name, run(module, name))
+
+
+def report(path: Path, name: str, result: dict[str, Any]) -> None:
+    """One line, at once: a guest that dies later does not take it away."""
+    check = f"{path.parent.name}/{path.name}::{name}"
+    sys.stdout.write(json.dumps({"check": check, **result}) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,176 @@
+"""Models by their fields: parameters counted exactly, caches as published, wrong files answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tierloom.errors import RequestError
+from tierloom.offload import catalog
+from tierloom.offload.architectures import FAMILIES, model_of
+
+LOOSE = {"bert-base": 0.01, "bert-large": 0.003, "gpt2-4b": 0.0035, "gpt2-6b": 0.0035, "gpt2-8b": 0.0035}
+"""Published only as round numbers, or by a formula that leaves biases out."""
+
+KIB_PER_TOKEN = {
+    "opt-66b": 2304,
+    "llama-65b": 2560,
+    "llama-2-70b": 320,
+    "llama-3.1-8b": 128,
+    "llama-3.1-70b": 320,
+    "llama-3.1-405b": 504,
+    "qwen3-32b": 256,
+    "qwen3-235b-a22b": 188,
+    "mixtral-8x7b": 128,
+    "gpt-oss-120b": 72,
+    "deepseek-v3": 68.625,
+}
+
+
+@pytest.mark.parametrize("name", catalog.model_names())
+def test_parameters_add_up_to_the_published_number(name: str) -> None:
+    published = catalog.model_entry(name).data["parameters"]["value"]
+    assert catalog.load_model(name).parameters == pytest.approx(published, rel=LOOSE.get(name, 0.001))
+
+
+@pytest.mark.parametrize(("name", "kib"), KIB_PER_TOKEN.items())
+def test_a_token_caches_what_its_architecture_keeps(name: str, kib: float) -> None:
+    assert catalog.load_model(name).kv_bytes_per_token == kib * 1024
+
+
+@pytest.mark.parametrize("name", catalog.model_names())
+def test_every_preset_says_where_it_comes_from(name: str) -> None:
+    data = catalog.model_entry(name).data
+    assert data["source"]
+    assert data["parameters"]["source"]
+    assert {data["kind"], data["parameters"]["kind"]} <= catalog.KINDS
+    assert data["config"]["model_type"] in FAMILIES
+
+
+@pytest.mark.parametrize("name", catalog.gpu_names())
+def test_every_figure_of_a_gpu_is_above_nothing_and_has_a_source(name: str) -> None:
+    gpu = catalog.load_gpu(name)
+    assert gpu.prefill_flop_s > gpu.decode_flop_s > 0.0
+    assert all(catalog.gpu_entry(name).data[figure]["source"] for figure in catalog.FIGURES)
+
+
+def test_experts_count_once_a_token_and_all_in_a_large_batch() -> None:
+    model = catalog.load_model("mixtral-8x7b")
+    experts = next(part for part in model.parts if part.name == "experts")
+    assert model.active_share(experts, 1) == pytest.approx(2 / 8)
+    assert model.active_share(experts, 4096) == pytest.approx(1.0)
+    assert model.flop_per_token == pytest.approx(2 * 12.6e9, rel=0.02), "12.9 billion active, less the embedding"
+
+
+def test_weights_can_be_stored_in_fewer_bits() -> None:
+    model = catalog.load_model("llama-7b")
+    assert model.with_weight_bits(4.5).weight_bytes == pytest.approx(model.weight_bytes * 4.5 / 16)
+    assert model.with_kv_bits(8).kv_bytes_per_token == model.kv_bytes_per_token / 2
+
+
+def config(name: str) -> dict:
+    return dict(catalog.model_entry(name).data["config"])
+
+
+def test_a_config_json_is_read_from_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config("qwen3-8b") | {"architectures": ["X"], "bos_token_id": 1}))
+    read = catalog.load_model(str(folder))
+    assert read.name == "mine"
+    assert read.parameters == catalog.load_model("qwen3-8b").parameters
+
+
+def test_quantised_weights_are_read_from_the_config() -> None:
+    quantised = model_of(config("llama-7b") | {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "q")
+    assert quantised.weight_bytes == quantised.parameters / 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"model_type": "mamba"}, "`model_type` 'mamba' is not known"),
+        ({"hidden_size": None}, "there is no `hidden_size`"),
+        ({"hidden_size": 0}, "`hidden_size` is 0"),
+        ({"hidden_size": "wide"}, "`hidden_size` is 'wide'"),
+        ({"num_local_experts": 8}, "`num_local_experts` is no field of `model_type` 'llama'"),
+        ({"kv_lora_rank": 512}, "the size would be counted wrong"),
+        ({"torch_dtype": "int3"}, "`torch_dtype` 'int3' is not known"),
+    ],
+)
+def test_fields_that_cannot_be_counted_are_named(changed: dict, told: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        model_of(config("llama-7b") | changed, "x", "there/config.json")
+    assert told in str(caught.value)
+    assert "there/config.json" in str(caught.value)
+    assert "hint:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("opt-66", "did you mean opt-66b"), ("no/such.json", "No such file"), ("no/such.gguf", "No such file")],
+)
+def test_names_that_are_not_known_are_answered(name: str, told: str) -> None:
+    with pytest.raises(RequestError, match=told):
+        catalog.load_model(name)
+
+
+def test_a_gpu_file_without_sources_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("memory_bytes = 1e9\n")
+    with pytest.raises(RequestError, match="`memory_bytes` is missing or has no kind and source"):
+        catalog.load_gpu(str(file))
+    file.write_text("colour = 1\n")
+    with pytest.raises(RequestError, match="`colour` is no figure"):
+        catalog.load_gpu(str(file))
+
+
+def write_gguf(path: Path, *, experts: int) -> int:
+    """A GGUF file of a tiny model; returns its parameters."""
+    import gguf
+    import numpy as np
+
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(2)
+    writer.add_embedding_length(64)
+    writer.add_head_count(4)
+    writer.add_head_count_kv(2)
+    writer.add_feed_forward_length(128)
+    writer.add_context_length(512)
+    shapes = {"token_embd.weight": (100, 64), "output.weight": (100, 64), "output_norm.weight": (64,)}
+    for layer in range(2):
+        shapes |= {f"blk.{layer}.attn_q.weight": (64, 64), f"blk.{layer}.attn_output.weight": (64, 64)}
+        shapes |= {f"blk.{layer}.attn_k.weight": (32, 64), f"blk.{layer}.attn_v.weight": (32, 64)}
+        if experts:
+            shapes |= {f"blk.{layer}.ffn_{k}_exps.weight": (experts, 128, 64) for k in ("gate", "up", "down")}
+        else:
+            shapes |= {f"blk.{layer}.ffn_{k}.weight": (128, 64) for k in ("gate", "up", "down")}
+    if experts:
+        writer.add_expert_count(experts)
+        writer.add_expert_used_count(2)
+    for name, shape in shapes.items():
+        writer.add_tensor(name, np.zeros(shape, dtype=np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return sum(int(np.prod(shape)) for shape in shapes.values())
+
+
+@pytest.mark.parametrize("experts", [0, 8])
+def test_a_gguf_header_gives_the_sizes_as_stored(tmp_path: Path, experts: int) -> None:
+    parameters = write_gguf(tmp_path / "tiny.gguf", experts=experts)
+    model = catalog.load_model(str(tmp_path / "tiny.gguf"))
+    assert model.parameters == parameters
+    assert model.weight_bytes == 2 * parameters
+    assert model.kv_bytes_per_token == 2 * 2 * 2 * 16 * 2
+    assert model.experts == experts
+    assert {part.name for part in model.parts} >= {"attention", "embedding", "head", "experts" if experts else "mlp"}
+
+
+def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.gguf").write_bytes(b"not a model" * 100)
+    with pytest.raises(RequestError, match="no GGUF file"):
+        catalog.load_model(str(tmp_path / "bad.gguf"))

@@ -1,0 +1,7 @@
+set.seed(1)
+m <- matrix(rnorm(250000), 500)
+s <- svd(m, nu = 0, nv = 0)
+cat(sprintf('%.6f\n', sum(s$d)))
+d <- data.frame(g = sample(letters, 2e5, TRUE), x = runif(2e5))
+print(round(head(tapply(d$x, d$g, mean), 3), 6))
+print(round(coef(lm(x ~ g, d))[1:2], 6))

@@ -1,0 +1,6 @@
+import sys
+
+import pytest
+
+tests = [f"numpy.{part}" for part in ("fft", "linalg", "polynomial")]
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-W", "ignore", "--pyargs", *tests]))

@@ -1,0 +1,33 @@
+"""Names that tests share; fixtures are in the `conftest.py` files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tierloom.errors import TierloomError
+
+if TYPE_CHECKING:
+    import subprocess
+
+    import click.testing
+
+ROOT = Path(__file__).parent.parent
+"""The repository."""
+
+Tierloom = Callable[..., "click.testing.Result"]
+"""Calls a verb in this process: the fixture `tierloom`."""
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+"""Calls a verb as a process of its own: the fixture `run`."""
+
+
+def works_or_explains(call: Callable[[], object]) -> None:
+    """The law of every reader: a file is read, or refused with one error that says what to do."""
+    problem = None
+    try:
+        call()
+    except TierloomError as error:
+        problem = str(error)
+    assert problem is None or problem.count("\nhint: ") == 1, problem

@@ -1,0 +1,111 @@
+"""Every command and every Python block of the documents runs as it stands."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import click
+import pytest
+from support import ROOT
+
+import tierloom
+from tierloom.commands import main
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+NUMBERS = "".join(f"{(line * 7919) % 100_003}\n" for line in range(200_000))
+
+
+def blocks(kind: str) -> list[tuple[str, str]]:
+    """Fenced blocks of one kind, with the document that holds each."""
+    fence = re.compile(rf"^```{kind}\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    return [(path.name, text) for path in DOCUMENTS for text in fence.findall(path.read_text(encoding="utf-8"))]
+
+
+def shell(command: str, executable: Path, folder: Path) -> None:
+    """Runs `tierloom …` as a reader would, in a folder with the file that examples use."""
+    (folder / "numbers.txt").write_text(NUMBERS)
+    words = re.sub(r"^tierloom\b", str(executable), command)
+    done = subprocess.run(["bash", "-c", words], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"$ {command}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.timeout(900)
+def test_the_commands_of_each_document_run_in_order(executable: Path, folder: Path) -> None:
+    commands = [line[2:] for _, text in blocks("console") for line in text.splitlines() if line.startswith("$ ")]
+    assert any("profile" in command for command in commands)
+    for command in commands:
+        shell(command, executable, folder)
+
+
+@pytest.mark.parametrize(("document", "text"), blocks("python"))
+@pytest.mark.usefixtures("folder")
+def test_python_blocks_run(document: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(ast.parse(text), document, "exec"), {})  # noqa: S102 (that is the test)
+    assert capsys.readouterr().out
+
+
+def verbs(command: click.Command = main, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Every verb with its group, in the order of the help text: profile before plan before run."""
+    if not isinstance(command, click.Group):
+        return [path]
+    context = click.Context(command)
+    inner = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
+    return [verb for name, found in inner if found for verb in verbs(found, (*path, name))]
+
+
+@pytest.mark.timeout(900)
+def test_every_help_ends_with_two_examples_that_run(executable: Path, folder: Path) -> None:
+    (folder / "numbers.txt").write_text(NUMBERS)
+    for verb in verbs():
+        told = subprocess.run([executable, *verb, "--help"], capture_output=True, text=True, check=True).stdout
+        examples = [line.strip()[2:] for line in told[told.index("Examples:") :].splitlines() if "$ " in line]
+        assert len(examples) == 2, f"{verb} has {len(examples)} examples"
+        if verb[0] not in {"demo", "lab"}:  # they run for longer, and in tests of their own
+            for example in examples:
+                prepare(verb, executable, folder)
+                shell(example, executable, folder)
+
+
+def prepare(verb: tuple[str, ...], executable: Path, folder: Path) -> None:
+    """`run` reads the plan that `plan` would have written for the profile that `profile` wrote."""
+    if verb == ("run",) and not (folder / "sort.plan.toml").exists():
+        shell("tierloom plan sort.profile --machine liu-a", executable, folder)
+    if verb == ("trace", "import"):
+        (folder / "lackey.txt").write_text("I  04001000,3\n L 1ffe0010,8\n S 1ffe0018,8\n M 1ffe0020,4\n")
+    if verb[0] == "pmem" and not (folder / "state.pool").exists():
+        shell("tierloom pmem create state.pool 1MiB", executable, folder)
+    if verb == ("apply",):
+        start("sh -c 'echo $$ > app.pid; exec sleep 30'", executable, folder)
+
+
+def start(program: str, executable: Path, folder: Path) -> None:
+    """A program that runs under a plan while the example of `apply` does, and writes its process id."""
+    if not (folder / "app.pid").exists():
+        command = f"{executable} run --plan sort.plan.toml -- {program} > /dev/null 2>&1 &"
+        subprocess.run(["bash", "-c", command], cwd=folder, check=True)
+    for _ in range(200):
+        if (folder / "app.pid").exists():
+            return
+        time.sleep(0.05)
+
+
+def test_docstring_examples_hold() -> None:
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    names = [m.name for m in pkgutil.walk_packages(tierloom.__path__, "tierloom.") if "_core" not in m.name]
+    tried = [doctest.testmod(importlib.import_module(name), optionflags=flags) for name in ["tierloom", *names]]
+    assert sum(result.attempted for result in tried) >= 10
+    assert sum(result.failed for result in tried) == 0
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name} points to {target}"

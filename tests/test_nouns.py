@@ -1,0 +1,99 @@
+"""The Python face of the nouns: what is read is what was written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tierloom
+from tierloom.errors import MachineError, PlanError, ProfileError, RequestError
+from tierloom.quantities import amount_in_bytes, bytes_text, fraction, percent_text, seconds_text
+from tierloom.report.machines import sparkline
+
+
+def toy_profile(**changes: object) -> str:
+    program = {"command": ["toy"], "wall_s": 1.0, "cpu_s": 1.0, "threads": 1, "cpu": "any", "llc_bytes": 1 << 25}
+    return json.dumps({"version": 1, "name": "toy", "program": program, "objects": [], "phases": [], **changes})
+
+
+def test_every_noun_of_the_catalog_loads() -> None:
+    assert tierloom.Machine.names()
+    assert tierloom.Profile.names()
+    for name in tierloom.Machine.names():
+        assert tierloom.Machine.load(name).name == name
+    for name in tierloom.Profile.names():
+        profile = tierloom.Profile.load(name)
+        assert profile.name == name
+        assert profile.footprint_bytes > 2**30
+
+
+def test_curves_rise_and_start_idle() -> None:
+    for name in tierloom.Machine.names():
+        machine = tierloom.Machine.load(name)
+        for path in machine.data["paths"]:
+            curve = machine.curve(path["from"], path["to"])
+            latencies = [ns for _, ns in curve.points]
+            assert latencies[0] == pytest.approx(path["idle_ns"]["value"], rel=0.02)
+            assert latencies == sorted(latencies)
+            assert curve.points[0][1] <= curve.latency_ns(0.5) <= curve.points[-1][1]
+
+
+def test_a_path_that_is_not_there_is_answered_with_those_that_are() -> None:
+    with pytest.raises(RequestError, match="use one of: socket1 to ldram"):
+        tierloom.Machine.load("liu-a").curve("socket1", "hbm")
+
+
+def test_a_profile_survives_its_folder(tmp_path: Path) -> None:
+    profile = tierloom.Profile(toy_profile())
+    with pytest.raises(FileNotFoundError, match="no samples"):
+        profile.samples()
+    profile.save(tmp_path / "toy.profile", b"")
+    again = tierloom.Profile.load(tmp_path / "toy.profile")
+    assert again.data == profile.data
+
+
+@pytest.mark.parametrize(
+    ("read", "error"),
+    [
+        (lambda path: tierloom.Machine.load(path), MachineError),
+        (lambda path: tierloom.Profile.load(path), ProfileError),
+        (lambda path: tierloom.Plan.load(path), PlanError),
+    ],
+)
+def test_any_text_is_answered_by_the_noun_s_own_error(read: object, error: type[Exception], tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    for text in ("", "[", "{}", "version = 1", '{"version": 1}', "\udcff".encode("utf-8", "surrogateescape").hex()):
+        path.write_text(text)
+        with pytest.raises(error, match=r"a\.toml"):
+            read(path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(error, match="not a text file"):
+        read(path)
+
+
+@given(st.integers(min_value=0, max_value=2**60))
+def test_bytes_are_read_as_they_are_written(amount: int) -> None:
+    assert amount_in_bytes(bytes_text(amount), 0) == pytest.approx(amount, rel=0.06, abs=20)
+
+
+@given(st.floats(min_value=0, max_value=100))
+def test_a_percentage_is_of_the_whole(percent: float) -> None:
+    assert amount_in_bytes(f"{percent}%", 10**9) == pytest.approx(percent * 1e7, abs=1)
+    assert fraction(f"{percent}%") == pytest.approx(percent / 100)
+
+
+@pytest.mark.parametrize("text", ["", "-1GiB", "many", "12 parsecs", "nan%", "-5%"])
+def test_what_is_no_amount_is_refused(text: str) -> None:
+    with pytest.raises(RequestError, match="hint:"):
+        amount_in_bytes(text, 10**9)
+
+
+def test_words_for_numbers() -> None:
+    assert [seconds_text(s) for s in (123.4, 1.234, 0.01234, 2e-6)] == ["123 s", "1.23 s", "12.3 ms", "2.00 µs"]
+    assert [percent_text(p) for p in (0.734, 0.0123, 0.0)] == ["73 %", "1.2 %", "0 %"]
+    assert sparkline([1.0, 1.0, 2.0]) == "▁▁█"
+    assert len(sparkline([3.0] * 7)) == 7

@@ -1,0 +1,237 @@
+"""`tierloom simulate` and `tierloom trace`: what is asked is what is answered."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import Tierloom
+
+import tierloom as package
+from tierloom import simulating, traces
+from tierloom.errors import PlacementError, RequestError, TraceError, WorkloadError
+from tierloom.simulating import Simulation, Workload, import_trace, simulate, simulate_trace
+
+NODES = ["ldram", "cxl"]
+MACHINE = package.Machine.load("liu-a")
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(folder: Path) -> Path:
+    return folder
+
+
+def test_every_policy_runs_on_a_published_workload(tierloom: Tierloom) -> None:
+    ask = ("simulate", "-w", "pagerank", "-m", "liu-a", "--nodes", "ldram,cxl", "--fast-memory", "50%")
+    result = tierloom(*ask, "--policy", "none,autonuma,tiering,hemem,tierloom", "--json")
+    assert result.exit_code == 0
+    runs = {run["policy"]: run for run in json.loads(result.stdout)["runs"]}
+    assert list(runs) == ["none", "autonuma", "tiering", "hemem", "tierloom"]
+    assert runs["none"]["counters"]["numa_hint_faults"] == 0
+    assert runs["autonuma"]["counters"]["numa_hint_faults_local"] > 0
+    assert runs["tiering"]["counters"]["pgpromote_success"] > 0
+    assert min(runs, key=lambda name: runs[name]["time_s"]) == "tierloom"
+    for run in runs.values():
+        assert sum(run["parts"].values()) == pytest.approx(run["time_s"])
+        assert run["series"][-1]["counters"] == run["counters"]
+
+
+def test_the_tables_and_the_picture(tierloom: Tierloom, folder: Path) -> None:
+    ask = ("simulate", "-w", "zipf", "--size", "1GiB", "--seconds", "5", "-m", "liu-a", "--nodes", "ldram,cxl")
+    result = tierloom(*ask, "--fast-memory", "512MiB", "--plot", "runs.svg")
+    assert result.exit_code == 0
+    for words in ("numa_hint_faults", "from fast memory", "tierloom", "below"):
+        assert words in result.stdout
+    assert (folder / "runs.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--policy", "magic", "-w", "silo"), "use one of: tierloom, none"),
+        (("-w", "sillo"), "did you mean silo"),
+        (("-w", "silo", "--set", "hot_threshold_ms=x"), "is no number"),
+        (("-w", "silo", "--policy", "none", "--set", "speed=1"), "it has none"),
+        (("-w", "silo", "--placement", "heap"), "first-touch"),
+        (("-w", "silo", "--nodes", "ram"), "rdram, ldram, cxl"),
+        ((), "one of PROFILE"),
+    ],
+)
+def test_wrong_requests_end_with_words_and_code_2(tierloom: Tierloom, words: tuple[str, ...], said: str) -> None:
+    result = tierloom("simulate", "-m", "liu-a", *words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "hint:" in result.stderr
+
+
+def test_data_that_does_not_fit_is_an_answer_not_a_mistake(tierloom: Tierloom) -> None:
+    result = tierloom("simulate", "mg-e", "-m", "liu-a", "--nodes", "ldram,cxl", "--fast-memory", "8GiB")
+    assert result.exit_code == 1
+    assert "no room" in result.stderr
+    with pytest.raises(PlacementError, match="no room"):
+        simulate(package.Profile.load("mg-e"), MACHINE, "tierloom", nodes=NODES, fast_memory="8GiB")
+
+
+@pytest.mark.parametrize("name", ["ft-d", "xsbench-xl", "cg-e"])
+@pytest.mark.parametrize("memory", ["ldram", "rdram"])
+def test_without_migration_it_is_the_prediction(name: str, memory: str) -> None:
+    """`predict` and `tiering` share no code but the loads; where both can answer they answer alike."""
+    profile = package.Profile.load(name)
+    column = [node["name"] for node in MACHINE.data["memories"]].index(memory)
+    row = [1.0 if index == column else 0.0 for index in range(3)]
+    predicted = package.predict(profile, MACHINE, [row] * len(profile.data["objects"]), threads=32)
+    moved = simulate(profile, MACHINE, "none", placement=f"preferred:{memory}", threads=32)
+    assert moved.time_s == pytest.approx(predicted["time_s"], rel=1e-6)
+
+
+def test_spread_data_takes_as_long_as_predicted() -> None:
+    profile = package.Profile.load("ft-d")
+    predicted = package.predict(profile, MACHINE, [[0.0, 0.5, 0.5]] * 3, threads=32)
+    moved = simulate(profile, MACHINE, "autonuma", placement="interleave:ldram+cxl", threads=32)
+    assert moved.time_s == pytest.approx(predicted["time_s"], rel=1e-4)
+    assert moved.data["counters"]["numa_hint_faults"] == 0
+
+
+@pytest.mark.parametrize("name", ["silo", "pagerank", "graph500", "btree"])
+@pytest.mark.parametrize("machine", ["liu-a", "bytedance-spr-a1000"])
+def test_ours_is_at_least_as_fast_as_the_best_of_the_others(name: str, machine: str) -> None:
+    """On a subset; `benches/tiering_published.py --all` tries every workload, policy and amount of memory."""
+    workload, place = Workload.load(name), package.Machine.load(machine)
+
+    def run(policy: str, placement: str | None = None) -> float:
+        return simulate(workload, place, policy, placement=placement, nodes=NODES, fast_memory="50%").time_s
+
+    others = [
+        run("none"),
+        run("none", "interleave"),
+        run("none", "soar"),
+        run("tiering"),
+        run("colloid"),
+        run("memtis"),
+    ]
+    assert run("tierloom") <= min(others) * 1.01
+
+
+def lackey(rows: int) -> str:
+    return "==1== Lackey\n" + "".join(
+        f" {'LS'[i % 5 == 0]} {0x10000 + (i * 4096) % (1 << 24):x},8\n" for i in range(rows)
+    )
+
+
+def test_a_trace_is_imported_and_run(tierloom: Tierloom, folder: Path) -> None:
+    (folder / "t.txt").write_text(lackey(20_000))
+    result = tierloom("trace", "import", "t.txt", "--format", "lackey", "--json")
+    assert json.loads(result.stdout) == {"lines": 20_001, "accesses": 20_000, "output": "t.npy"}
+    rows = np.load("t.npy")
+    assert rows["write"].sum() == 4000
+    runs = tierloom("simulate", "--trace", "t.npy", "-m", "liu-a", "--policy", "none,autonuma", "--json")
+    for run in json.loads(runs.stdout)["runs"]:
+        assert sum(node["used_pages"] for node in run["nodes"]) == 4096
+        assert run["counters"]["numa_hit"] == 4096
+
+
+def test_packed_text_and_a_cache(folder: Path) -> None:
+    with gzip.open(folder / "t.gz", "wt") as file:
+        file.write(lackey(10_000))
+    assert import_trace("t.gz", "all.npy", "lackey")[1] == 10_000
+    # 4096 lines that each come again after 4096 others: a cache of 1 MiB holds them, one of 64 KiB none.
+    assert import_trace("t.gz", "few.npy", "lackey", llc="1MiB")[1] == 4096
+    assert import_trace("t.gz", "most.npy", "lackey", llc="64KiB")[1] > 10_000
+
+
+@pytest.mark.parametrize(("text", "row"), [(" L 10,8\n L zz,8\n", 2), (" S 10\n", 1), (" L 1,8\n" * 9 + " M ,4", 10)])
+def test_a_bad_row_of_text_is_named(folder: Path, text: str, row: int) -> None:
+    (folder / "t.txt").write_text(text)
+    with pytest.raises(TraceError, match=f"t.txt:{row}:"):
+        import_trace("t.txt", "t.npy", "lackey")
+    assert not (folder / "t.npy").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (np.array([1.5, 2.5]), "not whole numbers"),
+        (np.array([[1, 2], [3, 4]]), "2 dimensions"),
+        (np.array([4096, -1]), r"t.npy:2: address is -1"),
+        (np.array([(1, 7)], dtype=[("address", "<u8"), ("write", "<u8")]), r"t.npy:1: write is 7"),
+        (np.array([(1,)], dtype=[("where", "<u8")]), "one of them has to be `address`"),
+        (np.array([(9, 1), (5, 1)], dtype=[("time_ns", "<u8"), ("address", "<u8")]), ":2: time 5 ns"),
+    ],
+)
+def test_a_bad_trace_is_named(folder: Path, rows: np.ndarray, said: str) -> None:
+    np.save(folder / "t.npy", rows)
+    with pytest.raises(TraceError, match=said):
+        simulate_trace("t.npy", MACHINE, "none")
+
+
+def test_columns_may_be_few() -> None:
+    pages = np.array([(5, 0), (6, 1), (5, 1)], dtype=[("page", "<u4"), ("write", "u1")])
+    np.save("pages.npy", pages)
+    np.save("addresses.npy", pages["page"].astype("<u8") * 4096)
+    both = [simulate_trace(name, MACHINE, "none") for name in ("pages.npy", "addresses.npy")]
+    assert [sum(node["used_pages"] for node in run.data["nodes"]) for run in both] == [2, 2]
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_answered(blob: bytes) -> None:
+    Path("fuzz.npy").write_bytes(blob)
+    with pytest.raises(TraceError):
+        simulate_trace("fuzz.npy", MACHINE, "none")
+
+
+def test_a_trace_is_read_a_block_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces, "BLOCK_ROWS", 1000)
+    np.save("t.npy", np.arange(5000, dtype="<u8") * 64)
+    sizes = [len(block) // traces.ROW.itemsize for block in traces.blocks(Path("t.npy"))]
+    assert sizes == [1000] * 5
+
+
+def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(TraceError, match="pip install pyarrow"):
+        simulate_trace("t.parquet", MACHINE, "none")
+
+
+def test_the_catalog_of_workloads_reads_and_cites() -> None:
+    assert {"btree", "btree-cited", "graph500", "pagerank", "silo"} <= set(Workload.names())
+    for name in Workload.names():
+        workload = Workload.load(name)
+        assert workload.name == name
+        keys = set(workload.data["sources"])
+        cited = [region["source"] for region in workload.data["regions"]]
+        cited += [stream["source"] for phase in workload.data["phases"] for stream in phase["streams"]]
+        assert all(source.split(":")[0] in keys for source in cited)
+    assert 120e9 < Workload.load("silo").footprint_bytes < 140e9
+
+
+def test_a_bad_workload_names_the_place(folder: Path) -> None:
+    text = (Path(package.__file__).parent / "catalog/workloads/silo.toml").read_text()
+    (folder / "w.toml").write_text(text.replace('region = "leaves 1"', 'region = "leafs"', 1))
+    with pytest.raises(
+        WorkloadError, match=r"w\.toml: phases\[0\]\.streams\[\d+\]\.region: there is no region `leafs`"
+    ):
+        Workload.load(folder / "w.toml")
+
+
+def test_terms_name_every_policy_with_its_knobs() -> None:
+    terms = simulating.terms()
+    knobs = {name: {knob["name"] for knob in knobs} for name, _, knobs in terms["policies"]}
+    assert "numa_balancing_promote_rate_limit_MBps" in knobs["tiering"]
+    assert "demote_scale_factor" in knobs["tpp"]
+    assert all(figure["source"] for figure in terms["costs"].values())  # type: ignore[attr-defined]
+
+
+def test_synthetic_workloads_are_checked() -> None:
+    with pytest.raises(RequestError, match="use one of: zipf"):
+        Workload.synthetic("spiral")
+    moved: Simulation = simulate(
+        Workload.synthetic("phases", size="4GiB", seconds=40), MACHINE, "tiering", nodes=NODES, fast_memory="1GiB"
+    )
+    assert moved.data["counters"]["pgdemote_kswapd"] > 0

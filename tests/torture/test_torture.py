@@ -1,0 +1,232 @@
+"""Hard cases of life under a preload library: each program must not notice us at all.
+
+Each case is a small program that was hard for a tool of this kind at some time; it runs alone, under
+`profile` and under `run`, and must have the same output and the same exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from torture.conftest import Compile, Torture
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("way", ["return", "exit", "_exit", "quick_exit", "abort", "segv", "kill", "term"])
+def test_ways_to_end(compiled: Compile, torture: Torture, way: str) -> None:
+    codes = {"return": 3, "exit": 7, "_exit": 5, "quick_exit": 9}
+    signals = {"abort": signal.SIGABRT, "segv": signal.SIGSEGV, "kill": signal.SIGKILL, "term": signal.SIGTERM}
+    ran = torture(compiled("exits.c"), way)
+    ran.unharmed()
+    assert ran.alone.returncode == (codes[way] if way in codes else -signals[way])
+    flushed = way in ("return", "exit")
+    assert (b"buffered" in ran.alone.stdout and b"destructor sees d" in ran.alone.stdout) is flushed
+
+
+@pytest.mark.parametrize(
+    "program", ["family", "early", "forks", "foreign", "handlers", "overflow", "maps", "coroutines", "exhausted"]
+)
+def test_programs_that_check_themselves(compiled: Compile, torture: Torture, program: str) -> None:
+    ran = torture(compiled(f"{program}.c"))
+    ran.unharmed()
+    assert ran.alone.returncode == 0, ran.alone.stdout.decode()
+    ran.complete()
+
+
+def test_spawned_programs_and_exec_chains(compiled: Compile, torture: Torture) -> None:
+    ran = torture(compiled("spawns.c"))
+    ran.unharmed()
+    assert ran.alone.stdout.endswith(b"bare environment 0\n")
+    assert ran.alone.returncode == 21
+    chain = torture(compiled("spawns.c"), "chain", "20")
+    chain.unharmed()
+    assert chain.alone.returncode == 17
+    assert chain.allocations("chain") == 21
+
+
+def test_libraries_opened_by_runpath_closed_and_replaced(compiled: Compile, torture: Torture, folder: Path) -> None:
+    (folder / "lib").mkdir()
+    for name, pad in (("a", 0), ("b", 100)):
+        flags = ("-shared", "-fPIC", f"-DPAD={pad}")
+        compiled("plugin.c", *flags, output=f"lib/libplugin_{name}.so")
+    ran = torture(compiled("opens.c", "-Wl,-rpath,$ORIGIN/lib", "-Wl,--enable-new-dtags"))
+    ran.unharmed()
+    assert ran.alone.stdout.endswith(b"no libnone\n")
+    made = [item for item in ran.profile["objects"] if item["name"].startswith("plugin_work")]
+    modules = {item["site"]["stack"][0]["module"]: item["allocations"] for item in made}
+    assert modules == {"libplugin_a.so": 20, "libplugin_b.so": 20}
+
+
+@pytest.mark.parametrize("flags", [(), ("-DWRAPS",)])
+def test_an_allocator_in_the_program(compiled: Compile, torture: Torture, flags: tuple[str, ...]) -> None:
+    ran = torture(compiled("allocator.c", *flags))
+    ran.unharmed()
+    assert ran.alone.stdout.endswith(b", ours\n")
+
+
+@pytest.mark.parametrize(
+    ("allocator", "flags"),
+    [
+        ("libc", ()),
+        ("libc", ("-static",)),
+        ("libc", ("-static-pie",)),
+        ("jemalloc", ("-ljemalloc",)),
+        ("jemalloc", ("-Wl,-Bstatic", "-ljemalloc", "-Wl,-Bdynamic", "-ldl", "-lm")),
+        ("mimalloc", ("-DABORTS", "-Wl,--no-as-needed", "-lmimalloc")),
+        ("tcmalloc", ("-Wl,--no-as-needed", "-ltcmalloc_minimal")),
+        ("tcmalloc", ("-Wl,-Bstatic,--whole-archive", "-ltcmalloc_minimal", "-Wl,-Bdynamic,--no-whole-archive")),
+    ],
+)
+def test_other_allocators(compiled: Compile, torture: Torture, allocator: str, flags: tuple[str, ...]) -> None:
+    ran = torture(compiled("churn.cpp", *flags))
+    ran.unharmed()
+    assert ran.alone.stdout.decode().endswith(f" no memory {allocator}\n")
+    ran.complete()
+
+
+@pytest.mark.parametrize("allocator", ["jemalloc.so.2", "mimalloc.so.2.0", "tcmalloc_minimal.so.4"])
+def test_allocators_that_are_preloaded_too(compiled: Compile, torture: Torture, allocator: str) -> None:
+    library = f"/usr/lib/x86_64-linux-gnu/lib{allocator}"
+    if not Path(library).exists():
+        pytest.skip(f"{library} is not installed here; .ci/run installs it")
+    aborts = ("-DABORTS",) if allocator.startswith("mimalloc") else ()
+    ran = torture(compiled("churn.cpp", *aborts), variables={"LD_PRELOAD": library})
+    ran.unharmed()
+    assert ran.alone.stdout.decode().endswith(f" no memory {allocator.split('.')[0].split('_')[0]}\n")
+    ran.complete()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a program away")
+def test_a_program_with_its_owners_rights(compiled: Compile, torture: Torture, folder: Path) -> None:
+    program = compiled("setid.c")
+    for part in (folder, *folder.parents[:3]):
+        if part.stat().st_uid == 0:
+            part.chmod(part.stat().st_mode | 0o755)
+    os.chown(program, 65534, 65534)
+    program.chmod(0o4755)
+    ran = torture(program)
+    if ran.alone.stdout == b"own rights\n":
+        pytest.skip("this file system gives no rights to programs (nosuid)")
+    ran.unharmed()
+    assert any("owner's rights" in warning for warning in ran.warnings())
+    chained = torture("sh", "-c", f"{program}; echo $?")
+    chained.unharmed()
+    assert chained.alone.stdout == b"owner's rights\n4\n"
+
+
+def test_512_threads_on_small_stacks(compiled: Compile, torture: Torture) -> None:
+    ran = torture(compiled("crowd.c"))
+    ran.unharmed()
+    assert ran.alone.returncode == 0
+    ran.complete()
+    assert ran.allocations("work") == 512 * (20 + 13), "all of malloc, those of realloc that stay above the threshold"
+
+
+def test_ten_million_allocations(compiled: Compile, torture: Torture) -> None:
+    ran = torture(compiled("many.c"))
+    ran.unharmed()
+    ran.complete()
+    assert ran.allocations() == 10_000_000 / 500
+
+
+def test_a_hundred_thousand_recorded_blocks_alive(compiled: Compile, torture: Torture) -> None:
+    ran = torture(compiled("alive.c"))
+    ran.unharmed()
+    ran.complete()
+    (first,), (second,) = ran.objects("first_half"), ran.objects("second_half")
+    for half in (first, second):
+        assert half["allocations"] == 50_000
+        assert half["size_bytes"] == 50_000 * 32768
+    assert first["last_s"] < second["last_s"], "half of them were given back, the others stayed"
+
+
+SANITIZERS = [
+    ("address", "none"),
+    ("address", "leak"),
+    ("address", "overrun"),
+    ("address", "reuse"),
+    ("undefined", "none"),
+    ("undefined", "overflow"),
+    ("thread", "none"),
+    ("thread", "race"),
+]
+
+
+@pytest.mark.parametrize(("sanitizer", "fault"), SANITIZERS)
+@pytest.mark.parametrize("runtime", ["shared", "static"])
+def test_sanitizers(compiled: Compile, torture: Torture, sanitizer: str, fault: str, runtime: str) -> None:
+    flags = [f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
+    if runtime == "static":
+        flags.append(
+            {"address": "-static-libasan", "undefined": "-static-libubsan", "thread": "-static-libtsan"}[sanitizer]
+        )
+    ran = torture(compiled("faulty.c", *flags), fault)
+    ran.unharmed(words_too=False)
+    assert (ran.alone.returncode == 0) is (fault == "none")
+    said = [
+        re.findall(rb"ERROR: \w+Sanitizer: [\w-]+|runtime error: .*|WARNING: \w+: [\w ]+", result.stderr)
+        for result in (ran.alone, ran.profiled, ran.placed)
+    ]
+    assert said[0] == said[1] == said[2]
+    assert bool(said[0]) is (fault != "none")
+
+
+def test_fortran_common_blocks(compiled: Compile, torture: Torture) -> None:
+    ran = torture(compiled("common.f90"))
+    ran.unharmed()
+    assert ran.alone.returncode == 6
+    for name, size in (("shared_", 800_000), ("__grid_MOD_field", 1_600_000)):
+        assert [item["size_bytes"] for item in ran.objects(name)] == [size]
+
+
+def test_a_daemons_habits(compiled: Compile, torture: Torture) -> None:
+    ran = torture(compiled("quiet.c"))
+    ran.unharmed()
+    assert ran.alone.stdout == b"1000 2\n"
+    assert ran.allocations("main") == 2000
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed here; .ci/run installs it")
+def test_a_program_under_a_debugger(compiled: Compile, torture: Torture) -> None:
+    orders = ("-ex", "break main", "-ex", "run", "-ex", "next", "-ex", "backtrace 1", "-ex", "continue")
+    ran = torture("gdb", "-nx", "-q", "-batch", *orders, "--args", compiled("setid.c"))
+    hidden = re.compile(rb"\(process \d+\)|0x[0-9a-f]+|Process \d+")
+    assert b"exited with code 04" in ran.alone.stdout
+    for result in (ran.profiled, ran.placed):
+        assert hidden.sub(b"", result.stdout) == hidden.sub(b"", ran.alone.stdout)
+        assert result.returncode == ran.alone.returncode
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed here; .ci/run installs it")
+@pytest.mark.parametrize("verb", [("profile", "-o", "it.profile"), ("run", "--plan", "p.toml")])
+def test_a_debugger_comes_to_a_running_program(
+    compiled: Compile, executable: Path, folder: Path, verb: tuple[str, ...]
+) -> None:
+    from torture.conftest import PLAN
+
+    (folder / "p.toml").write_text(PLAN)
+    words = [str(executable), *verb, "--", str(compiled("waits.c")), "pid"]
+    with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ours:
+        pid = folder / "pid"
+        end = time.monotonic() + 20
+        while not (pid.exists() and pid.read_text().endswith("\n")) and time.monotonic() < end:
+            time.sleep(0.01)
+        orders = ("-ex", "backtrace", "-ex", "set var looked = 1", "-ex", "detach")
+        seen = subprocess.run(
+            ["gdb", "-nx", "-q", "-batch", "-p", pid.read_text().strip(), *orders], capture_output=True, check=False
+        )
+        output, told = ours.communicate(timeout=30)
+    assert b"main (" in seen.stdout, seen.stderr.decode()
+    assert output == b"looked: 1\n", told.decode()
+    assert ours.returncode == 8
