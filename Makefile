@@ -1,0 +1,92 @@
+# Everything a developer types. `make demo` and `make test` set up what they need: a virtual
+# environment with the locked packages, the Rust core, the preload library, the workloads.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+JOBS ?= $(shell nproc)
+# The same cases in every run: a test that fails fails again. Another seed tries others.
+SEED ?= 1
+BIN := .venv/bin
+PACKAGES := .venv/locked
+NATIVE := python/tierloom/native
+PRELOAD := target/release/libtierloom_preload.so
+
+.PHONY: help demo test test-rust test-python test-long test-lab bench lint format install core workloads wheel lock clean
+.DEFAULT_GOAL := help
+
+help: ## List what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: install ## Profile a program here, plan its data for a CXL machine, show what it gains
+	$(BIN)/tierloom demo
+
+test: test-rust test-python ## All tests, Rust and Python
+
+test-rust: ## Unit tests and laws of the Rust crates
+	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --locked --quiet
+
+test-python: install workloads ## Commands, programs, laws and published claims
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not long and not lab"
+
+test-lab: install ## Placement checked in virtual machines with far and with CXL memory: tens of minutes
+	$(BIN)/pytest -m lab tests
+
+test-long: ## What `make test` leaves out because it takes minutes: the search against all placements
+	PROPTEST_RNG_SEED=$(SEED) cargo test --release --locked --quiet --package tierloom-place -- --ignored
+
+bench: install workloads ## Accuracy and overhead of profiling, published findings, speed of the engines
+	cargo build --release --locked --quiet --package tierloom-sampler --example analyse
+	$(BIN)/python benches/sampler_accuracy.py --tool target/release/examples/analyse --preload $(NATIVE)/libtierloom_preload.so
+	$(BIN)/python benches/stall_shares.py --tool target/release/examples/analyse --preload $(NATIVE)/libtierloom_preload.so
+	$(BIN)/python benches/recorder.py
+	$(BIN)/python benches/probe_against_peers.py
+	$(BIN)/python benches/hpc_study.py
+	$(BIN)/python benches/offload_study.py
+	$(BIN)/python benches/tiering_published.py
+	$(BIN)/python benches/expander_published.py
+	cargo bench --locked --quiet --package tierloom-predict --package tierloom-place --package tierloom-tiering --package tierloom-expander
+
+lint: install ## Formatting, lints, types, and the arrows between the rooms
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(BIN)/ruff format --check python tests benches tools
+	$(BIN)/ruff check python tests benches tools
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(PACKAGES) ## Format all code
+	cargo fmt --all
+	$(BIN)/ruff format python tests benches tools
+	$(BIN)/ruff check --fix python tests benches tools
+
+install: core $(NATIVE)/libtierloom_preload.so $(NATIVE)/mg ## Virtual environment with Tierloom in it
+
+$(PACKAGES): requirements/lock.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements/lock.txt
+	touch $@
+
+# cargo knows best what is out of date, so it is always asked.
+core: $(PACKAGES)
+	PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --locked --quiet
+	cargo build --release --locked --quiet --package tierloom-preload
+
+$(NATIVE)/libtierloom_preload.so: core
+	@mkdir -p $(NATIVE)
+	@cmp --silent $(PRELOAD) $@ || cp $(PRELOAD) $@
+
+$(NATIVE)/mg: workloads/mg.cpp $(wildcard workloads/*.hpp) workloads/Makefile
+	@mkdir -p $(NATIVE)
+	$(MAKE) --no-print-directory --directory workloads OUT=$(abspath $(NATIVE)) OPT=-O2 $(abspath $@)
+
+workloads: ## Our own programs, at -O2 and -O3, in build/workloads
+	$(MAKE) --no-print-directory --directory workloads
+
+wheel: install ## A wheel for this platform in dist/
+	$(BIN)/maturin build --release --locked --out dist
+
+lock: ## Lock the newest packages within the ranges of pyproject.toml
+	$(PYTHON) requirements/lock.py > requirements/lock.txt.new
+	mv requirements/lock.txt.new requirements/lock.txt
+
+clean: ## Remove everything that was built
+	rm -rf target build dist .venv $(NATIVE) python/tierloom/_core.abi3.so
