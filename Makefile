@@ -43,6 +43,7 @@ bench: install workloads ## Accuracy and overhead of profiling, published findin
 	$(BIN)/python benches/offload_study.py
 	$(BIN)/python benches/tiering_published.py
 	$(BIN)/python benches/expander_published.py
+	$(BIN)/python benches/sweep.py
 	cargo bench --locked --quiet --package tierloom-predict --package tierloom-place --package tierloom-tiering --package tierloom-expander
 
 lint: install ## Formatting, lints, types, and the arrows between the rooms

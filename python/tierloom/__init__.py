@@ -1,10 +1,10 @@
 """Tierloom: where should each piece of my data live, and how fast will my program then run?
 
-Three nouns (:class:`Machine`, :class:`Profile`, :class:`Plan`) and five things to do with them:
+Three nouns (:class:`Machine`, :class:`Profile`, :class:`Plan`) and things to do with them:
 :func:`measure` this machine, :func:`record` a program, :func:`compare` the policies that could place
 its data, :func:`predict` one placement, :func:`run` a program under a plan,
-:func:`simulate` what happens when its pages move. What can go wrong is in
-``tierloom.errors``.
+:func:`simulate` what happens when its pages move, :func:`sweep` over thousands of such questions.
+What can go wrong is in ``tierloom.errors``.
 
 Example:
     >>> import tierloom
@@ -15,6 +15,10 @@ Example:
     'tierloom'
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tierloom.emitting import emit
 from tierloom.errors import TierloomError
 from tierloom.measuring import Measured, measure
@@ -23,6 +27,9 @@ from tierloom.planning import Comparison, compare, predict
 from tierloom.recording import Recorded, import_perf, record, run
 from tierloom.simulating import Simulation, Workload, simulate, simulate_trace
 from tierloom.topology import Imported, import_machine
+
+if TYPE_CHECKING:
+    from tierloom.study import Study, Sweep, sweep
 
 __all__ = [
     "Comparison",
@@ -34,6 +41,8 @@ __all__ = [
     "Profile",
     "Recorded",
     "Simulation",
+    "Study",
+    "Sweep",
     "TierloomError",
     "Workload",
     "compare",
@@ -46,4 +55,15 @@ __all__ = [
     "run",
     "simulate",
     "simulate_trace",
+    "sweep",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Loads sweeps when they are asked for: no verb but one needs them."""
+    if name in {"Study", "Sweep", "sweep"}:
+        from tierloom import study
+
+        return getattr(study, name)
+    message = f"module `tierloom` has no attribute `{name}`"
+    raise AttributeError(message)

@@ -39,8 +39,16 @@ class WorkloadError(RequestError):
     """A workload is not known, or its file does not hold a workload."""
 
 
+class StudyError(RequestError):
+    """A study is not known, or its file does not hold a study; the text names the file and the key."""
+
+
 class TraceError(RequestError):
     """An access trace cannot be read; the text names the file and the row."""
+
+
+class MissingPackageError(RequestError):
+    """What was asked for needs a package that is not installed; the hint says how to install it."""
 
 
 class PlacementError(TierloomError):
@@ -74,3 +82,7 @@ class ProgramError(TierloomError):
 
 class LabError(TierloomError):
     """A virtual machine could not be made, did not come up, or did not end in time."""
+
+
+class ClusterError(TierloomError):
+    """The workers of a sweep could not be had, or do not run this version."""

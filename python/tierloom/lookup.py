@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tierloom.errors import MachineError, PlanError, ProfileError, RequestError, WorkloadError
+from tierloom.errors import MachineError, PlanError, ProfileError, RequestError, StudyError, WorkloadError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -84,6 +84,24 @@ def workload_text(name_or_path: str) -> Text:
     if _looks_like_path(name_or_path):
         return _file_text(Path(name_or_path), WorkloadError)
     raise _unknown(WorkloadError, "workload", name_or_path, workload_names())
+
+
+def study_names() -> list[str]:
+    """Names of the studies in the catalog, sorted."""
+    return _names("studies", ".toml")
+
+
+def study_text(name_or_path: str) -> Text:
+    """Text of a study by catalog name or path.
+
+    Raises:
+        StudyError: There is no such study, or its file cannot be read.
+    """
+    if name_or_path in study_names():
+        return _catalog_text("studies", f"{name_or_path}.toml")
+    if _looks_like_path(name_or_path):
+        return _file_text(Path(name_or_path), StudyError)
+    raise _unknown(StudyError, "study", name_or_path, study_names())
 
 
 def plan_text(path: str) -> Text:

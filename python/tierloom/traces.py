@@ -58,7 +58,7 @@ def _npy(path: Path) -> Iterator[Any]:
 
 def _parquet(path: Path) -> Iterator[Any]:
     try:
-        import pyarrow.parquet as parquet  # type: ignore[import-not-found,unused-ignore]
+        from pyarrow import parquet
     except ImportError as problem:
         message = f"{path}: reading Parquet needs pyarrow\nhint: pip install pyarrow, or save the columns as .npy"
         raise TraceError(message) from problem

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,6 +192,47 @@ def test_a_trace_is_read_a_block_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     np.save("t.npy", np.arange(5000, dtype="<u8") * 64)
     sizes = [len(block) // traces.ROW.itemsize for block in traces.blocks(Path("t.npy"))]
     assert sizes == [1000] * 5
+
+
+def parquet_of(rows: dict[str, list]) -> Path:
+    pa.parquet.write_table(pa.table(rows), "t.parquet", row_group_size=700)
+    return Path("t.parquet")
+
+
+def test_parquet_says_what_npy_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces, "BLOCK_ROWS", 500)
+    addresses = [0x10000 + (i * 4160) % (1 << 22) for i in range(3000)]
+    columns = {"time_ns": list(range(3000)), "address": addresses, "thread": [1] * 3000, "write": [0, 0, 1] * 1000}
+    rows = np.zeros(3000, dtype=traces.ROW)
+    for name, column in columns.items():
+        rows[name] = column
+    np.save("t.npy", rows)
+    found = parquet_of({"note": ["ignored"] * 3000, **columns})
+    assert b"".join(traces.blocks(found)) == rows.tobytes()
+    assert max(len(block) for block in traces.blocks(found)) <= 500 * traces.ROW.itemsize
+    both = [simulate_trace(name, MACHINE, "autonuma", fast_memory="1MiB").data for name in ("t.npy", found)]
+    assert both[0] == both[1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ({"address": [1, None, 3]}, "not whole numbers"),
+        ({"address": ["a", "b"]}, "not whole numbers"),
+        ({"page": [4, -1]}, r"t.parquet:2: page is -1"),
+        ({"where": [1]}, "one of them has to be `address`"),
+    ],
+)
+def test_a_bad_parquet_is_named(rows: dict[str, list], said: str) -> None:
+    with pytest.raises(TraceError, match=said):
+        simulate_trace(parquet_of(rows), MACHINE, "none")
+
+
+def test_what_is_no_parquet_is_named() -> None:
+    Path("t.parquet").write_bytes(b"PAR1 and then nothing")
+    for path in ("t.parquet", "none.parquet"):
+        with pytest.raises(TraceError, match=rf"{path}: .*\nhint: give a Parquet file"):
+            simulate_trace(path, MACHINE, "none")
 
 
 def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ SECTIONS: dict[str, list[str]] = {
     "Let pages move": ["simulate", "trace"],
     "Give a GPU more memory": ["expand"],
     "Serve and train language models": ["offload"],
+    "Ask many questions at once": ["sweep"],
     "Keep data over a crash": ["pmem"],
     "Try it without the hardware": ["lab"],
 }

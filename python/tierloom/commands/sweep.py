@@ -1,0 +1,75 @@
+"""``tierloom sweep``: many runs at once, on this machine's CPUs or on a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tierloom.commands import options, say
+from tierloom.report import sweeps
+from tierloom.study import Progress, Study, Sweep, sweep
+
+
+@click.command(
+    name="sweep",
+    epilog=options.examples("tierloom sweep cxl-share", "tierloom sweep card-to-buy --workers 1 -o cards --json"),
+)
+@click.argument("study", metavar="STUDY")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder for results; STUDY.sweep by default. What is in it is not computed again.",
+)
+@click.option(
+    "--workers",
+    "-j",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Local processes; one for each CPU by default. 0 computes in this process.",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, such as tcp://head:8786.")
+@click.option("--retry-failed", is_flag=True, help="Compute points that failed again.")
+@options.as_json
+@click.pass_context
+def verb(
+    ctx: click.Context,
+    study: str,
+    output: Path | None,
+    workers: int | None,
+    scheduler: str | None,
+    retry_failed: bool,
+    as_json: bool,
+) -> None:
+    """Compute every point of a study: a verb, what varies, and how to choose the points.
+
+    STUDY is a TOML file or a study of the catalog (cxl-share, card-to-buy, best-placement). Results go to
+    DIR/results.parquet, a row a point. Stop it and start it again: it goes on where it was. The exit
+    code is 1 when no point could be computed or a worker was lost for good.
+    """
+    asked = Study.load(study)
+    folder = output or Path(f"{asked.name}.sweep")
+    try:
+        found = run(asked, folder, workers, scheduler, retry_failed=retry_failed)
+    except KeyboardInterrupt:
+        say.warn(f"stopped; what was computed is in {folder}, and the same command goes on from there")
+        ctx.exit(130)
+    if as_json:
+        say.document(found.data)
+    else:
+        say.show(*sweeps.summary(found))
+    say.wrote("a row a point", found.table)
+    ctx.exit(1 if found.counts["lost"] or not found.counts["done"] else 0)
+
+
+def run(study: Study, folder: Path, workers: int | None, scheduler: str | None, *, retry_failed: bool) -> Sweep:
+    """Runs the study behind a progress bar."""
+    with say.progress_bar("starting workers") as tell:
+
+        def told(progress: Progress) -> None:
+            words = f"{progress.done:,} of {progress.total:,} points"
+            tell(progress.done / progress.total, progress.left_s, words)
+
+        return sweep(study, folder, workers=workers, scheduler=scheduler, retry_failed=retry_failed, progress=told)

@@ -1,0 +1,33 @@
+"""Rows: one point's results, flat, as Parquet has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Cell = str | int | float | bool | None
+Row = dict[str, Cell]
+
+
+def picked(document: Mapping[str, Any], *keys: str) -> Row:
+    """Some keys of a document."""
+    return {key: document[key] for key in keys}
+
+
+def by_name(items: Iterable[Mapping[str, Any]], name: str, *keys: str) -> Row:
+    """Some keys of each item, behind the item's own name.
+
+    Example:
+        >>> by_name([{"memory": "cxl", "gb_s": 3.0}], "memory", "gb_s")
+        {'cxl.gb_s': 3.0}
+    """
+    return {f"{item[name]}.{key}": item[key] for item in items for key in keys if key in item}
+
+
+def names_of(listed: str | list[str] | None) -> list[str] | None:
+    """Names as the command line takes them, ``"ldram,cxl"``, or as a list."""
+    if listed is None or isinstance(listed, list):
+        return listed
+    return [name.strip() for name in listed.split(",") if name.strip()]
