@@ -59,7 +59,7 @@ format: $(PACKAGES) ## Format all code
 	$(BIN)/ruff format python tests benches tools
 	$(BIN)/ruff check --fix python tests benches tools
 
-install: core $(NATIVE)/libtierloom_preload.so $(NATIVE)/mg ## Virtual environment with Tierloom in it
+install: core $(NATIVE)/libtierloom_preload.so $(NATIVE)/mg $(NATIVE)/vega.js ## Virtual environment with Tierloom in it
 
 $(PACKAGES): requirements/lock.txt
 	$(PYTHON) -m venv .venv
@@ -78,6 +78,11 @@ $(NATIVE)/libtierloom_preload.so: core
 $(NATIVE)/mg: workloads/mg.cpp $(wildcard workloads/*.hpp) workloads/Makefile
 	@mkdir -p $(NATIVE)
 	$(MAKE) --no-print-directory --directory workloads OUT=$(abspath $(NATIVE)) OPT=-O2 $(abspath $@)
+
+$(NATIVE)/vega.js: tools/charts_bundle.py $(PACKAGES)
+	@mkdir -p $(NATIVE)
+	$(BIN)/python $< > $@.new
+	mv $@.new $@
 
 workloads: ## Our own programs, at -O2 and -O3, in build/workloads
 	$(MAKE) --no-print-directory --directory workloads

@@ -53,6 +53,17 @@ def bytes_text(amount: float) -> str:
     return _core.format_bytes(round(amount))
 
 
+def binary_unit(most_bytes: float) -> tuple[int, str]:
+    """The largest binary unit of which there are at least two: its bytes, and its name.
+
+    Example:
+        >>> binary_unit(3 * 2**30)
+        (1073741824, 'GiB')
+    """
+    units = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"))
+    return next(((scale, unit) for scale, unit in units if most_bytes >= 2 * scale), (2**10, "KiB"))
+
+
 def seconds_text(seconds: float) -> str:
     """Writes a time with three significant digits, in s, ms or µs.
 

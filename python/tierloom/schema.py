@@ -365,6 +365,15 @@ class AppliedDoc(TypedDict):
     rules: list[AppliedRuleDoc]
 
 
+class ContentDoc(TypedDict):
+    """One section of a report: its charts by title, and how many tables it has besides."""
+
+    kind: str
+    title: str
+    charts: list[str]
+    tables: int
+
+
 class WarningDoc(TypedDict):
     """A doubt about a measurement."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 from support import Tierloom
 from syrupy.assertion import SnapshotAssertion
 
 import tierloom as package
+from tierloom import lookup
+from tierloom.report.pages.writing import CHARTS
 
 ASK = ("plan", "mg-e", "--machine", "liu-a", "--threads", "32", "--fast-memory", "64GiB")
 
@@ -70,15 +70,14 @@ def test_only_the_named_policies_and_nodes_are_used(tierloom: Tierloom) -> None:
         assert all(row[0] == 0.0 for row in policy["fractions"]), "rdram was left out"
 
 
-def test_the_report_stands_alone_and_is_the_same_twice(tierloom: Tierloom, folder: Path) -> None:
+def test_the_report_names_every_object_and_is_the_same_twice(tierloom: Tierloom, folder: Path) -> None:
+    if lookup.native_file(CHARTS) is None:
+        pytest.skip("the charts' scripts are not there: make install")
     for name in ("one.html", "two.html"):
         assert tierloom(*ASK, "--html", name).exit_code == 0
     page = (folder / "one.html").read_text(encoding="utf-8")
     assert page == (folder / "two.html").read_text(encoding="utf-8")
-    assert not re.search(r'(src|href)="(?!#)|<script|@import|url\((?!#)', page), "it points outside itself"
     assert str(folder) not in page
-    svg = page[page.index("<svg") : page.index("</svg>") + 6]
-    assert ET.fromstring(svg).tag.endswith("svg")
     for item in package.Profile.load("mg-e").data["objects"]:
         assert f"<td>{item['name']}</td>" in page
 

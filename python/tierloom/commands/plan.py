@@ -114,9 +114,9 @@ def save(answer: Comparison, plan_file: Path, html: Path | None, plot: Path | No
     """Writes the plan and, where asked for, the report and the picture; says which."""
     written = {"plan": plan_file}
     if html:
-        from tierloom.report import page
+        from tierloom.report.pages import reading, writing
 
-        html.write_text(page.render(answer), encoding="utf-8")
+        html.write_text(writing.render(reading.of_comparison(answer)), encoding="utf-8")
         written["report"] = html
     if plot:
         from tierloom.report import pictures

@@ -138,12 +138,13 @@ def sources(machine: Machine) -> Table:
 def origins(machine: Machine) -> Group:
     """Every figure with its source, and how a derived or assumed one came about."""
     made = table("Figures", ("figure", "left"), ("value", "right"), ("source", "left"), ("how", "left"))
-    for place, value, origin in _figures(machine):
+    for place, value, origin in figures(machine):
         made.add_row(place, marked(value, origin["kind"]), origin["source"], origin.get("how", ""))
     return noted(made, LEGEND)
 
 
-def _figures(machine: Machine) -> Iterator[tuple[str, str, Origin]]:
+def figures(machine: Machine) -> Iterator[tuple[str, str, Origin]]:
+    """Every figure of a machine: what it is, its value, where it comes from."""
     parts: list[tuple[str, Any]] = [
         *((item["name"], item) for item in machine.data["sockets"]),
         *((item["name"], item) for item in machine.data["memories"]),

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tierloom.errors import RequestError
-from tierloom.quantities import bytes_text
+from tierloom.quantities import binary_unit, bytes_text
 from tierloom.report.plans import bound_text, ordered
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _ceiling(machine: Machine, socket: str) -> float:
 def frontier(answer: Comparison) -> Figure:
     """The best policies as bars, and time against fast memory with all policies as points on it."""
     data = answer.data
-    usable = [policy for policy in ordered(answer) if "Ok" in policy["outcome"]]
+    usable = [policy for policy in ordered(data) if "Ok" in policy["outcome"]]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11.0, 0.24 * min(len(usable), BARS) + 1.7), layout="constrained")
         bars, curve = figure.subplots(1, 2, width_ratios=(1.15, 1.0))
@@ -156,7 +156,7 @@ def _policy_bars(axes: Axes, answer: Comparison, usable: list[PolicyDoc]) -> Non
 def _frontier_curve(axes: Axes, answer: Comparison, usable: list[PolicyDoc]) -> None:
     data = answer.data
     points = data["frontier"]
-    scale, unit = _memory_unit(points[-1]["fast_bytes"])
+    scale, unit = binary_unit(points[-1]["fast_bytes"])
     axes.plot([p["fast_bytes"] / scale for p in points], [p["time_s"] for p in points], color=OURS, linewidth=2.2)
     others = [policy for policy in usable if policy["policy"] != data["chosen"]]
     spots = [(policy["fast_bytes"] / scale, policy["outcome"]["Ok"]["time_s"]) for policy in others]
@@ -175,9 +175,3 @@ def _frontier_curve(axes: Axes, answer: Comparison, usable: list[PolicyDoc]) -> 
         xlabel=f"{data['fast_memory']} used, {unit} (dots: other policies{f', {above} more above' if above else ''})",
         ylabel="time, s",
     )
-
-
-def _memory_unit(most_bytes: float) -> tuple[int, str]:
-    """The largest binary unit of which there are at least two."""
-    units = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"))
-    return next(((scale, unit) for scale, unit in units if most_bytes >= 2 * scale), (2**10, "KiB"))

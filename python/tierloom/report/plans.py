@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tierloom.planning import Comparison
-    from tierloom.schema import Action, ObjectDoc, ObjectUseDoc, PolicyDoc, PredictionDoc
+    from tierloom.schema import Action, ComparisonDoc, ObjectDoc, ObjectUseDoc, PolicyDoc, PredictionDoc
 
 FRONTIER_ROWS = 9
 """Points of the frontier that a table shows; the pictures show all."""
@@ -33,22 +33,22 @@ def policies(comparison: Comparison) -> Group:
         ("what limits it", "left"),
     )
     best = comparison.chosen["outcome"]["Ok"]["time_s"]
-    for policy in ordered(comparison):
+    for policy in ordered(data):
         style = "bold green" if policy["policy"] == data["chosen"] else None
         made.add_row(*_policy_cells(policy, best), style=style)
     about = f"{data['chosen']}: {comparison.chosen['about']}."
     return noted(made, f"range: what the assumptions leave open. {about}")
 
 
-def ordered(comparison: Comparison) -> list[PolicyDoc]:
+def ordered(comparison: ComparisonDoc) -> list[PolicyDoc]:
     """Policies by time, the chosen one first among equals, unusable ones last."""
 
     def key(policy: PolicyDoc) -> tuple[float, bool, str]:
         outcome = policy["outcome"]
         time = outcome["Ok"]["time_s"] if "Ok" in outcome else float("inf")
-        return time, policy["policy"] != comparison.data["chosen"], policy["policy"]
+        return time, policy["policy"] != comparison["chosen"], policy["policy"]
 
-    return sorted(comparison.data["policies"], key=key)
+    return sorted(comparison["policies"], key=key)
 
 
 def _policy_cells(policy: PolicyDoc, best: float) -> list[str]:

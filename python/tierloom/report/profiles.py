@@ -78,7 +78,7 @@ def objects(profile: Profile, rows: int = ROWS) -> Group:
     for rest in profile.data.get("unattributed", []):
         share = rest["stall"]
         made.add_row(rest["name"], "", "", percent_text(share["share"]), _interval(share), "", "", "", "", style="dim")
-    return noted(made, _caption(profile))
+    return noted(made, caption(profile))
 
 
 def phases(profile: Profile) -> list[Table]:
@@ -168,7 +168,8 @@ def place(item: ObjectDoc) -> str:
     return str(site.get("file", ""))
 
 
-def _caption(profile: Profile) -> str:
+def caption(profile: Profile) -> str:
+    """How the samples were taken, in a sentence."""
     sampling = profile.data.get("sampling")
     if sampling is None:
         return "Derived on paper: no run, no samples."

@@ -1,0 +1,153 @@
+"""The section of reproduced claims: what was published, what is ours, and the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from tierloom.report.pages.anything import text
+from tierloom.report.pages.parts import Chart, Column, Fact, Row, Section, Table
+from tierloom.report.pages.specs import INK, LEGEND, chart, field, names_axis, tips
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tierloom.report.pages.reading import Shelf, Source
+
+IN_BAND, MISSED, NOT_MODELLED = "in band", "missed", "not modelled"
+VERDICTS = {"domain": [IN_BAND, MISSED, NOT_MODELLED], "range": ["var(--c2)", "var(--ours)", "var(--others)"]}
+STEP = 15
+"""Height of a claim, pixels: there are hundreds."""
+
+
+def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder's signature)
+    """Every claim side by side."""
+    told: list[dict[str, Any]] = source.data["claims"]
+    predicted = [claim for claim in told if claim.get("kind") != "input"]
+    verdicts = Counter(str(claim.get("verdict")) for claim in predicted)
+    judged = verdicts[IN_BAND] + verdicts[MISSED]
+    rows = [_row(claim) for claim in told]
+    return Section(
+        kind="reproduction",
+        title=source.name,
+        about="Published figures and ours. Inputs are what we took from a document; predictions are what follows.",
+        facts=[
+            Fact("claims", str(len(told)), f"{len(told) - len(predicted)} of them inputs"),
+            Fact(
+                "predictions in band",
+                f"{verdicts[IN_BAND] / judged:.0%}" if judged else "·",
+                f"{verdicts[IN_BAND]} of {judged}",
+            ),
+            Fact("missed", str(verdicts[MISSED]), "each with its reason in the table"),
+            Fact("not modelled", str(verdicts[NOT_MODELLED])),
+        ],
+        charts=[*_by_source(predicted), *_ratios(predicted)],
+        tables=[Table(_COLUMNS, rows, "Every claim")],
+    )
+
+
+_COLUMNS = (
+    *(Column("id", "claim", "code"), Column("kind", "kind"), Column("published", "published"), Column("ours", "ours")),
+    *(Column("band", "band"), Column("verdict", "verdict"), Column("why", "why"), Column("source", "source")),
+)
+
+
+def _row(claim: Mapping[str, Any]) -> Row:
+    return {
+        **{
+            column.key: text(column.key, claim[column.key]) if claim.get(column.key) is not None else None
+            for column in _COLUMNS
+        }
+    }
+
+
+def _by_source(claims: Sequence[Mapping[str, Any]]) -> list[Chart]:
+    """Verdicts by document: the part of a claim's name before its first dot."""
+    counted = Counter((str(claim.get("id", "")).split(".")[0], str(claim.get("verdict"))) for claim in claims)
+    if not counted:
+        return []
+    names = sorted({name for name, _ in counted})
+    places = VERDICTS["domain"]
+    rows: list[Row] = [
+        {
+            "document": name,
+            "verdict": verdict,
+            "claims": count,
+            "rank": places.index(verdict) if verdict in places else len(places),
+        }
+        for (name, verdict), count in sorted(counted.items())
+    ]
+    spec = chart(
+        {
+            "mark": {"type": "bar", "height": {"band": 0.66}},
+            "encoding": {
+                "y": names_axis("document", names),
+                "x": field("claims", title="predictions"),
+                "color": field("verdict", "nominal", None, scale=VERDICTS, legend=LEGEND),
+                "order": {"field": "rank"},
+                "tooltip": tips(("document", "document"), ("verdict", "verdict"), ("claims", "predictions", "d")),
+            },
+        },
+        height=max(len(names) * 30, 60),
+    )
+    columns = [Column("document", "document"), Column("verdict", "verdict"), Column("claims", "predictions", "count")]
+    return [Chart("Verdicts by document", spec, Table(columns, rows), wide=True)]
+
+
+def _ratios(claims: Sequence[Mapping[str, Any]]) -> list[Chart]:
+    """Ours over what was published, for claims of one number."""
+    rows: list[Row] = []
+    for claim in claims:
+        published, ours = _number(claim.get("published")), _number(claim.get("ours"))
+        if published and ours is not None and ours / published > 0:
+            rows.append(
+                {
+                    "id": claim["id"],
+                    "verdict": claim.get("verdict"),
+                    "published": published,
+                    "ours": ours,
+                    "ratio": ours / published,
+                }
+            )
+    if not rows:
+        return []
+    rows.sort(key=lambda row: (row["ratio"], row["id"]))
+    spec = chart(
+        {
+            "mark": {"type": "rule", "color": INK, "opacity": 0.5},
+            "data": {"values": [{"one": 1}]},
+            "encoding": {"x": field("one")},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 50, "opacity": 0.95},
+            "encoding": {
+                "y": names_axis("id", [row["id"] for row in rows]),
+                "x": field(
+                    "ratio",
+                    title="ours over published",
+                    scale={"type": "log", "nice": False, "padding": 12},
+                    axis={"tickCount": 5, "format": "~g"},
+                ),
+                "color": field("verdict", "nominal", None, scale=VERDICTS, legend=LEGEND),
+                "tooltip": tips(
+                    ("id", "claim"),
+                    ("published", "published", ".4~g"),
+                    ("ours", "ours", ".4~g"),
+                    ("ratio", "ratio", ".3f"),
+                ),
+            },
+        },
+        height=max(len(rows) * STEP, 80),
+    )
+    columns = [
+        *(Column("id", "claim", "code"), Column("published", "published", "number"), Column("ours", "ours", "number")),
+        *(Column("ratio", "ours over published", "times"), Column("verdict", "verdict")),
+    ]
+    return [Chart("Ours over what was published", spec, Table(columns, rows), about="At 1 they agree.", wide=True)]
+
+
+def _number(value: object) -> float | None:
+    """A single number, bare or as the `value` of an object."""
+    if isinstance(value, dict):
+        value = value.get("value")
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,452 @@
+"""The section of a plan's comparison: policies, the frontier, what moves where, what memories do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tierloom.quantities import binary_unit, bytes_text, seconds_text
+from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
+from tierloom.report.pages.specs import (
+    FAINT,
+    INK,
+    OURS,
+    bars_height,
+    chart,
+    chosen_colour,
+    field,
+    memory_scale,
+    names_axis,
+    stacked,
+    tips,
+)
+from tierloom.report.plans import action_text, bound_text, ordered, reason_text
+
+if TYPE_CHECKING:
+    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.schema import ComparisonDoc, PolicyDoc, PredictionDoc
+
+BARS = 14
+"""Policies that bars compare; the table has all."""
+
+OBJECTS = 16
+HEADROOM = 1.6
+"""Height of the frontier's picture over the frontier: policies above would flatten it."""
+
+PLAIN = "local"
+"""First touch, which is what the kernel does when nobody asks it for anything: what a plan is held against."""
+
+TOUCH = "first touch"
+
+
+def section(source: Source, shelf: Shelf) -> Section:
+    """Every policy on one program and machine, and what was chosen."""
+    data: ComparisonDoc = source.data  # type: ignore[assignment] # recognised by its keys
+    chosen = next(policy for policy in data["policies"] if policy["policy"] == data["chosen"])
+    told = chosen["outcome"]["Ok"]
+    policies = ordered(data)
+    sizes = _sizes(shelf, data["profile"])
+    charts = [_policies(data, policies), _frontier(data, policies)]
+    if sizes:
+        charts += [_places(data, chosen, sizes), *_moves(data, chosen, sizes)]
+    return Section(
+        kind="plan",
+        title=f"{data['profile']} on {data['machine']}",
+        about=f"{data['threads']} threads on {data['socket']}, at most {bytes_text(data['budget_bytes'])} of "
+        f"{data['fast_memory']}. Chosen: {data['chosen']}, {chosen['about']}.",
+        facts=_facts(data, chosen, policies),
+        charts=[*charts, *_tiers(told)],
+        tables=[_objects(chosen, sizes), _all_policies(data, policies)],
+        notes=[Notes("What this rests on", told["assumptions"])],
+    )
+
+
+def _sizes(shelf: Shelf, name: str) -> dict[str, int]:
+    profile = shelf.profile(name)
+    return {item["name"]: item["size_bytes"] for item in profile.data["objects"]} if profile else {}
+
+
+def _facts(data: ComparisonDoc, chosen: PolicyDoc, policies: list[PolicyDoc]) -> list[Fact]:
+    told = chosen["outcome"]["Ok"]
+    facts = [
+        Fact(
+            "predicted time",
+            seconds_text(told["time_s"]),
+            f"{seconds_text(told['low_s'])} to {seconds_text(told['high_s'])}",
+        ),
+        Fact("policy", data["chosen"], f"limited by {bound_text(told)}"),
+        Fact(
+            f"{data['fast_memory']} used",
+            bytes_text(chosen["fast_bytes"]),
+            f"of {bytes_text(data['budget_bytes'])} allowed",
+        ),
+    ]
+    plain = next((policy for policy in policies if policy["policy"] == PLAIN and "Ok" in policy["outcome"]), None)
+    if plain is not None and plain is not chosen:
+        gain = plain["outcome"]["Ok"]["time_s"] / told["time_s"]
+        facts.append(
+            Fact(f"against {TOUCH}", f"{gain:.2f}x", f"it takes {seconds_text(plain['outcome']['Ok']['time_s'])}")
+        )
+    return facts
+
+
+def _policies(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
+    rows = [_policy_row(data, policy) for policy in policies if "Ok" in policy["outcome"]]
+    shown = rows[:BARS]
+    names = [row["policy"] for row in shown]
+    spec = chart(
+        {
+            "mark": {"type": "bar", "height": {"band": 0.66}, "cornerRadiusEnd": 3},
+            "encoding": {
+                "y": names_axis("policy", names),
+                "x": field("time_s", title="predicted time, s"),
+                "color": chosen_colour(),
+                "tooltip": tips(
+                    *(("policy", "policy"), ("time_s", "time, s", ".4~g"), ("low_s", "from", ".4~g")),
+                    *(("high_s", "to", ".4~g"), ("against", "against chosen", ".2f"), ("bound", "limited by")),
+                ),
+            },
+        },
+        {
+            "mark": {"type": "rule", "strokeWidth": 1.5, "opacity": 0.75},
+            "encoding": {
+                "y": names_axis("policy", names),
+                "x": field("low_s"),
+                "x2": {"field": "high_s"},
+                "color": {"value": INK},
+            },
+        },
+        {
+            "transform": [{"calculate": "format(datum.against, '.2f') + 'x'", "as": "label"}],
+            "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
+            "encoding": {
+                "y": names_axis("policy", names),
+                "x": field("high_s"),
+                "text": {"field": "label"},
+                "color": {"value": INK},
+            },
+        },
+        height=bars_height(len(shown)),
+    )
+    slower = len(rows) - len(shown)
+    more = f" {slower} slower ones are in the table." if slower else ""
+    about = f"Bar: time. Line: what the assumptions leave open. Number: time over that of {data['chosen']}.{more}"
+    columns = [
+        *(Column("policy", "policy"), Column("time_s", "time", "seconds"), Column("low_s", "from", "seconds")),
+        *(Column("high_s", "to", "seconds"), Column("against", "against chosen", "times")),
+        *(Column("fast_bytes", f"{data['fast_memory']} used", "bytes"), Column("bound", "limited by")),
+    ]
+    return Chart("Time by policy", spec, Table(columns, rows), values=shown, about=about)
+
+
+def _policy_row(data: ComparisonDoc, policy: PolicyDoc) -> Row:
+    told = policy["outcome"]["Ok"]
+    best = next(each for each in data["policies"] if each["policy"] == data["chosen"])["outcome"]["Ok"]["time_s"]
+    return {
+        "policy": policy["policy"],
+        "ours": policy["policy"] == data["chosen"],
+        "bound": bound_text(told),
+        **{key: told[key] for key in ("time_s", "low_s", "high_s")},
+        "against": told["time_s"] / best,
+        "fast_bytes": policy["fast_bytes"],
+    }
+
+
+def _frontier(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
+    scale, unit = binary_unit(max(point["fast_bytes"] for point in data["frontier"]))
+    line: list[Row] = [
+        {
+            "what": "least time",
+            "amount": point["fast_bytes"] / scale,
+            "time_s": point["time_s"],
+            "slowdown": point["slowdown"] - 1,
+        }
+        for point in data["frontier"]
+    ]
+    slowest = max((row["time_s"] for row in line), default=1.0)
+    dots = [
+        {
+            "what": row["policy"],
+            "amount": row["fast_bytes"] / scale,
+            "time_s": row["time_s"],
+            "ours": row["ours"],
+            "dot": True,
+        }
+        for row in (_policy_row(data, policy) for policy in policies if "Ok" in policy["outcome"])
+    ]
+    top = min(HEADROOM * slowest, 1.05 * max(row["time_s"] for row in [*line, *dots]))
+    tip = tips(
+        ("what", "policy"), ("amount", f"{unit} of {data['fast_memory']}", ".3~f"), ("time_s", "time, s", ".4~g")
+    )
+    x = field("amount", title=f"{data['fast_memory']} used, {unit}", scale={"nice": False})
+    y = field("time_s", title="time, s", scale={"domain": [0, top]})
+    dot = {
+        "mark": {"type": "point", "filled": True, "clip": True, "opacity": 0.9},
+        "transform": [{"filter": "datum.dot"}],
+        "encoding": {
+            "x": x,
+            "y": y,
+            "color": chosen_colour(),
+            "tooltip": tip,
+            "size": {"condition": {"test": "datum.ours", "value": 150}, "value": 45},
+            "shape": {"condition": {"test": "datum.ours", "value": "diamond"}, "value": "circle"},
+        },
+    }
+    spec = chart(
+        {
+            "mark": {"type": "rule", "strokeDash": [3, 3], "color": INK},
+            "data": {"values": [{"amount": data["budget_bytes"] / scale}]},
+            "encoding": {"x": field("amount")},
+        },
+        {
+            "mark": {"type": "line", "color": OURS, "strokeWidth": 2.5, "clip": True},
+            "transform": [{"filter": "!datum.dot"}],
+            "encoding": {"x": x, "y": y},
+        },
+        dot,
+    )
+    above = sum(row["time_s"] > top for row in dots)
+    more = f" {above} slower ones are above the picture." if above else ""
+    columns = [
+        *(Column("what", "what"), Column("amount", f"{data['fast_memory']}, {unit}", "gib")),
+        *(Column("time_s", "time", "seconds"), Column("slowdown", "slower than with all of it", "percent")),
+    ]
+    return Chart(
+        f"What {data['fast_memory']} buys",
+        spec,
+        Table(columns, [*line, *dots]),
+        about=f"Line: least time for each amount. Dots: policies; dotted: what is allowed.{more}",
+    )
+
+
+def _places(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> Chart:
+    told = chosen["outcome"]["Ok"]
+    names = [tier["memory"] for tier in told["tiers"]]
+    waits = {use["object"]: use for use in told["objects"]}
+    listed = _largest(chosen, sizes)
+    scale, unit = binary_unit(sizes[listed[0]])
+    rows: list[Row] = [
+        {
+            "object": use["object"],
+            "memory": memory,
+            "rank": rank,
+            "share": share,
+            "amount": share * sizes.get(use["object"], 0) / scale,
+            "stall": waits[use["object"]]["share"],
+        }
+        for use, shares in zip(told["objects"], chosen["fractions"], strict=True)
+        for rank, (memory, share) in enumerate(zip(names, shares, strict=True))
+        if share > 0
+    ]
+    tip = tips(
+        ("object", "object"),
+        ("memory", "memory"),
+        ("share", "of it", ".0%"),
+        ("amount", unit, ".3~g"),
+        ("stall", "of the time", ".1%"),
+    )
+    spec = chart(
+        stacked("object", "amount", "memory", memory_scale(names), title=unit, tooltip=tip, names=listed),
+        height=bars_height(len(listed)),
+    )
+    columns = [
+        *(Column("object", "object"), Column("memory", "memory"), Column("share", "of it", "percent")),
+        *(Column("amount", unit, "gib"), Column("stall", "waits, of the time", "percent")),
+    ]
+    shown = [row for row in rows if row["object"] in listed]
+    about = f"Each object's bytes by memory under {data['chosen']}, the largest objects."
+    return Chart("Where the data goes", spec, Table(columns, rows), values=shown, about=about)
+
+
+def _largest(chosen: PolicyDoc, sizes: dict[str, int]) -> list[str]:
+    objects = [use["object"] for use in chosen["outcome"]["Ok"]["objects"]]
+    return sorted(objects, key=lambda name: (-sizes.get(name, 0), name))[:OBJECTS]
+
+
+def _moves(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> list[Chart]:
+    """What the plan puts elsewhere than first touch does."""
+    plain = next((each for each in data["policies"] if each["policy"] == PLAIN and "Ok" in each["outcome"]), None)
+    if plain is None or plain is chosen:
+        return []
+    told = chosen["outcome"]["Ok"]
+    names = [tier["memory"] for tier in told["tiers"]]
+    scale, unit = binary_unit(max(sizes.values()))
+    rows: list[Row] = []
+    for use, new, old in zip(told["objects"], chosen["fractions"], plain["fractions"], strict=True):
+        for rank, (memory, after, before) in enumerate(zip(names, new, old, strict=True)):
+            moved = (after - before) * sizes.get(use["object"], 0) / scale
+            if abs(after - before) > 1e-3:
+                rows.append(
+                    {
+                        "object": use["object"],
+                        "memory": memory,
+                        "rank": rank,
+                        "before": before,
+                        "after": after,
+                        "amount": moved,
+                    }
+                )
+    if not rows:
+        return []
+    listed = [name for name in _largest(chosen, sizes) if any(row["object"] == name for row in rows)]
+    tip = tips(
+        *(("object", "object"), ("memory", "memory"), ("before", f"under {TOUCH}", ".0%")),
+        *(("after", "planned", ".0%"), ("amount", f"{unit} more here", "+.3~g")),
+    )
+    bars = stacked(
+        "object",
+        "amount",
+        "memory",
+        memory_scale(names),
+        title=f"{unit} moved in (right) and out (left)",
+        tooltip=tip,
+        names=listed,
+    )
+    spec = chart(
+        bars,
+        {
+            "mark": {"type": "rule", "color": INK, "opacity": 0.6},
+            "data": {"values": [{}]},
+            "encoding": {"x": {"datum": 0}},
+        },
+        height=bars_height(len(listed)),
+    )
+    columns = [
+        *(Column("object", "object"), Column("memory", "memory"), Column("before", f"under {TOUCH}", "percent")),
+        *(Column("after", "planned", "percent"), Column("amount", f"{unit} more here", "gib")),
+    ]
+    shown = [row for row in rows if row["object"] in listed]
+    about = f"Against {TOUCH}: to the right, data that the plan adds to a memory, to the left, data that it takes away."
+    return [Chart("What the plan moves", spec, Table(columns, rows), values=shown, about=about)]
+
+
+def _tiers(told: PredictionDoc) -> list[Chart]:
+    """Load and latency of every memory."""
+    used = [tier for tier in told["tiers"] if tier["placed_bytes"] > 0 or tier["gb_s"] > 0]
+    if not used:
+        return []
+    rows: list[Row] = [
+        {
+            "memory": tier["memory"],
+            "held": tier["placed_bytes"],
+            "use": tier["utilisation"],
+            "gb_s": tier["gb_s"],
+            "idle_ns": tier["idle_ns"],
+            "loaded_ns": tier["loaded_ns"],
+            "read": tier["read_bytes"],
+            "written": tier["write_bytes"],
+        }
+        for tier in used
+    ]
+    names = [tier["memory"] for tier in told["tiers"]]
+    colour = field("memory", "nominal", None, scale=memory_scale(names), legend=None)
+    columns = [
+        *(Column("memory", "memory"), Column("held", "holds", "bytes"), Column("read", "read", "bytes")),
+        *(
+            Column("written", "written", "bytes"),
+            Column("gb_s", "traffic", "gb_s"),
+            Column("use", "of its peak", "percent"),
+        ),
+        *(Column("idle_ns", "at rest", "ns"), Column("loaded_ns", "under this load", "ns")),
+    ]
+    tip = tips(
+        *(("memory", "memory"), ("gb_s", "GB/s", ".3~g"), ("use", "of its peak", ".1%")),
+        *(("idle_ns", "at rest, ns", ".0f"), ("loaded_ns", "under load, ns", ".0f")),
+    )
+    table = Table(columns, rows)
+    return [Chart("How busy each memory is", _load_spec(rows, colour, tip), table), _latency(table, rows, colour, tip)]
+
+
+def _load_spec(rows: list[Row], colour: dict[str, Any], tip: list[dict[str, Any]]) -> dict[str, Any]:
+    y = names_axis("memory", [row["memory"] for row in rows])
+    return chart(
+        {
+            "mark": {"type": "bar", "height": {"band": 0.6}, "color": FAINT, "cornerRadius": 3},
+            "transform": [{"calculate": "1", "as": "full"}],
+            "encoding": {"y": y, "x": field("full", title="share of its peak bandwidth", axis={"format": ".0%"})},
+        },
+        {
+            "mark": {"type": "bar", "height": {"band": 0.6}, "cornerRadius": 3},
+            "encoding": {"y": y, "x": field("use"), "color": colour, "tooltip": tip},
+        },
+        {
+            "transform": [{"calculate": "format(datum.gb_s, '.3~g') + ' GB/s'", "as": "label"}],
+            "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
+            "encoding": {"y": y, "x": field("use"), "text": {"field": "label"}, "color": {"value": INK}},
+        },
+        height=max(len(rows) * 36, 72),
+    )
+
+
+def _latency(table: Table, rows: list[Row], colour: dict[str, Any], tip: list[dict[str, Any]]) -> Chart:
+    y = names_axis("memory", [row["memory"] for row in rows])
+    spec = chart(
+        {
+            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35},
+            "encoding": {
+                "y": y,
+                "x": field("idle_ns", title="latency, ns"),
+                "x2": {"field": "loaded_ns"},
+                "color": colour,
+            },
+        },
+        {
+            "mark": {"type": "point", "size": 80, "strokeWidth": 2},
+            "encoding": {"y": y, "x": field("idle_ns"), "color": colour, "tooltip": tip},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
+            "encoding": {"y": y, "x": field("loaded_ns"), "color": colour, "tooltip": tip},
+        },
+        height=max(len(rows) * 36, 72),
+    )
+    return Chart("What the load costs", spec, table, about="Ring: latency at rest. Disc: under this load.")
+
+
+def _objects(chosen: PolicyDoc, sizes: dict[str, int]) -> Table:
+    told = chosen["outcome"]["Ok"]
+    names = [tier["memory"] for tier in told["tiers"]]
+    rows = [
+        {
+            "object": use["object"],
+            "size": sizes.get(use["object"]),
+            **{f"in {name}": share or None for name, share in zip(names, shares, strict=True)},
+            "stall_s": use["stall_s"],
+            "share": use["share"],
+            "action": action_text(action),
+        }
+        for use, shares, action in zip(told["objects"], chosen["fractions"], chosen["actions"], strict=True)
+    ]
+    rows.sort(key=lambda row: (-row["stall_s"], row["object"]))  # type: ignore[operator] # a number in every row
+    columns = [
+        *(Column("object", "object"), Column("size", "size", "bytes")),
+        *(Column(f"in {name}", name, "percent") for name in names),
+        *(Column("stall_s", "waits", "seconds"), Column("share", "of the time", "percent")),
+        Column("action", "asked of the kernel", "code"),
+    ]
+    return Table(columns, rows, f"Every object under {chosen['policy']}")
+
+
+def _all_policies(data: ComparisonDoc, policies: list[PolicyDoc]) -> Table:
+    rows = [
+        {**_policy_row(data, policy), "about": policy["about"]}
+        if "Ok" in policy["outcome"]
+        else {
+            "policy": policy["policy"],
+            "bound": f"not possible: {reason_text(policy['outcome']['Err'])}",
+            "about": policy["about"],
+        }
+        for policy in policies
+    ]
+    columns = [
+        *(
+            Column("policy", "policy"),
+            Column("time_s", "time", "seconds"),
+            Column("against", "against chosen", "times"),
+        ),
+        *(
+            Column("fast_bytes", f"{data['fast_memory']} used", "bytes"),
+            Column("bound", "limited by"),
+            Column("about", "what it does"),
+        ),
+    ]
+    return Table(columns, rows, "Every policy")

@@ -1,0 +1,258 @@
+"""The section of GPU memory expansion: configurations side by side, latencies, and a run over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tierloom.quantities import bytes_text, seconds_text
+from tierloom.report.pages.parts import Chart, Column, Fact, Row, Section, Table
+from tierloom.report.pages.specs import (
+    INK,
+    LEGEND,
+    OTHERS,
+    OURS,
+    SI_AXIS,
+    Spec,
+    chart,
+    field,
+    names_axis,
+    scale,
+    tips,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.schema import ExpansionDoc
+
+YARDSTICK = "gpu-dram"
+LINE_HEIGHT = 200
+
+
+def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder's signature)
+    """Runs of one workload on several systems."""
+    runs: list[ExpansionDoc] = source.data["runs"]
+    setup, base = runs[-1]["setup"], _yardstick(runs)
+    facts = [Fact("time", seconds_text(runs[-1]["time_s"]), f"under {setup['config']}")]
+    if base is not None and base is not runs[-1]:
+        facts.append(
+            Fact(f"against {YARDSTICK}", f"{runs[-1]['time_s'] / base['time_s']:.2f}x", "a GPU with enough memory")
+        )
+    facts.append(Fact("accesses", f"{runs[-1]['accesses']:,}", f"{runs[-1]['stores']:,} of them stores"))
+    return Section(
+        kind="GPU expansion",
+        title=f"{runs[-1]['workload']} on {setup['gpu']}",
+        about=f"Endpoint of {setup['media']}.",
+        facts=facts,
+        charts=[_times(runs), *_latencies(runs), *_timelines(runs)],
+        tables=[_all(runs)],
+    )
+
+
+def _yardstick(runs: Sequence[ExpansionDoc]) -> ExpansionDoc | None:
+    return next((run for run in runs if run["setup"]["config"] == YARDSTICK), None)
+
+
+def _times(runs: Sequence[ExpansionDoc]) -> Chart:
+    base = _yardstick(runs) or runs[0]
+    rows: list[Row] = [
+        {
+            "config": run["setup"]["config"],
+            "ms": run["time_s"] * 1e3,
+            "time_s": run["time_s"],
+            "times": run["time_s"] / base["time_s"],
+            "one": 1,
+        }
+        for run in runs
+    ]
+    y = names_axis("config", [row["config"] for row in rows])
+    colour = {"condition": {"test": f"datum.config === '{YARDSTICK}'", "value": OTHERS}, "value": OURS}
+    x = field("times", title="time, times that of a GPU with enough memory", scale=_LOG, axis={"format": "~g"})
+    spec = chart(
+        {
+            "mark": {"type": "rule", "strokeWidth": 4, "opacity": 0.45},
+            "encoding": {"y": y, "x": field("one"), "x2": {"field": "times"}, "color": colour},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 130, "opacity": 1},
+            "encoding": {
+                "y": y,
+                "x": x,
+                "color": colour,
+                "tooltip": tips(("config", "configuration"), ("ms", "ms", ".4~g"), ("times", "times", ".2f")),
+            },
+        },
+        {
+            "transform": [{"calculate": "format(datum.times, '.2f') + 'x'", "as": "label"}],
+            "mark": {"type": "text", "align": "left", "dx": 11, "fontSize": 11},
+            "encoding": {"y": y, "x": field("times"), "text": {"field": "label"}, "color": {"value": INK}},
+        },
+        height=max(len(rows) * 30, 80),
+    )
+    columns = [
+        Column("config", "configuration"),
+        Column("time_s", "time", "seconds"),
+        Column("times", f"against {base['setup']['config']}", "times"),
+    ]
+    return Chart("Time by configuration", spec, Table(columns, rows))
+
+
+_LOG = {"type": "log", "nice": False, "padding": 28}
+
+
+def _latencies(runs: Sequence[ExpansionDoc]) -> list[Chart]:
+    rows: list[Row] = [
+        {
+            "config": run["setup"]["config"],
+            "what": what,
+            **{name: told[name] for name in ("count", "mean_ns", "p50_ns", "p99_ns", "p999_ns")},
+        }
+        for run in runs
+        for what, told in (("load", run["loads"]), ("store", run["write_backs"]))
+        if told["count"]
+    ]
+    if not rows:
+        return []
+    configs = list(dict.fromkeys(row["config"] for row in rows))
+    colour = field("what", "nominal", None, scale=scale(["load", "store"]), legend=LEGEND)
+    place: Spec = {"y": names_axis("config", configs), "yOffset": {"field": "what"}, "color": colour}
+    x: dict[str, Any] = {"title": "ns", "scale": _LOG, "axis": {"format": "~s"}}
+    spec = chart(
+        {
+            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4},
+            "transform": [
+                {"calculate": "max(datum.p50_ns, 1)", "as": "low"},
+                {"calculate": "max(datum.p99_ns, 1)", "as": "high"},
+            ],
+            "encoding": {**place, "x": field("low", **x), "x2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+            "transform": [{"calculate": "max(datum.mean_ns, 1)", "as": "mean"}],
+            "encoding": {
+                **place,
+                "x": field("mean", **x),
+                "tooltip": tips(
+                    *(("config", "configuration"), ("what", "of"), ("mean_ns", "mean, ns", ".1f")),
+                    *(("p50_ns", "median", ".1f"), ("p99_ns", "99 %", ".1f"), ("p999_ns", "99.9 %", ".1f")),
+                ),
+            },
+        },
+        height=max(len(configs) * 34, 80),
+    )
+    columns = [
+        *(Column("config", "configuration"), Column("what", "of"), Column("count", "requests", "count")),
+        *(Column("mean_ns", "mean", "ns"), Column("p50_ns", "median", "ns"), Column("p99_ns", "99 %", "ns")),
+        Column("p999_ns", "99.9 %", "ns"),
+    ]
+    about = "Beyond the GPU's last-level cache. Line: median to 99th percentile. Dot: mean."
+    return [Chart("Latencies of loads and stores", spec, Table(columns, rows), about=about)]
+
+
+Lines = tuple[tuple[str, str, int | None], ...]
+
+STEPS = 120
+"""Most points of a line over time."""
+
+SERIES: tuple[tuple[str, str, Lines], ...] = (
+    ("Load latency", "ns", (("median", "load_ns", 0), ("99th percentile", "load_ns", 1))),
+    ("Store latency", "ns", (("median", "store_ns", 0), ("99th percentile", "store_ns", 1))),
+    ("Queues", "entries", (("ingress queue", "ingress", None), ("store stack", "stack", None))),
+    ("DevLoad", "0 light to 3 severe", (("DevLoad", "dev_load", None), ("collecting", "collecting", None))),
+    ("Use of the links", "share", (("to the endpoints", "link_use", 0), ("to the GPU", "link_use", 1))),
+)
+"""What is drawn over time: title, unit, and lines by key and position."""
+
+
+def _timelines(runs: Sequence[ExpansionDoc]) -> list[Chart]:
+    """Runs that carry a time series, one at a time, by choice."""
+    told = [run for run in runs if run["timeline"]]
+    return [_timeline(told, title, unit, lines) for title, unit, lines in SERIES] if told else []
+
+
+def _timeline(runs: Sequence[ExpansionDoc], title: str, unit: str, lines: Lines) -> Chart:
+    rows = [row for run in runs for row in _steps(run, lines)]
+    configs = [run["setup"]["config"] for run in runs]
+    floor = "max(datum.value, 1)" if unit == "ns" else "datum.value"
+    bind = {"input": "select", "options": configs, "name": "of: "}
+    scales: dict[str, Spec] = {"ns": {"type": "log"}, "entries": {"type": "symlog"}}
+    spec = chart(
+        {
+            "mark": {
+                "type": "line",
+                "strokeWidth": 1.4,
+                "interpolate": "step-before" if title == "DevLoad" else "linear",
+            },
+            "encoding": {
+                "x": field("ms", title="time, ms", scale={"nice": False}),
+                "y": field("shown", title=unit, scale=scales.get(unit, {}), axis=SI_AXIS if unit in scales else {}),
+                "color": field(
+                    "what",
+                    "nominal",
+                    None,
+                    scale=scale([name for name, _, _ in lines]),
+                    legend={**LEGEND, "symbolType": "stroke"},
+                ),
+            },
+        },
+        height=LINE_HEIGHT,
+        params=[{"name": "config", "value": configs[-1], "bind": bind}],
+        transform=[{"filter": "datum.config === config"}, {"calculate": floor, "as": "shown"}],
+        usermeta={"renderer": "canvas"},
+    )
+    columns = [
+        *(Column("config", "configuration"), Column("time_s", "time", "seconds"), Column("what", "what")),
+        Column("value", unit, "number"),
+    ]
+    about = f"The highest of each of at most {STEPS} steps."
+    return Chart(f"{title} over time", spec, Table(columns, rows), about=about)
+
+
+def _steps(run: ExpansionDoc, lines: Lines) -> list[Row]:
+    series = run["timeline"]
+    wide = max(1, -(-len(series) // STEPS))
+    return [
+        {
+            "config": run["setup"]["config"],
+            "time_s": part[-1]["time_s"],
+            "ms": part[-1]["time_s"] * 1e3,
+            "what": name,
+            "value": max(float(step[key] if at is None else step[key][at]) for step in part),
+        }
+        for name, key, at in lines
+        for part in (series[first : first + wide] for first in range(0, len(series), wide))
+    ]
+
+
+def _all(runs: Sequence[ExpansionDoc]) -> Table:
+    rows = [
+        {
+            "config": run["setup"]["config"],
+            "time_s": run["time_s"],
+            "llc": run["llc_hit_share"],
+            "hit": run["endpoint"]["hit_share"] if run["endpoint"]["reads"] else None,
+            "flight": run["endpoint"]["hit_or_in_flight_share"] if run["endpoint"]["reads"] else None,
+            "gc": run["endpoint"]["collections"],
+            "faults": run["paging"]["faults"],
+            "moved": bytes_text(run["paging"]["moved_bytes"]) if run["paging"]["moved_bytes"] else None,
+            "down": run["link"]["down_gb_s"],
+            "up": run["link"]["up_gb_s"],
+        }
+        for run in runs
+    ]
+    columns = [
+        *(
+            Column("config", "configuration"),
+            Column("time_s", "time", "seconds"),
+            Column("llc", "cache hits", "percent"),
+        ),
+        *(Column("hit", "endpoint hits", "percent"), Column("flight", "with in flight", "percent")),
+        *(
+            Column("gc", "collections", "count"),
+            Column("faults", "faults", "count"),
+            Column("moved", "paged", "number"),
+        ),
+        *(Column("down", "to the endpoints", "gb_s"), Column("up", "to the GPU", "gb_s")),
+    ]
+    return Table(columns, rows, "Every configuration")

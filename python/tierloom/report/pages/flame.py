@@ -1,0 +1,348 @@
+"""Objects by the call stack that allocates them (a flame graph), and by size (a treemap).
+
+Width and area are bytes or what the program waits for; colour is how much an object is asked for by
+its size: small and hot belongs in fast memory, large and cold does not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tierloom.quantities import bytes_text
+from tierloom.report.pages.parts import Chart, Column, Row, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tierloom.schema import ObjectDoc
+
+ROW = 24
+"""Height of a frame, pixels."""
+
+DEEPEST = 24
+"""Frames that are drawn; of deeper stacks the innermost."""
+
+MOST_OBJECTS = 400
+LIMITS = (0.1, 10.0)
+"""Heat beyond these is drawn as these."""
+
+TREE_HEIGHT = 300
+
+Spec = dict[str, Any]
+
+
+class Heated(NamedTuple):
+    """An object with its share of the bytes and of what the program asks memory for."""
+
+    item: ObjectDoc
+    bytes_share: float
+    asked_share: float
+
+    @property
+    def heat(self) -> float:
+        """What is asked of it for its size; 1 is the mean over all data."""
+        return self.asked_share / self.bytes_share if self.bytes_share > 0 else 0.0
+
+
+def heated(objects: Sequence[ObjectDoc], asked: Mapping[str, float]) -> list[Heated]:
+    """Objects with their shares, those first that are asked for most."""
+    size = sum(item["size_bytes"] for item in objects) or 1
+    most = sum(asked.get(item["name"], 0.0) for item in objects) or 1.0
+    made = [Heated(item, item["size_bytes"] / size, asked.get(item["name"], 0.0) / most) for item in objects]
+    return sorted(made, key=lambda each: (-each.asked_share, each.item["name"]))
+
+
+def table(items: Sequence[Heated], what: str) -> Table:
+    """The data of both pictures: an object a line, with its whole path."""
+    rows = [
+        {
+            "object": each.item["name"],
+            "path": " → ".join(path(each.item)),
+            "size_bytes": each.item["size_bytes"],
+            "bytes": each.bytes_share,
+            "asked": each.asked_share,
+            "heat": each.heat,
+        }
+        for each in items
+    ]
+    columns = [
+        *(Column("object", "object"), Column("size_bytes", "size", "bytes"), Column("bytes", "of the data", "percent")),
+        *(Column("asked", what, "percent"), Column("heat", "for its size", "times"), Column("path", "path", "code")),
+    ]
+    return Table(columns, rows)
+
+
+def path(item: ObjectDoc) -> list[str]:
+    """From the program's outermost frame to the allocation."""
+    site = item["site"]
+    if "stack" in site:
+        return [_frame(frame) for frame in reversed(site["stack"][:DEEPEST])]
+    if "symbol" in site:
+        return ["static data", str(site["symbol"]["module"])]
+    if "file" in site:
+        return ["mapped files"]
+    return [{"arena": "too small to tell apart"}.get(item["kind"], item["kind"])]
+
+
+def _frame(frame: Mapping[str, Any]) -> str:
+    if frame.get("function"):
+        return str(frame["function"])
+    return str(frame.get("line") or f"{frame['module']}+{frame['offset']:#x}")
+
+
+def flame(items: Sequence[Heated], program: str, what: str) -> Chart:
+    """The flame graph, outermost frame on top; a choice of what its width is."""
+    shown = items[:MOST_OBJECTS]
+    boxes = [
+        *_boxes(shown, program, "bytes", [each.bytes_share for each in shown]),
+        *_boxes(shown, program, what, [each.asked_share for each in shown]),
+    ]
+    depth = max(box["depth"] for box in boxes) + 1
+    return Chart(
+        "Objects by call stack",
+        _flame_spec(depth * ROW, what),
+        table(items, what),
+        values=boxes,
+        about="Who allocates what: outermost frame on top, data objects at the bottom of each stack. Click a frame "
+        "to widen it, click it again to see all. Colour: what is asked of the data, for its size.",
+        wide=True,
+    )
+
+
+def _boxes(items: Sequence[Heated], program: str, measure: str, values: Sequence[float]) -> list[Row]:
+    """Frames of one measure from left to right; neighbours with the same path share a frame."""
+    tree = _Node(program)
+    for each, value in zip(items, values, strict=True):
+        if value > 0:
+            tree.add([*path(each.item), each.item["name"]], value, each.heat)
+    return [{**box, "measure": measure} for box in tree.boxes(0.0, 0, max(tree.value, 1e-12))]
+
+
+class _Node:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.value = 0.0
+        self.heat: float | None = None
+        self.inner: dict[str, _Node] = {}
+
+    def add(self, names: Sequence[str], value: float, heat: float) -> None:
+        self.value += value
+        if names:
+            self.inner.setdefault(names[0], _Node(names[0])).add(names[1:], value, heat)
+        else:
+            self.heat = heat
+
+    def boxes(self, left: float, depth: int, whole: float) -> list[Row]:
+        right = left + self.value / whole
+        box: Row = {"name": self.name, "depth": depth, "x0": left, "x1": right, "leaf": self.heat is not None}
+        made = [{**box, "heat": min(max(self.heat or LIMITS[0], LIMITS[0]), LIMITS[1]), "share": right - left}]
+        for node in sorted(self.inner.values(), key=lambda node: (-node.value, node.name)):
+            made += node.boxes(left, depth + 1, whole)
+            left += node.value / whole
+        return made
+
+
+WIDTH: Spec = {
+    "name": "width",
+    "init": "isFinite(containerSize()[0]) ? containerSize()[0] : 300",
+    "on": [{"events": "window:resize", "update": "isFinite(containerSize()[0]) ? containerSize()[0] : 300"}],
+}
+
+HEAT: list[Spec] = [
+    {
+        "name": "heat",
+        "type": "log",
+        "domain": [LIMITS[0], 1, LIMITS[1]],
+        "range": ["var(--cold)", "var(--mild)", "var(--hot)"],
+        "interpolate": "lab",
+        "clamp": True,
+    }
+]
+
+HEAT_LEGEND: Spec = {
+    "fill": "heat",
+    "title": "asked of it for its size, times the mean",
+    "orient": "top",
+    "direction": "horizontal",
+    "gradientLength": 160,
+    "gradientThickness": 8,
+    "values": [LIMITS[0], 1, LIMITS[1]],
+    "format": "~g",
+}
+
+
+def _flame_spec(height: int, what: str) -> Spec:
+    left, right = "clamp(scale('x', datum.x0), 0, width)", "clamp(scale('x', datum.x1), 0, width)"
+    tip = "{'frame': datum.name, 'share': format(datum.share, '.1%')}"
+    leaf_tip = f"merge({tip}, {{'for its size': format(datum.heat, '.2~f') + ' times the mean'}})"
+    return {
+        "$schema": "https://vega.github.io/schema/vega/v6.json",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "signals": [
+            WIDTH,
+            {
+                "name": "measure",
+                "value": what,
+                "bind": {"input": "select", "options": [what, "bytes"], "name": "width: "},
+            },
+            {
+                "name": "zoom",
+                "value": [0, 1],
+                "on": [
+                    {
+                        "events": "@frame:click",
+                        "update": "zoom[0] === datum.x0 && zoom[1] === datum.x1 ? [0, 1] : [datum.x0, datum.x1]",
+                    },
+                    {"events": {"signal": "measure"}, "update": "[0, 1]"},
+                ],
+            },
+        ],
+        "data": [{"name": "table", "transform": [{"type": "filter", "expr": "datum.measure === measure"}]}],
+        "scales": [
+            {"name": "x", "type": "linear", "domain": {"signal": "zoom"}, "range": "width", "zero": False},
+            *HEAT,
+        ],
+        "legends": [HEAT_LEGEND],
+        "marks": [
+            {
+                "type": "rect",
+                "name": "frame",
+                "from": {"data": "table"},
+                "encode": {
+                    "update": {
+                        "x": {"signal": left},
+                        "x2": {"signal": right},
+                        "y": {"signal": f"datum.depth * {ROW}"},
+                        "height": {"value": ROW - 2},
+                        "cornerRadius": {"value": 3},
+                        "fill": [{"test": "datum.leaf", "scale": "heat", "field": "heat"}, {"value": "var(--frame)"}],
+                        "fillOpacity": {"value": 1},
+                        "cursor": {"value": "pointer"},
+                        "tooltip": {"signal": f"datum.leaf ? {leaf_tip} : {tip}"},
+                    },
+                    "hover": {"fillOpacity": {"value": 0.75}},
+                },
+            },
+            {
+                "type": "text",
+                "interactive": False,
+                "from": {"data": "table"},
+                "encode": {
+                    "update": {
+                        "x": {"signal": f"{left} + 6"},
+                        "y": {"signal": f"datum.depth * {ROW} + {ROW / 2 - 1}"},
+                        "baseline": {"value": "middle"},
+                        "text": {"field": "name"},
+                        "limit": {"signal": f"max({right} - ({left}) - 10, 1)"},
+                        "opacity": {"signal": f"{right} - ({left}) > 26 ? 1 : 0"},
+                        "fill": [{"test": "datum.leaf", "value": "var(--on-heat)"}, {"value": "var(--ink)"}],
+                        "fontSize": {"value": 12},
+                    }
+                },
+            },
+        ],
+    }
+
+
+def treemap(items: Sequence[Heated], what: str) -> Chart:
+    """Every object's bytes as an area."""
+    shown = items[:MOST_OBJECTS]
+    values: list[Row] = [{"id": "all"}]
+    values += [
+        {
+            "id": each.item["name"],
+            "parent": "all",
+            "size": each.item["size_bytes"],
+            "held": bytes_text(each.item["size_bytes"]),
+            "share": each.asked_share,
+            "heat": min(max(each.heat, LIMITS[0]), LIMITS[1]),
+        }
+        for each in shown
+        if each.item["size_bytes"] > 0
+    ]
+    return Chart(
+        "Where the bytes are, and which are hot",
+        _tree_spec(what),
+        table(items, what),
+        values=values,
+        about=f"Area: bytes. Colour: share of {what} over share of bytes.",
+    )
+
+
+def _tree_spec(what: str) -> Spec:
+    tip = f"{{'object': datum.id, 'size': datum.held, '{what}': format(datum.share, '.1%')}}"
+    return {
+        "$schema": "https://vega.github.io/schema/vega/v6.json",
+        "height": TREE_HEIGHT,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "signals": [WIDTH],
+        "data": [
+            {
+                "name": "table",
+                "transform": [
+                    {"type": "stratify", "key": "id", "parentKey": "parent"},
+                    {
+                        "type": "treemap",
+                        "field": "size",
+                        "sort": {"field": "value", "order": "descending"},
+                        "method": "squarify",
+                        "ratio": 1.4,
+                        "paddingInner": 3,
+                        "round": True,
+                        "size": [{"signal": "width"}, {"signal": "height"}],
+                    },
+                    {"type": "filter", "expr": "datum.parent"},
+                ],
+            }
+        ],
+        "scales": HEAT,
+        "legends": [HEAT_LEGEND],
+        "marks": [
+            {
+                "type": "rect",
+                "from": {"data": "table"},
+                "encode": {
+                    "update": {
+                        **{name: {"field": name} for name in ("x0", "y0", "x1", "y1")},
+                        "x": {"field": "x0"},
+                        "x2": {"field": "x1"},
+                        "y": {"field": "y0"},
+                        "y2": {"field": "y1"},
+                        "fill": {"scale": "heat", "field": "heat"},
+                        "cornerRadius": {"value": 4},
+                        "tooltip": {"signal": tip},
+                    }
+                },
+            },
+            *(_tree_text(line) for line in _TREE_LINES),
+        ],
+    }
+
+
+_TREE_LINES = (
+    {"dy": 8, "text": {"field": "id"}, "size": 13, "weight": 600, "room": 24},
+    {"dy": 26, "text": {"field": "held"}, "size": 11, "weight": 400, "room": 44},
+)
+
+
+def _tree_text(line: Mapping[str, Any]) -> Spec:
+    fits = f"datum.x1 - datum.x0 > 34 && datum.y1 - datum.y0 > {line['room']}"
+    return {
+        "type": "text",
+        "interactive": False,
+        "from": {"data": "table"},
+        "encode": {
+            "update": {
+                "x": {"signal": "datum.x0 + 9"},
+                "y": {"signal": f"datum.y0 + {line['dy']}"},
+                "baseline": {"value": "top"},
+                "text": line["text"],
+                "limit": {"signal": "max(datum.x1 - datum.x0 - 14, 1)"},
+                "opacity": {"signal": f"{fits} ? 1 : 0"},
+                "fill": {"value": "var(--on-heat)"},
+                "fontSize": {"value": line["size"]},
+                "fontWeight": {"value": line["weight"]},
+            }
+        },
+    }

@@ -1,0 +1,45 @@
+"""Which builder shows which kind of source: one line a kind, and tables for everything else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tierloom.report.pages import (
+    anything,
+    claims,
+    comparison,
+    expansion,
+    language,
+    machine,
+    plan,
+    profile,
+    simulation,
+)
+from tierloom.report.pages.reading import Shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tierloom.report.pages.parts import Section
+    from tierloom.report.pages.reading import Source
+
+BUILDERS: dict[str, Callable[[Source, Shelf], Section]] = {
+    "machine": machine.section,
+    "profile": profile.section,
+    "comparison": comparison.section,
+    "plan": plan.section,
+    "run": plan.run_section,
+    "simulation": simulation.section,
+    "inference": language.inference,
+    "training": language.training,
+    "serving": language.serving,
+    "ratios": language.ratios,
+    "expansion": expansion.section,
+    "claims": claims.section,
+}
+
+
+def sections(sources: Sequence[Source]) -> list[Section]:
+    """One section a source."""
+    shelf = Shelf.of(sources)
+    return [BUILDERS.get(source.kind, anything.section)(source, shelf) for source in sources]

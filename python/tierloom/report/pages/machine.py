@@ -1,0 +1,211 @@
+"""The section of a machine: topology, loaded-latency curves, every figure with its origin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tierloom.nouns import Machine
+from tierloom.quantities import bytes_text
+from tierloom.report.machines import figures, load_origin
+from tierloom.report.pages import topology
+from tierloom.report.pages.parts import Chart, Column, Drawing, Fact, Notes, Row, Section, Table
+from tierloom.report.pages.specs import LEGEND, chart, field, memory_scale, tips
+
+if TYPE_CHECKING:
+    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.schema import FromTo
+
+MIXES = ((1.0, "reads only"), (2 / 3, "2 reads : 1 write"))
+"""Read shares that are drawn: pure reads, and STREAM's triad."""
+
+STEPS = 60
+CEILING = 4.0
+"""Fitted forms rise without bound towards the peak; curves end where waits are so many times the longest idle one."""
+
+TABLE_STEP = 6
+"""Of the points that are drawn, the table lists one of so many."""
+
+
+def section(source: Source, shelf: Shelf) -> Section:
+    """What memory there is, how far, how much of it."""
+    machine = shelf.machine(source.data["name"]) or Machine.from_data(source.data)
+    data = machine.data
+    return Section(
+        kind="machine",
+        title=machine.name,
+        about=data["title"],
+        facts=_facts(machine),
+        charts=[_drawing(machine), *_curves(machine)],
+        tables=[_sockets(machine), _figures(machine), _sources(machine)],
+        notes=[Notes("Notes", data["notes"])] if data.get("notes") else [],
+    )
+
+
+def _facts(machine: Machine) -> list[Fact]:
+    data = machine.data
+    capacity = sum(memory["capacity_bytes"]["value"] for memory in data["memories"])
+    idle = [path["idle_ns"]["value"] for path in data["paths"]]
+    cores = sum(socket["cores"]["value"] for socket in data["sockets"])
+    return [
+        Fact("cores", f"{cores:.0f}", f"on {len(data['sockets'])} sockets or parts of one"),
+        Fact("memory", bytes_text(capacity), f"in {len(data['memories'])} nodes"),
+        Fact("nearest, at rest", f"{min(idle):.0f} ns", "idle latency of the shortest path"),
+        Fact("farthest, at rest", f"{max(idle):.0f} ns", f"{max(idle) / min(idle):.1f} times the nearest"),
+    ]
+
+
+def _drawing(machine: Machine) -> Drawing:
+    shapes = {"wide": topology.draw(machine, columns=2), "narrow": topology.draw(machine, columns=1)}
+    return Drawing(
+        "Topology",
+        shapes,
+        _paths(machine),
+        about="Latency at rest and highest bandwidth of reads from each socket to its own memories; a wire is as "
+        "thick as its path is wide. The table has the paths to other sockets' memories too.",
+    )
+
+
+def _paths(machine: Machine) -> Table:
+    rows: list[Row] = []
+    for path in machine.data["paths"]:
+        peaks = {key: machine.curve(path["from"], path["to"], mix, 2).peak_gb_s for key, mix in _PEAKS.items()}
+        idle = path["idle_ns"]
+        rows.append(
+            {
+                "from": path["from"],
+                "to": path["to"],
+                "idle_ns": idle["value"],
+                "idle_kind": idle["kind"],
+                **peaks,
+                "kind": load_origin(path)["kind"],
+                "over": ", ".join(path.get("links", [])),
+            }
+        )
+    columns = [
+        *(Column("from", "from"), Column("to", "to"), Column("idle_ns", "at rest", "ns")),
+        *(Column("idle_kind", "which is", "mark"), Column("reads", "reads only", "gb_s")),
+        *(Column("triad", "2 reads : 1 write", "gb_s"), Column("copy", "1 : 1", "gb_s")),
+        *(Column("kind", "which is", "mark"), Column("over", "over")),
+    ]
+    return Table(columns, rows)
+
+
+_PEAKS = {"reads": 1.0, "triad": 2 / 3, "copy": 1 / 2}
+
+
+def _curves(machine: Machine) -> list[Chart]:
+    """One chart a socket from which the memories look different."""
+    seen: list[tuple[float, ...]] = []
+    made = []
+    for socket in machine.data["sockets"]:
+        reached = [path for path in machine.data["paths"] if path["from"] == socket["name"]]
+        look = tuple(sorted(path["idle_ns"]["value"] for path in reached))
+        if reached and look not in seen:
+            made.append(_curve(machine, socket["name"], reached))
+            seen.append(look)
+    return made
+
+
+def _curve(machine: Machine, socket: str, reached: list[FromTo]) -> Chart:
+    ceiling = CEILING * max(path["idle_ns"]["value"] for path in reached)
+    rows = [row for path in reached for row in _points(machine, path, ceiling)]
+    spec = chart(
+        {
+            "mark": {"type": "line", "clip": True, "strokeWidth": 2.2},
+            "encoding": {
+                "x": field("gb_s", title="bandwidth, GB/s", scale={"type": "log", "nice": False}, axis=_LOG_AXIS),
+                "y": field("latency_ns", title="latency, ns", scale={"domain": [0, ceiling]}),
+                "color": field("memory", "nominal", None, scale=_memories(machine, reached), legend=LEGEND),
+                "strokeDash": field("mix", "nominal", None, scale=_DASHES, legend={**LEGEND, "symbolType": "stroke"}),
+            },
+        },
+        {
+            "mark": {"type": "point", "size": 60, "opacity": 0, "filled": True, "clip": True},
+            "encoding": {
+                "x": field("gb_s"),
+                "y": field("latency_ns"),
+                "color": field("memory", "nominal", None),
+                "tooltip": tips(
+                    ("memory", "memory"), ("mix", "traffic"), ("gb_s", "GB/s", ".3~g"), ("latency_ns", "ns", ".0f")
+                ),
+            },
+        },
+    )
+    columns = [
+        *(Column("memory", "memory"), Column("mix", "traffic"), Column("load", "of its peak", "percent")),
+        *(Column("gb_s", "bandwidth", "gb_s"), Column("latency_ns", "latency", "ns")),
+    ]
+    listed = [row for row in rows if row["step"] % TABLE_STEP == 0]
+    return Chart(
+        f"Latency under load, from {socket}",
+        spec,
+        Table(columns, listed, note=f"One of {TABLE_STEP} points that are drawn."),
+        values=rows,
+        about="What a memory answers in when other traffic is there. Each curve ends where its memory is full.",
+    )
+
+
+_LOG_AXIS = {"format": "~s", "tickCount": 6}
+_DASHES = {"domain": [name for _, name in MIXES], "range": [[1, 0], [5, 3]]}
+
+
+def _points(machine: Machine, path: FromTo, ceiling: float) -> list[Row]:
+    rows = []
+    for mix, name in MIXES:
+        curve = machine.curve(path["from"], path["to"], mix, STEPS)
+        for step, (gb_s, ns) in enumerate(curve.points):
+            row = {"memory": path["to"], "mix": name, "step": step, "load": gb_s / curve.peak_gb_s}
+            if ns <= 2 * ceiling:
+                rows.append({**row, "gb_s": max(gb_s, 1.0), "latency_ns": ns})
+    return rows
+
+
+def _memories(machine: Machine, reached: list[FromTo]) -> dict[str, Any]:
+    names = {path["to"] for path in reached}
+    colours = topology.colours(machine)
+    listed = [memory["name"] for memory in machine.data["memories"] if memory["name"] in names]
+    return {**memory_scale(listed), "range": [colours[name] for name in listed]}
+
+
+def _sockets(machine: Machine) -> Table:
+    rows = [
+        {
+            "name": each["name"],
+            "cpu": each["cpu"],
+            "cores": each["cores"]["value"],
+            "llc": each["llc_bytes"]["value"],
+            "of_it": each["llc_per_core_bytes"]["value"],
+            "stream": each["stream_lines"]["value"],
+            "demand": each["demand_lines"]["value"],
+        }
+        for each in machine.data["sockets"]
+    ]
+    columns = [
+        *(Column("name", "socket"), Column("cpu", "processor"), Column("cores", "cores", "count")),
+        *(Column("llc", "last-level cache", "bytes"), Column("of_it", "of it, per core", "bytes")),
+        *(Column("stream", "lines in flight, streaming", "number"), Column("demand", "on demand", "number")),
+    ]
+    return Table(columns, rows, "Sockets")
+
+
+def _figures(machine: Machine) -> Table:
+    rows = [
+        {
+            "figure": place,
+            "value": value,
+            "kind": origin["kind"],
+            "source": origin["source"],
+            "how": origin.get("how", ""),
+        }
+        for place, value, origin in figures(machine)
+    ]
+    columns = [
+        *(Column("figure", "figure"), Column("value", "value", "number"), Column("kind", "which is", "mark")),
+        *(Column("source", "source", "code"), Column("how", "how")),
+    ]
+    return Table(columns, rows, "Every figure and where it comes from")
+
+
+def _sources(machine: Machine) -> Table:
+    rows = [{"key": key, "text": text} for key, text in machine.data["sources"].items()]
+    return Table([Column("key", "key", "code"), Column("text", "source")], rows, "Sources")

@@ -1,0 +1,107 @@
+// Draws the charts in the colours of the reader's theme, and works the page's two buttons.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const narrow = matchMedia("(max-width: 34rem)");
+
+  // A browser may refuse storage to files; the choice then holds until the page is closed.
+  const remembered = { get() { try { return localStorage.getItem("tierloom-theme"); } catch { return null; } },
+                       set(value) { try { localStorage.setItem("tierloom-theme", value); } catch { /* not remembered */ } } };
+
+  const themeButton = document.getElementById("theme");
+  const tablesButton = document.getElementById("tables");
+  const charts = [...document.querySelectorAll(".chart")].map((target) => ({
+    target, spec: JSON.parse(target.nextElementSibling.textContent), drawn: null }));
+
+  function setTheme(theme) {
+    root.dataset.theme = theme;
+    themeButton.textContent = theme === "dark" ? "Light" : "Dark";
+    themeButton.setAttribute("aria-pressed", String(theme === "dark"));
+    themeButton.setAttribute("aria-label", `Switch to ${theme === "dark" ? "light" : "dark"} colours`);
+  }
+
+  // Specifications name colours as the style sheet does: var(--c1).
+  function painted(part, style) {
+    if (typeof part === "string") {
+      const name = /^var\((--[\w-]+)\)$/.exec(part);
+      return name ? style.getPropertyValue(name[1]).trim() : part;
+    }
+    if (Array.isArray(part)) return part.map((each) => painted(each, style));
+    if (part && typeof part === "object") {
+      return Object.fromEntries(Object.entries(part).map(([key, value]) =>
+        [key, key === "values" ? value : painted(value, style)]));
+    }
+    return part;
+  }
+
+  function config(style) {
+    const of = (name) => style.getPropertyValue(name).trim();
+    const font = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
+    return {
+      background: "transparent", font, padding: 2,
+      view: { stroke: "transparent" },
+      axis: { labelColor: of("--soft"), titleColor: of("--soft"), gridColor: of("--faint"), domainColor: of("--edge"),
+              tickColor: of("--edge"), labelFontSize: 11.5, titleFontSize: 11.5, titleFontWeight: "normal", titlePadding: 8,
+              labelLimit: narrow.matches ? 104 : 250, labelFont: font, titleFont: font },
+      axisX: { tickCount: narrow.matches ? 4 : 7, labelOverlap: true },
+      axisY: { labelFontSize: 12, labelColor: of("--ink") }, axisYQuantitative: { labelColor: of("--soft"), domain: false, ticks: false },
+      legend: { labelColor: of("--ink"), titleColor: of("--soft"), labelFontSize: 12, titleFontSize: 11.5, titleFontWeight: "normal",
+                labelFont: font, titleFont: font, columns: narrow.matches ? 2 : 6, symbolSize: 110, labelLimit: 240, titleLimit: 400, offset: 8 },
+      text: { font }, bar: { discreteBandSize: { band: 0.68 } }, rule: { color: of("--ink") },
+    };
+  }
+
+  async function draw(chart) {
+    const style = getComputedStyle(root);
+    const spec = painted(chart.spec, style);
+    const mode = (spec.$schema || "").includes("/vega/") ? "vega" : "vega-lite";
+    const renderer = (spec.usermeta || {}).renderer || "svg";
+    if (chart.drawn) chart.drawn.finalize();
+    chart.drawn = await vegaEmbed(chart.target, spec, {
+      mode, renderer, config: config(style), tooltip: { theme: "custom" },
+      actions: { export: true, source: false, compiled: false, editor: false },
+      downloadFileName: chart.target.dataset.name,
+    });
+  }
+
+  let turn = 0;
+  async function drawAll() {
+    const mine = ++turn;
+    document.body.dataset.ready = "no";
+    for (const chart of charts) {
+      if (mine !== turn) return;
+      try {
+        await draw(chart);
+      } catch (problem) {
+        chart.target.textContent = "This chart cannot be drawn; its data is below.";
+        console.error(problem);
+      }
+      await new Promise((done) => setTimeout(done, 0));
+    }
+    document.body.dataset.ready = "yes";
+  }
+
+  themeButton.addEventListener("click", () => {
+    const theme = root.dataset.theme === "dark" ? "light" : "dark";
+    remembered.set(theme);
+    setTheme(theme);
+    drawAll();
+  });
+  system.addEventListener("change", () => {
+    if (remembered.get()) return;
+    setTheme(system.matches ? "dark" : "light");
+    drawAll();
+  });
+  narrow.addEventListener("change", drawAll);
+
+  tablesButton.addEventListener("click", () => {
+    const open = tablesButton.getAttribute("aria-pressed") !== "true";
+    document.querySelectorAll("details.data").forEach((each) => { each.open = open; });
+    tablesButton.setAttribute("aria-pressed", String(open));
+    tablesButton.textContent = open ? "Hide data" : "Show data";
+  });
+
+  setTheme(root.dataset.theme);
+  drawAll();
+})();

@@ -1,0 +1,99 @@
+"""What a page is made of: sections of facts, charts, tables, drawings and notes.
+
+Builders fill these from nouns and answers; the template only lays them out. A chart cannot be made
+without the table of its data, so that whoever does not see the picture reads the same numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Row = dict[str, Any]
+"""One row of data, keys with their unit; a true `ours` marks what the reader came for."""
+
+Form = Literal["text", "code", "number", "count", "bytes", "gib", "seconds", "ns", "gb_s", "percent", "times", "mark"]
+"""How a column writes its values; all but `text`, `code` and `mark` keep to the right."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: where its values are in a row, and how they are written."""
+
+    key: str
+    heading: str
+    form: Form = "text"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under headings."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Mapping[str, Any]]
+    title: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A Vega or Vega-Lite specification and its data as a table.
+
+    The page puts `values` where the specification's data is named `table`; the table's rows are the
+    values unless others are given.
+    """
+
+    title: str
+    spec: Mapping[str, Any]
+    table: Table
+    about: str = ""
+    values: Sequence[Mapping[str, Any]] | None = None
+    wide: bool = False
+
+    @property
+    def data(self) -> Sequence[Mapping[str, Any]]:
+        """What is drawn."""
+        return self.table.rows if self.values is None else self.values
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Boxes and wires that the template draws as SVG, once for each shape of screen."""
+
+    title: str
+    shapes: Mapping[str, Any]
+    table: Table
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences that the reader should know before believing the numbers."""
+
+    title: str
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One number that answers a question, large."""
+
+    label: str
+    value: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Everything about one noun or answer."""
+
+    kind: str
+    title: str
+    about: str = ""
+    facts: Sequence[Fact] = ()
+    charts: Sequence[Chart | Drawing] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[Notes] = ()

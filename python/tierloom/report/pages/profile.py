@@ -1,0 +1,262 @@
+"""The section of a profile: its objects by stack and size, their pages, waits with intervals, phases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tierloom.nouns import Profile
+from tierloom.quantities import bytes_text, percent_text, seconds_text
+from tierloom.report.pages import flame, heat
+from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
+from tierloom.report.pages.specs import LEGEND, OTHERS, OURS, bars_height, chart, field, names_axis, scale, tips
+from tierloom.report.profiles import caption, place, traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.report.profiles import Traffic
+    from tierloom.schema import ObjectDoc, ShareDoc
+
+ROWS = 16
+"""Objects that bars show; tables have all."""
+
+PHASE_OBJECTS = 6
+WAITS, TRAFFIC = "waits", "memory traffic"
+
+
+def section(source: Source, shelf: Shelf) -> Section:
+    """Which data a program has and how it is touched."""
+    profile = shelf.profile(source.data["name"]) if source.noun is None else source.noun
+    if not isinstance(profile, Profile):
+        message = f"{source.name} is no profile"
+        raise TypeError(message)
+    totals = traffic(profile)
+    what, asked = asked_of(profile, totals)
+    items = flame.heated(profile.data["objects"], asked)
+    return Section(
+        kind="profile",
+        title=profile.name,
+        about=" ".join(profile.data["program"]["command"]),
+        facts=_facts(profile, totals),
+        charts=[
+            flame.flame(items, profile.name, what),
+            flame.treemap(items, what),
+            *_waits(profile),
+            *heat.over_time(profile),
+            *heat.by_share(profile),
+            *_phases(profile),
+            *_traffic(totals),
+        ],
+        tables=[_objects(profile, totals)],
+        notes=_notes(profile),
+    )
+
+
+def asked_of(profile: Profile, totals: Mapping[str, Traffic]) -> tuple[str, dict[str, float]]:
+    """What the program asks of each object: the waits that were sampled, or the traffic where none were."""
+    waits = {item["name"]: item["stall"]["share"] for item in profile.data["objects"] if "stall" in item}
+    if any(waits.values()):
+        return WAITS, waits
+    return TRAFFIC, {name: total.total_bytes for name, total in totals.items()}
+
+
+def _facts(profile: Profile, totals: Mapping[str, Traffic]) -> list[Fact]:
+    program, sampling = profile.data["program"], profile.data.get("sampling")
+    carried = sum(total.total_bytes for total in totals.values())
+    facts = [
+        Fact("data", bytes_text(profile.footprint_bytes), f"in {len(profile.data['objects'])} objects"),
+        Fact("run time", seconds_text(program["wall_s"]), f"{_threads(program['threads'])}, {program['cpu']}"),
+        Fact("memory traffic", bytes_text(carried), "read and written beyond the last-level cache"),
+    ]
+    if sampling:
+        lost = f", {sampling['lost']:,} lost" if sampling["lost"] else ""
+        facts.append(
+            Fact("samples", f"{sampling['samples']:,}", f"{sampling['event']} at {sampling['hz']:.0f} Hz{lost}")
+        )
+    return facts
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread{'s' if count != 1 else ''}"
+
+
+def _waits(profile: Profile) -> list[Chart]:
+    """Shares of samples with their intervals, those of no object too."""
+    told: list[tuple[str, ObjectDoc | None, ShareDoc]] = [
+        (item["name"], item, item["stall"]) for item in profile.data["objects"] if "stall" in item
+    ]
+    told += [(rest["name"], None, rest["stall"]) for rest in profile.data.get("unattributed", [])]
+    rows: list[Row] = [
+        {"name": name, "ours": item is not None, **share, "place": place(item) if item else "no object"}
+        for name, item, share in sorted(told, key=lambda each: (-each[2]["share"], each[0]))
+    ]
+    if not rows:
+        return []
+    shown = rows[:ROWS]
+    spec = chart(
+        {
+            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "strokeCap": "round"},
+            "encoding": {
+                "y": names_axis("name", [row["name"] for row in shown]),
+                "x": field("low", title="share of samples", axis={"format": ".0%"}),
+                "x2": {"field": "high"},
+                "color": {"condition": {"test": "datum.ours", "value": OURS}, "value": OTHERS},
+            },
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
+            "encoding": {
+                "y": names_axis("name", [row["name"] for row in shown]),
+                "x": field("share"),
+                "color": {"condition": {"test": "datum.ours", "value": OURS}, "value": OTHERS},
+                "tooltip": tips(
+                    *(("name", "object"), ("share", "share", ".2%")),
+                    *(("low", "from", ".2%"), ("high", "to", ".2%"), ("place", "at")),
+                ),
+            },
+        },
+        height=bars_height(len(shown)),
+    )
+    columns = [
+        *(Column("name", "object"), Column("share", "share", "percent"), Column("low", "95 % from", "percent")),
+        *(Column("high", "to", "percent"), Column("place", "at", "code")),
+    ]
+    about = f"{caption(profile)} Bars: 95 % intervals. Grey: samples of no object."
+    return [Chart("What the program waits for", spec, Table(columns, rows), about=about, values=shown)]
+
+
+def _phases(profile: Profile) -> list[Chart]:
+    """Bandwidth over the run by object; nothing when the program does the same all the time."""
+    phases = profile.data["phases"]
+    if len(phases) < 2:
+        return []
+    totals = {name: total.total_bytes for name, total in traffic(profile).items()}
+    named = sorted(totals, key=lambda name: (-totals[name], name))[:PHASE_OBJECTS]
+    rows: list[Row] = []
+    for phase in phases:
+        seconds = max(phase["end_s"] - phase["start_s"], 1e-12)
+        carried: dict[str, float] = dict.fromkeys(named, 0.0)
+        for access in phase["accesses"]:
+            name = access["object"] if access["object"] in named else "others"
+            moved = access["dram_read_bytes"] + access["dram_write_bytes"]
+            carried[name] = carried.get(name, 0.0) + moved
+        base = 0.0
+        for name, moved in carried.items():
+            top = base + moved / seconds / 1e9
+            rows.append(
+                {
+                    "phase": phase["name"],
+                    "start_s": phase["start_s"],
+                    "end_s": phase["end_s"],
+                    "object": name,
+                    "gb_s": top - base,
+                    "base": base,
+                    "top": top,
+                }
+            )
+            base = top
+    return [
+        Chart("Phases", _phase_spec([*named, "others"]), Table(_PHASE_COLUMNS, rows), about=_PHASES_ABOUT, wide=True)
+    ]
+
+
+_PHASES_ABOUT = "Traffic between memory and last-level cache over the run, by object."
+_PHASE_COLUMNS = (
+    *(Column("phase", "phase"), Column("start_s", "from", "seconds"), Column("end_s", "to", "seconds")),
+    *(Column("object", "object"), Column("gb_s", "traffic", "gb_s")),
+)
+
+
+def _phase_spec(names: list[str]) -> dict[str, object]:
+    return chart(
+        {
+            "mark": {"type": "rect", "clip": True},
+            "encoding": {
+                "x": field("start_s", title="time, s", scale={"nice": False}),
+                "x2": {"field": "end_s"},
+                "y": field("base", title="GB/s"),
+                "y2": {"field": "top"},
+                "color": field("object", "nominal", None, scale=scale(names), legend=LEGEND),
+                "tooltip": tips(("phase", "phase"), ("object", "object"), ("gb_s", "GB/s", ".3~g")),
+            },
+        }
+    )
+
+
+def _traffic(totals: Mapping[str, Traffic]) -> list[Chart]:
+    """Reads and writes of memory by object."""
+    ordered = sorted(totals.items(), key=lambda each: (-each[1].total_bytes, each[0]))
+    rows: list[Row] = [
+        {"object": name, "way": way, "rank": rank, "gb": moved / 1e9, "pattern": total.pattern}
+        for name, total in ordered
+        for rank, (way, moved) in enumerate((("read", total.read_bytes), ("written", total.write_bytes)))
+        if total.total_bytes > 0
+    ]
+    if not rows:
+        return []
+    names = list(dict.fromkeys(row["object"] for row in rows))[:ROWS]
+    spec = chart(
+        {
+            "mark": {"type": "bar", "height": {"band": 0.68}},
+            "encoding": {
+                "y": names_axis("object", names),
+                "x": field("gb", title="GB between memory and last-level cache"),
+                "color": field("way", "nominal", None, scale=scale(["read", "written"]), legend=LEGEND),
+                "order": {"field": "rank"},
+                "tooltip": tips(("object", "object"), ("way", "way"), ("gb", "GB", ".4~g"), ("pattern", "pattern")),
+            },
+        },
+        height=bars_height(len(names)),
+    )
+    columns = [
+        Column("object", "object"),
+        Column("way", "way"),
+        Column("gb", "GB", "number"),
+        Column("pattern", "pattern"),
+    ]
+    shown = [row for row in rows if row["object"] in names]
+    about = f"The {len(names)} objects with most of it." if len(totals) > len(names) else ""
+    return [Chart("Memory traffic by object", spec, Table(columns, rows), values=shown, about=about)]
+
+
+def _objects(profile: Profile, totals: Mapping[str, Traffic]) -> Table:
+    rows: list[Row] = []
+    for item in profile.data["objects"]:
+        total = totals.get(item["name"])
+        moved = total.total_bytes if total else 0.0
+        rows.append(
+            {
+                "name": item["name"],
+                "kind": item["kind"],
+                "size": item["size_bytes"],
+                "allocations": item["allocations"],
+                "stall": item.get("stall", {}).get("share"),
+                "moved": moved,
+                "reads": total.read_bytes / moved if total and moved else None,
+                "pattern": total.pattern if total else "",
+                "place": place(item),
+            }
+        )
+    rows.sort(key=lambda row: (-(row["stall"] or 0.0), -row["moved"], row["name"]))
+    columns = [
+        *(Column("name", "object"), Column("kind", "kind"), Column("size", "size", "bytes")),
+        *(Column("allocations", "allocations", "count"), Column("stall", "waits", "percent")),
+        *(Column("moved", "memory traffic", "bytes"), Column("reads", "reads", "percent")),
+        *(Column("pattern", "pattern"), Column("place", "allocated at", "code")),
+    ]
+    return Table(columns, rows, "Every object")
+
+
+def _notes(profile: Profile) -> list[Notes]:
+    warnings = profile.data.get("sampling", {}).get("warnings", [])
+    sources = [f"{key}: {text}" for key, text in profile.data.get("sources", {}).items()]
+    found = [Notes("Before you believe it", warnings), Notes("Sources", sources)]
+    if percent := profile.data.get("sampling", {}).get("skid_purity"):
+        found.insert(
+            0,
+            Notes(
+                "Sampling", [f"{percent_text(percent)} of calibration samples hit one past the stalled instruction."]
+            ),
+        )
+    return [note for note in found if note.lines]

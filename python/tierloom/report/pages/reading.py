@@ -1,0 +1,226 @@
+"""From what a person names to what it is: files, folders and names of the catalog become sources.
+
+A source is recognised by its keys, not by its file name, so that whatever a verb printed under
+``--json`` can be given as it is. Documents that hold several answers (the runs of a simulation stay
+together) are taken apart into one source each.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tierloom import lookup
+from tierloom.errors import RequestError, TierloomError
+from tierloom.nouns import Machine, Plan, Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tierloom.planning import Comparison
+
+Data = dict[str, Any]
+
+STDIN = "-"
+
+SIGNS: dict[str, frozenset[str]] = {
+    "machine": frozenset({"sockets", "memories", "paths"}),
+    "profile": frozenset({"program", "objects", "phases"}),
+    "comparison": frozenset({"policies", "chosen", "frontier"}),
+    "plan": frozenset({"rules", "nodes", "predicted"}),
+    "run": frozenset({"rules", "wall_s", "counters"}),
+    "inference": frozenset({"prefill_pieces_s", "decode_pieces_s", "places"}),
+    "training": frozenset({"stage", "host_bytes", "policies"}),
+    "serving": frozenset({"session_bytes", "break_even_gb_s", "tiers"}),
+    "ratios": frozenset({"ratios", "backends"}),
+    "claims": frozenset({"claims"}),
+}
+"""Keys by which each kind of document is known; the first that fits."""
+
+PARTS = ("machine", "profile", "comparison")
+"""Keys under which documents hold other documents: `demo --json`, `machine import --json`."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One noun or answer, and where it was read."""
+
+    kind: str
+    name: str
+    data: Data
+    noun: Machine | Profile | Plan | None = None
+
+
+@dataclass
+class Shelf:
+    """Machines and profiles that the other sources may name: those of the page, then the catalog's."""
+
+    machines: dict[str, Machine] = field(default_factory=dict)
+    profiles: dict[str, Profile] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, sources: Sequence[Source]) -> Shelf:
+        """What a page's sources bring."""
+        shelf = cls()
+        for source in sources:
+            if isinstance(source.noun, Machine):
+                shelf.machines.setdefault(source.noun.name, source.noun)
+            if isinstance(source.noun, Profile):
+                shelf.profiles.setdefault(source.noun.name, source.noun)
+        return shelf
+
+    def machine(self, name: str) -> Machine | None:
+        """A machine by its name, where there is one."""
+        if name not in self.machines and name in Machine.names():
+            self.machines[name] = Machine.load(name)
+        return self.machines.get(name)
+
+    def profile(self, name: str) -> Profile | None:
+        """A profile by its name, where there is one."""
+        if name not in self.profiles and name in Profile.names():
+            self.profiles[name] = Profile.load(name)
+        return self.profiles.get(name)
+
+
+def read(names: Sequence[str]) -> list[Source]:
+    """Everything that the names stand for, in the order given, each thing once.
+
+    Raises:
+        RequestError: A name stands for nothing that can be shown.
+    """
+    found: list[Source] = []
+    for name in names:
+        for source in _read_one(name):
+            if all(source.kind != other.kind or source.data != other.data for other in found):
+                found.append(source)
+    return found
+
+
+def _read_one(name: str) -> Iterator[Source]:
+    path = Path(name)
+    if name == STDIN:
+        yield from from_data(_json(sys.stdin.read(), "stdin"), "stdin")
+    elif name in Machine.names():
+        yield of_machine(Machine.load(name))
+    elif name in Profile.names() or (path / lookup.PROFILE_FILE).exists():
+        yield of_profile(Profile.load(name))
+    elif path.is_dir():
+        yield from _folder(path)
+    elif path.exists():
+        yield from _file(path)
+    else:
+        raise RequestError(_nothing(name))
+
+
+def _nothing(name: str) -> str:
+    try:
+        lookup.machine_text(name)
+    except TierloomError as problem:
+        near = str(problem).partition("did you mean ")[2]
+        hint = f"did you mean {near}" if near else "give a file that a verb wrote or printed under --json, or a name"
+        return f"{name}: there is no such file, and nothing in the catalog is called so\nhint: {hint}"
+    return f"{name}: cannot be shown\nhint: give a file that a verb wrote or printed under --json"
+
+
+def _folder(path: Path) -> Iterator[Source]:
+    """Everything in a folder that can be shown, machines and profiles first."""
+    held = sorted(path.iterdir())
+    known = [each for each in held if each.suffix in (".toml", ".json") or (each / lookup.PROFILE_FILE).exists()]
+    if not known:
+        message = f"{path}: nothing here can be shown\nhint: name a folder with profiles, plans or results in it"
+        raise RequestError(message)
+    sources = [source for each in known for source in _read_one(str(each))]
+    places = {kind: place for place, kind in enumerate(SIGNS)}
+    yield from sorted(sources, key=lambda source: places.get(source.kind, len(places)))
+
+
+def _file(path: Path) -> Iterator[Source]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as problem:
+        message = f"{path}: not a text file\nhint: give a file that a verb wrote or printed under --json"
+        raise RequestError(message) from problem
+    yield from from_data(_toml(text, path) if path.suffix == ".toml" else _json(text, str(path)), path.stem, str(path))
+
+
+def _json(text: str, file: str) -> Any:  # noqa: ANN401 (that is what JSON is)
+    try:
+        return json.loads(text)
+    except ValueError as problem:
+        message = f"{file}: {problem}\nhint: give what a verb printed under --json"
+        raise RequestError(message) from problem
+
+
+def _toml(text: str, path: Path) -> Data:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        message = f"{path}: {problem}\nhint: mend the text at the place named above"
+        raise RequestError(message) from problem
+
+
+def from_data(data: object, name: str, file: str | None = None) -> Iterator[Source]:
+    """The sources in a document; `file` is the path that a noun is read from again, to be checked.
+
+    Raises:
+        RequestError: It is neither an object nor a list of objects.
+    """
+    if isinstance(data, list):
+        for each in data:
+            yield from from_data(each, name)
+        return
+    if not isinstance(data, dict):
+        message = f"{name}: holds no object\nhint: give what a verb printed under --json"
+        raise RequestError(message)
+    kind = kind_of(data)
+    held = [key for key in PARTS if isinstance(data.get(key), dict)]
+    if kind == "anything" and held:
+        for key in held:
+            yield from from_data(data[key], name)
+        return
+    yield _source(kind, data, name, file)
+
+
+def kind_of(data: Data) -> str:
+    """What a document is, by its keys; ``anything`` when it is nothing that we know."""
+    runs = data.get("runs")
+    if isinstance(runs, list) and runs and isinstance(runs[0], dict):
+        inside = runs[0]
+        if {"series", "parts", "policy"} <= inside.keys():
+            return "simulation"
+        if {"setup", "endpoint", "loads"} <= inside.keys():
+            return "expansion"
+    return next((kind for kind, signs in SIGNS.items() if signs <= data.keys()), "anything")
+
+
+def _source(kind: str, data: Data, name: str, file: str | None) -> Source:
+    """A noun is checked as its own reader checks it; answers are taken as they are."""
+    shown = file or name
+    if kind == "machine":
+        return of_machine(Machine.load(file) if file and file.endswith(".toml") else Machine.from_data(data, shown))
+    if kind == "profile":
+        return of_profile(Profile(json.dumps(data), shown, Path(file).parent if file else None))
+    if kind == "plan" and file:
+        plan = Plan.load(file)
+        return Source("plan", name.removesuffix(".plan"), {**plan.data}, plan)
+    return Source(kind, name, data)
+
+
+def of_comparison(answer: Comparison) -> list[Source]:
+    """What `tierloom plan` answered, with the machine and the profile that it is about."""
+    name = f"{answer.profile.name} on {answer.machine.name}"
+    return [Source("comparison", name, {**answer.data}), of_profile(answer.profile), of_machine(answer.machine)]
+
+
+def of_machine(machine: Machine) -> Source:
+    """A machine as a source."""
+    return Source("machine", machine.name, {**machine.data}, machine)
+
+
+def of_profile(profile: Profile) -> Source:
+    """A profile as a source."""
+    return Source("profile", profile.name, {**profile.data}, profile)

@@ -1,0 +1,120 @@
+"""Vega-Lite specifications as the charts of a page share them: scales, layers, bars, lines.
+
+Colours are names of the page's style sheet, ``var(--c1)``; the page's script puts the colours of
+the reader's theme in before it draws. Widths are the container's, so that a telephone is no
+special case.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Spec = dict[str, Any]
+
+DATA: Spec = {"name": "table"}
+"""Where the page puts a chart's values."""
+
+OURS = "var(--ours)"
+OTHERS = "var(--others)"
+INK = "var(--ink)"
+FAINT = "var(--faint)"
+COLOURS = tuple(f"var(--c{number})" for number in range(1, 9))
+
+KNOWN = {"ldram": 0, "dram": 0, "rdram": 1, "cxl": 2, "hbm": 3, "gpu": 4, "pmem": 5, "nvme": 6, "ssd": 6}
+"""Memories keep their colour from section to section, by the name that catalogs give them."""
+
+SI_AXIS: Spec = {"labelExpr": "datum.value ? format(datum.value, '~s') : '0'"}
+"""Ticks as 10k and 2M, and nothing as 0."""
+
+BAR_STEP = 26
+"""Height of a bar with its gap, pixels."""
+
+LINE_HEIGHT = 260
+
+
+def memory_scale(names: Sequence[str]) -> Spec:
+    """Colours of memories: those that their names are known by, the others what is left."""
+    taken: dict[str, int] = {}
+    for name in names:
+        index = KNOWN.get(name.rstrip("0123456789"))
+        if index is not None and index not in taken.values():
+            taken[name] = index
+    free = [index for index in range(len(COLOURS)) if index not in taken.values()]
+    for name in names:
+        if name not in taken:
+            taken[name] = free.pop(0) if free else len(COLOURS) - 1
+    return {"domain": list(names), "range": [COLOURS[taken[name]] for name in names]}
+
+
+def scale(names: Iterable[str]) -> Spec:
+    """Colours of a few names, in order; more than there are colours begin again."""
+    listed = list(names)
+    return {"domain": listed, "range": [COLOURS[index % len(COLOURS)] for index in range(len(listed))]}
+
+
+def field(name: str, kind: str = "quantitative", title: str | None = None, **more: object) -> Spec:
+    """One channel that reads a field."""
+    told = {} if title is None and kind == "quantitative" else {"title": title}
+    return {"field": name, "type": kind, **told, **more}
+
+
+def tips(*fields: tuple[str, str] | tuple[str, str, str]) -> list[Spec]:
+    """What a chart says where it is pointed at: field, title, and a number's format."""
+    made = []
+    for name, title, *form in fields:
+        kind = "quantitative" if form else "nominal"
+        made.append({"field": name, "title": title, "type": kind, **({"format": form[0]} if form else {})})
+    return made
+
+
+def chart(*layers: Spec, height: int | Spec = LINE_HEIGHT, **more: object) -> Spec:
+    """A chart as wide as its container; one layer or several over each other."""
+    top: Spec = {"data": DATA, "width": "container", "height": height, **more}
+    return {**top, **layers[0]} if len(layers) == 1 else {**top, "layer": list(layers)}
+
+
+def bars_height(rows: int) -> int:
+    """Height of a chart of horizontal bars."""
+    return max(rows, 1) * BAR_STEP
+
+
+def names_axis(name: str, order: Sequence[str] | None = None, **more: object) -> Spec:
+    """Names down the side of horizontal bars, in the order that they are given."""
+    sort = list(order) if order is not None else None
+    axis = {"labelPadding": 8, "ticks": False, "domain": False, "grid": False}
+    return field(name, "nominal", None, sort=sort, axis=axis, **more)
+
+
+def chosen_colour() -> Spec:
+    """The chosen one in our colour, the others in theirs."""
+    return {"condition": {"test": "datum.ours", "value": OURS}, "value": OTHERS}
+
+
+def stacked(
+    name: str,
+    value: str,
+    part: str,
+    colours: Spec,
+    *,
+    title: str,
+    tooltip: list[Spec],
+    names: Sequence[str],
+    axis: Spec | None = None,
+) -> Spec:
+    """Horizontal bars whose parts add up, in the order of their rank."""
+    return {
+        "mark": {"type": "bar", "height": {"band": 0.68}},
+        "encoding": {
+            "y": names_axis(name, names),
+            "x": field(value, title=title, stack="zero", axis=axis or {}),
+            "color": field(part, "nominal", None, scale=colours, legend=LEGEND, sort=colours["domain"]),
+            "order": {"field": "rank", "type": "quantitative"},
+            "tooltip": tooltip,
+        },
+    }
+
+
+LEGEND: Spec = {"orient": "top", "symbolType": "square", "direction": "horizontal"}

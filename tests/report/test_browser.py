@@ -1,0 +1,244 @@
+"""The report in a real browser: Chromium without a screen, driven through its own driver.
+
+One browser serves the whole file. It opens the page from disk, so whatever the page fetched would fail.
+Screenshots stay in `build/report` for people to look at.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import ROOT
+
+pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.timeout(300)]
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
+)
+SHOTS = ROOT / "build" / "report"
+DESK, PHONE = (1320, 900), (390, 844)
+TALLEST = 8000
+PATIENCE_S = 120
+"""For a machine that does much else; nothing here is about speed."""
+
+
+class Browser:
+    """A browser with one page."""
+
+    def __init__(self, profile: Path) -> None:
+        from selenium import webdriver
+        from selenium.webdriver.chrome.options import Options
+        from selenium.webdriver.chrome.service import Service
+
+        options = Options()
+        options.binary_location = CHROMIUM
+        for flag in (*FLAGS, f"--user-data-dir={profile}"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+
+    def run(self, script: str, *words: object) -> object:
+        return self.driver.execute_script(script, *words)
+
+    def wait(self, script: str) -> None:
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        WebDriverWait(self.driver, PATIENCE_S).until(lambda _: self.run(f"return {script}"))
+
+    def drawn(self) -> None:
+        """Until all charts are."""
+        self.wait("document.body.dataset.ready === 'yes'")
+
+    def screen(self, size: tuple[int, int] = DESK, theme: str = "light") -> None:
+        width, height = size
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == PHONE}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": theme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    def open(self, page: Path, size: tuple[int, int] = DESK, theme: str = "light") -> None:
+        """The page as a new reader sees it."""
+        if self.driver.current_url.startswith("file:"):
+            self.run("localStorage.clear()")
+        self.screen(size, theme)
+        self.driver.get(page.as_uri())
+        self.drawn()
+
+    def shot(self, name: str, size: tuple[int, int]) -> Path:
+        """The whole page as a picture."""
+        height = min(int(self.run("return document.documentElement.scrollHeight")), TALLEST)
+        clip = {"x": 0, "y": 0, "width": size[0], "height": height, "scale": 1}
+        asked = {"format": "png", "captureBeyondViewport": True, "clip": clip}
+        made = self.driver.execute_cdp_cmd("Page.captureScreenshot", asked)
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        (SHOTS / f"{name}.png").write_bytes(base64.b64decode(made["data"]))
+        return SHOTS / f"{name}.png"
+
+    def press(self, *keys: str) -> None:
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        for key in keys:
+            ActionChains(self.driver).send_keys(key).perform()
+
+    def complaints(self) -> list[str]:
+        """What stands in the console since it was last read."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    pytest.importorskip("selenium", reason="selenium is not installed")
+    if not CHROMIUM or not DRIVER:
+        pytest.skip("there is no chromium, or no chromedriver: apt-get install chromium chromium-driver")
+    started = Browser(tmp_path_factory.mktemp("browser"))
+    yield started
+    started.driver.quit()
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Browser, page: Path) -> Browser:
+    """A fresh view of the page at a desk, in the light."""
+    browser.complaints()
+    browser.open(page)
+    return browser
+
+
+BOXES = """
+return [...document.querySelectorAll('.chart')].map((chart) => {
+  const drawn = chart.querySelector('svg.marks, canvas.marks');
+  const box = drawn ? drawn.getBoundingClientRect() : {width: 0, height: 0};
+  return {name: chart.dataset.name, width: box.width, height: box.height, room: chart.clientWidth,
+          marks: drawn && drawn.tagName === 'svg' ? drawn.querySelectorAll('path, rect, line, text').length : 99};
+});
+"""
+
+
+def test_it_opens_from_disk_with_nothing_to_complain_about(opened: Browser) -> None:
+    assert opened.complaints() == []
+    assert opened.run("return performance.getEntriesByType('resource').map((each) => each.name)") == []
+
+
+def test_every_chart_is_there_and_fits(opened: Browser) -> None:
+    boxes = opened.run(BOXES)
+    assert len(boxes) > 30
+    for box in boxes:
+        assert box["width"] > 200, box
+        assert box["height"] > 40, box
+        assert box["width"] <= box["room"] + 1, box
+        assert box["marks"] > 4, box
+
+
+def test_every_chart_has_a_table_of_its_data(opened: Browser) -> None:
+    rows = opened.run(
+        "return [...document.querySelectorAll('figure')]"
+        ".map((each) => each.querySelectorAll('details.data tbody tr').length)"
+    )
+    assert len(rows) > 30
+    assert all(rows)
+
+
+def test_all_data_can_be_shown_at_once(opened: Browser) -> None:
+    shut = "[...document.querySelectorAll('details.data')].filter((each) => !each.open).length"
+    assert opened.run(f"return {shut}") > 30
+    opened.run("document.getElementById('tables').click()")
+    assert opened.run(f"return {shut}") == 0
+    opened.run("document.getElementById('tables').click()")
+    assert opened.run(f"return {shut}") > 30
+
+
+def test_everything_fits_a_telephone(browser: Browser, page: Path) -> None:
+    browser.complaints()
+    browser.open(page, PHONE)
+    assert browser.run("return document.documentElement.scrollWidth") <= PHONE[0]
+    boxes = browser.run(BOXES)
+    assert len(boxes) > 30
+    for box in boxes:
+        assert 200 < box["width"] <= box["room"] + 1, box
+    assert browser.complaints() == []
+    browser.shot("telephone-everything", PHONE)
+
+
+@pytest.fixture
+def few(browser: Browser, short: Path) -> Browser:
+    """A fresh view of a page with a few charts of each sort."""
+    browser.complaints()
+    browser.open(short)
+    return browser
+
+
+def test_the_theme_can_be_changed_is_remembered_and_charts_follow(few: Browser, short: Path) -> None:
+    ink = "getComputedStyle(document.querySelector('.chart svg.marks .role-axis-label text')).fill"
+    paper = "getComputedStyle(document.body).backgroundColor"
+    before = few.run(f"return [{ink}, {paper}]")
+    few.run("document.getElementById('theme').click()")
+    few.drawn()
+    assert few.run("return document.documentElement.dataset.theme") == "dark"
+    assert all(new != old for new, old in zip(few.run(f"return [{ink}, {paper}]"), before, strict=True))
+    few.driver.get(short.as_uri())
+    assert few.run("return document.documentElement.dataset.theme") == "dark"
+    few.run("document.getElementById('theme').click()")
+    few.drawn()
+    assert few.run(f"return [{ink}, {paper}]") == before
+    assert few.complaints() == []
+
+
+def test_the_keyboard_reaches_the_buttons_and_works_them(few: Browser) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    reached = []
+    for _ in range(3):
+        few.press(Keys.TAB)
+        reached.append(few.run("return document.activeElement.id || document.activeElement.className"))
+    assert reached == ["skip", "tables", "theme"]
+    few.press(Keys.ENTER)
+    assert few.run("return document.documentElement.dataset.theme") == "dark"
+    few.drawn()
+    few.press(Keys.TAB)
+    assert few.run("return document.activeElement.closest('nav') !== null")
+    unreachable = "[...document.querySelectorAll('.scroll')].filter((each) => each.tabIndex !== 0).length"
+    assert few.run(f"return {unreachable}") == 0
+
+
+@pytest.mark.parametrize(("theme", "size"), [("light", DESK), ("dark", DESK), ("dark", PHONE)])
+def test_it_follows_the_system(browser: Browser, short: Path, theme: str, size: tuple[int, int]) -> None:
+    browser.complaints()
+    browser.open(short, size, theme)
+    assert browser.run("return document.documentElement.dataset.theme") == theme
+    assert browser.run("return document.documentElement.scrollWidth") <= size[0]
+    assert browser.complaints() == []
+    picture = browser.shot(f"{'telephone' if size == PHONE else 'desk'}-{theme}", size)
+    assert picture.stat().st_size > 20_000
+
+
+FRAMES = """
+const chart = document.querySelector('[data-name="objects-by-call-stack"] svg.marks');
+const frames = [...chart.querySelectorAll('.mark-rect.frame path')];
+"""
+
+
+def test_a_frame_of_the_flame_graph_widens_when_it_is_clicked(few: Browser) -> None:
+    widths = f"{FRAMES} return frames.map((each) => each.getBBox().width);"
+    before = few.run(widths)
+    assert min(before) < max(before) / 2
+    narrowest = few.run(
+        f"{FRAMES} const least = frames.reduce((a, b) => (b.getBBox().width < a.getBBox().width ? b : a));"
+        "least.scrollIntoView({block: 'center', behavior: 'instant'}); return least;"
+    )
+    narrowest.click()
+    wide = max(before) - 5
+    few.wait(f"(() => {{ {widths} }})().filter((width) => width > {wide}).length > {sum(w > wide for w in before)}")
+
+
+def test_printing_leaves_out_what_paper_cannot_do(browser: Browser, short: Path) -> None:
+    browser.open(short, theme="dark")
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = "return ['nav', '.tools'].map((each) => getComputedStyle(document.querySelector(each)).display)"
+    assert browser.run(shown) == ["none", "none"]
+    assert browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
