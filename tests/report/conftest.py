@@ -58,6 +58,30 @@ CLAIMS = [
 ]
 
 
+CHANGES = [
+    {
+        "where": "object u",
+        "what": "waits, share",
+        "a": 0.5,
+        "b": 0.25,
+        "range_a": [0.48, 0.52],
+        "range_b": [0.23, 0.27],
+        "relative": -0.5,
+        "verdict": "changed",
+    },
+    {
+        "where": "object w",
+        "what": "size, bytes",
+        "a": None,
+        "b": 4096.0,
+        "range_a": None,
+        "range_b": None,
+        "relative": None,
+        "verdict": "only in B",
+    },
+]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def charts() -> None:
     """Without the charts' scripts there are no pages."""
@@ -76,6 +100,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert told.exit_code == 0, told.stderr
             (folder / f"{kind}.json").write_text(told.stdout)
     (folder / "claims.json").write_text(json.dumps({"claims": CLAIMS}))
+    told = {"kind": "profiles", "changed": 1, "changes": CHANGES}
+    (folder / "difference.json").write_text(json.dumps(told))
     (folder / "t.svg").unlink()
     recorded(folder / "app.profile")
     profile, machine = tierloom.Profile.load(folder / "app.profile"), tierloom.Machine.load("liu-a")

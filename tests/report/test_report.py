@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from support import Tierloom
 
+from tierloom import Machine, Profile
 from tierloom.errors import RequestError
 from tierloom.report.pages import kinds, reading, writing
 from tierloom.report.pages.parts import Chart, Drawing
@@ -172,3 +173,32 @@ def test_what_cannot_be_shown_is_refused_with_one_hint(
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="nothing here can be shown"):
         reading.read([str(tmp_path)])
+
+
+@pytest.mark.parametrize("name", [*Machine.names(), *Profile.names()])
+def test_the_whole_catalog_can_be_shown(name: str) -> None:
+    shown = kinds.sections(reading.read([name]))[0]
+    assert shown.title == name
+    assert len(shown.charts) >= 2
+
+
+def test_nothing_of_ours_is_shown_as_plain_tables_for_want_of_something(results: Path) -> None:
+    for section in kinds.sections(reading.read([str(results)])):
+        assert "Shown as it is" not in [notes.title for notes in section.notes], section
+
+
+def test_a_result_that_lacks_something_is_still_shown(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text(json.dumps({"policies": [{"policy": "a"}], "chosen": "a", "frontier": []}))
+    shown = kinds.sections(reading.read([str(tmp_path / "old.json")]))[0]
+    assert "looks like a comparison" in shown.notes[0].lines[0]
+    assert [table.title for table in shown.tables] == ["Figures", "Policies"]
+
+
+def test_a_huge_profile_stays_a_page() -> None:
+    profile = json.loads(Profile.load("mg-e").text)
+    item = profile["objects"][0]
+    stack = [{"module": "app", "offset": depth, "function": "f" * 300} for depth in range(30)]
+    profile["objects"] += [{**item, "name": f"o{index}", "site": {"stack": stack}} for index in range(4000)]
+    text = writing.render([reading.of_profile(Profile(json.dumps(profile)))])
+    assert len(text.encode()) < MOST_BYTES
+    assert "more rows are left out" in text

@@ -20,7 +20,6 @@ ENDINGS: tuple[tuple[str, Form], ...] = (
 DEEPEST = 3
 """Levels of objects within objects that become columns."""
 
-MOST_ROWS = 2000
 MOST_COLUMNS = 40
 
 
@@ -44,11 +43,10 @@ def tables(data: Mapping[str, Any], title: str = "") -> Iterator[Table]:
 
 def of_rows(values: Sequence[Mapping[str, Any]], title: str) -> Table:
     """A list of objects; objects within them become columns of their own."""
-    rows = [dict(flat(value)) for value in values[:MOST_ROWS]]
+    rows = [dict(flat(value)) for value in values]
     keys = list(dict.fromkeys(key for row in rows for key in row))[:MOST_COLUMNS]
     columns = [Column(key, words(key), form_of(key, [row.get(key) for row in rows])) for key in keys]
-    left = len(values) - len(rows)
-    return Table(columns, rows, title, note=f"{left} more rows are left out." if left else "")
+    return Table(columns, rows, title)
 
 
 def flat(value: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from tierloom.report.pages.anything import text
@@ -10,13 +11,13 @@ from tierloom.report.pages.parts import Chart, Column, Fact, Row, Section, Table
 from tierloom.report.pages.specs import INK, LEGEND, chart, field, names_axis, tips
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tierloom.report.pages.reading import Shelf, Source
 
 IN_BAND, MISSED, NOT_MODELLED = "in band", "missed", "not modelled"
 VERDICTS = {"domain": [IN_BAND, MISSED, NOT_MODELLED], "range": ["var(--c2)", "var(--ours)", "var(--others)"]}
-STEP = 15
+STEP = 18
 """Height of a claim, pixels: there are hundreds."""
 
 
@@ -95,23 +96,33 @@ def _by_source(claims: Sequence[Mapping[str, Any]]) -> list[Chart]:
 
 
 def _ratios(claims: Sequence[Mapping[str, Any]]) -> list[Chart]:
-    """Ours over what was published, for claims of one number."""
-    rows: list[Row] = []
+    """Ours over what was published, a chart a document."""
+    rows = sorted(_comparable(claims), key=lambda row: (row["document"], row["ratio"], row["id"]))
+    return [_ratio(document, list(held)) for document, held in groupby(rows, key=lambda row: str(row["document"]))]
+
+
+def _comparable(claims: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    """Claims of one number each, of the same sign."""
     for claim in claims:
         published, ours = _number(claim.get("published")), _number(claim.get("ours"))
-        if published and ours is not None and ours / published > 0:
-            rows.append(
-                {
-                    "id": claim["id"],
-                    "verdict": claim.get("verdict"),
-                    "published": published,
-                    "ours": ours,
-                    "ratio": ours / published,
-                }
-            )
-    if not rows:
-        return []
-    rows.sort(key=lambda row: (row["ratio"], row["id"]))
+        if published and ours and ours / published > 0:
+            document, _, item = str(claim["id"]).partition(".")
+            yield {
+                "id": claim["id"],
+                "document": document,
+                "item": item or document,
+                "verdict": claim.get("verdict"),
+                "published": published,
+                "ours": ours,
+                "ratio": ours / published,
+            }
+
+
+def _ratio(document: str, rows: list[Row]) -> Chart:
+    tip = tips(
+        *(("id", "claim"), ("published", "published", ".4~g"), ("ours", "ours", ".4~g")),
+        *(("ratio", "ratio", ".3f"), ("verdict", "verdict")),
+    )
     spec = chart(
         {
             "mark": {"type": "rule", "color": INK, "opacity": 0.5},
@@ -119,22 +130,12 @@ def _ratios(claims: Sequence[Mapping[str, Any]]) -> list[Chart]:
             "encoding": {"x": field("one")},
         },
         {
-            "mark": {"type": "point", "filled": True, "size": 50, "opacity": 0.95},
+            "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.95},
             "encoding": {
-                "y": names_axis("id", [row["id"] for row in rows]),
-                "x": field(
-                    "ratio",
-                    title="ours over published",
-                    scale={"type": "log", "nice": False, "padding": 12},
-                    axis={"tickCount": 5, "format": "~g"},
-                ),
+                "y": names_axis("item", [row["item"] for row in rows]),
+                "x": field("ratio", title="ours over published", scale=_LOG, axis={"tickCount": 5, "format": "~g"}),
                 "color": field("verdict", "nominal", None, scale=VERDICTS, legend=LEGEND),
-                "tooltip": tips(
-                    ("id", "claim"),
-                    ("published", "published", ".4~g"),
-                    ("ours", "ours", ".4~g"),
-                    ("ratio", "ratio", ".3f"),
-                ),
+                "tooltip": tip,
             },
         },
         height=max(len(rows) * STEP, 80),
@@ -143,7 +144,10 @@ def _ratios(claims: Sequence[Mapping[str, Any]]) -> list[Chart]:
         *(Column("id", "claim", "code"), Column("published", "published", "number"), Column("ours", "ours", "number")),
         *(Column("ratio", "ours over published", "times"), Column("verdict", "verdict")),
     ]
-    return [Chart("Ours over what was published", spec, Table(columns, rows), about="At 1 they agree.", wide=True)]
+    return Chart(f"Ours over published: {document}", spec, Table(columns, rows), about="At 1 they agree.")
+
+
+_LOG = {"type": "log", "nice": False, "padding": 12}
 
 
 def _number(value: object) -> float | None:

@@ -22,6 +22,8 @@ from tierloom.report.pages.specs import (
 from tierloom.report.plans import action_text, bound_text, ordered, reason_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tierloom.report.pages.reading import Shelf, Source
     from tierloom.schema import ComparisonDoc, PolicyDoc, PredictionDoc
 
@@ -41,7 +43,7 @@ TOUCH = "first touch"
 def section(source: Source, shelf: Shelf) -> Section:
     """Every policy on one program and machine, and what was chosen."""
     data: ComparisonDoc = source.data  # type: ignore[assignment] # recognised by its keys
-    chosen = next(policy for policy in data["policies"] if policy["policy"] == data["chosen"])
+    chosen = {policy["policy"]: policy for policy in data["policies"]}[data["chosen"]]
     told = chosen["outcome"]["Ok"]
     policies = ordered(data)
     sizes = _sizes(shelf, data["profile"])
@@ -173,6 +175,7 @@ def _frontier(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
         }
         for row in (_policy_row(data, policy) for policy in policies if "Ok" in policy["outcome"])
     ]
+    dots.sort(key=lambda row: bool(row["ours"]))
     top = min(HEADROOM * slowest, 1.05 * max(row["time_s"] for row in [*line, *dots]))
     tip = tips(
         ("what", "policy"), ("amount", f"{unit} of {data['fast_memory']}", ".3~f"), ("time_s", "time, s", ".4~g")
@@ -245,7 +248,7 @@ def _places(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> Ch
         ("stall", "of the time", ".1%"),
     )
     spec = chart(
-        stacked("object", "amount", "memory", memory_scale(names), title=unit, tooltip=tip, names=listed),
+        stacked("object", "amount", "memory", _used(names, rows), title=unit, tooltip=tip, names=listed),
         height=bars_height(len(listed)),
     )
     columns = [
@@ -255,6 +258,14 @@ def _places(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> Ch
     shown = [row for row in rows if row["object"] in listed]
     about = f"Each object's bytes by memory under {data['chosen']}, the largest objects."
     return Chart("Where the data goes", spec, Table(columns, rows), values=shown, about=about)
+
+
+def _used(names: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
+    """Colours of the memories that have anything, as they are elsewhere."""
+    used = {row["memory"] for row in rows}
+    colours = memory_scale(names)
+    kept = [each for each in zip(colours["domain"], colours["range"], strict=True) if each[0] in used]
+    return {"domain": [name for name, _ in kept], "range": [colour for _, colour in kept]}
 
 
 def _largest(chosen: PolicyDoc, sizes: dict[str, int]) -> list[str]:
@@ -296,7 +307,7 @@ def _moves(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> lis
         "object",
         "amount",
         "memory",
-        memory_scale(names),
+        _used(names, rows),
         title=f"{unit} moved in (right) and out (left)",
         tooltip=tip,
         names=listed,
@@ -305,8 +316,8 @@ def _moves(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> lis
         bars,
         {
             "mark": {"type": "rule", "color": INK, "opacity": 0.6},
-            "data": {"values": [{}]},
-            "encoding": {"x": {"datum": 0}},
+            "data": {"values": [{"zero": 0}]},
+            "encoding": {"x": field("zero")},
         },
         height=bars_height(len(listed)),
     )

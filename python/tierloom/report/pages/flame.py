@@ -22,6 +22,9 @@ ROW = 24
 DEEPEST = 24
 """Frames that are drawn; of deeper stacks the innermost."""
 
+NAME = 100
+"""Letters of a frame's name: names of templates have thousands."""
+
 MOST_OBJECTS = 400
 LIMITS = (0.1, 10.0)
 """Heat beyond these is drawn as these."""
@@ -52,22 +55,23 @@ def heated(objects: Sequence[ObjectDoc], asked: Mapping[str, float]) -> list[Hea
     return sorted(made, key=lambda each: (-each.asked_share, each.item["name"]))
 
 
-def table(items: Sequence[Heated], what: str) -> Table:
-    """The data of both pictures: an object a line, with its whole path."""
+def table(items: Sequence[Heated], what: str, *, paths: bool) -> Table:
+    """The data of a picture: an object a line, with its whole path where that is drawn."""
     rows = [
         {
             "object": each.item["name"],
-            "path": " → ".join(path(each.item)),
             "size_bytes": each.item["size_bytes"],
             "bytes": each.bytes_share,
             "asked": each.asked_share,
             "heat": each.heat,
+            "path": " → ".join(path(each.item)) if paths else None,
         }
         for each in items
     ]
     columns = [
         *(Column("object", "object"), Column("size_bytes", "size", "bytes"), Column("bytes", "of the data", "percent")),
-        *(Column("asked", what, "percent"), Column("heat", "for its size", "times"), Column("path", "path", "code")),
+        *(Column("asked", what, "percent"), Column("heat", "for its size", "times")),
+        *([Column("path", "path", "code")] if paths else []),
     ]
     return Table(columns, rows)
 
@@ -85,9 +89,8 @@ def path(item: ObjectDoc) -> list[str]:
 
 
 def _frame(frame: Mapping[str, Any]) -> str:
-    if frame.get("function"):
-        return str(frame["function"])
-    return str(frame.get("line") or f"{frame['module']}+{frame['offset']:#x}")
+    name = str(frame.get("function") or frame.get("line") or f"{frame['module']}+{frame['offset']:#x}")
+    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
 
 
 def flame(items: Sequence[Heated], program: str, what: str) -> Chart:
@@ -101,7 +104,7 @@ def flame(items: Sequence[Heated], program: str, what: str) -> Chart:
     return Chart(
         "Objects by call stack",
         _flame_spec(depth * ROW, what),
-        table(items, what),
+        table(shown, what, paths=True),
         values=boxes,
         about="Who allocates what: outermost frame on top, data objects at the bottom of each stack. Click a frame "
         "to widen it, click it again to see all. Colour: what is asked of the data, for its size.",
@@ -264,7 +267,7 @@ def treemap(items: Sequence[Heated], what: str) -> Chart:
     return Chart(
         "Where the bytes are, and which are hot",
         _tree_spec(what),
-        table(items, what),
+        table(shown, what, paths=False),
         values=values,
         about=f"Area: bytes. Colour: share of {what} over share of bytes.",
     )

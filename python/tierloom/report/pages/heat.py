@@ -25,7 +25,7 @@ PLACES = 16
 FEWEST_TIMES, MOST_TIMES = 20, 60
 """Steps of time: as many as leave a few samples to a cell."""
 
-TO_A_CELL = 3
+TO_A_CELL = 2
 LEAST_SHARE = 0.01
 """Objects with fewer of the samples are left out."""
 

@@ -38,6 +38,7 @@ SIGNS: dict[str, frozenset[str]] = {
     "serving": frozenset({"session_bytes", "break_even_gb_s", "tiers"}),
     "ratios": frozenset({"ratios", "backends"}),
     "claims": frozenset({"claims"}),
+    "difference": frozenset({"changed", "changes"}),
 }
 """Keys by which each kind of document is known; the first that fits."""
 

@@ -36,7 +36,7 @@ PARTS = {
 }
 """What time goes to, in the order of a stack."""
 
-POINTS = 240
+POINTS = 160
 """Most points of a line; of longer series every so many."""
 
 MOST_BARS = 40

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 CHARTS = "vega.js"
 """Vega, Vega-Lite and Vega-Embed in one file; the Makefile takes it out of their Python package."""
 
+MOST_ROWS = 3000
+"""Rows of a table; the files that the page was made of have all."""
+
 DIGITS = 6
 """Significant digits of a chart's values: more than a screen can show."""
 
@@ -86,6 +89,7 @@ def html_of(made: Sequence[Section], title: str) -> str:
         style=own_file("page.css"),
         script=own_file("page.js"),
         charts=charts_script(),
+        most=MOST_ROWS,
         version=metadata.version("tierloom"),
     )
 
