@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.timeout(1200)]
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
@@ -24,7 +24,7 @@ FLAGS = (
 SHOTS = ROOT / "build" / "report"
 DESK, PHONE = (1320, 900), (390, 844)
 TALLEST = 8000
-PATIENCE_S = 120
+PATIENCE_S = 600
 """For a machine that does much else; nothing here is about speed."""
 
 
@@ -42,6 +42,9 @@ class Browser:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+        self.driver.command_executor.client_config.timeout = PATIENCE_S
+        self.driver.set_page_load_timeout(PATIENCE_S)
+        self.driver.set_script_timeout(PATIENCE_S)
 
     def run(self, script: str, *words: object) -> object:
         return self.driver.execute_script(script, *words)

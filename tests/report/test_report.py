@@ -38,7 +38,7 @@ def test_every_result_is_known_for_what_it_is(results: Path) -> None:
     sources = reading.read([str(results)])
     known = {Path(file.name).stem for file in results.glob("*.json")} | {"profile", "plan"}
     assert {source.kind for source in sources} == known
-    assert set(kinds.BUILDERS) <= known | {"run"}
+    assert set(kinds.BUILDERS) <= known | {"run", "study"}
 
 
 def test_machines_and_profiles_come_first(results: Path) -> None:
@@ -202,3 +202,50 @@ def test_a_huge_profile_stays_a_page() -> None:
     text = writing.render([reading.of_profile(Profile(json.dumps(profile)))])
     assert len(text.encode()) < MOST_BYTES
     assert "more rows are left out" in text
+
+
+STUDY = """
+title = "How far?"
+verb = "predict"
+[axes]
+threads = [1, 2]
+"place.*.cxl" = [0.0, 0.5]
+"""
+
+
+def test_points_of_a_sweep_can_be_looked_at_from_all_sides(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    points = [
+        {
+            "machine": "liu-a",
+            "threads": threads,
+            "place.*.cxl": share,
+            "time_s": threads + share,
+            "state": "done" if share < 1 else "refused",
+            "key": f"{threads}{share}",
+        }
+        for threads in (1, 2)
+        for share in (0.0, 0.5, 1.0)
+    ]
+    folder = tmp_path / "far.sweep"
+    folder.mkdir()
+    (folder / "study.toml").write_text(STUDY)
+    table = arrow.Table.from_pylist(points).replace_schema_metadata({"study": STUDY})
+    parquet.write_table(table, folder / "results.parquet")
+    (source,) = reading.read([str(folder)])
+    shown = kinds.sections([source])[0]
+    assert (shown.title, shown.about) == ("far", "How far?")
+    (chart,) = shown.charts
+    assert isinstance(chart, Chart)
+    assert len(chart.data) == 4, "points with a result"
+    chosen = {each["name"]: each["value"] for each in chart.spec["params"]}
+    assert chosen == {"along": "threads", "up": "time_s", "colour": "place.*.cxl"}
+    assert len(shown.tables[0].rows) == 6
+
+
+def test_what_only_looks_like_a_sweep_is_refused(folder: Path, tierloom: Tierloom) -> None:
+    pytest.importorskip("pyarrow")
+    (folder / "results.parquet").write_text("no")
+    result = tierloom("report", "results.parquet")
+    assert result.exit_code == 2
+    assert result.stderr.count("hint:") == 1

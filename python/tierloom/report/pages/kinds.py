@@ -16,6 +16,7 @@ from tierloom.report.pages import (
     plan,
     profile,
     simulation,
+    study,
 )
 from tierloom.report.pages.parts import Notes
 from tierloom.report.pages.reading import Shelf
@@ -40,6 +41,7 @@ BUILDERS: dict[str, Callable[[Source, Shelf], Section]] = {
     "expansion": expansion.section,
     "claims": claims.section,
     "difference": difference.section,
+    "study": study.section,
 }
 
 

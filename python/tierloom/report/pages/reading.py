@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tierloom import lookup
-from tierloom.errors import RequestError, TierloomError
+from tierloom.errors import MissingPackageError, RequestError, TierloomError
 from tierloom.nouns import Machine, Plan, Profile
 
 if TYPE_CHECKING:
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 Data = dict[str, Any]
 
 STDIN = "-"
+
+SWEPT = "results.parquet"
+"""What a sweep leaves in its folder."""
+
+ENDINGS = (".toml", ".json", ".parquet")
+FOLDERS = (lookup.PROFILE_FILE, SWEPT)
+"""What is shown of a folder: files by their ending, folders by what is in them."""
 
 SIGNS: dict[str, frozenset[str]] = {
     "machine": frozenset({"sockets", "memories", "paths"}),
@@ -109,8 +116,12 @@ def _read_one(name: str) -> Iterator[Source]:
         yield of_machine(Machine.load(name))
     elif name in Profile.names() or (path / lookup.PROFILE_FILE).exists():
         yield of_profile(Profile.load(name))
+    elif (path / SWEPT).exists():
+        yield _swept(path / SWEPT, path.name.removesuffix(".sweep"))
     elif path.is_dir():
         yield from _folder(path)
+    elif path.suffix == ".parquet" and path.exists():
+        yield _swept(path, path.stem)
     elif path.exists():
         yield from _file(path)
     else:
@@ -130,7 +141,7 @@ def _nothing(name: str) -> str:
 def _folder(path: Path) -> Iterator[Source]:
     """Everything in a folder that can be shown, machines and profiles first."""
     held = sorted(path.iterdir())
-    known = [each for each in held if each.suffix in (".toml", ".json") or (each / lookup.PROFILE_FILE).exists()]
+    known = [each for each in held if each.suffix in ENDINGS or any((each / name).exists() for name in FOLDERS)]
     if not known:
         message = f"{path}: nothing here can be shown\nhint: name a folder with profiles, plans or results in it"
         raise RequestError(message)
@@ -146,6 +157,27 @@ def _file(path: Path) -> Iterator[Source]:
         message = f"{path}: not a text file\nhint: give a file that a verb wrote or printed under --json"
         raise RequestError(message) from problem
     yield from from_data(_toml(text, path) if path.suffix == ".toml" else _json(text, str(path)), path.stem, str(path))
+
+
+def _swept(path: Path, name: str) -> Source:
+    """A sweep's points, and the study that its file carries.
+
+    Raises:
+        MissingPackageError: The package that reads the file is not installed.
+        RequestError: The file is no Parquet file.
+    """
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as problem:
+        message = f"{path}: a sweep's results need the package pyarrow\nhint: pip install 'tierloom[sweep]'"
+        raise MissingPackageError(message) from problem
+    try:
+        table = parquet.read_table(path)
+    except (ArrowException, OSError) as problem:
+        message = f"{path}: {problem}\nhint: give the results.parquet that `tierloom sweep` wrote"
+        raise RequestError(message) from problem
+    told = (table.schema.metadata or {}).get(b"study", b"").decode()
+    return Source("study", name, {"study": _toml(told, path), "rows": table.to_pylist()})
 
 
 def _json(text: str, file: str) -> Any:  # noqa: ANN401 (that is what JSON is)
