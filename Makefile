@@ -39,10 +39,9 @@ bench: install workloads ## Accuracy and overhead of profiling, published findin
 	$(BIN)/python benches/stall_shares.py --tool target/release/examples/analyse --preload $(NATIVE)/libtierloom_preload.so
 	$(BIN)/python benches/recorder.py
 	$(BIN)/python benches/probe_against_peers.py
+	$(BIN)/tierloom reproduce
 	$(BIN)/python benches/hpc_study.py
 	$(BIN)/python benches/offload_study.py
-	$(BIN)/python benches/tiering_published.py
-	$(BIN)/python benches/expander_published.py
 	$(BIN)/python benches/sweep.py
 	cargo bench --locked --quiet --package tierloom-predict --package tierloom-place --package tierloom-tiering --package tierloom-expander
 

@@ -1,6 +1,8 @@
-"""The offloading planner against what was published, and its speed against the published search.
+"""The offloading planner's speed against the published search, and its gains over other placements.
 
-    python benches/offload_study.py              # findings, speed, gains on a few presets
+What was published is in `tierloom reproduce --only liu24`.
+
+    python benches/offload_study.py              # speed, gains on a few presets
     python benches/offload_study.py --all        # gains on every preset and machine (minutes)
 
 Times are CPU seconds of this process: other programs on the machine do not change them much.
@@ -11,18 +13,17 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import tierloom
 from tierloom.errors import TierloomError
-from tierloom.offload import layers, planner, study
+from tierloom.offload import layers, planner
 from tierloom.offload.blind import blind_plan
 from tierloom.offload.catalog import load_gpu, load_model, model_names
 from tierloom.offload.flexgen import ALL_WEIGHTS_ON_CPU, GIB, Blind, opt_shape
-from tierloom.offload.host import block_tier, host_of
+from tierloom.offload.host import host_of
 from tierloom.offload.problem import Problem
 from tierloom.offload.runtime import FLEXGEN
-from tierloom.offload.study_training import training_findings
+from tierloom.reproducing.offloading import SHAPES
 
 BITS = (None, 8.0, 4.5)
 
@@ -34,27 +35,9 @@ def cpu_s(work: Callable[[], object]) -> tuple[float, object]:
     return time.process_time() - start, answer
 
 
-def findings() -> None:
-    """Every published finding beside ours."""
-    host, gpu = host_of(tierloom.Machine.load("liu-a")), load_gpu("a10")
-    print(f"{'finding':46} {'published':>10} {'ours':>10}  verdict")
-    gpt2 = [load_model(f"gpt2-{size}b") for size in (4, 6, 8)]
-    serving = study.findings([load_model("opt-66b"), load_model("llama-65b")], gpu, host)
-    for found in [*serving, *training_findings(*gpt2, gpu, host)]:
-        print(f"{found.name:46} {found.published:10.3g} {found.ours:10.3g}  {found.verdict} {found.note}")
-    problem = ask("opt-66b", "liu-a", 2048, 256)
-    assert problem
-    two = problem.host.only(["ldram", "cxl"])
-    drive = problem.host.only(["ldram"]).with_tier(block_tier(2e12, 6.8, 5.0))
-    cxl, nvme = (planner.plan(replace(problem, host=each)) for each in (two, drive))
-    gain = cxl.tokens_s / nvme.tokens_s - 1.0
-    print(f"{'L+C over L+NVMe (6.8 GB/s), overall':46} {0.22:10.3g} {gain:10.3g}  drive not named: sign only")
-
-
 def speed() -> None:
     """One plan against the published search, in this process."""
-    shapes = {"opt-66b": study.OPT_66B, "llama-65b": study.LLAMA_65B}
-    for name, shape in shapes.items():
+    for name, shape in SHAPES.items():
         problem = ask(name, "liu-a", 2048, 256)
         assert problem
         ours, _ = cpu_s(lambda problem=problem: planner.plan(problem))
@@ -124,7 +107,6 @@ def rival(problem: Problem, name: str) -> planner.InferPlan | None:
 
 def main() -> None:
     """Prints all."""
-    findings()
     speed()
     every = "--all" in sys.argv
     decoders = [name for name in model_names() if not name.startswith("bert")]

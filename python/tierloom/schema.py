@@ -575,3 +575,45 @@ class ExpansionDoc(TypedDict):
     link: dict[str, float]
     checked: int
     timeline: list[dict[str, Any]]
+
+
+class ClaimDoc(TypedDict):
+    """A published claim and ours; a share is of 1, and what holds or does not is true or false."""
+
+    id: str
+    source: str
+    kind: Literal["input", "prediction"]
+    published: float | bool | None
+    ours: float | bool | None
+    band: list[float | None] | None
+    """Lowest and highest accepted value, null where there is no end; null for what has no band."""
+    verdict: Literal["in band", "missed", "not modelled"]
+    why: str
+    """Mechanism of a miss, or why there is no model; empty in band."""
+
+
+class ClaimsDoc(TypedDict):
+    """What ``reproduce --json`` prints."""
+
+    claims: list[ClaimDoc]
+
+
+class ChangeDoc(TypedDict):
+    """One figure that differs between A and B; ranges are lowest and highest."""
+
+    where: str
+    what: str
+    a: float | None
+    b: float | None
+    range_a: list[float] | None
+    range_b: list[float] | None
+    relative: float | None
+    verdict: Literal["changed", "within uncertainty", "only in A", "only in B"]
+
+
+class DifferenceDoc(TypedDict):
+    """What ``diff --json`` prints."""
+
+    kind: Literal["profiles", "results"]
+    changed: int
+    changes: list[ChangeDoc]

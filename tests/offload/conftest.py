@@ -10,7 +10,6 @@ import tierloom
 from tierloom.offload.catalog import load_gpu, load_model
 from tierloom.offload.gpu import Gpu
 from tierloom.offload.host import Host, host_of
-from tierloom.offload.model import Model
 from tierloom.offload.problem import Problem
 from tierloom.offload.runtime import FLEXGEN
 
@@ -23,12 +22,6 @@ def liu_a() -> Host:
 @pytest.fixture(scope="session")
 def a10() -> Gpu:
     return load_gpu("a10")
-
-
-@pytest.fixture(scope="session")
-def studied() -> list[Model]:
-    """The two models of the 2024 study of CXL cards."""
-    return [load_model("opt-66b"), load_model("llama-65b")]
 
 
 @pytest.fixture

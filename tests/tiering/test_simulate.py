@@ -103,7 +103,7 @@ def test_spread_data_takes_as_long_as_predicted() -> None:
 @pytest.mark.parametrize("name", ["silo", "pagerank", "graph500", "btree"])
 @pytest.mark.parametrize("machine", ["liu-a", "bytedance-spr-a1000"])
 def test_ours_is_at_least_as_fast_as_the_best_of_the_others(name: str, machine: str) -> None:
-    """On a subset; `benches/tiering_published.py --all` tries every workload, policy and amount of memory."""
+    """On a subset; `benches/tiering_policies.py` tries every workload, policy and amount of memory."""
     workload, place = Workload.load(name), package.Machine.load(machine)
 
     def run(policy: str, placement: str | None = None) -> float:

@@ -24,7 +24,7 @@ SECTIONS: dict[str, list[str]] = {
     "Serve and train language models": ["offload"],
     "Ask many questions at once": ["sweep"],
     "Keep data over a crash": ["pmem"],
-    "Look at results": ["report"],
+    "Look at results": ["report", "diff", "reproduce"],
     "Try it without the hardware": ["lab"],
 }
 """Verbs by purpose. Each is the command ``verb`` in the module ``tierloom.commands.NAME``."""

@@ -1,0 +1,36 @@
+"""``tierloom diff``: what changed between two profiles or two results."""
+
+from __future__ import annotations
+
+import click
+
+from tierloom import differences
+from tierloom.commands import options, say
+from tierloom.report import differences as report
+
+
+@click.command(
+    name="diff",
+    epilog=options.examples(
+        "tierloom diff bt-e sp-e",
+        "tierloom diff bt-e bt-e --check --json",
+    ),
+)
+@click.argument("a")
+@click.argument("b")
+@click.option("--check", is_flag=True, help="End with 1 when anything changed beyond uncertainty.")
+@options.as_json
+@click.pass_context
+def verb(ctx: click.Context, a: str, b: str, check: bool, as_json: bool) -> None:
+    """Show what changed from A to B: two profiles, or two results that one verb printed under --json.
+
+    A share of waiting has changed when the two runs' intervals cannot be chance. Numbers without an interval
+    have changed when they differ.
+    """
+    found = differences.between(a, b)
+    if as_json:
+        say.document(report.document(found))
+    else:
+        say.show(report.shown(found, a, b))
+    if check and found.changed:
+        ctx.exit(1)

@@ -1,0 +1,79 @@
+"""``tierloom reproduce``: what was published, side by side with what the models say."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tierloom.commands import options, say
+from tierloom.report import claims as shown
+from tierloom.reproducing import claims, reproduce
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tierloom.reproducing import Claim, Result
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@click.command(
+    name="reproduce",
+    epilog=options.examples(
+        "tierloom reproduce --only fridman23 --plot figures",
+        "tierloom reproduce --only liu24.hpc --only micron24.bandwidth --json",
+    ),
+)
+@click.option(
+    "--only", multiple=True, metavar="PATTERN", help="Claims by id or its start, as liu24.table3; `*` is any."
+)
+@click.option("--plot", type=FOLDER, metavar="DIR", help="Draw each published figure with known points, as SVG.")
+@click.option("--markdown", type=FILE, metavar="FILE", help="Write the tables into a document, between its marks.")
+@click.option("--workers", type=click.IntRange(1, 1024), metavar="N", help="Processes; one a processor by default.")
+@options.as_json
+def verb(only: tuple[str, ...], plot: Path | None, markdown: Path | None, workers: int | None, as_json: bool) -> None:
+    """Hold the published claims of five studies of CXL memory against our models.
+
+    Inputs are what the models were given or fitted to; only predictions count. Every claim has a band that
+    was set before ours was known. A claim that is missed says why. All take some minutes.
+    """
+    results = run(claims(only), workers)
+    drawn = draw(results, plot) if plot else []
+    if markdown:
+        page = markdown.read_text(encoding="utf-8") if markdown.exists() else ""
+        markdown.write_text(shown.into_page(page, shown.markdown(results)), encoding="utf-8")
+        say.wrote("tables", markdown)
+    if as_json:
+        say.document(shown.document(results))
+    else:
+        say.show(shown.tables(results))
+    if plot and drawn:
+        say.wrote(f"{len(drawn)} figures", plot)
+
+
+def run(asked: Sequence[Claim], workers: int | None) -> list[Result]:
+    """Computes ours, with a bar."""
+    start = time.monotonic()
+    with say.progress_bar("reproducing") as bar:
+
+        def tell(share: float, words: str) -> None:
+            spent = time.monotonic() - start
+            bar(share, spent * (1.0 - share) / max(share, 1e-3), words)
+
+        return reproduce(asked, workers=workers, progress=tell)
+
+
+def draw(results: Sequence[Result], folder: Path) -> list[Path]:
+    """Draws the figures into a folder."""
+    from tierloom.report import pictures
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, figure in shown.figures(results).items():
+        paths.append(folder / f"{name}.svg")
+        pictures.save(figure, paths[-1])
+    return paths

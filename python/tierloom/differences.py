@@ -1,0 +1,304 @@
+"""What changed between two profiles, or between two results of one verb.
+
+Profiles are compared object by object: shares of waiting come with confidence intervals, so a difference is
+tested against both; sizes, numbers of allocations and all figures of profiles derived on paper are exact.
+Results are documents that a verb printed under ``--json``: numbers are compared key by key, entries of lists by
+their names, and a number that has a range (``low_s`` and ``high_s`` beside ``time_s``) by the ranges.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Literal
+
+from tierloom.errors import ProfileError, RequestError
+from tierloom.nouns import Profile
+
+Verdict = Literal["changed", "within uncertainty", "only in A", "only in B"]
+Kind = Literal["profiles", "results"]
+
+FALSE_ALARMS = 0.05
+"""Chance that two runs alike show any changed share, over all shares that are compared together."""
+
+INTERVAL_Z = NormalDist().inv_cdf(0.975)
+"""Standard errors on each side of a 95 % interval."""
+
+NAMES = ("id", "name", "policy", "object", "memory", "region", "config", "workload", "model", "source")
+"""Keys that say which entry of a list is which."""
+
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One figure that is not alike in A and B.
+
+    Attributes:
+        where: Object, or keys that lead to the figure.
+        what: The figure; its key's ending is the unit.
+        a: In A; none where there is none.
+        b: In B.
+        range_a: Its range in A, where it has one.
+        range_b: Its range in B.
+        verdict: Whether it changed, by what is known of its uncertainty.
+    """
+
+    where: str
+    what: str
+    a: float | None
+    b: float | None
+    range_a: tuple[float, float] | None = None
+    range_b: tuple[float, float] | None = None
+    verdict: Verdict = "changed"
+
+    @property
+    def relative(self) -> float | None:
+        """Change relative to A; none where that has no meaning."""
+        return None if self.a in (None, 0.0) or self.b is None else self.b / float(self.a or 1.0) - 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """Everything that is not alike, the largest change first."""
+
+    kind: Kind
+    changes: Sequence[Change]
+
+    @property
+    def changed(self) -> int:
+        """Changes beyond uncertainty."""
+        return sum(change.verdict != "within uncertainty" for change in self.changes)
+
+
+def between(a: str, b: str) -> Difference:
+    """Compares two profiles, by folder, file or catalog name, or two files with results.
+
+    Raises:
+        RequestError: One is neither, or they are of different kinds.
+    """
+    first, second = _load(a), _load(b)
+    if isinstance(first, Profile) and isinstance(second, Profile):
+        found = list(_profiles(first, second))
+        return Difference(kind="profiles", changes=sorted(found, key=_weight))
+    if isinstance(first, Profile) or isinstance(second, Profile):
+        one, other = (a, b) if isinstance(first, Profile) else (b, a)
+        message = (
+            f"{one} is a profile and {other} a result\nhint: give two profiles, or two files that one verb printed"
+        )
+        raise RequestError(message)
+    found = list(_documents(first, second, ""))
+    return Difference(kind="results", changes=sorted(found, key=lambda change: (_depth(change), _weight(change))))
+
+
+def _depth(change: Change) -> tuple[bool, int]:
+    """What concerns all of a result stands before its parts; what is within uncertainty last."""
+    return change.verdict == "within uncertainty", change.where.count(".")
+
+
+def _weight(change: Change) -> tuple[int, float, str]:
+    """What is in one only, then by relative change; what is within uncertainty last."""
+    relative = change.relative
+    return (change.verdict == "within uncertainty", -abs(relative) if relative is not None else -math.inf, change.where)
+
+
+def _load(name: str) -> Profile | dict[str, Any]:
+    path = Path(name)
+    if path.is_file():
+        return _of_file(path)
+    try:
+        return Profile.load(name)
+    except ProfileError as problem:
+        first = str(problem).partition("\n")[0]
+        message = f"{first}\nhint: give a profile's folder or name, or a file with what a verb printed under --json"
+        raise RequestError(message) from problem
+
+
+def _of_file(path: Path) -> Profile | dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as problem:
+        message = f"{path}: no JSON document ({problem})\nhint: give what a verb printed under --json"
+        raise RequestError(message) from problem
+    if isinstance(data, dict) and {"objects", "phases", "program"} <= data.keys():
+        return Profile(path.read_text(encoding="utf-8"), str(path))
+    return data if isinstance(data, dict) else {"": data}
+
+
+# --- profiles -----------------------------------------------------------------------------------------
+
+
+def _profiles(a: Profile, b: Profile) -> Iterator[Change]:
+    pairs = _matched(a.data["objects"], b.data["objects"])
+    yield from _shares(a, b, pairs)
+    for name, one, other in pairs:
+        if one is None or other is None:
+            size = (one or other or {})["size_bytes"]
+            absent: Verdict = "only in B" if one is None else "only in A"
+            at = (None, size) if one is None else (size, None)
+            yield Change(where=name, what="size_bytes", a=at[0], b=at[1], verdict=absent)
+            continue
+        for key in ("size_bytes", "allocations"):
+            yield from _exact(name, key, one[key], other[key])
+    yield from _traffic(a, b, pairs)
+
+
+def _matched(
+    a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, Mapping[str, Any] | None, Mapping[str, Any] | None]]:
+    """Objects of both by name; those that are left, by where they are allocated."""
+    rest = {item["name"]: item for item in b}
+    pairs: list[Any] = [(item["name"], item, rest.pop(item["name"], None)) for item in a]
+    by_site = {_site(item["site"]): item["name"] for item in rest.values()}
+    for index, (name, one, other) in enumerate(pairs):
+        match = by_site.pop(_site(one["site"]), None) if other is None else None
+        if match is not None:
+            pairs[index] = (name, one, rest.pop(match))
+    return [*pairs, *[(name, None, item) for name, item in rest.items()]]
+
+
+def _site(site: Mapping[str, Any]) -> str:
+    """What survives a rebuild of where an object comes from: functions, a symbol, a path, a name."""
+    frames = site.get("stack")
+    if frames is None:
+        return json.dumps(site, sort_keys=True)
+    return json.dumps([frame.get("function") or f"{frame['module']}+{frame['offset']:x}" for frame in frames])
+
+
+def _shares(a: Profile, b: Profile, pairs: Sequence[tuple[str, Any, Any]]) -> Iterator[Change]:
+    """Shares of waiting, tested together so that many objects raise no more false alarms than one."""
+    rows = [(name, (one or {}).get("stall"), (other or {}).get("stall")) for name, one, other in pairs]
+    rest_a, rest_b = ({row["name"]: row["stall"] for row in profile.data.get("unattributed", [])} for profile in (a, b))
+    rows += [(name, rest_a.get(name), rest_b.get(name)) for name in dict.fromkeys([*rest_a, *rest_b])]
+    both = [(name, one, other) for name, one, other in rows if one and other]
+    limit = NormalDist().inv_cdf(1.0 - FALSE_ALARMS / 2.0 / max(len(both), 1))
+    for name, one, other in both:
+        if one["share"] != other["share"]:
+            yield _tested(name, one, other, limit)
+
+
+def _tested(name: str, one: Mapping[str, float], other: Mapping[str, float], limit: float) -> Change:
+    errors = [(share["high"] - share["low"]) / (2.0 * INTERVAL_Z) for share in (one, other)]
+    apart = abs(other["share"] - one["share"])
+    return Change(
+        where=name,
+        what="stall.share",
+        a=one["share"],
+        b=other["share"],
+        range_a=(one["low"], one["high"]),
+        range_b=(other["low"], other["high"]),
+        verdict="changed" if apart > limit * math.hypot(*errors) else "within uncertainty",
+    )
+
+
+def _traffic(a: Profile, b: Profile, pairs: Sequence[tuple[str, Any, Any]]) -> Iterator[Change]:
+    """Accesses and memory traffic of each object over all phases.
+
+    A recorded profile holds no interval for them; the interval of its share of the samples stands in: what
+    an object's samples cannot tell apart, its counts cannot either.
+    """
+    sums = [_sums(profile) for profile in (a, b)]
+    for name, one, other in pairs:
+        if one is None or other is None:
+            continue
+        counts = [total.get(item["name"], {}) for total, item in zip(sums, (one, other), strict=True)]
+        error = math.hypot(*[_relative_error(item) for item in (one, other)])
+        for key in ("accesses", "dram_bytes"):
+            yield from _estimated(name, key, counts[0].get(key, 0.0), counts[1].get(key, 0.0), error)
+
+
+def _sums(profile: Profile) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for phase in profile.data["phases"]:
+        for access in phase["accesses"]:
+            total = found.setdefault(access["object"], {"accesses": 0.0, "dram_bytes": 0.0})
+            total["accesses"] += access["reads"] + access["writes"]
+            total["dram_bytes"] += access["dram_read_bytes"] + access["dram_write_bytes"]
+    return found
+
+
+def _relative_error(item: Mapping[str, Any]) -> float:
+    """Standard error of an object's share of the samples over the share; none for what was derived on paper."""
+    stall = item.get("stall")
+    if not stall or stall["share"] <= 0.0:
+        return 0.0
+    return float((stall["high"] - stall["low"]) / (2.0 * INTERVAL_Z) / stall["share"])
+
+
+def _estimated(name: str, key: str, a: float, b: float, error: float) -> Iterator[Change]:
+    if math.isclose(a, b, rel_tol=ROUNDING):
+        return
+    near = abs(b - a) <= INTERVAL_Z * error * max(a, b)
+    yield Change(where=name, what=key, a=a, b=b, verdict="within uncertainty" if near else "changed")
+
+
+def _exact(where: str, what: str, a: float, b: float) -> Iterator[Change]:
+    if not math.isclose(a, b, rel_tol=ROUNDING):
+        yield Change(where=where, what=what, a=float(a), b=float(b))
+
+
+# --- results ------------------------------------------------------------------------------------------
+
+
+def _documents(a: Any, b: Any, where: str) -> Iterator[Change]:  # noqa: ANN401 (any JSON)
+    """Numbers that differ below one place of both documents."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in dict.fromkeys([*a, *b]):
+            yield from _entry(a, b, key, where)
+    elif isinstance(a, list) and isinstance(b, list):
+        yield from _lists(a, b, where)
+
+
+def _entry(a: dict[str, Any], b: dict[str, Any], key: str, where: str) -> Iterator[Change]:
+    one, other = a.get(key), b.get(key)
+    inner = f"{where}.{key}" if where else key
+    if _number(one) or _number(other):
+        yield from _numbers(a, b, key, where)
+    elif one is None or other is None:
+        if one is not other:
+            yield Change(where=inner, what="", a=None, b=None, verdict="only in B" if one is None else "only in A")
+    else:
+        yield from _documents(one, other, inner)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _numbers(a: dict[str, Any], b: dict[str, Any], key: str, where: str) -> Iterator[Change]:
+    one, other = (value if _number(value) else None for value in (a.get(key), b.get(key)))
+    if one is None or other is None:
+        yield Change(where=where, what=key, a=one, b=other, verdict="only in B" if one is None else "only in A")
+        return
+    if key.startswith(("low", "high")) or math.isclose(one, other, rel_tol=ROUNDING):
+        return
+    range_a, range_b = _range(a, key), _range(b, key)
+    verdict: Verdict = "changed"
+    if range_a and range_b and range_a[0] <= range_b[1] and range_b[0] <= range_a[1]:
+        verdict = "within uncertainty"
+    yield Change(where=where, what=key, a=one, b=other, range_a=range_a, range_b=range_b, verdict=verdict)
+
+
+def _range(entry: dict[str, Any], key: str) -> tuple[float, float] | None:
+    """`low` and `high` beside a share, `low_s` and `high_s` beside `time_s`."""
+    unit = key[key.rfind("_") :] if "_" in key else ""
+    low, high = entry.get(f"low{unit}"), entry.get(f"high{unit}")
+    return (float(low), float(high)) if low is not None and high is not None else None
+
+
+def _lists(a: list[Any], b: list[Any], where: str) -> Iterator[Change]:
+    name = next((key for key in NAMES if _tells_apart(a, key) and _tells_apart(b, key)), None)
+    if name is None:
+        keyed_a, keyed_b = ({str(index): item for index, item in enumerate(each)} for each in (a, b))
+    else:
+        keyed_a, keyed_b = ({str(item[name]): item for item in each} for each in (a, b))
+    yield from _documents(keyed_a, keyed_b, where)
+
+
+def _tells_apart(items: list[Any], key: str) -> bool:
+    names = [item.get(key) for item in items if isinstance(item, dict)]
+    return len(names) == len(items) == len(set(map(str, names))) and None not in names

@@ -1,0 +1,222 @@
+"""Published figures beside ours: tables for a terminal and for a document, pictures by figure, one document."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from rich.console import Group
+from rich.text import Text
+
+from tierloom.report.layout import table
+from tierloom.report.pictures import INK, OURS, STYLE
+from tierloom.reproducing import documents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from matplotlib.axes import Axes
+    from rich.table import Table
+
+    from tierloom.reproducing import Document, Result
+    from tierloom.reproducing.ledger import Value
+    from tierloom.schema import ClaimDoc, ClaimsDoc
+
+VERDICT_STYLE = {"in band": "green", "missed": "red", "not modelled": "dim"}
+GOAL = 0.8
+"""Share of the predictions that are to be in their band."""
+
+WIDE = 50.0
+"""Largest over smallest value from which a picture's axis is logarithmic."""
+
+BEGIN, END = "<!-- claims -->", "<!-- end of claims -->"
+
+
+def document(results: Sequence[Result]) -> ClaimsDoc:
+    """What ``--json`` prints."""
+    return {"claims": [_row(result) for result in results]}
+
+
+def _row(result: Result) -> ClaimDoc:
+    claim = result.claim
+    origin = _document_of(result)
+    item = origin.item(claim.item)
+    return {
+        "id": claim.id,
+        "source": f"{origin.source}: {item.title or item.id}",
+        "kind": claim.kind,
+        "published": claim.published,
+        "ours": result.ours,
+        "band": list(result.band) if result.band else None,
+        "verdict": result.verdict,
+        "why": "" if result.verdict == "in band" else claim.why,
+    }
+
+
+def _document_of(result: Result) -> Document:
+    return next(each for each in documents() if each.id == result.claim.document)
+
+
+def tables(results: Sequence[Result]) -> Group:
+    """A table a document with the reasons below it, and the totals."""
+    parts: list[Any] = []
+    for name, group in groupby(results, key=lambda result: result.claim.document):
+        of_document = list(group)
+        parts += [_table(name, of_document), *_reasons(of_document), Text(tally(of_document), style="bold"), ""]
+    return Group(*parts, Text(f"All: {tally(results)}", style="bold"))
+
+
+def _table(name: str, results: Sequence[Result]) -> Table:
+    origin = next(each for each in documents() if each.id == name)
+    made = table(
+        f"{origin.title} ({origin.source})",
+        ("claim", "left"),
+        ("what was published", "left"),
+        ("kind", "left"),
+        ("published", "right"),
+        ("ours", "right"),
+        ("band", "right"),
+        ("verdict", "left"),
+    )
+    for result in results:
+        if result.claim.what:
+            cells = _cells(result)
+            made.add_row(*cells[:-1], Text(cells[-1], style=VERDICT_STYLE[cells[-1]]))
+    return made
+
+
+def _cells(result: Result) -> tuple[str, ...]:
+    claim = result.claim
+    name = claim.id.removeprefix(f"{claim.document}.")
+    shown = (value_text(claim.published, claim.unit), value_text(result.ours, claim.unit), band_text(result))
+    return name, claim.what, claim.kind, *shown, result.verdict
+
+
+def value_text(value: Value, unit: str) -> str:
+    """A value with its unit; yes or no for what holds or does not."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if unit == "of 1":
+        return f"{round(value * 100, 2):.3g} %"
+    number = f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+    return f"{number}x" if unit == "x" else f"{number} {unit}".strip()
+
+
+def band_text(result: Result) -> str:
+    """A band with its ends."""
+    if result.band is None:
+        return ""
+    low, high = (value_text(end, result.claim.unit) for end in result.band)
+    if low == high:
+        return "exactly"
+    return f"{low} to {high}" if low and high else f"from {low}" if low else f"to {high}"
+
+
+def _grouped_reasons(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
+    """Reasons in the order of the claims, each with all of its claims."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        if result.verdict != "in band":
+            found.setdefault(result.claim.why or "not understood", []).append(result)
+    yield from found.items()
+
+
+def _reasons(results: Sequence[Result]) -> Iterator[Text]:
+    for why, of in _grouped_reasons(results):
+        verdict = of[0].verdict
+        yield Text.assemble((f"{verdict}: ", VERDICT_STYLE[verdict]), (_names(of), "bold"), f": {why}")
+
+
+def _names(results: Sequence[Result]) -> str:
+    return ", ".join(result.claim.id.removeprefix(f"{result.claim.document}.") for result in results)
+
+
+def tally(results: Sequence[Result]) -> str:
+    """Counts by verdict, inputs apart."""
+    modelled = [result for result in results if result.verdict != "not modelled"]
+    predictions = [result for result in modelled if result.claim.kind == "prediction"]
+    inputs = [result for result in modelled if result.claim.kind == "input"]
+    good, given = (sum(each.verdict == "in band" for each in some) for some in (predictions, inputs))
+    share = f" ({good / len(predictions):.0%})" if predictions else ""
+    return (
+        f"{good} of {len(predictions)} predictions in band{share}, {given} of {len(inputs)} inputs, "
+        f"{len(results) - len(modelled)} not modelled"
+    )
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """The tables as text of a document, between two marks."""
+    lines = [BEGIN, "", f"**All: {tally(results)}.**", ""]
+    for name, group in groupby(results, key=lambda result: result.claim.document):
+        lines += _section(name, list(group))
+    return "\n".join([*lines, END])
+
+
+def _section(name: str, results: Sequence[Result]) -> Iterator[str]:
+    origin = next(each for each in documents() if each.id == name)
+    yield from (f"## {origin.title}", "", f"{origin.source}; `tierloom reproduce --only {name}`. {tally(results)}.", "")
+    yield "| claim | what was published | kind | published | ours | band | verdict |"
+    yield "|---|---|---|---:|---:|---:|---|"
+    for result in results:
+        if result.claim.what:
+            yield "| " + " | ".join(cell.replace("|", "/") for cell in _cells(result)) + " |"
+    yield ""
+    yield from (f"- **{of[0].verdict}**, {_names(of)}: {why}" for why, of in _grouped_reasons(results))
+    yield ""
+
+
+def into_page(page: str, written: str) -> str:
+    """A document with what stands between the marks replaced; what was written alone where there are none."""
+    before, begun, rest = page.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    return f"{before}{written}{after}" if begun and ended else f"{written}\n"
+
+
+def figures(results: Sequence[Result]) -> dict[str, Figure]:
+    """A picture of each published figure with known points, by its name."""
+    drawn: dict[str, list[Result]] = {}
+    for result in results:
+        claim = result.claim
+        known = not isinstance(claim.published, bool | None) and result.ours is not None
+        if claim.spot is not None and known:
+            drawn.setdefault(f"{claim.document}.{claim.spot.figure}", []).append(result)
+    return {name: _figure(name, of) for name, of in drawn.items()}
+
+
+def _figure(name: str, results: Sequence[Result]) -> Figure:
+    series: dict[str, list[Result]] = {}
+    for result in results:
+        if result.claim.spot:
+            series.setdefault(result.claim.spot.series, []).append(result)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(max(3.2 * len(series), 4.8), 3.2), layout="constrained")
+        for axes, (title, of) in zip(figure.subplots(1, len(series), squeeze=False).flat, series.items(), strict=True):
+            _panel(axes, title, of)
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+        figure.suptitle(name, x=0.01, ha="left", weight="bold")
+    return figure
+
+
+def _panel(axes: Axes, title: str, results: Sequence[Result]) -> None:
+    """Published and ours side by side; over numbers as curves, over names as points."""
+    names = [result.claim.spot.x for result in results if result.claim.spot]
+    published, ours = zip(*[(float(r.claim.published or 0), float(r.ours or 0)) for r in results], strict=True)
+    over_numbers = all(name.isdecimal() for name in names) and len(names) > 1
+    spots: Any = [float(name) for name in names] if over_numbers else range(len(names))
+    line = "-" if over_numbers else ""
+    axes.plot(spots, published, "o", linestyle=line, color=INK, fillstyle="none", markersize=8, label="published")
+    axes.plot(spots, ours, "D", linestyle=line, color=OURS, markersize=5, label="ours")
+    if not over_numbers:
+        axes.set_xticks(spots, names, rotation=30 if max(map(len, names)) > 6 else 0)
+        axes.margins(x=0.2)
+    positive = [value for value in (*published, *ours) if value > 0]
+    if positive and len(positive) == 2 * len(names) and max(positive) / min(positive) > WIDE:
+        axes.set_yscale("log")
+    elif min((*published, *ours)) >= 0:
+        axes.set_ylim(bottom=0)
+    axes.set_title(title, fontsize=9)

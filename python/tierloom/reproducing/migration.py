@@ -1,0 +1,141 @@
+"""Page migration on real CXL memory: four applications of about 130 GB with 50 GB of fast memory.
+
+The counters of the study are the whole system's; ours are the application's. Nothing in the catalog was
+fitted to them.
+"""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from tierloom.nouns import Machine, Profile
+from tierloom.reproducing.computing import Job, Runs, computes, task
+from tierloom.reproducing.hpc import SERVER, WORKLOADS
+from tierloom.simulating import Workload, simulate
+
+APPLICATIONS = ("btree-cited", "pagerank", "graph500", "silo")
+NODES = ("ldram", "cxl")
+FAST_BYTES = 50 * 10**9
+FAST_BYTES_HPC = 128 << 30
+PAGE_BYTES = 4096
+SYSTEMS = ("autonuma", "tiering", "tpp")
+TOUCH, SPREAD, OBJECTS = "first-touch", "interleave", "object-interleave"
+
+
+@task(weight=3.0)
+def simulated(*, name: str, policy: str, placement: str) -> dict[str, float]:
+    """Time and counters of one run."""
+    hpc = name in WORKLOADS
+    done = simulate(
+        Profile.load(name) if hpc else Workload.load(name),
+        Machine.load(SERVER),
+        policy,
+        placement=placement,
+        nodes=NODES,
+        fast_memory=FAST_BYTES_HPC if hpc else FAST_BYTES,
+    )
+    return {"time_s": done.time_s, **done.data["counters"]}
+
+
+def run(name: str, policy: str, placement: str) -> Job:
+    """A run as a job."""
+    return simulated(name=name, policy=policy, placement=placement)
+
+
+def times(runs: Runs, *cases: tuple[str, str, str]) -> list[float]:
+    """Seconds of runs: workload, policy, placement."""
+    return [done["time_s"] for done in runs(*[run(*case) for case in cases])]
+
+
+@computes
+def counter(runs: Runs, *, name: str, policy: str, placement: str, counter: str) -> float:
+    """A counter of /proc/vmstat after a run."""
+    return float(runs(run(name, policy, placement))[0][counter])
+
+
+@computes
+def mean_gain(runs: Runs, *, policy: str, against: str, placement: str) -> float:
+    """By how much a policy is faster than another, mean of the applications."""
+    cases = [(name, each, placement) for name in APPLICATIONS for each in (against, policy)]
+    seconds = times(runs, *cases)
+    return fmean(slow / fast - 1.0 for slow, fast in zip(seconds[::2], seconds[1::2], strict=True))
+
+
+@computes
+def gain(runs: Runs, *, name: str, policy: str, against: str, placement: str, against_placement: str) -> float:
+    """By how much one run is faster than another."""
+    slow, fast = times(runs, (name, against, against_placement), (name, policy, placement))
+    return slow / fast - 1.0
+
+
+@computes
+def spread(runs: Runs, *, name: str) -> float:
+    """Slowest over quickest of all runs without and with migration, first touch and interleaved, less one."""
+    cases = [(name, policy, place) for policy in ("none", "autonuma", "tiering") for place in (TOUCH, SPREAD)]
+    seconds = times(runs, *cases)
+    return max(seconds) / min(seconds) - 1.0
+
+
+@computes
+def most_gain(runs: Runs, *, name: str, policy: str, placement: str) -> float:
+    """By how much a run is faster than the slowest of all others."""
+    ours, others = _against_all(runs, name, policy, placement)
+    return max(others) / ours - 1.0
+
+
+@computes
+def is_best(runs: Runs, *, name: str, policy: str, placement: str) -> bool:
+    """Whether no other run is faster."""
+    ours, others = _against_all(runs, name, policy, placement)
+    return ours <= min(others)
+
+
+def _against_all(runs: Runs, name: str, policy: str, placement: str) -> tuple[float, list[float]]:
+    cases = [(name, system, place) for system in ("none", *SYSTEMS) for place in (TOUCH, SPREAD)]
+    seconds = dict(zip(cases, times(runs, *cases), strict=True))
+    ours = seconds.pop((name, policy, placement))
+    return ours, list(seconds.values())
+
+
+@computes
+def faults_a_page(runs: Runs, *, name: str, policy: str, only_slow: bool) -> float:
+    """Hint faults over the pages of a workload, or over those that do not fit fast memory; first touch."""
+    size = Workload.load(name).footprint_bytes - (FAST_BYTES if only_slow else 0)
+    return float(runs(run(name, policy, TOUCH))[0]["numa_hint_faults"] / (size / PAGE_BYTES))
+
+
+@computes
+def fault_ratio(runs: Runs, *, policy: str, against: str) -> float:
+    """Hint faults of one system over another's, mean of the applications; first touch."""
+    done = runs(*[run(name, each, TOUCH) for name in APPLICATIONS for each in (policy, against)])
+    faults = [each["numa_hint_faults"] for each in done]
+    return fmean(mine / theirs for mine, theirs in zip(faults[::2], faults[1::2], strict=True))
+
+
+@computes
+def none_interleaved(runs: Runs) -> bool:
+    """Whether interleaved memory sees no hint fault under any system."""
+    done = runs(*[run(name, system, SPREAD) for name in APPLICATIONS for system in SYSTEMS])
+    return all(each["numa_hint_faults"] == 0 for each in done)
+
+
+@computes
+def most_object_gain(runs: Runs) -> float:
+    """Object-level interleaving without migration over the better of first touch and interleave: the best case."""
+    seconds = times(runs, *[(name, "none", place) for name in WORKLOADS for place in (TOUCH, SPREAD, OBJECTS)])
+    rows = [seconds[at : at + 3] for at in range(0, len(seconds), 3)]
+    return max(min(touch, spread) / objects for touch, spread, objects in rows) - 1.0
+
+
+@computes
+def most_object_loss(runs: Runs, *, policy: str) -> float:
+    """What object-level interleaving loses when a policy moves its pages: the worst case, below zero."""
+    seconds = times(runs, *[(name, each, OBJECTS) for name in WORKLOADS for each in ("none", policy)])
+    return min(still / moved for still, moved in zip(seconds[::2], seconds[1::2], strict=True)) - 1.0
+
+
+@computes
+def best_migration(runs: Runs, *, name: str) -> float:
+    """What the best of the three systems gains over none, first touch."""
+    still, *moved = times(runs, *[(name, policy, TOUCH) for policy in ("none", *SYSTEMS)])
+    return still / min(moved) - 1.0

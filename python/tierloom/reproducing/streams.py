@@ -1,0 +1,121 @@
+"""STREAM and STREAM-PMem on the machine of *CXL Memory as Persistent Memory for Disaggregated HPC*.
+
+Each kernel is a profile of its arrays, placed whole in one memory. Stores fetch the lines that they
+overwrite, as gcc compiles them. STREAM-PMem reaches every element through the pool's pointer translation
+(three times an element of Triad, nothing of it flushed): instructions, so computing, on top of the same
+traffic. Their cost is the one constant here, fitted to the one-thread Triad on near memory, which the
+ledger shows as an input.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tierloom.nouns import Machine, Profile
+from tierloom.planning import predict
+from tierloom.reproducing.computing import Runs, computes, task
+
+MACHINE = "fridman-spr-fpga"
+ELEMENTS = 10**8
+DOUBLE = 8
+LLC_BYTES = 19_660_800
+
+READS = {"copy": ("a",), "scale": ("c",), "add": ("a", "b"), "triad": ("b", "c")}
+WRITES = {"copy": "c", "scale": "b", "add": "c", "triad": "a"}
+
+TRANSLATION_NS = 0.514
+"""Pointer translation of one element of one array: Triad on near memory takes 24 bytes / 6.9 GB/s per element
+in a pool and 24 / 12.4 outside, so 1.54 ns for three of them."""
+
+FREE = 64.0
+"""Lines of a stream in flight: more than a core has, so the core is the limit."""
+
+
+@task(weight=0.05)
+def bandwidth(*, kernel: str, memory: str, socket: str, threads: int, pool: bool) -> float:
+    """What STREAM would print for a kernel, GB/s."""
+    machine, profile = Machine.load(MACHINE), _profile(kernel, threads, pool=pool)
+    place = [float(each["name"] == memory) for each in machine.data["memories"]]
+    done = predict(profile, machine, [place] * len(profile.data["objects"]), threads=threads, socket=socket)
+    return _counted_bytes(kernel) / done["time_s"] / 1e9
+
+
+@computes
+def gb_s(runs: Runs, *, kernel: str, memory: str, socket: str, threads: int, pool: bool = False) -> float:
+    """A kernel's bandwidth."""
+    (found,) = runs(bandwidth(kernel=kernel, memory=memory, socket=socket, threads=threads, pool=pool))
+    return float(found)
+
+
+@computes
+def loss(runs: Runs, *, of: dict[str, Any], against: dict[str, Any]) -> float:
+    """By which share one bandwidth is below another."""
+    mine, theirs = runs(bandwidth(**of), bandwidth(**against))
+    return 1.0 - float(mine) / float(theirs)
+
+
+def _counted_bytes(kernel: str) -> float:
+    return float((len(READS[kernel]) + 1) * DOUBLE * ELEMENTS)
+
+
+def _profile(kernel: str, threads: int, *, pool: bool) -> Profile:
+    arrays = [*READS[kernel], WRITES[kernel]]
+    return Profile(json.dumps(_document(kernel, arrays, threads, pool=pool)), kernel)
+
+
+def _document(kernel: str, arrays: list[str], threads: int, *, pool: bool) -> dict[str, Any]:
+    """One pass of a kernel; computing is only what a pool adds."""
+    translating_s = len(arrays) * ELEMENTS * TRANSLATION_NS * 1e-9 if pool else 0.0
+    return {
+        "version": 1,
+        "name": f"stream-{kernel}",
+        "program": {
+            "command": [f"STREAM {kernel}, {ELEMENTS} doubles an array"],
+            "wall_s": 1.0,
+            "cpu_s": float(threads),
+            "threads": threads,
+            "cpu": "Sapphire Rapids",
+            "llc_bytes": LLC_BYTES,
+        },
+        "objects": [_array(name) for name in arrays],
+        "phases": [
+            {
+                "name": kernel,
+                "start_s": 0.0,
+                "end_s": 1.0,
+                "threads": threads,
+                "compute_s": translating_s,
+                "accesses": [_access(name, stored=name == WRITES[kernel]) for name in arrays],
+            }
+        ],
+    }
+
+
+def _array(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "kind": "heap",
+        "site": {"name": name},
+        "size_bytes": ELEMENTS * DOUBLE,
+        "allocations": 1,
+        "first_s": 0.0,
+        "last_s": 1.0,
+        "first_touch_s": 0.0,
+    }
+
+
+def _access(name: str, *, stored: bool) -> dict[str, Any]:
+    """A pass over an array: what is stored is fetched first, and written back."""
+    size = float(ELEMENTS * DOUBLE)
+    return {
+        "object": name,
+        "pattern": "stream",
+        "reads": 0.0 if stored else float(ELEMENTS),
+        "writes": float(ELEMENTS) if stored else 0.0,
+        "read_bytes": 0.0 if stored else size,
+        "write_bytes": size if stored else 0.0,
+        "dram_read_bytes": size,
+        "dram_write_bytes": size if stored else 0.0,
+        "mlp": FREE,
+    }

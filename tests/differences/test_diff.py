@@ -1,0 +1,158 @@
+"""What changed between two profiles or two results, and whether it is more than chance."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import Tierloom
+
+from tierloom import Profile, differences
+from tierloom.errors import RequestError
+
+
+@pytest.fixture
+def recorded() -> dict[str, Any]:
+    """A recorded profile: two arrays with intervals, and what belongs to none."""
+    data = json.loads(Profile.load("mg-e").text)
+    data["objects"] = data["objects"][:2]
+    names = {item["name"] for item in data["objects"]}
+    for phase in data["phases"]:
+        phase["accesses"] = [access for access in phase["accesses"] if access["object"] in names]
+    for item, share in zip(data["objects"], (0.6, 0.3), strict=True):
+        item["stall"] = {"share": share, "low": share - 0.02, "high": share + 0.02}
+    data["unattributed"] = [{"name": "[compute]", "stall": {"share": 0.1, "low": 0.09, "high": 0.11}}]
+    return data
+
+
+def write(folder: Path, name: str, data: object) -> str:
+    (folder / name).write_text(json.dumps(data))
+    return name
+
+
+def by_place(found: differences.Difference) -> dict[tuple[str, str], differences.Change]:
+    return {(change.where, change.what): change for change in found.changes}
+
+
+def test_a_profile_against_itself_shows_nothing(tierloom: Tierloom) -> None:
+    answer = tierloom("diff", "mg-e", "mg-e", "--check")
+    assert answer.exit_code == 0
+    assert answer.stdout == "nothing changed\n"
+
+
+def test_shares_change_only_beyond_both_intervals(recorded: dict[str, Any], folder: Path) -> None:
+    later = copy.deepcopy(recorded)
+    first, second = later["objects"]
+    first["stall"] = {"share": 0.62, "low": 0.60, "high": 0.64}
+    second["stall"] = {"share": 0.20, "low": 0.18, "high": 0.22}
+    found = differences.between(write(folder, "a.json", recorded), write(folder, "b.json", later))
+    changes = by_place(found)
+    assert changes[first["name"], "stall.share"].verdict == "within uncertainty"
+    assert changes[second["name"], "stall.share"].verdict == "changed"
+    assert found.changed == 1
+    assert found.changes[0].where == second["name"], "what changed comes first"
+
+
+def test_many_shares_raise_no_more_false_alarms_than_one(recorded: dict[str, Any], folder: Path) -> None:
+    """2.5 standard errors are a change alone, and none among thirty."""
+    one = recorded["objects"][0]
+    step = 2.5 * 2**0.5 * 0.02 / differences.INTERVAL_Z
+    later = copy.deepcopy(recorded)
+    later["objects"][0]["stall"] = {"share": 0.6 - step, "low": 0.58 - step, "high": 0.62 - step}
+    alone = [copy.deepcopy(each) for each in (recorded, later)]
+    for data in alone:
+        data["unattributed"] = []
+        del data["objects"][1]["stall"]
+    crowd = [copy.deepcopy(each) for each in (recorded, later)]
+    for data in crowd:
+        data["unattributed"] = [
+            {"name": f"[{index}]", "stall": {"share": 0.01, "low": 0.0, "high": 0.02}} for index in range(30)
+        ]
+    for pair, verdict in ((alone, "changed"), (crowd, "within uncertainty")):
+        found = differences.between(*(write(folder, f"{i}.json", data) for i, data in enumerate(pair)))
+        assert by_place(found)[one["name"], "stall.share"].verdict == verdict
+
+
+def test_objects_are_found_again_under_another_name_where_they_are_allocated(
+    recorded: dict[str, Any], folder: Path
+) -> None:
+    frame = {"module": "app", "build_id": "aa", "offset": 64, "function": "setup"}
+    recorded["objects"][0]["site"] = {"stack": [frame]}
+    later = copy.deepcopy(recorded)
+    old = later["objects"][0]["name"]
+    later["objects"][0].update(
+        name="grid", size_bytes=1 << 30, site={"stack": [{**frame, "build_id": "bb", "offset": 80}]}
+    )
+    for phase in later["phases"]:
+        for access in phase["accesses"]:
+            access["object"] = "grid" if access["object"] == old else access["object"]
+    found = differences.between(write(folder, "a.json", recorded), write(folder, "b.json", later))
+    assert [(change.where, change.what, change.b) for change in found.changes] == [(old, "size_bytes", float(1 << 30))]
+
+
+def test_objects_of_one_side_are_named(tierloom: Tierloom) -> None:
+    answer = tierloom("diff", "bt-e", "sp-e", "--check", "--json")
+    assert answer.exit_code == 1
+    data = json.loads(answer.stdout)
+    only = {row["where"] for row in data["changes"] if row["verdict"] == "only in B"}
+    assert only == {"lhs", "speed"}
+    assert data["kind"] == "profiles"
+    assert data["changed"] == len(data["changes"])
+
+
+def test_results_are_compared_by_name_and_range(folder: Path) -> None:
+    def policy(name: str, time_s: float, spread: float) -> dict[str, Any]:
+        return {"policy": name, "time_s": time_s, "low_s": time_s - spread, "high_s": time_s + spread, "note": "x"}
+
+    a = {"policies": [policy("local", 10.0, 1.0), policy("soar", 8.0, 1.0)], "threads": 32}
+    b = {"policies": [policy("soar", 8.5, 1.0), policy("local", 20.0, 1.0)], "threads": 32}
+    found = differences.between(write(folder, "a.json", a), write(folder, "b.json", b))
+    assert {(change.where, change.what): change.verdict for change in found.changes} == {
+        ("policies.local", "time_s"): "changed",
+        ("policies.soar", "time_s"): "within uncertainty",
+    }
+
+
+def test_results_of_real_verbs_are_compared(tierloom: Tierloom, folder: Path) -> None:
+    for name, threads in (("a.json", "4"), ("b.json", "32")):
+        answer = tierloom("plan", "ft-d", "--machine", "liu-a", "--threads", threads, "--json", "-o", f"{name}.toml")
+        (folder / name).write_text(answer.stdout)
+    changes = json.loads(tierloom("diff", "a.json", "b.json", "--json").stdout)["changes"]
+    assert changes[0]["where"].count(".") < changes[-1]["where"].count("."), "what concerns all comes first"
+    assert ("policies.local.outcome.Ok", "time_s") in {(row["where"], row["what"]) for row in changes}
+    assert tierloom("diff", "a.json", "a.json", "--check").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "reason"),
+    [
+        ("mg-e", "result.json", "mg-e is a profile and result.json a result"),
+        ("nowhere.profile", "mg-e", "nowhere.profile"),
+        ("broken.json", "mg-e", "broken.json: no JSON document"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(tierloom: Tierloom, folder: Path, a: str, b: str, reason: str) -> None:
+    (folder / "broken.json").write_text("{")
+    write(folder, "result.json", {"time_s": 1.0})
+    answer = tierloom("diff", a, b)
+    assert answer.exit_code == 2
+    assert reason in answer.stderr
+    assert "hint:" in answer.stderr
+
+
+def test_unknown_kinds_of_lists_are_compared_in_order(folder: Path) -> None:
+    found = differences.between(
+        write(folder, "a.json", [{"x": 1.0}]), write(folder, "b.json", [{"x": 2.0}, {"x": 3.0}])
+    )
+    assert {(change.where, change.what, change.verdict) for change in found.changes} == {
+        ("1", "", "only in B"),
+        ("0", "x", "changed"),
+    }
+
+
+def test_a_file_that_is_missing_is_a_wrong_request(folder: Path) -> None:
+    with pytest.raises(RequestError, match="hint: give a profile's folder"):
+        differences.between(str(folder / "none.json"), "mg-e")

@@ -1,0 +1,88 @@
+"""Verdicts on the claims that are quick to compute: which are missed is known, and moves only on purpose.
+
+`docs/reproduce.md` has all claims; `tierloom reproduce` takes some minutes.
+"""
+
+from __future__ import annotations
+
+import pytest
+from support import ROOT
+
+from tierloom.report import claims as shown
+from tierloom.reproducing import claims, expansion, reproduce
+
+MISSED = {
+    "bytedance24": {
+        *("bandwidth.writes.rdram", "bandwidth.writes.cxl-far"),
+        *("loaded.reads.ldram", "loaded.reads.cxl"),
+    },
+    "fridman23": {
+        "group2a.cxl-socket1.4",
+        *(f"group1b.cxl-socket0.{threads}" for threads in (4, 10)),
+        *(f"group1b.cxl-socket1.{threads}" for threads in (4, 10)),
+        *(f"group1c.close.cxl.{threads}" for threads in (4, 10)),
+        "text.cxl",
+        "text.overhead",
+    },
+    "micron24": {"cloverleaf.gain"},
+    "liu24.latency": set(),
+    "liu24.bandwidth": set(),
+    "liu24.loaded": {"loaded.cxl.ns"},
+    "liu24.gpu": set(),
+    "liu24.training": {
+        *(f"training.step.{pair}" for pair in ("all-over-ldram", "cxl-over-rdram", "all-over-rdram")),
+        "training.small.gpt2-6b",
+    },
+    "liu24.table2": {"table2.cg-e"},
+    "liu24.table3": {"table3.batch.opt-66b.L+R+C", "table3.batch.llama-65b.L+C"},
+    "liu24.fig16": {"fig16.over-drive.opt-66b", "fig16.over-drive.decode"},
+    "liu24.fig17": set(),
+    "liu24.lio1": {"lio1.alike"},
+    "liu24.lio3": set(),
+    "liu24.hpc": {"hpc.mg.least", "hpc.four-threads.bt-e", "hpc.four-threads.lu-e", "hpc.all-threads"},
+    "liu24.oli": {
+        *("oli.128.saved", "oli.128.lost"),
+        *("oli.64.local", "oli.64.local.bt", "oli.64.uniform"),
+    },
+    "cxlgpu25.workloads": set(),
+    "cxlgpu25.setup": set(),
+    "cxlgpu25.abstract": set(),
+}
+"""By part of the ledger, what is missed of it."""
+
+
+@pytest.mark.parametrize("part", MISSED)
+def test_what_is_missed_is_known_and_says_why(part: str) -> None:
+    results = reproduce(claims([part]), workers=1)
+    missed = {result.claim.id.partition(".")[2]: result.claim.why for result in results if result.verdict == "missed"}
+    assert missed.keys() == MISSED[part]
+    assert all(missed.values()), "a miss without a mechanism"
+
+
+FEW_PASSES = 0.15
+"""Six tenths of the accesses of the whole table."""
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = expansion.expand
+    monkeypatch.setattr(expansion, "expand", lambda *words, **given: whole(*words, passes=FEW_PASSES, **given))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("short")
+def test_the_expander_keeps_what_it_reproduces_on_shorter_runs() -> None:
+    kept = ("fig9a.uvm", "fig9a.cxl.load", "fig9a.order", "fig9b.sr.all", "fig9b.sr.streams", "fig9c.vadd", "fig9d.window")
+    hits = ("hits.cxl.seq", "hits.cxl.around", "hits.naive.seq", "hits.dyn.seq", "fig9e.flat.mri")
+    wanted = claims([f"cxlgpu25.{name}" for name in (*kept, *hits)])
+    results = {result.claim.id: result.verdict for result in reproduce(wanted, workers=1)}
+    assert set(results.values()) == {"in band"}, results
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_the_document_is_what_the_command_writes() -> None:
+    results = reproduce(claims())
+    page = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    assert shown.markdown(results) in page
+    assert all(result.claim.why for result in results if result.verdict != "in band")

@@ -1,0 +1,53 @@
+"""`tierloom reproduce` as people and programs call it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support import Tierloom
+
+KEYS = {"id", "source", "kind", "published", "ours", "band", "verdict", "why"}
+
+
+def test_json_has_the_keys_that_are_promised(tierloom: Tierloom) -> None:
+    answer = tierloom("reproduce", "--only", "micron24", "--only", "bytedance24.latency", "--workers", "1", "--json")
+    assert answer.exit_code == 0
+    rows = json.loads(answer.stdout)["claims"]
+    assert all(row.keys() == KEYS for row in rows)
+    assert {row["verdict"] for row in rows} == {"in band", "missed", "not modelled"}
+    assert all(row["why"] for row in rows if row["verdict"] != "in band")
+    gain = next(row for row in rows if row["id"] == "micron24.bandwidth.reached")
+    assert gain["band"][0] < gain["ours"] < gain["band"][1]
+
+
+def test_the_table_says_why_and_how_many(tierloom: Tierloom) -> None:
+    text = tierloom("reproduce", "--only", "micron24", "--workers", "1").stdout
+    assert "missed: cloverleaf.gain: Bound by DRAM bandwidth" in text
+    assert "1 of 2 predictions in band (50%)" in text
+
+
+def test_figures_with_known_points_are_drawn(tierloom: Tierloom, folder: Path) -> None:
+    answer = tierloom("reproduce", "--only", "fridman23.group2a", "--workers", "1", "--plot", "drawn")
+    assert answer.exit_code == 0
+    (picture,) = (folder / "drawn").iterdir()
+    assert picture.name == "fridman23.group2a.svg"
+    assert "<svg" in picture.read_text()
+
+
+def test_tables_go_between_the_marks_of_a_document(tierloom: Tierloom, folder: Path) -> None:
+    page = folder / "page.md"
+    page.write_text("before\n<!-- claims -->\nstale words\n<!-- end of claims -->\nafter\n")
+    tierloom("reproduce", "--only", "micron24.bandwidth", "--workers", "1", "--markdown", "page.md")
+    text = page.read_text()
+    assert text.startswith("before\n<!-- claims -->")
+    assert text.endswith("<!-- end of claims -->\nafter\n")
+    assert "stale words" not in text
+    assert "| bandwidth.reached | Four modules add 24 % " in text
+
+
+def test_an_unknown_claim_is_refused(tierloom: Tierloom) -> None:
+    answer = tierloom("reproduce", "--only", "nature99")
+    assert answer.exit_code == 2
+    assert "--only nature99: no claim is called so" in answer.stderr
+    assert "hint:" in answer.stderr
