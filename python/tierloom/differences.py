@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from tierloom.errors import ProfileError, RequestError
 from tierloom.nouns import Profile
@@ -73,6 +73,27 @@ class Difference:
     def changed(self) -> int:
         """Changes beyond uncertainty."""
         return sum(change.verdict != "within uncertainty" for change in self.changes)
+
+
+class ChangeDoc(TypedDict):
+    """One figure that differs between A and B; ranges are lowest and highest."""
+
+    where: str
+    what: str
+    a: float | None
+    b: float | None
+    range_a: list[float] | None
+    range_b: list[float] | None
+    relative: float | None
+    verdict: Literal["changed", "within uncertainty", "only in A", "only in B"]
+
+
+class DifferenceDoc(TypedDict):
+    """What ``diff --json`` prints."""
+
+    kind: Literal["profiles", "results"]
+    changed: int
+    changes: list[ChangeDoc]
 
 
 def between(a: str, b: str) -> Difference:

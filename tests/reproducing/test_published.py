@@ -72,7 +72,15 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_the_expander_keeps_what_it_reproduces_on_shorter_runs() -> None:
-    kept = ("fig9a.uvm", "fig9a.cxl.load", "fig9a.order", "fig9b.sr.all", "fig9b.sr.streams", "fig9c.vadd", "fig9d.window")
+    kept = (
+        "fig9a.uvm",
+        "fig9a.cxl.load",
+        "fig9a.order",
+        "fig9b.sr.all",
+        "fig9b.sr.streams",
+        "fig9c.vadd",
+        "fig9d.window",
+    )
     hits = ("hits.cxl.seq", "hits.cxl.around", "hits.naive.seq", "hits.dyn.seq", "fig9e.flat.mri")
     wanted = claims([f"cxlgpu25.{name}" for name in (*kept, *hits)])
     results = {result.claim.id: result.verdict for result in reproduce(wanted, workers=1)}

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tierloom.reproducing import Document, Result
+    from tierloom.reproducing.documents import ClaimDoc, ClaimsDoc
     from tierloom.reproducing.ledger import Value
-    from tierloom.schema import ClaimDoc, ClaimsDoc
 
 VERDICT_STYLE = {"in band": "green", "missed": "red", "not modelled": "dim"}
 GOAL = 0.8

@@ -10,8 +10,7 @@ from rich.text import Text
 from tierloom.report.layout import table
 
 if TYPE_CHECKING:
-    from tierloom.differences import Change, Difference
-    from tierloom.schema import DifferenceDoc
+    from tierloom.differences import Change, Difference, DifferenceDoc
 
 STYLE = {"changed": "yellow", "within uncertainty": "dim", "only in A": "red", "only in B": "green"}
 SHOWN = 40
