@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.quantities import binary_unit, bytes_text, seconds_text
+from tierloom.report.pages import loads
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import (
-    FAINT,
     INK,
     OURS,
     bars_height,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tierloom.report.pages.reading import Shelf, Source
-    from tierloom.schema import ComparisonDoc, PolicyDoc, PredictionDoc
+    from tierloom.schema import ComparisonDoc, PolicyDoc
 
 BARS = 14
 """Policies that bars compare; the table has all."""
@@ -56,7 +56,7 @@ def section(source: Source, shelf: Shelf) -> Section:
         about=f"{data['threads']} threads on {data['socket']}, at most {bytes_text(data['budget_bytes'])} of "
         f"{data['fast_memory']}. Chosen: {data['chosen']}, {chosen['about']}.",
         facts=_facts(data, chosen, policies),
-        charts=[*charts, *_tiers(told)],
+        charts=[*charts, *loads.charts(told)],
         tables=[_objects(chosen, sizes), _all_policies(data, policies)],
         notes=[Notes("What this rests on", told["assumptions"])],
     )
@@ -328,89 +328,6 @@ def _moves(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> lis
     shown = [row for row in rows if row["object"] in listed]
     about = f"Against {TOUCH}: to the right, data that the plan adds to a memory, to the left, data that it takes away."
     return [Chart("What the plan moves", spec, Table(columns, rows), values=shown, about=about)]
-
-
-def _tiers(told: PredictionDoc) -> list[Chart]:
-    """Load and latency of every memory."""
-    used = [tier for tier in told["tiers"] if tier["placed_bytes"] > 0 or tier["gb_s"] > 0]
-    if not used:
-        return []
-    rows: list[Row] = [
-        {
-            "memory": tier["memory"],
-            "held": tier["placed_bytes"],
-            "use": tier["utilisation"],
-            "gb_s": tier["gb_s"],
-            "idle_ns": tier["idle_ns"],
-            "loaded_ns": tier["loaded_ns"],
-            "read": tier["read_bytes"],
-            "written": tier["write_bytes"],
-        }
-        for tier in used
-    ]
-    names = [tier["memory"] for tier in told["tiers"]]
-    colour = field("memory", "nominal", None, scale=memory_scale(names), legend=None)
-    columns = [
-        *(Column("memory", "memory"), Column("held", "holds", "bytes"), Column("read", "read", "bytes")),
-        *(
-            Column("written", "written", "bytes"),
-            Column("gb_s", "traffic", "gb_s"),
-            Column("use", "of its peak", "percent"),
-        ),
-        *(Column("idle_ns", "at rest", "ns"), Column("loaded_ns", "under this load", "ns")),
-    ]
-    tip = tips(
-        *(("memory", "memory"), ("gb_s", "GB/s", ".3~g"), ("use", "of its peak", ".1%")),
-        *(("idle_ns", "at rest, ns", ".0f"), ("loaded_ns", "under load, ns", ".0f")),
-    )
-    table = Table(columns, rows)
-    return [Chart("How busy each memory is", _load_spec(rows, colour, tip), table), _latency(table, rows, colour, tip)]
-
-
-def _load_spec(rows: list[Row], colour: dict[str, Any], tip: list[dict[str, Any]]) -> dict[str, Any]:
-    y = names_axis("memory", [row["memory"] for row in rows])
-    return chart(
-        {
-            "mark": {"type": "bar", "height": {"band": 0.6}, "color": FAINT, "cornerRadius": 3},
-            "transform": [{"calculate": "1", "as": "full"}],
-            "encoding": {"y": y, "x": field("full", title="share of its peak bandwidth", axis={"format": ".0%"})},
-        },
-        {
-            "mark": {"type": "bar", "height": {"band": 0.6}, "cornerRadius": 3},
-            "encoding": {"y": y, "x": field("use"), "color": colour, "tooltip": tip},
-        },
-        {
-            "transform": [{"calculate": "format(datum.gb_s, '.3~g') + ' GB/s'", "as": "label"}],
-            "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
-            "encoding": {"y": y, "x": field("use"), "text": {"field": "label"}, "color": {"value": INK}},
-        },
-        height=max(len(rows) * 36, 72),
-    )
-
-
-def _latency(table: Table, rows: list[Row], colour: dict[str, Any], tip: list[dict[str, Any]]) -> Chart:
-    y = names_axis("memory", [row["memory"] for row in rows])
-    spec = chart(
-        {
-            "mark": {"type": "rule", "strokeWidth": 5, "opacity": 0.35},
-            "encoding": {
-                "y": y,
-                "x": field("idle_ns", title="latency, ns"),
-                "x2": {"field": "loaded_ns"},
-                "color": colour,
-            },
-        },
-        {
-            "mark": {"type": "point", "size": 80, "strokeWidth": 2},
-            "encoding": {"y": y, "x": field("idle_ns"), "color": colour, "tooltip": tip},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
-            "encoding": {"y": y, "x": field("loaded_ns"), "color": colour, "tooltip": tip},
-        },
-        height=max(len(rows) * 36, 72),
-    )
-    return Chart("What the load costs", spec, table, about="Ring: latency at rest. Disc: under this load.")
 
 
 def _objects(chosen: PolicyDoc, sizes: dict[str, int]) -> Table:
