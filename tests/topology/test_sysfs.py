@@ -60,6 +60,23 @@ def test_what_firmware_leaves_out_follows_its_distances(tree) -> None:
     assert idle["socket1", "node1"]["kind"] == "assumed"
 
 
+@pytest.mark.parametrize(
+    ("change", "figure"),
+    [
+        ("read_latency = 17300", "an idle latency of 17300 ns"),
+        ("write_bandwidth = 1", "a write bandwidth of 0.001 GB/s"),
+    ],
+)
+def test_a_figure_that_no_memory_has_is_told_and_left_out(tree, change: str, figure: str) -> None:
+    """17300 ns is what Linux 6.12 makes of QEMU's CXL device."""
+    found = import_machine([tree("two-nodes-cxl", f"{HMAT}{NODE2}/access1/initiators/{change}\n")])
+    (told,) = [warning["what"] for warning in found.warnings if "no memory has" in warning["what"]]
+    assert f"{figure} from node 0 to node 2" in told
+    idle = figures(found.machine)["socket0", "node2"]
+    assert idle["value"] < 1000
+    assert (idle["kind"] == "published") == ("latency" not in figure)
+
+
 def test_cxl_memory_that_no_region_uses_is_told(tree) -> None:
     found = import_machine([tree("two-nodes-cxl", HMAT)])
     assert "1 GiB of CXL memory (mem0) are in no region" in [warning["what"] for warning in found.warnings]

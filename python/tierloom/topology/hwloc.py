@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from tierloom.topology.plausible import leave_out_implausible
 from tierloom.topology.sketch import Cpus, Known, Node, Sketch
 from tierloom.topology.texts import flaw, number, text_of
 
@@ -72,6 +73,7 @@ def read(path: Path) -> Sketch:
         sketch.cpus[index] = _cpus(nodes[index], objects, path)
     _distances(root, sketch, path)
     _attributes(root, sketch, nodes, owners, path)
+    leave_out_implausible(sketch)
     return sketch
 
 

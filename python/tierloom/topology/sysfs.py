@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.measuring import describe
+from tierloom.topology.plausible import leave_out_implausible
 from tierloom.topology.sketch import Cpus, Known, Node, Route, Sketch
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def read(path: Path) -> Sketch:
         sketch.nodes[node["node"]] = _node(node)
     for entry in told["firmware"]:
         _routes(entry, sketch)
+    leave_out_implausible(sketch)
     _faster_without_cpus(sketch)
     sketch.notes += [_region(region) for region in told["cxl_regions"]]
     sketch.warnings += [*told["warnings"], *_idle_devices(told)]
