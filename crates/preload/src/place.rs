@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tierloom_wire::{
     Event, How, Law, MAX_FRAMES, MAX_RESIDENT_NODES, Options, Policy, Region, Rule, RuleFrame, RuleReader, Select,
-    hash, stack_holds,
+    TOO_MANY_MAPPINGS, hash, stack_holds,
 };
 
 use crate::{modules, report, stack};
@@ -289,7 +289,7 @@ fn apply(index: u32, rule: &Rule, address: u64, bytes: u64, kind: Kind, mapped_w
     let stripes_left = facts.stripes.saturating_sub(STRIPES.load(Ordering::Relaxed));
     // The program may not find itself out of mappings because of us.
     if stripes_left < u64::from(PARTS) {
-        return answer(index, start, bytes, libc::ENOMEM.unsigned_abs(), How::Policy);
+        return answer(index, start, bytes, TOO_MANY_MAPPINGS, How::Policy);
     }
     let eager_left = facts.eager_bytes.saturating_sub(EAGER.load(Ordering::Relaxed)).min(kernel::free_bytes() / 2);
     let eager_bytes = if kind == Kind::File { 0 } else { eager_left };

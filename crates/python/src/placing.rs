@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use tierloom_linux::root::Root;
 use tierloom_model::RuleOptions;
 use tierloom_sampler::place::{
-    Applied, AppliedRule, How, PhaseReport, PlaceReport, PlaceRequest, Residency, RuleReport, Snapshot, apply, run,
+    Applied, AppliedRule, How, PhaseReport, PlaceReport, PlaceRequest, Residency, RuleReport, Snapshot,
+    TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, apply, run,
 };
 
 use crate::{errors, nouns};
@@ -163,6 +164,21 @@ impl From<AppliedRule> for AppliedRuleDoc {
     }
 }
 
+/// Ranges that did not get their place, in words.
+fn refused((errno, ranges): (&i32, &u64)) -> String {
+    match errno.unsigned_abs() {
+        TOO_MANY_MAPPINGS => format!(
+            "{ranges} ranges were left alone: each takes two mappings of the kernel's, or one for each stripe, and \
+             half of vm.max_map_count is left to the program; raise it with sysctl, or place fewer, larger objects"
+        ),
+        TOO_LITTLE_MEMORY => format!(
+            "{ranges} ranges were left alone: with hint faults on, their pages come in at once, for which there \
+             was too little free memory or which would write to a file"
+        ),
+        _ => format!("the kernel refused {ranges} ranges: {}", io::Error::from_raw_os_error(*errno)),
+    }
+}
+
 /// Pages that could not be moved, in words.
 fn stuck((errno, bytes): (&i32, &u64)) -> String {
     match errno {
@@ -217,7 +233,6 @@ fn name_of(how: How) -> &'static str {
 
 fn problems(rule: &RuleReport) -> Vec<String> {
     let why = |errno: &i32| io::Error::from_raw_os_error(*errno);
-    let refused = |(errno, ranges): (&i32, &u64)| format!("the kernel refused {ranges} ranges: {}", why(errno));
     let loose = |(errno, ranges): (&i32, &u64)| {
         let hint = if *errno == 12 { "; raise RLIMIT_MEMLOCK (`ulimit -l`)" } else { "" };
         format!("{ranges} ranges could not be held: {}{hint}", why(errno))

@@ -45,7 +45,7 @@ use host::{HostWeights, ratio_of};
 use report::Doubts;
 pub use report::{PhaseReport, PlaceReport, Residency, RuleReport};
 use session::Session;
-pub use tierloom_wire::How;
+pub use tierloom_wire::{How, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS};
 
 /// How often the ring is emptied.
 const TICK_MS: i32 = 20;

@@ -19,7 +19,8 @@ mod rules;
 pub use law::{Law, Stripe, Turn, sampled_page};
 pub use record::{
     Event, How, MAX_FRAMES, MAX_PATH_WORDS, MAX_RECORD_WORDS, MAX_RESIDENT_NODES, NO_STACK, Pages, Record,
-    SAMPLE_REGISTERS, SMALL_RECORD_WORDS, Source, pack_node_pages, pack_path, unpack_node_pages, unpack_path,
+    SAMPLE_REGISTERS, SMALL_RECORD_WORDS, Source, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, pack_node_pages, pack_path,
+    unpack_node_pages, unpack_path,
 };
 pub use region::{Facts, Region, Settings, VERSION, words_needed};
 pub use ring::Popped;

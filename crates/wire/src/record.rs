@@ -111,7 +111,7 @@ pub enum Event<'a> {
         address: u64,
         /// Bytes that the policy was asked for; whole pages.
         bytes: u64,
-        /// The kernel's answer: 0, or why not.
+        /// The kernel's answer: 0, or why not; [`TOO_MANY_MAPPINGS`] and [`TOO_LITTLE_MEMORY`] are our own.
         errno: u32,
         /// By which means.
         how: How,
@@ -131,6 +131,12 @@ pub enum Event<'a> {
         nodes: &'a [u64],
     },
 }
+
+/// Not asked of the kernel: the mappings that placing it takes are the program's to have. No error
+/// number of the kernel's is above 4095 (`MAX_ERRNO` of `include/linux/err.h`).
+pub const TOO_MANY_MAPPINGS: u32 = 4096;
+/// Not asked of the kernel: the pages would have to come in at once, and there is no memory for that.
+pub const TOO_LITTLE_MEMORY: u32 = 4097;
 
 /// By which means a range got its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

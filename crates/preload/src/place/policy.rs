@@ -10,7 +10,7 @@
 
 use std::ffi::c_int;
 
-use tierloom_wire::{How, Law, MAX_NODES, Options, Policy, Turn};
+use tierloom_wire::{How, Law, MAX_NODES, Options, Policy, TOO_LITTLE_MEMORY, Turn};
 
 use super::kernel::{self, PAGE};
 use super::residency::Meant;
@@ -132,7 +132,7 @@ fn weighted(turns: &[Turn], options: Options, range: Range) -> Outcome {
         }
     }
     if migratable && range.eager_bytes < range.bytes {
-        return Outcome::of(How::Populate, libc::ENOMEM.unsigned_abs());
+        return Outcome::of(How::Populate, TOO_LITTLE_MEMORY);
     }
     let situation = Situation {
         bytes: range.bytes,
@@ -246,7 +246,7 @@ mod tests {
             let file = |bytes| Range { eager_bytes: 0, ..mapping(bytes) };
             assert_eq!(apply(Policy::Weighted(&TURNS), Options::default(), file(16 << 20)).how, How::Stripes);
             let migratable = Options { hint_faults: Some(true), ..Options::default() };
-            assert_eq!(apply(Policy::Weighted(&TURNS), migratable, file(1 << 20)).errno, libc::ENOMEM.unsigned_abs());
+            assert_eq!(apply(Policy::Weighted(&TURNS), migratable, file(1 << 20)).errno, TOO_LITTLE_MEMORY);
         }
     }
 

@@ -64,9 +64,10 @@ pub(super) fn choose(law: &Law, situation: &Situation) -> Choice {
     coarse(law, situation, unit)
 }
 
-/// Stripes in the smallest unit that the number of mappings allows.
+/// Stripes in the smallest unit that the number of mappings allows. No object takes more than a
+/// quarter of what is left, so that those that come later have some too.
 pub(super) fn coarse(law: &Law, situation: &Situation, unit: u64) -> Choice {
-    let most = MOST_STRIPES.min(situation.stripes_left);
+    let most = MOST_STRIPES.min(situation.stripes_left / 4);
     let count = |unit: u64| law.with_unit(unit).map_or(u64::MAX, |law| law.stripe_count(situation.bytes));
     let mut unit = unit;
     while count(unit) > most && unit < LARGEST_UNIT {
@@ -234,6 +235,18 @@ mod tests {
     fn a_process_never_runs_out_of_mappings() {
         let choice = choose(&law(), &Situation { bytes: 1 << 40, stripes_left: 100, ..PLENTY });
         assert!(law().with_unit(choice.unit).unwrap().stripe_count(1 << 40) <= MOST_STRIPES);
+    }
+
+    #[test]
+    fn no_object_takes_all_mappings_from_those_after_it() {
+        let mut left = 32_765;
+        for object in 0..32 {
+            let situation = Situation { bytes: 8 * GIB, eager_bytes: 0, stripes_left: left, ..PLENTY };
+            let Choice { how, unit } = choose(&law(), &situation);
+            let stripes = law().with_unit(unit).unwrap().stripe_count(8 * GIB);
+            assert!(how == How::Stripes && stripes <= left, "object {object}: {stripes} of {left}");
+            left -= stripes;
+        }
     }
 
     #[test]

@@ -246,6 +246,11 @@ fn resolve(action: &Action, names: &[String], context: &Context) -> Result<Place
         turns.push(Turn { node, units });
     }
     turns.sort_by_key(|turn| turn.node);
+    turns.dedup_by(|next, turn| {
+        let is_same = next.node == turn.node;
+        turn.units += if is_same { next.units } else { 0 };
+        is_same
+    });
     let mask = turns.iter().fold(0, |mask, turn| mask | 1 << turn.node);
     Ok(match action {
         Action::FirstTouch => Place::FirstTouch,
@@ -253,6 +258,8 @@ fn resolve(action: &Action, names: &[String], context: &Context) -> Result<Place
         Action::Prefer(_) => Place::Prefer(mask),
         Action::PreferMany(_) => Place::PreferMany(mask),
         Action::Interleave(_) => Place::Interleave(mask),
+        // Shares of one node are all of it: one policy instead of a stripe for each share.
+        Action::Weighted(_) if turns.len() == 1 => Place::Prefer(mask),
         Action::Weighted(_) => Place::Weighted(turns),
     })
 }
@@ -384,6 +391,16 @@ mod tests {
         assert_eq!(place(&NOBODY), Ok(turns(1, 3)));
         assert_eq!(place(&renamed), Ok(turns(3, 1)));
         assert_eq!(turns(1, 3).shares(), BTreeMap::from([(0, 0.25), (1, 0.75)]));
+    }
+
+    #[test]
+    fn weights_of_nodes_that_are_one_here_are_one_place() {
+        let names = ["dram", "cxl", "far"].map(str::to_owned);
+        let one = BTreeMap::from([("cxl".to_owned(), 0)]);
+        assert_eq!(resolve(&weighted(1, 3), &names, &context(&[0], &one)), Ok(Place::Prefer(1)));
+        let three = Action::Weighted(names.clone().into_iter().zip([1, 2, 5]).collect());
+        let turns = [(0, 3), (2, 5)].map(|(node, units)| Turn { node, units });
+        assert_eq!(resolve(&three, &names, &context(&[0, 2], &one)), Ok(Place::Weighted(turns.to_vec())));
     }
 
     #[test]
