@@ -55,6 +55,10 @@ def test_a_cxl_guest_hides_that_it_is_one_and_bounces_its_dma() -> None:
     assert "cxl-type3,bus=rootport0,volatile-memdev=cxl0,id=cxl-memory0,sn=0x71137008" in words
 
 
+def test_a_guest_on_a_busy_host_does_not_take_its_own_standstill_for_a_broken_timer() -> None:
+    assert all("no_timer_check nowatchdog" in line(topology) for topology in TOPOLOGIES)
+
+
 def test_a_persistent_device_keeps_its_contents_and_labels_in_the_store() -> None:
     words = line("cxl-pmem", store=Path("/store,2"))
     assert "mem-path=/store,,2/pmem.raw" in words

@@ -32,8 +32,13 @@ TOOLS = "/run/tierloom-lab/bin"
 
 STREAMS = ("stdout", "stderr")
 POLL_S = 0.03
+GONE = "the guest ended before the command did"
 LEFT_AT_HOME = re.compile(r"^(_|OLDPWD|PWD|SHLVL|LD_PRELOAD|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|(XDG|DBUS|SSH)_\w+)$")
 """Variables that mean something on the host only."""
+
+
+class GuestGoneError(LabError):
+    """The machine ended before the command did."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,8 @@ def finish(
         sink: Takes its output while it appears.
 
     Raises:
-        LabError: The machine ended, or the time is over.
+        GuestGoneError: The machine ended.
+        LabError: The time is over.
     """
     code = None
     try:
@@ -148,8 +154,8 @@ def finish(
 
 def _must_go_on(job: Job, *, alive: Callable[[], bool], timeout_s: float | None) -> None:
     if not alive():
-        message = "the guest ended before the command did\nhint: its memory may have been too small: try more --memory"
-        raise LabError(message)
+        message = f"{GONE}\nhint: its memory may have been too small: try more --memory"
+        raise GuestGoneError(message)
     if timeout_s is not None and time.monotonic() - job.began > timeout_s:
         message = f"the command did not end in {timeout_s:g} s\nhint: emulation is slow; --timeout allows more"
         raise LabError(message)

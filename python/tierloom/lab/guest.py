@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from tierloom.lab.exchange import LabResult, Sink
     from tierloom.lab.topology import Topology
 
-BOOT_S = 300
-"""A guest that is not up by then will not come up; on two idle processors it takes 7 s."""
+BOOT_S = 600
+"""A guest that is not up by then will not come up: two idle processors take 7 s, a tenth of one takes 130 s."""
 
 STOP_S = 10
 CONSOLE_LINES = 12
@@ -113,7 +114,10 @@ class Guest:
             LabError: The guest died, or the time is over.
         """
         job = exchange.submit(self.exchange, command, cwd or Path.cwd(), stdin=stdin)
-        return exchange.finish(job, self.topology.name, alive=self.is_alive, timeout_s=timeout_s, sink=sink)
+        try:
+            return exchange.finish(job, self.topology.name, alive=self.is_alive, timeout_s=timeout_s, sink=sink)
+        except exchange.GuestGoneError as gone:
+            raise LabError(self._last_words(exchange.GONE + self._how_it_ended())) from gone
 
     def is_alive(self) -> bool:
         """Whether the emulator still runs."""
@@ -187,6 +191,11 @@ class Guest:
                 raise LabError(self._last_words(f"the guest did not come up in {BOOT_S} s"))
             time.sleep(exchange.POLL_S)
         return time.monotonic() - began
+
+    def _how_it_ended(self) -> str:
+        """A signal is the emulator's own failure, not the guest's."""
+        code = self._process.poll() if self._process else None
+        return f": {qemu.PROGRAM} died of {signal.Signals(-code).name}" if code and code < 0 else ""
 
     def _last_words(self, what: str) -> str:
         reason = [self.exchange / "failed", self.folder / "qemu.log", self.folder / "console.log"]

@@ -134,8 +134,19 @@ def _processors(machine: Topology, accelerator: str) -> list[str]:
     return ["-accel", how, "-cpu", f"{model},hypervisor=off", "-smp", str(CPUS)]
 
 
+PATIENCE = (
+    "no_timer_check",
+    "nowatchdog",
+    "rcupdate.rcu_cpu_stall_suppress=1",
+    "sysctl.kernel.hung_task_timeout_secs=0",
+)
+"""On a busy host a processor of the guest stands still for seconds. The kernel, which may not know that it
+is a guest, would take that for a broken timer and panic (``check_timer``, arch/x86/kernel/apic/io_apic.c),
+or for a lock-up and complain."""
+
+
 def _kernel_words(machine: Topology) -> str:
-    words = ["console=ttyS0", "rdinit=/init", "quiet", "panic=-1", "mitigations=off"]
+    words = ["console=ttyS0", "rdinit=/init", "quiet", "panic=-1", "mitigations=off", *PATIENCE]
     if machine.is_cxl:
         # Devices reach CXL memory, which is no RAM to QEMU, in pieces too small for a 9p request: all
         # of the guest's DMA goes through bounce buffers in DRAM. New memory waits for daxctl.
