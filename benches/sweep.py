@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import psutil
 
 from tierloom.study import Progress, Study, sweep
 
@@ -43,24 +44,23 @@ shares = [step / (steps - 1) for step in range(steps)]
 points = [(t, u, r) for t in (8, 16, 24, 32) for u in shares for r in shares][part::parts]
 print("ready", flush=True)
 sys.stdin.readline()
-start = time.perf_counter()
+start = time.process_time()
 times = []
 for threads, u, r in points:
     rows = fractions(profile, machine, {"u.cxl": u, "r.cxl": r}, rest="ldram")
     times.append(tierloom.predict(profile, machine, rows, threads=threads)["time_s"])
-print(json.dumps([len(times), time.perf_counter() - start]))
+print(json.dumps([len(times), time.process_time() - start]))
 """
 
 
 def cpu_s() -> float:
-    """CPU time of this process and of all children that have ended: what a busy machine does not change."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    """CPU time of this process and all that it started: what a busy machine does not change."""
+    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    return sum(sum(each.cpu_times()[:2]) for each in family)
 
 
 def bare(steps: int) -> dict[str, float]:
     """Points per second of two processes that do nothing else, their start left out; CPU time with it."""
-    before = cpu_s()
     command = [sys.executable, "-c", BARE, str(steps)]
     running = [
         subprocess.Popen([*command, str(part), str(WORKERS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -72,32 +72,33 @@ def bare(steps: int) -> dict[str, float]:
     start = time.perf_counter()
     told = [json.loads(each.communicate("go\n")[0]) for each in running]
     points = sum(points for points, _ in told)
-    return {"bare": points / (time.perf_counter() - start), "bare_cpu_us": (cpu_s() - before) / points * 1e6}
+    took = time.perf_counter() - start
+    return {"bare": points / took, "bare_cpu_us": sum(cpu for _, cpu in told) / points * 1e6}
 
 
 def swept(steps: int) -> dict[str, float]:
     """Points per second of a sweep, and where its time went."""
-    seen: list[tuple[float, int]] = []
-    before = cpu_s()
+    seen: list[tuple[float, int, float]] = []
 
     def tell(progress: Progress) -> None:
-        seen.append((time.perf_counter(), progress.done))
+        at_an_end = not seen or progress.done == progress.total
+        seen.append((time.perf_counter(), progress.done, cpu_s() if at_an_end else 0.0))
 
     with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), cpu_s()
         found = sweep(Study.parse(STUDY.format(steps=steps)), Path(folder), workers=WORKERS, progress=tell)
         took = time.perf_counter() - start
         stored = (Path(folder) / "results.sqlite").stat().st_size
         table = found.table.stat().st_size
-    (first_s, first), (last_s, last) = seen[0], seen[-1]
+    (first_s, first, first_cpu), (last_s, last, last_cpu) = seen[0], seen[-1]
     return {
         "whole": found.total / took,
         "steady": (last - first) / (last_s - first_s),
+        "steady_cpu_us": (last_cpu - first_cpu) / (last - first) * 1e6,
         "start_s": first_s - start,
-        "table_s": start + took - last_s,
+        "start_cpu_s": first_cpu - cpu,
+        "end_s": start + took - last_s,
         "batches": len(seen),
-        "cpu_us": (cpu_s() - before) / found.total * 1e6,
-        "worker_us": found.data["computing_s"] / found.total * 1e6,
         "store_bytes": stored / found.total,
         "table_bytes": table / found.total,
     }
@@ -116,15 +117,15 @@ def main() -> None:
         print(" ".join(f"{name} {value:.4g}" for name, value in rounds[-1].items()), file=sys.stderr)
     best = {name: max(each[name] for each in rounds) for name in ("bare", "whole", "steady")}
     shares = {name: best[name] / best["bare"] for name in ("whole", "steady")}
-    least = {name: min(each[name] for each in rounds) for name in ("bare_cpu_us", "cpu_us")}
-    shares["CPU time"] = least["bare_cpu_us"] / least["cpu_us"]
+    least = {name: min(each[name] for each in rounds) for name in ("bare_cpu_us", "steady_cpu_us")}
+    shares["CPU time"] = least["bare_cpu_us"] / least["steady_cpu_us"]
     if asked.json:
         print(json.dumps({"points": 4 * asked.steps**2, "rounds": rounds, "share_of_bare": shares}))
         return
     print(f"{4 * asked.steps**2} points, {WORKERS} workers; two bare processes: {best['bare']:.0f} points/s")
     for name in ("whole", "steady"):
         print(f"{name}: {best[name]:.0f} points/s, {shares[name]:.1%} of bare")
-    print(f"CPU time a point: bare {least['bare_cpu_us']:.0f} us, swept {least['cpu_us']:.0f} us")
+    print(f"CPU time a point: bare {least['bare_cpu_us']:.0f} us, swept {least['steady_cpu_us']:.0f} us")
 
 
 if __name__ == "__main__":

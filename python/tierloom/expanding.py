@@ -34,6 +34,7 @@ WORKLOADS = (
 
 OWN_SET = "catalog/expander/cxl-gpu.toml"
 TRACE_FIELDS = ("address", "thread", "store")
+RECORD_BYTES = 16
 TRACE_COMPUTE = 0.2
 """Share of instructions that do not touch memory, for traces, which hold only those that do."""
 
@@ -138,7 +139,10 @@ def expand_trace(
     """
     used = parameters or ParameterSet.load()
     records = trace_records(Path(trace))
-    answer = _core.expand_trace(used.text, used.file, records, compute, _setup(config, media, options))
+    try:
+        answer = _core.expand_trace(used.text, used.file, records, compute, _setup(config, media, options))
+    except RequestError as problem:
+        raise RequestError(str(problem).replace("trace: ", f"{trace}: ", 1)) from problem
     return cast("ExpansionDoc", json.loads(answer))
 
 
@@ -149,10 +153,16 @@ def trace_records(path: Path) -> bytes:
         RequestError: The file cannot be read or has other fields.
     """
     try:
-        return _from_npy(path) if path.suffix == ".npy" else path.read_bytes()
+        records = _from_npy(path) if path.suffix == ".npy" else path.read_bytes()
     except (OSError, ValueError) as problem:
         message = f"{path}: {problem}\nhint: give 16-byte records, or an .npy file with {', '.join(TRACE_FIELDS)}"
         raise RequestError(message) from problem
+    if not records or len(records) % RECORD_BYTES:
+        message = (
+            f"{path}: {len(records)} bytes are no whole number of records\nhint: give {RECORD_BYTES} bytes an access"
+        )
+        raise RequestError(message)
+    return records
 
 
 def _from_npy(path: Path) -> bytes:

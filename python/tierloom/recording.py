@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import tierloom._core as _core
 from tierloom import lookup
-from tierloom.errors import RecordingError
+from tierloom.errors import RecordingError, RequestError
 from tierloom.nouns import Plan, Profile
 
 if TYPE_CHECKING:
@@ -93,8 +93,12 @@ def import_perf(path: str | Path, name: str | None = None) -> Recorded:
         name: Name of the profile; the program's file name by default.
 
     Raises:
+        RequestError: There is no such file.
         RecordingError: The file cannot be read or worked out.
     """
+    if not Path(path).is_file():
+        message = f"{path}: there is no such file\nhint: give the file that `perf record` wrote"
+        raise RequestError(message)
     profile, samples = _core.import_perf(str(path), name)
     return Recorded(Profile(profile), samples)
 

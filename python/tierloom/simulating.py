@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import tierloom._core as _core
 from tierloom import lookup, traces
-from tierloom.errors import RequestError
+from tierloom.errors import RequestError, TraceError
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.quantities import Amount, amount_in_bytes
 
@@ -308,7 +308,11 @@ def import_trace(source: str | Path, target: str | Path, kind: str, *, llc: Amou
     """
     llc_bytes = None if llc is None else amount_in_bytes(llc, 0)
     with traces.text(Path(source)) as read, traces.Writer(Path(target)) as write:
-        return _core.import_trace(kind, str(source), llc_bytes, read, write)
+        lines, accesses = _core.import_trace(kind, str(source), llc_bytes, read, write)
+        if not accesses:
+            message = f"{source}: none of {lines} lines is an access\nhint: check that it is text of {kind}"
+            raise TraceError(message)
+    return lines, accesses
 
 
 def terms() -> SimulatorTermsDoc:

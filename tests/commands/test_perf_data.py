@@ -103,7 +103,7 @@ def test_a_file_without_registers_says_what_to_record(program: Path, run: Run, t
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("--from", "nowhere.data"), 1, "nowhere.data"),
+        (("--from", "nowhere.data"), 2, "nowhere.data"),
         (("--from", "numbers.txt"), 1, "does not begin like a perf.data file"),
         (("--from", "numbers.txt", "--", "true"), 2, "leave one of them out"),
         ((), 2, "CMD"),

@@ -135,12 +135,13 @@ def calibrate(measured: str | None, output: Path | None, as_json: bool) -> None:
     with say.progress("measuring"):
         figures = gpu_copies.measure() if measured is None else read_measured(measured)
     found = gpu_copies.fit(figures)
+    if output:
+        output.write_text(gpu_copies.into_set(ParameterSet.load().text, found), encoding="utf-8")
     if as_json:
         say.document({"fit": vars(found), "measured": figures, "published": list(gpu_copies.PUBLISHED)})
     else:
         say.show(expansions.calibration(found, figures))
     if output:
-        output.write_text(gpu_copies.into_set(ParameterSet.load().text, found), encoding="utf-8")
         say.wrote("parameter set", output)
         say.then(f"tierloom expand --set {output} --workload vadd --config uvm,cxl")
 

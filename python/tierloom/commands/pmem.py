@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tierloom.commands import options, say
+from tierloom.commands.pool_command import Pools, folder_exists
 from tierloom.errors import PoolError
 from tierloom.pmem import Pool, check, repair
 from tierloom.report import pools
@@ -16,6 +17,7 @@ POOL = click.argument("path", metavar="POOL", type=click.Path(path_type=Path))
 
 @click.group(
     name="pmem",
+    cls=Pools,
     epilog=options.examples("tierloom pmem create state.pool 64MiB", "tierloom pmem check state.pool"),
 )
 def verb() -> None:
@@ -38,6 +40,7 @@ def verb() -> None:
 @click.option("--log", metavar="SIZE", help="Most bytes that one transaction can change; an eighth of the pool.")
 def create(path: Path, size: str, log: str | None) -> None:
     """Make a pool of SIZE in a new file."""
+    folder_exists(path)
     with Pool.create(path, size, log=log):
         pass
     say.wrote("pool", path)

@@ -8,6 +8,7 @@ points are tried one at a time with nothing else running: what a worker dies of 
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import time
@@ -33,6 +34,9 @@ AHEAD = 2
 
 DEATHS = 1
 """How often a batch of a local cluster may lose its worker before it is taken apart."""
+
+START = {"distributed.worker.multiprocessing-method": "forkserver"}
+"""Local workers are forked off one process that has loaded Dask, not each loading it for itself."""
 
 WAIT_S = 10.0
 """How long a scheduler may take to answer; workers, which may queue in a batch system, are waited for without end."""
@@ -204,6 +208,7 @@ def checked(cluster: Mapping[str, Any]) -> Mapping[str, Any]:
 def _client(stack: ExitStack, asked: Mapping[str, Any], workers: int, address: str | None) -> tuple[Any, int]:
     distributed = _dask()
     if address is None:
+        stack.enter_context(_dask("dask").config.set(START))
         address = stack.enter_context(_cluster(distributed, asked, workers))
     else:
         workers = 0
@@ -215,13 +220,12 @@ def _client(stack: ExitStack, asked: Mapping[str, Any], workers: int, address: s
     return stack.enter_context(client), 0 if asked.get("kind") == "ssh" else workers
 
 
-def _dask() -> Any:  # noqa: ANN401 (a module)
+def _dask(module: str = "distributed") -> Any:  # noqa: ANN401 (a module)
     try:
-        import distributed
+        return importlib.import_module(module)
     except ImportError as problem:
         message = "sweeping with workers needs Dask\nhint: pip install 'tierloom[sweep]', or give --workers 0"
         raise MissingPackageError(message) from problem
-    return distributed
 
 
 def _cluster(distributed: Any, asked: Mapping[str, Any], workers: int) -> Any:  # noqa: ANN401
@@ -242,8 +246,6 @@ def _cluster(distributed: Any, asked: Mapping[str, Any], workers: int) -> Any:  
 
 
 def _class(kind: str) -> Any:  # noqa: ANN401
-    import importlib
-
     module, name, package = KINDS[kind]
     try:
         return getattr(importlib.import_module(module), name)
