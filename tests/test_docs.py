@@ -41,6 +41,8 @@ def shell(command: str, executable: Path, folder: Path) -> None:
 def test_the_commands_of_each_document_run_in_order(executable: Path, folder: Path) -> None:
     commands = [line[2:] for _, text in blocks("console") for line in text.splitlines() if line.startswith("$ ")]
     assert any("profile" in command for command in commands)
+    for _, text in blocks("c"):
+        (folder / text.split()[1].strip(":")).write_text(text)
     for command in commands:
         shell(command, executable, folder)
 
