@@ -61,6 +61,7 @@ def verb(
     else:
         say.show(*sweeps.summary(found))
     say.wrote("a row a point", found.table)
+    say.then(f"tierloom report {folder}")
     ctx.exit(1 if found.counts["lost"] or not found.counts["done"] else 0)
 
 
