@@ -44,6 +44,7 @@ FILES: dict[str, list[str]] = {
     ],
     "offload cpu": ["--model {} --machine liu-a", "--model llama-7b --machine {}"],
     "sweep": ["{}"],
+    "diff": ["{} mg-e", "mg-e {}"],
     "report": ["{} -o out.html", "liu-a {} -o out.html"],
     "pmem show": ["{}"],
     "pmem repair": ["{}"],
@@ -51,6 +52,7 @@ FILES: dict[str, list[str]] = {
 """By verb, its words with ``{}`` where a bad file goes."""
 
 NO_FILES = {
+    "reproduce",
     "pmem create",
     "pmem check",  # its answer is what is wrong with the file
     "machine list",
