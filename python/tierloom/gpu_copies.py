@@ -25,12 +25,6 @@ SOURCE = "catalog/expander/copies.cu"
 LINK_FROM_BYTES = 1 << 20
 """Copies from this size on say what the link carries; smaller ones say what a copy costs at all."""
 
-PUBLISHED = (
-    "pinned host-to-device bandwidth does not depend on which host memory it comes from (differences below 3 %)",
-    "a copy of 64 bytes from CXL memory takes 500 ns longer than one from DRAM",
-)
-"""Liu et al., arXiv 2405.14209, on an A10 behind PCIe 4.0 and real CXL cards."""
-
 
 @dataclass(frozen=True)
 class Fit:

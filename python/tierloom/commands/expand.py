@@ -138,7 +138,7 @@ def calibrate(measured: str | None, output: Path | None, as_json: bool) -> None:
     if output:
         output.write_text(gpu_copies.into_set(ParameterSet.load().text, found), encoding="utf-8")
     if as_json:
-        say.document({"fit": vars(found), "measured": figures, "published": list(gpu_copies.PUBLISHED)})
+        say.document({"fit": vars(found), "measured": figures, "published": expansions.published_copies()})
     else:
         say.show(expansions.calibration(found, figures))
     if output:

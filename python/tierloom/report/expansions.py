@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from tierloom.gpu_copies import PUBLISHED
 from tierloom.quantities import bytes_text, percent_text, seconds_text
 from tierloom.report.layout import noted, table
 from tierloom.report.pictures import INK, LINES, STYLE
+from tierloom.reproducing import claims
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,8 +80,13 @@ def calibration(found: Fit, measured: dict[str, Any]) -> Group:
         f"fit: {found.copy_ns:.0f} ns + bytes / {found.copy_gb_s:.1f} GB/s, "
         f"at worst {percent_text(found.worst_error)} off; "
         f"a load of host memory costs {found.extra_load_ns:.0f} ns more than one of GPU memory\n"
-        + "\n".join(f"published: {line}" for line in PUBLISHED),
+        + "\n".join(f"published: {line}" for line in published_copies()),
     )
+
+
+def published_copies() -> list[str]:
+    """What others measured of such copies: sentences of the ledger."""
+    return [claim.what for claim in claims(["liu24.gpu.spread", "liu24.gpu.latency"])]
 
 
 def nanoseconds(value: float) -> str:
