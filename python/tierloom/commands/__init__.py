@@ -22,6 +22,7 @@ SECTIONS: dict[str, list[str]] = {
     "Let pages move": ["simulate", "trace"],
     "Give a GPU more memory": ["expand"],
     "Serve and train language models": ["offload"],
+    "Work on data that does not fit": ["capacity"],
     "Ask many questions at once": ["sweep"],
     "Keep data over a crash": ["pmem"],
     "Look at results": ["report", "diff", "reproduce"],

@@ -1,0 +1,105 @@
+"""A key-value workload with less and less memory: records of a file, touched by Zipf's law.
+
+An instrument. The mixes are YCSB's A, B, C and F; the store's memory is the page cache that its control
+group may have, so it needs one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tierloom.capacity.experiment import data, running
+from tierloom.capacity.experiment.running import Measured, Progress, Setting
+from tierloom.capacity.skew import THETA
+from tierloom.errors import MeasurementError, RequestError
+
+UPDATES = {"ycsb-a": 2, "ycsb-b": 20, "ycsb-c": 0, "ycsb-f": 2}
+"""Every how manieth operation writes its record back: half, one in twenty, none; F reads what it writes, as all
+of them do here."""
+
+RECORD_BYTES = 1024
+PIECE = 4096
+"""Records that are made at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What to run: the mix, data, operations of a run, and memory limits."""
+
+    folder: Path
+    mix: str
+    data_bytes: int
+    memories: tuple[int, ...]
+    operations: int = 100_000
+    threads: int = 4
+    repeats: int = 3
+    theta: float = THETA
+    storage_bytes_s: int | None = None
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.mix not in UPDATES:
+            message = f"there is no mix `{self.mix}`\nhint: there are {', '.join(UPDATES)}"
+            raise RequestError(message)
+        if not self.memories or min(self.memories) <= 0 or self.data_bytes < PIECE * RECORD_BYTES:
+            message = "memory has to be above 0 and data at least 4MiB\nhint: --memory 64MiB,128MiB --data 256MiB"
+            raise RequestError(message)
+
+
+def measure(study: Study, progress: Progress = running.silent) -> Measured:
+    """Runs the study.
+
+    Raises:
+        MeasurementError: No control group can be made, or a run failed.
+    """
+    progress(0, 1, "writing records")
+    file = _records(study)
+    settings = [Setting(memory_bytes=size, group_bytes=size) for _ in range(study.repeats) for size in study.memories]
+
+    def one(setting: Setting, groups: list[Path]) -> dict[str, Any]:
+        if not groups:
+            message = (
+                "no control group could be made, and without one the page cache holds everything\n"
+                "hint: run as root, or in a delegated group: systemd-run --user --scope -p Delegate=yes"
+            )
+            raise MeasurementError(message)
+        data.forget(file)
+        request = {
+            "file": str(file),
+            "records": study.data_bytes // RECORD_BYTES,
+            "record_bytes": RECORD_BYTES,
+            "operations": study.operations,
+            "threads": study.threads,
+            "update_every": UPDATES[study.mix],
+            "theta": study.theta,
+            "seed": study.seed,
+            "groups": [str(path) for path in groups],
+        }
+        return running.ask("records_worker", request, setting)
+
+    try:
+        return running.run_all(
+            settings,
+            one,
+            seed=study.seed,
+            folder=study.folder,
+            storage_bytes_s=study.storage_bytes_s,
+            progress=progress,
+        )
+    finally:
+        file.unlink()
+
+
+def _records(study: Study) -> Path:
+    """A file of records that are all different."""
+    study.folder.mkdir(parents=True, exist_ok=True)
+    path = study.folder / "records.bin"
+    random = np.random.default_rng(study.seed)
+    with path.open("wb") as file:
+        for _ in range(study.data_bytes // RECORD_BYTES // PIECE + 1):
+            file.write(random.bytes(PIECE * RECORD_BYTES))
+    return path

@@ -1,0 +1,236 @@
+"""``tierloom capacity measure``: real jobs on this machine with more and less memory."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tierloom.commands import options, say
+from tierloom.errors import RequestError
+from tierloom.quantities import amount_in_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tierloom.capacity.experiment.running import Measured
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+UNHELD = (
+    "no control group could be made: spilled data may have stayed in the page cache and never touched the storage; "
+    "run as root, or in a delegated group (systemd-run --user --scope -p Delegate=yes)"
+)
+
+
+@click.group(
+    name="measure",
+    epilog=options.examples(
+        "tierloom capacity measure duckdb --scale 0.02 --memory 64MiB,128MiB,256MiB --repeats 1 -o small.csv",
+        "tierloom capacity measure records --data 32MiB --memory 16MiB,48MiB --operations 5000 --repeats 1",
+    ),
+)
+def measure() -> None:
+    """Run a job with more and less memory, and write what it took for `capacity fit`.
+
+    Each run is a process of its own in a control group, with a cold cache, in a seeded random order.
+    """
+
+
+def study(function: F) -> F:
+    """Options of every study."""
+    for option in (
+        options.as_json,
+        click.option(
+            "-o",
+            "--output",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="CSV file for `capacity fit`; stdout by default.",
+        ),
+        click.option("--append", is_flag=True, help="Keep the runs that the file has already."),
+        click.option("--seed", type=int, default=1, show_default=True, help="Of the order of the runs."),
+        click.option(
+            "--folder",
+            type=click.Path(path_type=Path, file_okay=False),
+            default=Path("capacity-data"),
+            show_default=True,
+            help="For data and spill files: its disk is the storage.",
+        ),
+        click.option("--storage", metavar="SIZE", help="Limit of storage bandwidth, bytes each second: 200MB."),
+        click.option(
+            "--repeats",
+            type=click.IntRange(min=1),
+            default=3,
+            show_default=True,
+            help="Runs of each; fits take medians.",
+        ),
+        click.option("--memory", required=True, metavar="A,B", help="Memory limits of the job."),
+    ):
+        function = option(function)
+    return function
+
+
+@measure.command(
+    name="duckdb",
+    epilog=options.examples(
+        "tierloom capacity measure duckdb --scale 0.02 --memory 64MiB,128MiB,256MiB --repeats 1 -o small.csv",
+        "tierloom capacity measure duckdb --scale 0.02 --memory 64MiB,96MiB,128MiB --repeats 1 --json",
+    ),
+)
+@click.option(
+    "--scale", type=float, default=1.0, show_default=True, metavar="SF", help="TPC-H's scale factor: GB of raw data."
+)
+@click.option("--streams", default="1", show_default=True, metavar="A,B", help="Streams of queries at once.")
+@click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Threads of the database.")
+@click.option("--queries", metavar="A,B", help="Queries of a stream: numbers of TPC-H, rank, pairs, history.")
+@study
+def duckdb_(
+    scale: float,
+    streams: str,
+    threads: int,
+    queries: str | None,
+    memory: str,
+    repeats: int,
+    storage: str | None,
+    folder: Path,
+    seed: int,
+    append: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """DuckDB on TPC-H data, spilling to storage where its memory ends.
+
+    Needs `pip install 'tierloom[capacity]'`. The control group is made as root, or where one is delegated to
+    you; without, spilled files stay in the page cache.
+    """
+    from tierloom.capacity.experiment import duck
+    from tierloom.capacity.experiment.queries import DEFAULT
+
+    _appendable(output, append=append)
+    wanted = duck.Study(
+        folder=folder,
+        scale=scale,
+        memories=tuple(amount_in_bytes(text, 0) for text in _parts(memory)),
+        streams=tuple(_whole(text) for text in _parts(streams)),
+        repeats=repeats,
+        threads=threads,
+        queries=tuple(_parts(queries)) if queries else DEFAULT,
+        storage_bytes_s=amount_in_bytes(storage, 0) if storage else None,
+        seed=seed,
+    )
+    with say.progress_bar("measuring") as bar:
+        found = duck.measure(wanted, paced(bar))
+    told = f"TPC-H scale factor {scale:g}, queries {' '.join(wanted.queries)}, {threads} threads"
+    keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
+
+
+@measure.command(
+    name="records",
+    epilog=options.examples(
+        "tierloom capacity measure records --data 32MiB --memory 16MiB,48MiB --operations 5000 --repeats 1",
+        "tierloom capacity measure records --mix ycsb-a --data 32MiB --memory 16MiB,48MiB --operations 5000"
+        " --repeats 1 --json",
+    ),
+)
+@click.option("--mix", default="ycsb-c", show_default=True, help="ycsb-a, ycsb-b, ycsb-c or ycsb-f.")
+@click.option("--data", default="256MiB", show_default=True, metavar="SIZE", help="All records.")
+@click.option("--operations", type=click.IntRange(min=100), default=100_000, show_default=True, help="Of a run.")
+@click.option("--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Threads of the store.")
+@click.option("--theta", type=float, default=0.99, show_default=True, help="Zipf's exponent; 0 is even.")
+@study
+def records_(
+    mix: str,
+    data: str,
+    operations: int,
+    threads: int,
+    theta: float,
+    memory: str,
+    repeats: int,
+    storage: str | None,
+    folder: Path,
+    seed: int,
+    append: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Records of a file, read and updated by YCSB's mixes, with as much page cache as the limit allows.
+
+    Needs a control group: as root, or where one is delegated to you.
+    """
+    from tierloom.capacity.experiment import records
+
+    _appendable(output, append=append)
+    wanted = records.Study(
+        folder=folder,
+        mix=mix,
+        data_bytes=amount_in_bytes(data, 0),
+        memories=tuple(amount_in_bytes(text, 0) for text in _parts(memory)),
+        operations=operations,
+        threads=threads,
+        theta=theta,
+        repeats=repeats,
+        storage_bytes_s=amount_in_bytes(storage, 0) if storage else None,
+        seed=seed,
+    )
+    with say.progress_bar("measuring") as bar:
+        found = records.measure(wanted, paced(bar))
+    told = f"{mix}, {data} of records, {operations} operations by {threads} threads, Zipf {theta:g}"
+    keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
+
+
+def paced(bar: Callable[[float, float, str], None]) -> Callable[[int, int, str], None]:
+    """Tells the bar how long the rest takes if runs go on as they did."""
+    start = time.monotonic()
+
+    def tell(done: int, of: int, words: str) -> None:
+        passed = time.monotonic() - start
+        bar(done / of, passed / done * (of - done) if done else 0.0, words)
+
+    return tell
+
+
+def keep(found: Measured, notes: list[str], output: Path | None, *, append: bool, as_json: bool) -> None:
+    """Writes the runs, after those that the file has already, or prints them."""
+    from tierloom.capacity import files
+
+    if not found.grouped:
+        say.warn(UNHELD)
+    earlier = files.read(output) if append and output and output.exists() else []
+    every = [*earlier, *found.runs]
+    text = files.write(every, [found.engine, *notes])
+    if output:
+        output.write_text(text, encoding="utf-8")
+        say.wrote(f"{len(every)} runs", output)
+        say.then(f"tierloom capacity fit {output}")
+    if as_json:
+        say.document({"engine": found.engine, "grouped": found.grouped, "runs": [asdict(run) for run in every]})
+    elif not output:
+        click.echo(text, nl=False)
+
+
+def _disk(storage: str | None, found: Measured) -> str:
+    """What a reader of the file should know of the storage."""
+    if not found.grouped:
+        return "no control group: spills may have stayed in the page cache"
+    return f"in control groups, storage {'as it is' if storage is None else f'held to {storage} each second'}"
+
+
+def _appendable(output: Path | None, *, append: bool) -> None:
+    if append and output is None:
+        message = "--append has no file to append to\nhint: name it with -o"
+        raise RequestError(message)
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        message = f"`{text}` is no number of streams\nhint: write for example 1,2,4"
+        raise RequestError(message)
+    return int(text)
