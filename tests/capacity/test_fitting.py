@@ -125,5 +125,5 @@ def test_the_measured_study_is_predicted_where_it_was_not_seen() -> None:
 def test_the_measured_study_spills_at_its_small_end_only() -> None:
     middle = medians(load_runs("duckdb-tpch"))
     assert middle[0].spilled_bytes > 100e6
-    assert middle[-1].spilled_bytes == 0
+    assert middle[-1].spilled_bytes < 1e6
     assert middle[0].seconds > 1.3 * middle[-1].seconds

@@ -36,6 +36,12 @@ SHARINGS = tuple(float(value) for value in np.linspace(0.0, 1.0, 11))
 WORKING_SETS = 24
 """Steps of the search; a finer one moves predictions by far less than the runs scatter."""
 
+FINER = tuple(float(part) for part in np.linspace(-1.0, 1.0, 9))
+"""Steps of the later searches, around the best so far."""
+
+REACHES = (1.0, 0.25)
+"""How far each later search goes, of the way to the first one's next candidate."""
+
 BEYOND = 3.0
 """Working sets are looked for up to so many times the most memory that was tried; beyond, there is none."""
 
@@ -132,8 +138,24 @@ def solve(points: Sequence[Run]) -> Spill:
     if len(sizes) > LEAST:
         sets += [float(size) for size in np.geomspace(sizes[1], sizes[-1] * BEYOND, WORKING_SETS)]
     curves = [*itertools.product(EXPONENTS, sets), *itertools.product(LINES, sets[1:])]
-    tried = ((*curve, sharing) for curve in curves for sharing in (SHARINGS if several else (1.0,)))
-    return min((_candidate(points, sizes[0], *each) for each in tried), key=lambda found: found[0])[1]
+    tried = [(*curve, sharing) for curve in curves for sharing in (SHARINGS if several else (1.0,))]
+    best = _best(points, sizes[0], tried)
+    for reach in REACHES:
+        best = _best(points, sizes[0], _near(best, sizes, reach))
+    return best
+
+
+def _best(points: Sequence[Run], reference: float, tried: Sequence[tuple[float, float, float]]) -> Spill:
+    """The model with the least squared error of some exponents, working sets and sharings."""
+    return min((_candidate(points, reference, *each) for each in tried), key=lambda found: found[0])[1]
+
+
+def _near(rough: Spill, sizes: Sequence[int], reach: float) -> list[tuple[float, float, float]]:
+    """The model itself and those around it, as far as `reach` of the way to the first search's next one."""
+    step = (sizes[-1] * BEYOND / sizes[1]) ** (reach / (WORKING_SETS - 1))
+    sets = [rough.working_set_bytes * step**part for part in FINER]
+    exponents = [rough.exponent, *(rough.exponent * 1.4 ** (reach * part) for part in FINER)]
+    return [(exponent, working, rough.sharing) for exponent in exponents for working in sets]
 
 
 def _candidate(

@@ -121,8 +121,8 @@ def law(fit: Fit) -> str:
     counts = {point.streams for point in fit.points}
     least = min(counts)
     whole = spill.working_set_bytes * least**spill.sharing
-    until = f", and {least} stream{'s' if least > 1 else ''} spill nothing from {bytes_text(whole)} on"
-    law_text = f"Spilling falls as memory to the power {-spill.exponent:.2f}{until if whole < float('inf') else ''}"
+    until = f"; nothing spills from {bytes_text(whole)} on with {least} stream{'s' if least > 1 else ''}"
+    law_text = f"Spilling grows as (1/memory)^{spill.exponent:.2f}{until if whole < float('inf') else ''}"
     if len(counts) > 1:
         law_text += (
             f"; memory needed grows with streams to the power {spill.sharing:.1f}; "
