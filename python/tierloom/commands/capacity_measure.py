@@ -159,7 +159,7 @@ def records_(
 ) -> None:
     """Records of a file, read and updated by YCSB's mixes, with as much page cache as the limit allows.
 
-    Needs a control group: as root, or where one is delegated to you.
+    That takes a control group: as root, or where one is delegated to you. Without, all data fits.
     """
     from tierloom.capacity.experiment import records
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from tierloom.capacity.experiment.queries import TABLES
-from tierloom.errors import MeasurementError
+from tierloom.errors import MeasurementError, MissingPackageError
 
 NEEDED = {"duckdb": "duckdb", "tpchgen-cli": "tpchgen_cli"}
 """Packages, and what is looked for: the generator is an executable beside Python's."""
@@ -23,7 +23,8 @@ def database(folder: Path, scale: float) -> Path:
     """The database of a scale factor, made where it is not there yet.
 
     Raises:
-        MeasurementError: A package is missing, or the data could not be made.
+        MissingPackageError: A package is missing.
+        MeasurementError: The data could not be made.
     """
     generator = require()
     path = folder / f"tpch-sf{scale:g}.duckdb"
@@ -45,7 +46,7 @@ def require() -> str:
     """The generator's path; and DuckDB is there.
 
     Raises:
-        MeasurementError: A package is missing.
+        MissingPackageError: A package is missing.
     """
     beside = Path(sys.executable).parent / "tpchgen-cli"
     generator = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
@@ -53,7 +54,7 @@ def require() -> str:
     missing += [] if generator else ["tpchgen-cli"]
     if missing or generator is None:
         message = f"{' and '.join(missing)}: not installed\nhint: pip install 'tierloom[capacity]'"
-        raise MeasurementError(message)
+        raise MissingPackageError(message)
     return generator
 
 
