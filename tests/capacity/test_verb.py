@@ -96,6 +96,7 @@ def test_pictures_are_drawn_the_same_way_twice(tierloom: Tierloom, folder: Path)
         ((*PLAN[1:], "--results", "1", "--budget", "1"), "two goals", 2),
         ((*PLAN[1:], "--machine", "liu-z"), "no machine `liu-z`", 2),
         (("measure", "duckdb", "--memory", "64MiB", "--append"), "--append has no file", 2),
+        (("measure", "records", "--memory", "64MiB", "-o", "none/such.csv"), "its folder is not there", 2),
         (("measure", "duckdb", "--memory", "64MiB", "--streams", "no"), "`no` is no number of streams", 2),
         (("measure", "duckdb", "--memory", "64MiB", "--queries", "99"), "there is no query `99`", 2),
         (("measure", "records", "--memory", "64MiB", "--mix", "ycsb-z"), "there is no mix `ycsb-z`", 2),

@@ -43,6 +43,10 @@ FILES: dict[str, list[str]] = {
         "--model llama-3.1-70b --gpu h100 --machine {} --sessions 2 --context 8",
     ],
     "offload cpu": ["--model {} --machine liu-a", "--model llama-7b --machine {}"],
+    "capacity fit": ["{}"],
+    "capacity plan": ["{} --dram 1GiB", "duckdb-tpch --dram 1GiB --machine {}"],
+    "capacity published": ["{}"],
+    "capacity store": ["--machine {}"],
     "sweep": ["{}"],
     "diff": ["{} mg-e", "mg-e {}"],
     "report": ["{} -o out.html", "liu-a {} -o out.html"],
@@ -58,6 +62,12 @@ NO_FILES = {
     "machine list",
     "machine measure",
     "offload list",
+    "capacity list",
+    "capacity cost",
+    "capacity fleet",
+    "capacity shape",
+    "capacity measure duckdb",
+    "capacity measure records",
     *(f"lab {word}" for word in ("down", "image", "run", "ssh", "status", "up")),
 }
 """Verbs that read no file of the user's."""

@@ -220,6 +220,10 @@ def _disk(storage: str | None, found: Measured) -> str:
 
 
 def _appendable(output: Path | None, *, append: bool) -> None:
+    """Refuses before hours of measuring what could not be kept after them."""
+    if output is not None and not output.resolve().parent.is_dir():
+        message = f"{output}: its folder is not there\nhint: make it, or name another file with -o"
+        raise RequestError(message)
     if append and output is None:
         message = "--append has no file to append to\nhint: name it with -o"
         raise RequestError(message)
