@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.report.pages.anything import text
 from tierloom.report.pages.parts import Chart, Column, Fact, Row, Section, Table
-from tierloom.report.pages.specs import INK, LEGEND, chart, field, names_axis, tips
+from tierloom.report.pages.specs import INK, LEGEND, Spec, chart, field, names_axis, tips
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 IN_BAND, MISSED, NOT_MODELLED = "in band", "missed", "not modelled"
 VERDICTS = {"domain": [IN_BAND, MISSED, NOT_MODELLED], "range": ["var(--c2)", "var(--ours)", "var(--others)"]}
+FARTHEST = 5.0
+MANY = 12
+"""Claims from which a document's picture takes a whole line."""
+
 STEP = 18
 """Height of a claim, pixels: there are hundreds."""
 
@@ -123,6 +127,7 @@ def _ratio(document: str, rows: list[Row]) -> Chart:
         *(("id", "claim"), ("published", "published", ".4~g"), ("ours", "ours", ".4~g")),
         *(("ratio", "ratio", ".3f"), ("verdict", "verdict")),
     )
+    ends = _around_one([row["ratio"] for row in rows])
     spec = chart(
         {
             "mark": {"type": "rule", "color": INK, "opacity": 0.5},
@@ -133,7 +138,12 @@ def _ratio(document: str, rows: list[Row]) -> Chart:
             "mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.95},
             "encoding": {
                 "y": names_axis("item", [row["item"] for row in rows]),
-                "x": field("ratio", title="ours over published", scale=_LOG, axis={"tickCount": 5, "format": "~g"}),
+                "x": field(
+                    "ratio",
+                    title="ours over published",
+                    scale=ends,
+                    axis={"tickCount": 5, "format": "~g"},
+                ),
                 "color": field("verdict", "nominal", None, scale=VERDICTS, legend=LEGEND),
                 "tooltip": tip,
             },
@@ -144,10 +154,15 @@ def _ratio(document: str, rows: list[Row]) -> Chart:
         *(Column("id", "claim", "code"), Column("published", "published", "number"), Column("ours", "ours", "number")),
         *(Column("ratio", "ours over published", "times"), Column("verdict", "verdict")),
     ]
-    return Chart(f"Ours over published: {document}", spec, Table(columns, rows), about="At 1 they agree.")
+    about = f"At 1 they agree; what is more than {FARTHEST:g} times off stands at the end."
+    return Chart(f"Ours over published: {document}", spec, Table(columns, rows), about=about, wide=len(rows) > MANY)
 
 
-_LOG = {"type": "log", "nice": False, "padding": 12}
+def _around_one(ratios: Sequence[float]) -> Spec:
+    """A logarithmic scale with 1 on it; what is far off stands at its end."""
+    low, high = min([0.9, *ratios]), max([1.1, *ratios])
+    domain = [max(low, 1 / FARTHEST), min(high, FARTHEST)]
+    return {"type": "log", "domain": domain, "nice": False, "clamp": True, "padding": 12}
 
 
 def _number(value: object) -> float | None:

@@ -16,6 +16,7 @@ from tierloom.report.pages.specs import (
     field,
     memory_scale,
     names_axis,
+    room,
     stacked,
     tips,
 )
@@ -100,7 +101,7 @@ def _policies(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
             "mark": {"type": "bar", "height": {"band": 0.66}, "cornerRadiusEnd": 3},
             "encoding": {
                 "y": names_axis("policy", names),
-                "x": field("time_s", title="predicted time, s"),
+                "x": field("time_s", title="predicted time, s", scale=room([row["high_s"] for row in shown])),
                 "color": chosen_colour(),
                 "tooltip": tips(
                     *(("policy", "policy"), ("time_s", "time, s", ".4~g"), ("low_s", "from", ".4~g")),

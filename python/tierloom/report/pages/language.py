@@ -14,6 +14,7 @@ from tierloom.report.pages.specs import (
     field,
     memory_scale,
     names_axis,
+    room,
     scale,
     stacked,
     tips,
@@ -75,6 +76,7 @@ def _rates(data: InferDoc) -> Chart:
 
 def _rate_spec(rows: Sequence[Row], title: str) -> dict[str, Any]:
     y = names_axis("policy", [row["policy"] for row in rows])
+    ends = [row.get("high") or row["tokens_s"] or 0.0 for row in rows]
     ranges = [
         {
             "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "opacity": 0.75},
@@ -88,7 +90,7 @@ def _rate_spec(rows: Sequence[Row], title: str) -> dict[str, Any]:
             "transform": [{"filter": "isValid(datum.tokens_s)"}],
             "encoding": {
                 "y": y,
-                "x": field("tokens_s", title=title),
+                "x": field("tokens_s", title=title, scale=room(ends)),
                 "color": chosen_colour(),
                 "tooltip": tips(
                     ("policy", "policy"), ("tokens_s", "tokens/s", ".4~g"), ("against", "plan faster by", ".1%")

@@ -32,6 +32,9 @@ SI_AXIS: Spec = {"labelExpr": "datum.value ? format(datum.value, '~s') : '0'"}
 BAR_STEP = 26
 """Height of a bar with its gap, pixels."""
 
+ROOM = 1.13
+"""A scale over the longest bar, so that its figure can stand beside it."""
+
 LINE_HEIGHT = 260
 
 
@@ -79,6 +82,11 @@ def chart(*layers: Spec, height: int | Spec = LINE_HEIGHT, **more: object) -> Sp
 def bars_height(rows: int) -> int:
     """Height of a chart of horizontal bars."""
     return max(rows, 1) * BAR_STEP
+
+
+def room(ends: Iterable[float]) -> Spec:
+    """A scale with room for the figures that stand at the ends of bars."""
+    return {"domainMax": ROOM * max(ends, default=1.0), "nice": False}
 
 
 def names_axis(name: str, order: Sequence[str] | None = None, **more: object) -> Spec:
