@@ -41,6 +41,8 @@ bench: install workloads ## Accuracy and overhead of profiling, published findin
 	$(BIN)/python benches/probe_against_peers.py
 	$(BIN)/tierloom reproduce
 	$(BIN)/python benches/hpc_study.py
+	cargo build --release --locked --quiet --package tierloom-pmem --example transactions
+	$(BIN)/python benches/pmem_overhead.py --tool target/release/examples/transactions
 	$(BIN)/python benches/offload_study.py
 	$(BIN)/python benches/sweep.py
 	cargo bench --locked --quiet --package tierloom-predict --package tierloom-place --package tierloom-tiering --package tierloom-expander

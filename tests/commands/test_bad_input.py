@@ -58,6 +58,7 @@ FILES: dict[str, list[str]] = {
 NO_FILES = {
     "reproduce",
     "pmem create",
+    "pmem stream",
     "pmem check",  # its answer is what is wrong with the file
     "machine list",
     "machine measure",
@@ -98,6 +99,7 @@ OUTPUTS = [
     "sweep cxl-share --workers 0 -o {}",
     "report liu-a -o {}",
     "pmem create {} 1MiB",
+    "pmem stream --size 8KiB --rounds 2 --pool {}",
 ]
 """Commands that write, with ``{}`` where the file goes."""
 

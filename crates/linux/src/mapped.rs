@@ -24,15 +24,30 @@ unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
     /// Makes a new file of `bytes` zeroes and maps it; its blocks are taken now, so that a full disk
-    /// is an error here and no signal later.
+    /// is an error here and no signal later. Of a device (`/dev/dax0.0`) it maps the first `bytes`,
+    /// whatever they hold, rounded up to what the device can map.
     ///
     /// # Errors
     /// The file exists, or there is no room.
     pub fn create(path: &Path, bytes: u64) -> Result<Self, LinuxError> {
+        if is_device(path) {
+            return Self::of_device(path, bytes);
+        }
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|error| LinuxError::new("open", path.display().to_string(), error))?;
         let made = allocate(&file, path, bytes).and_then(|()| Self::map(path, file, bytes));
         made.inspect_err(|_| drop(std::fs::remove_file(path)))
+    }
+
+    fn of_device(path: &Path, bytes: u64) -> Result<Self, LinuxError> {
+        let subject = || path.display().to_string();
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(|error| LinuxError::new("open", subject(), error))?;
+        let wanted = bytes.next_multiple_of(device_number(path, "align")?.max(1));
+        if wanted > device_number(path, "size")? {
+            return Err(LinuxError::new("mmap", subject(), too_large()));
+        }
+        Self::map(path, file, wanted)
     }
 
     /// Maps an existing file or device.
@@ -55,7 +70,7 @@ impl MappedFile {
         let (start, direct) = match map_shared(&file, length, sync) {
             Ok(start) => (start, true),
             Err(_) => match map_shared(&file, length, libc::MAP_SHARED) {
-                Ok(start) => (start, is_device(&file)),
+                Ok(start) => (start, is_device(path)),
                 Err(error) => return Err(LinuxError::new("mmap", subject, error)),
             },
         };
@@ -145,22 +160,38 @@ fn allocate(file: &File, path: &Path, bytes: u64) -> Result<(), LinuxError> {
     }
 }
 
+/// Bytes of a file, or of a DAX device.
+///
+/// # Errors
+/// It cannot be opened.
+pub fn bytes_of(path: &Path) -> Result<u64, LinuxError> {
+    let file = File::open(path).map_err(|error| LinuxError::new("open", path.display().to_string(), error))?;
+    size(&file, path)
+}
+
 /// Bytes of a file; a character device (`/dev/dax0.0`) says its own in `/sys`.
 fn size(file: &File, path: &Path) -> Result<u64, LinuxError> {
-    let subject = || path.display().to_string();
-    let meta = file.metadata().map_err(|error| LinuxError::new("fstat", subject(), error))?;
+    let meta = file.metadata().map_err(|error| LinuxError::new("fstat", path.display().to_string(), error))?;
     if meta.is_file() {
         return Ok(meta.len());
     }
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let told = std::fs::read_to_string(format!("/sys/bus/dax/devices/{name}/size"));
-    let told = told.map_err(|error| LinuxError::new("read size of", subject(), error))?;
-    told.trim().parse().map_err(|_| LinuxError::new("read size of", subject(), std::io::ErrorKind::InvalidData.into()))
+    device_number(path, "size")
 }
 
-fn is_device(file: &File) -> bool {
+/// Whether a path is a character device: a DAX device, or one that cannot be mapped.
+pub fn is_device(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
-    file.metadata().is_ok_and(|meta| meta.file_type().is_char_device())
+    std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_char_device())
+}
+
+/// What the kernel says of a DAX device: its `size` or its `align`ment, bytes.
+fn device_number(path: &Path, what: &'static str) -> Result<u64, LinuxError> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let told = std::fs::read_to_string(format!("/sys/bus/dax/devices/{name}/{what}"));
+    let told = told.map_err(|error| LinuxError::new("read size of", path.display().to_string(), error))?;
+    told.trim().parse().map_err(|_| {
+        LinuxError::new("read size of", path.display().to_string(), std::io::ErrorKind::InvalidData.into())
+    })
 }
 
 #[cfg(test)]

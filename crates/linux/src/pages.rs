@@ -38,6 +38,18 @@ impl Pages {
     /// # Errors
     /// No address space, no such node, or no memory.
     pub fn new(bytes: usize, node: Option<u32>) -> Result<Self, LinuxError> {
+        Self::with(bytes, node, true)
+    }
+
+    /// The same in whatever pages a program gets that asks for nothing.
+    ///
+    /// # Errors
+    /// As [`Pages::new`].
+    pub fn ordinary(bytes: usize, node: Option<u32>) -> Result<Self, LinuxError> {
+        Self::with(bytes, node, false)
+    }
+
+    fn with(bytes: usize, node: Option<u32>, ask_for_huge: bool) -> Result<Self, LinuxError> {
         let bytes = bytes.max(1).next_multiple_of(HUGE_PAGE_BYTES);
         let mapped_bytes = bytes + HUGE_PAGE_BYTES;
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -51,8 +63,10 @@ impl Pages {
         // SAFETY: the mapping is longer than the region by one huge page, and `offset` is less.
         let start = unsafe { mapping.cast::<u8>().add(offset) };
         let pages = Self { mapping, mapped_bytes, start, bytes };
-        // SAFETY: the range lies in the mapping above. That huge pages are refused is no error.
-        unsafe { libc::madvise(pages.start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+        if ask_for_huge {
+            // SAFETY: the range lies in the mapping above. That huge pages are refused is no error.
+            unsafe { libc::madvise(pages.start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+        }
         if let Some(node) = node {
             pages.bind(node)?;
         }

@@ -36,6 +36,8 @@ pub enum Problem {
     },
     /// A name that two arrays have.
     Twice(String),
+    /// libpmemobj finds its own part of the file broken, in its words.
+    Library(String),
 }
 
 impl Problem {
@@ -55,6 +57,9 @@ impl fmt::Display for Problem {
             }
             Self::BrokenEntry { index, why } => write!(to, "directory entry {index}: {why}"),
             Self::Overlap { first, second } => write!(to, "arrays `{first}` and `{second}` share bytes"),
+            Self::Library(words) => {
+                write!(to, "libpmemobj finds its part of the pool broken: {words}; see `pmempool check --repair`")
+            }
             Self::Twice(name) => write!(to, "two arrays are called `{name}`"),
         }
     }
@@ -67,9 +72,12 @@ pub fn check(medium: &impl Medium) -> Vec<Problem> {
         Err(error) => return vec![Problem::NoHeader(error.to_string().replace("\nhint: ", "; "))],
     };
     let mut problems = Vec::new();
-    match Log::open(&layout, medium).map(|log| log.records(medium).len()) {
-        Ok(0) => {}
-        Ok(ranges) => problems.push(Problem::Unfinished { ranges }),
+    match Log::open(&layout, medium) {
+        Ok(log) if log.has_gap(medium) => problems.push(Problem::BrokenLog),
+        Ok(log) => match log.records(medium).len() {
+            0 => {}
+            ranges => problems.push(Problem::Unfinished { ranges }),
+        },
         Err(_) => problems.push(Problem::BrokenLog),
     }
     let mut entries: Vec<Entry> = Vec::new();
@@ -84,13 +92,14 @@ pub fn check(medium: &impl Medium) -> Vec<Problem> {
     problems
 }
 
-fn conflicts(mut entries: Vec<Entry>) -> Vec<Problem> {
+/// Arrays that share bytes or a name.
+pub(crate) fn conflicts(mut entries: Vec<Entry>) -> Vec<Problem> {
     let mut problems = Vec::new();
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     let twice = entries.windows(2).filter(|pair| pair[0].name == pair[1].name);
     problems.extend(twice.map(|pair| Problem::Twice(pair[0].name.clone())));
     entries.sort_by_key(|entry| entry.offset);
-    let sharing = entries.windows(2).filter(|pair| pair[0].offset + pair[0].span() > pair[1].offset);
+    let sharing = entries.windows(2).filter(|pair| pair[0].offset + pair[0].bytes > pair[1].offset);
     let overlap = |pair: &[Entry]| Problem::Overlap { first: pair[0].name.clone(), second: pair[1].name.clone() };
     problems.extend(sharing.map(overlap));
     problems
@@ -107,7 +116,7 @@ pub fn repair(medium: &mut impl Medium) -> Result<Vec<Problem>, PmemError> {
     let problems = check(medium);
     match Log::open(&layout, medium) {
         Ok(mut log) => {
-            if log.undo(&layout, medium).is_err() {
+            if log.has_gap(medium) || log.undo(&layout, medium).is_err() {
                 Log::reset(&layout, medium)?;
             }
         }

@@ -18,6 +18,17 @@ pub enum WriteBack {
     Msync,
 }
 
+impl WriteBack {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clwb => "clwb",
+            Self::ClflushOpt => "clflushopt",
+            Self::Msync => "msync",
+        }
+    }
+}
+
 /// A pool's file.
 #[derive(Debug)]
 pub struct Device {
@@ -35,6 +46,42 @@ impl Device {
     pub fn new(file: MappedFile) -> Self {
         let how = if file.is_direct() { by_processor() } else { WriteBack::Msync };
         Self { file, how, waiting: Vec::new() }
+    }
+
+    /// The same with another way of writing back, for measurements on memory that only stands in for
+    /// persistent memory; a way that the processor lacks becomes `msync`.
+    #[must_use]
+    pub fn written_back_by(mut self, how: WriteBack) -> Self {
+        let has = how == by_processor() || (how == WriteBack::ClflushOpt && by_processor() == WriteBack::Clwb);
+        self.how = if has { how } else { WriteBack::Msync };
+        self
+    }
+
+    /// Writes a range back and waits until it is durable, beside whatever others write back.
+    ///
+    /// # Errors
+    /// The medium failed.
+    pub fn flush(&self, offset: u64, bytes: u64) -> Result<(), PmemError> {
+        if self.how == WriteBack::Msync {
+            return self.sync(offset, bytes);
+        }
+        self.write_lines_back(offset, bytes);
+        fence_stores();
+        Ok(())
+    }
+
+    fn sync(&self, offset: u64, bytes: u64) -> Result<(), PmemError> {
+        if let (Ok(offset), Ok(bytes)) = (usize::try_from(offset), usize::try_from(bytes)) {
+            self.file.sync(offset, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn write_lines_back(&self, offset: u64, bytes: u64) {
+        let first = offset / LINE * LINE;
+        for line in (first..offset + bytes).step_by(64) {
+            write_line_back(self.how, self.at(line, 1));
+        }
     }
 
     /// How stores become durable here.
@@ -91,29 +138,25 @@ impl Medium for Device {
             }
             return;
         }
-        let first = offset / LINE * LINE;
-        for line in (first..offset + bytes).step_by(64) {
-            write_line_back(self.how, self.at(line, 1));
-        }
+        self.write_lines_back(offset, bytes);
     }
 
     fn fence(&mut self) -> Result<(), PmemError> {
         if self.how == WriteBack::Msync {
-            for (offset, bytes) in std::mem::take(&mut self.waiting) {
-                let range = (usize::try_from(offset), usize::try_from(bytes));
-                if let (Ok(offset), Ok(bytes)) = range {
-                    self.file.sync(offset, bytes)?;
-                }
-            }
-            return Ok(());
+            let waiting = std::mem::take(&mut self.waiting);
+            return waiting.into_iter().try_for_each(|(offset, bytes)| self.sync(offset, bytes));
         }
-        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a fence touches no memory; every x86-64 processor has it.
-        unsafe {
-            std::arch::x86_64::_mm_sfence();
-        }
+        fence_stores();
         Ok(())
+    }
+}
+
+fn fence_stores() {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a fence touches no memory; every x86-64 processor has it.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
     }
 }
 

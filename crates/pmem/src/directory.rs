@@ -4,6 +4,8 @@
 //! there for damage from outside. Free space is what no entry covers: there is no second record of it
 //! that could disagree.
 
+use std::ops::Range;
+
 use crate::error::PmemError;
 use crate::layout::{ENTRY, Layout, NAME_BYTES, PAGE, TYPE_BYTES, seal, sealed, up, word};
 use crate::medium::Medium;
@@ -33,6 +35,7 @@ pub(crate) enum Slot {
 }
 
 const USED: u64 = 0x5553_4544;
+const OUTSIDE: &str = "it leads out of the pool's data";
 
 impl Entry {
     /// Bytes that it keeps from others.
@@ -56,22 +59,27 @@ impl Entry {
 
 impl Slot {
     pub(crate) fn read(medium: &impl Medium, layout: &Layout, index: u64) -> Self {
-        let slot = medium.copy(layout.entry(index), ENTRY);
+        let slot = Self::decode(&medium.copy(layout.entry(index), ENTRY), layout.data()..layout.bytes);
+        match slot {
+            Self::Used(entry) if !entry.offset.is_multiple_of(PAGE) => Self::Broken(OUTSIDE),
+            slot => slot,
+        }
+    }
+
+    /// What a slot's bytes say of arrays that lie in `data`.
+    pub(crate) fn decode(slot: &[u8], data: Range<u64>) -> Self {
         if slot.iter().all(|byte| *byte == 0) {
             return Self::Free;
         }
-        if !sealed(&slot) || word(&slot, 0) != USED {
+        if !sealed(slot) || word(slot, 0) != USED {
             return Self::Broken("its checksum is wrong");
         }
         let texts = (text(&slot[32..32 + NAME_BYTES]), text(&slot[32 + NAME_BYTES..32 + NAME_BYTES + TYPE_BYTES]));
         let (Some(name), Some(kind)) = texts else { return Self::Broken("its name is no text") };
-        let entry = Entry { name, kind, offset: word(&slot, 8), bytes: word(&slot, 16), version: word(&slot, 24) };
+        let entry = Entry { name, kind, offset: word(slot, 8), bytes: word(slot, 16), version: word(slot, 24) };
         let end = entry.offset.checked_add(entry.bytes);
-        let inside = entry.offset >= layout.data() && end.is_some_and(|end| end <= layout.bytes);
-        if !inside || !entry.offset.is_multiple_of(PAGE) {
-            return Self::Broken("it leads out of the pool's data");
-        }
-        Self::Used(entry)
+        let inside = entry.offset >= data.start && end.is_some_and(|end| end <= data.end);
+        if inside { Self::Used(entry) } else { Self::Broken(OUTSIDE) }
     }
 }
 

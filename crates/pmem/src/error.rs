@@ -22,7 +22,8 @@ pub enum PmemError {
     },
     /// The pool is too small for what is asked.
     #[error(
-        "the pool has no room for {needed} bytes of `{name}`: {free} bytes are free, at most {longest} in one piece\nhint: free arrays, or let the pool grow"
+        "the pool has no room for {needed} bytes of `{name}`: {free} bytes are free{}\nhint: free arrays, or let the pool grow",
+        longest.map_or(String::new(), |longest| format!(", at most {longest} in one piece"))
     )]
     Full {
         /// Array.
@@ -31,8 +32,8 @@ pub enum PmemError {
         needed: u64,
         /// Bytes free in all.
         free: u64,
-        /// Bytes of the largest gap.
-        longest: u64,
+        /// Bytes of the largest gap, where that is known.
+        longest: Option<u64>,
     },
     /// There are more arrays than the directory holds.
     #[error("the pool's directory is full: it holds {entries} arrays\nhint: free some, or use fewer, larger arrays")]
@@ -50,6 +51,35 @@ pub enum PmemError {
         /// Bytes left.
         room: u64,
     },
+    /// There is no libpmemobj on this machine.
+    #[error("libpmemobj cannot be loaded: {why}\nhint: apt-get install libpmemobj1, or use the native back-end")]
+    NoLibrary {
+        /// What the loader says.
+        why: String,
+    },
+    /// libpmemobj refused.
+    #[error("libpmemobj, {path}: {why}{}", library_hint(.why))]
+    Library {
+        /// The pool.
+        path: String,
+        /// In its words.
+        why: String,
+    },
+    /// A measurement whose results are not those of its kernels.
+    #[error("STREAM: {array}[{index}] is {found}, not {expected}\nhint: does anything else write to the memory?")]
+    Wrong {
+        /// Array.
+        array: char,
+        /// Element.
+        index: usize,
+        /// What is there.
+        found: f64,
+        /// What should be.
+        expected: f64,
+    },
+    /// A thread of ours ended before its work was done.
+    #[error("a measuring thread ended early\nhint: please report this")]
+    Lost,
     /// A request that cannot be.
     #[error("{what}\nhint: {hint}")]
     Request {
@@ -69,6 +99,18 @@ fn hint(error: &LinuxError) -> &'static str {
         ("posix_fallocate", _) => "\nhint: the file system has too little room",
         _ => "",
     }
+}
+
+/// What to do about a refusal of libpmemobj, known by its words (PMDK 1.12, src/libpmemobj/obj.c and
+/// src/common/set.c, where they are text and no numbers).
+fn library_hint(why: &str) -> &'static str {
+    let hints = [
+        ("Resource temporarily unavailable", "\nhint: another process has the pool open; one at a time"),
+        ("File exists", "\nhint: open it, or choose another name"),
+        ("No space left", "\nhint: the file system has too little room"),
+    ];
+    let found = hints.iter().find(|(words, _)| why.contains(words));
+    found.map_or("\nhint: `pmempool check` and `pmempool info` of pmdk-tools say more", |(_, hint)| hint)
 }
 
 /// Numbers of Linux's `errno.h`, as the kernel reports them on every architecture that we build for.

@@ -58,8 +58,7 @@ impl Layout {
     /// A pool or a log that is too small.
     pub(crate) fn new(bytes: u64, log_bytes: Option<u64>, identity: u64) -> Result<Self, PmemError> {
         let log_bytes = up(log_bytes.unwrap_or((bytes / LOG_SHARE).max(LEAST_LOG)), PAGE);
-        let entries = (bytes / (64 * 1024)).clamp(LEAST_ENTRIES, MOST_ENTRIES);
-        let layout = Self { sequence: 0, bytes, log_bytes, entries, identity };
+        let layout = Self { sequence: 0, bytes, log_bytes, entries: entries_of(bytes), identity };
         if bytes < LEAST_BYTES || log_bytes < LEAST_LOG || layout.data() + PAGE > bytes {
             let what = format!("a pool of {bytes} bytes with a log of {log_bytes} bytes has no room for data");
             return Err(PmemError::Request { what, hint: "take at least 64 KiB, and a log of an eighth of the pool" });
@@ -135,6 +134,11 @@ impl Layout {
             && layout.data() <= layout.bytes;
         (good && sane).then_some(layout)
     }
+}
+
+/// Entries in the directory of a pool of so many bytes.
+pub(crate) fn entries_of(bytes: u64) -> u64 {
+    (bytes / (64 * 1024)).clamp(LEAST_ENTRIES, MOST_ENTRIES)
 }
 
 /// Makes the last eight bytes the checksum of those before.

@@ -5,10 +5,14 @@
 //! goes through [`Medium`]'s three steps (store, write back, fence) in an order that [`log`] explains,
 //! so that a test can stand in for the medium and cut the power between any two of them.
 //!
-//! Reading order: `medium`, `layout`, `log`, `directory`, `pool`, `check`.
+//! [`Backend`] is what a pool can do, whoever keeps it: [`Pool`], or libpmemobj where it is installed.
+//! [`stream`] measures what keeping data in a pool costs.
+//!
+//! Reading order: `medium`, `layout`, `log`, `directory`, `pool`, `check`; then `backend`, `pmdk`, `stream`.
 
 #![allow(unsafe_code)]
 
+mod backend;
 mod check;
 mod device;
 mod directory;
@@ -16,8 +20,11 @@ mod error;
 mod layout;
 mod log;
 mod medium;
+pub mod pmdk;
 mod pool;
+pub mod stream;
 
+pub use backend::{Backend, Kind, check_file, create, kind_of, open, repair_file};
 pub use check::{Problem, check, repair};
 pub use device::{Device, WriteBack};
 pub use directory::Entry;

@@ -13,7 +13,7 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::PmemError;
-use crate::layout::{LINE, LOG, Layout, damaged, up, word};
+use crate::layout::{LINE, LOG, Layout, damaged, up};
 use crate::medium::Medium;
 
 /// Bytes of a record before its old bytes: checksum, offset, length, generation.
@@ -147,21 +147,32 @@ impl Log {
     pub(crate) fn records(&self, medium: &impl Medium) -> Vec<(u64, u64, u64)> {
         let mut records = Vec::new();
         let mut used = 0;
-        while used + HEAD <= self.bytes {
-            let at = self.start + used;
-            let head = medium.copy(at, 32);
-            let (offset, bytes) = (word(&head, 8), word(&head, 16));
-            if word(&head, 24) != self.generation || bytes > self.bytes - used - HEAD {
-                break;
-            }
-            let content = medium.copy(at + 8, usize::try_from(HEAD - 8 + bytes).unwrap_or(usize::MAX));
-            if checksum(self.identity, &content) != word(&head, 0) {
-                break;
-            }
-            records.push((at, offset, bytes));
+        while let Some((offset, bytes)) = self.record(medium, used) {
+            records.push((self.start + used, offset, bytes));
             used += up(HEAD + bytes, LINE);
         }
         records
+    }
+
+    /// Whether a record counts behind one that does not. Each is durable before the next is written, so
+    /// no crash leaves that: what is between was damaged, and undoing the others would tear.
+    pub(crate) fn has_gap(&self, medium: &impl Medium) -> bool {
+        let used: u64 = self.records(medium).iter().map(|(_, _, bytes)| up(HEAD + bytes, LINE)).sum();
+        (used..self.bytes).step_by(64).any(|at| self.record(medium, at).is_some())
+    }
+
+    /// Range of the record at so many bytes into the log, if one of this generation is there and whole.
+    fn record(&self, medium: &impl Medium, used: u64) -> Option<(u64, u64)> {
+        let at = self.start + used;
+        if used + HEAD > self.bytes || medium.load_word(at + 24) != self.generation {
+            return None;
+        }
+        let (offset, bytes) = (medium.load_word(at + 8), medium.load_word(at + 16));
+        if bytes > self.bytes - used - HEAD {
+            return None;
+        }
+        let content = medium.copy(at + 8, usize::try_from(HEAD - 8 + bytes).unwrap_or(usize::MAX));
+        (checksum(self.identity, &content) == medium.load_word(at)).then_some((offset, bytes))
     }
 
     fn advance(&mut self, medium: &mut impl Medium) -> Result<(), PmemError> {
@@ -174,7 +185,7 @@ impl Log {
     }
 }
 
-const BROKEN_LOG: &str = "`pmem repair` gives up what was under way and keeps the rest";
+pub(crate) const BROKEN_LOG: &str = "`pmem repair` gives up what was under way and keeps the rest";
 
 /// A generation with a check in its upper bits.
 fn seal(generation: u64, identity: u64) -> u64 {

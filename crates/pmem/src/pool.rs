@@ -6,7 +6,7 @@
 use crate::directory::{Entry, Slot, gaps};
 use crate::error::PmemError;
 use crate::layout::{ENTRY, Layout, PAGE, damaged, up};
-use crate::log::Log;
+use crate::log::{BROKEN_LOG, Log};
 use crate::medium::Medium;
 
 /// An open pool.
@@ -23,29 +23,36 @@ pub struct Pool<M> {
     recovered: usize,
 }
 
-/// How full a pool is, bytes.
+/// How full a pool is, bytes; libpmemobj does not say all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// All of it.
     pub bytes: u64,
     /// For data.
-    pub data_bytes: u64,
+    pub data_bytes: Option<u64>,
     /// Taken by arrays.
     pub used_bytes: u64,
     /// Largest piece that an array could take.
-    pub longest_free_bytes: u64,
+    pub longest_free_bytes: Option<u64>,
     /// What one transaction can save.
-    pub log_bytes: u64,
+    pub log_bytes: Option<u64>,
 }
 
 impl<M: Medium> Pool<M> {
-    /// Makes a pool on a medium of zeroes. `identity` tells this pool from others: any random number.
+    /// Makes a pool on a medium that holds nothing of worth. `identity` tells this pool from others: any
+    /// random number.
     ///
     /// # Errors
     /// The medium is too small, or failed.
     pub fn create(mut medium: M, log_bytes: Option<u64>, identity: u64) -> Result<Self, PmemError> {
         let layout = Layout::new(medium.bytes(), log_bytes, identity)?;
         Log::create(&layout, &mut medium)?;
+        // A new file is zeroes; a device is whatever its last user left.
+        for index in 0..layout.entries {
+            if Slot::read(&medium, &layout, index) != Slot::Free {
+                medium.persist(layout.entry(index), &[0; ENTRY])?;
+            }
+        }
         layout.write(&mut medium)?;
         Self::open(medium)
     }
@@ -57,6 +64,9 @@ impl<M: Medium> Pool<M> {
     pub fn open(mut medium: M) -> Result<Self, PmemError> {
         let layout = Layout::read(&medium)?;
         let mut log = Log::open(&layout, &medium)?;
+        if log.has_gap(&medium) {
+            return Err(damaged("a record in the middle of the log is broken".to_owned(), BROKEN_LOG));
+        }
         let recovered = match log.records(&medium).len() {
             0 => 0,
             _ => log.undo(&layout, &mut medium)?,
@@ -115,10 +125,10 @@ impl<M: Medium> Pool<M> {
         let data_bytes = self.layout.bytes / PAGE * PAGE - self.layout.data();
         Usage {
             bytes: self.layout.bytes,
-            data_bytes,
+            data_bytes: Some(data_bytes),
             used_bytes: data_bytes - gaps.iter().map(|(_, bytes)| bytes).sum::<u64>(),
-            longest_free_bytes: gaps.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0),
-            log_bytes: self.layout.log_bytes,
+            longest_free_bytes: Some(gaps.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0)),
+            log_bytes: Some(self.layout.log_bytes),
         }
     }
 
@@ -238,19 +248,6 @@ impl<M: Medium> Pool<M> {
         })
     }
 
-    /// Writes a range back, for data that changes outside of transactions; [`Pool::fence`] waits for it.
-    pub fn write_back(&mut self, offset: u64, bytes: u64) {
-        self.medium.write_back(offset, bytes);
-    }
-
-    /// Waits until all that was written back is durable.
-    ///
-    /// # Errors
-    /// The medium failed.
-    pub fn fence(&mut self) -> Result<(), PmemError> {
-        self.medium.fence()
-    }
-
     /// Takes a larger medium that starts with this pool's bytes.
     ///
     /// # Errors
@@ -279,7 +276,7 @@ impl<M: Medium> Pool<M> {
             name: entry.name.clone(),
             needed: entry.bytes,
             free: gaps.iter().map(|(_, bytes)| bytes).sum(),
-            longest: gaps.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0),
+            longest: Some(gaps.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0)),
         })
     }
 

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use tierloom_linux::LinuxError;
-use tierloom_linux::mapped::MappedFile;
-use tierloom_pmem::{Device, Entry, PmemError, Pool, WriteBack, check, repair};
+use tierloom_pmem::stream::{self, Kernel, Persist, Setup};
+use tierloom_pmem::{Backend, Entry, Kind, PmemError, Problem, check_file, create, kind_of, open, pmdk, repair_file};
 
 use crate::errors;
 
@@ -15,57 +14,58 @@ type ArrayRow = (String, String, u64, u64, u64);
 
 /// An open pool. Offsets and sizes are bytes of its file.
 #[pyclass(frozen)]
-pub(crate) struct NativePool {
-    pool: Mutex<Pool<Device>>,
+pub(crate) struct OpenPool {
+    pool: Mutex<Box<dyn Backend>>,
 }
 
 #[pymethods]
-impl NativePool {
-    /// A new pool in a new file.
+impl OpenPool {
+    /// A new pool in a new file, kept by `"native"` or `"pmdk"`.
     #[staticmethod]
-    fn create(py: Python<'_>, path: PathBuf, size: u64, log_bytes: Option<u64>, identity: u64) -> PyResult<Self> {
-        let made = py.detach(|| {
-            let device = Device::new(MappedFile::create(&path, size)?);
-            Pool::create(device, log_bytes, identity)
-        });
-        Self::of(made.inspect_err(|error| {
-            if !matches!(error, PmemError::Kernel { .. }) {
-                std::fs::remove_file(&path).ok();
-            }
-        }))
+    fn create(
+        py: Python<'_>,
+        path: PathBuf,
+        size: u64,
+        log_bytes: Option<u64>,
+        identity: u64,
+        backend: &str,
+    ) -> PyResult<Self> {
+        let kind = if backend == name(Kind::Library) { Kind::Library } else { Kind::Native };
+        Self::of(py.detach(|| create(kind, &path, size, log_bytes, identity)))
     }
 
     /// An existing pool; what a crash cut off is undone.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Self::of(py.detach(|| Pool::open(device(&path)?)))
+        Self::of(py.detach(|| open(&path)))
     }
 
-    /// How stores become durable: `clwb`, `clflushopt` or `msync`.
+    /// Who keeps it: `native` or `pmdk`.
+    fn backend(&self) -> &'static str {
+        name(self.lock().kind())
+    }
+
+    /// How stores become durable: `clwb`, `clflushopt`, `libpmem` or `msync`.
     fn write_back_by(&self) -> &'static str {
-        match self.lock().medium().how() {
-            WriteBack::Clwb => "clwb",
-            WriteBack::ClflushOpt => "clflushopt",
-            WriteBack::Msync => "msync",
-        }
+        self.lock().durability()
     }
 
     /// Whether the file is persistent memory, mapped with `MAP_SYNC`.
     fn direct(&self) -> bool {
-        self.lock().medium().file().is_direct()
+        self.lock().is_direct()
     }
 
-    /// Snapshots that opening put back.
-    fn recovered(&self) -> usize {
+    /// Snapshots that opening put back; the library does not say.
+    fn recovered(&self) -> Option<usize> {
         self.lock().recovered()
     }
 
     fn arrays(&self) -> Vec<ArrayRow> {
-        self.lock().arrays().into_iter().map(row).collect()
+        self.lock().entries().iter().map(row).collect()
     }
 
     /// All bytes, bytes for data, used, longest free piece, log.
-    fn usage(&self) -> (u64, u64, u64, u64, u64) {
+    fn usage(&self) -> (u64, Option<u64>, u64, Option<u64>, Option<u64>) {
         let usage = self.lock().usage();
         (usage.bytes, usage.data_bytes, usage.used_bytes, usage.longest_free_bytes, usage.log_bytes)
     }
@@ -100,53 +100,96 @@ impl NativePool {
 
     /// Makes a range durable, outside of transactions.
     fn persist(&self, py: Python<'_>, offset: u64, size: u64) -> PyResult<()> {
-        py.detach(|| {
-            let mut pool = self.lock();
-            pool.write_back(offset, size);
-            pool.fence()
-        })
-        .map_err(failed)
+        py.detach(|| self.lock().flush(offset, size)).map_err(failed)
     }
 
     /// Makes the pool larger.
     fn grow(&self, py: Python<'_>, size: u64) -> PyResult<()> {
-        py.detach(|| {
-            let mut pool = self.lock();
-            let larger = pool.medium().file().grown(size)?;
-            pool.grow(Device::new(larger))
-        })
-        .map_err(failed)
+        py.detach(|| self.lock().grow(size)).map_err(failed)
+    }
+
+    /// STREAM on three of its arrays of doubles: seconds of every counted round, by kernel.
+    fn stream(
+        &self,
+        py: Python<'_>,
+        offsets: [u64; 3],
+        elements: usize,
+        cpus: Vec<u32>,
+        rounds: usize,
+        persist: &str,
+    ) -> PyResult<Vec<(String, Vec<f64>)>> {
+        let persist = match persist {
+            "flush" => Persist::Flush,
+            "transaction" => Persist::Transaction,
+            _ => Persist::None,
+        };
+        let setup = Setup { elements, cpus, rounds, persist };
+        let times = py.detach(|| stream::in_pool(&setup, self.lock().as_mut(), offsets));
+        times.map(named).map_err(failed)
     }
 }
 
-impl NativePool {
-    fn of(pool: Result<Pool<Device>, PmemError>) -> PyResult<Self> {
+impl OpenPool {
+    fn of(pool: Result<Box<dyn Backend>, PmemError>) -> PyResult<Self> {
         Ok(Self { pool: Mutex::new(pool.map_err(failed)?) })
     }
 
     /// A panic elsewhere left the pool as a crash would: the file is sound.
-    fn lock(&self) -> MutexGuard<'_, Pool<Device>> {
+    fn lock(&self) -> MutexGuard<'_, Box<dyn Backend>> {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// STREAM in ordinary memory, on a node where one is named: seconds of every counted round, by kernel.
+#[pyfunction]
+pub(crate) fn stream_volatile(
+    py: Python<'_>,
+    elements: usize,
+    cpus: Vec<u32>,
+    rounds: usize,
+    node: Option<u32>,
+) -> PyResult<Vec<(String, Vec<f64>)>> {
+    let setup = Setup { elements, cpus, rounds, persist: Persist::None };
+    py.detach(|| stream::volatile(&setup, node)).map(named).map_err(failed)
 }
 
 /// Everything wrong with a pool's file, as (is damage, words); nothing is changed.
 #[pyfunction]
 pub(crate) fn check_pool(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(bool, String)>> {
-    let problems = py.detach(|| device(&path).map(|device| check(&device)));
-    let told = problems.map_err(|error| failed(error.into()))?;
-    Ok(told.iter().map(|problem| (problem.is_damage(), problem.to_string())).collect())
+    py.detach(|| check_file(&path)).map(told).map_err(failed)
 }
 
 /// Repairs a pool's file; returns what was wrong, as [`check_pool`] does.
 #[pyfunction]
 pub(crate) fn repair_pool(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(bool, String)>> {
-    let problems = py.detach(|| repair(&mut device(&path)?)).map_err(failed)?;
-    Ok(problems.iter().map(|problem| (problem.is_damage(), problem.to_string())).collect())
+    py.detach(|| repair_file(&path)).map(told).map_err(failed)
 }
 
-fn device(path: &std::path::Path) -> Result<Device, LinuxError> {
-    MappedFile::open(path).map(Device::new)
+/// Who keeps the pool of a file, as its first bytes say.
+#[pyfunction]
+pub(crate) fn pool_backend(path: PathBuf) -> &'static str {
+    name(kind_of(&path))
+}
+
+/// Why libpmemobj cannot be used here; none where it can.
+#[pyfunction]
+pub(crate) fn lacks_pmdk() -> Option<String> {
+    pmdk::is_installed().err().map(|error| error.to_string())
+}
+
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Native => "native",
+        Kind::Library => "pmdk",
+    }
+}
+
+fn told(problems: Vec<Problem>) -> Vec<(bool, String)> {
+    problems.iter().map(|problem| (problem.is_damage(), problem.to_string())).collect()
+}
+
+fn named(times: stream::Times) -> Vec<(String, Vec<f64>)> {
+    Kernel::ALL.iter().map(|kernel| kernel.name().to_owned()).zip(times).collect()
 }
 
 fn row(entry: &Entry) -> ArrayRow {

@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from tierloom.commands import options, say
+from tierloom.commands.pmem_stream import stream
 from tierloom.commands.pool_command import Pools, folder_exists
 from tierloom.errors import PoolError
 from tierloom.pmem import Pool, check, repair
+from tierloom.pmem.pools import BACKENDS, Backend
 from tierloom.report import pools
 
 POOL = click.argument("path", metavar="POOL", type=click.Path(path_type=Path))
@@ -21,12 +23,15 @@ POOL = click.argument("path", metavar="POOL", type=click.Path(path_type=Path))
     epilog=options.examples("tierloom pmem create state.pool 64MiB", "tierloom pmem check state.pool"),
 )
 def verb() -> None:
-    """Make, show, check and repair persistent pools.
+    """Make, show, check, repair and measure persistent pools.
 
     A pool is a file of named NumPy arrays with transactions; programs use it through
     tierloom.pmem.Pool. On persistent memory (a DAX file system, /dev/dax0.0) a commit needs no system
     call; elsewhere durability is msync's.
     """
+
+
+verb.add_command(stream)
 
 
 @verb.command(
@@ -38,10 +43,16 @@ def verb() -> None:
 @POOL
 @click.argument("size", metavar="SIZE")
 @click.option("--log", metavar="SIZE", help="Most bytes that one transaction can change; an eighth of the pool.")
-def create(path: Path, size: str, log: str | None) -> None:
-    """Make a pool of SIZE in a new file."""
+@click.option(
+    "--backend",
+    type=click.Choice(BACKENDS),
+    default="native",
+    help="Who keeps it: our own format, or libpmemobj of PMDK where that is installed.",
+)
+def create(path: Path, size: str, log: str | None, backend: Backend) -> None:
+    """Make a pool of SIZE in a new file, or on a DAX device."""
     folder_exists(path)
-    with Pool.create(path, size, log=log):
+    with Pool.create(path, size, log=log, backend=backend):
         pass
     say.wrote("pool", path)
     say.then(f"tierloom pmem show {path}")

@@ -17,6 +17,6 @@ Example:
     16.0
 """
 
-from tierloom.pmem.pools import Pool, Usage, check, repair
+from tierloom.pmem.pools import Pool, Usage, check, lacks_pmdk, repair
 
-__all__ = ["Pool", "Usage", "check", "repair"]
+__all__ = ["Pool", "Usage", "check", "lacks_pmdk", "repair"]

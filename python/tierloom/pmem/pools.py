@@ -6,12 +6,15 @@ mapping of the same file. Both are the same memory, so what a commit writes back
 
 from __future__ import annotations
 
+import json
 import mmap
 import secrets
+import subprocess
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,7 +24,7 @@ from tierloom.pmem.arrays import describe, understand
 from tierloom.quantities import Amount, amount_in_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -33,19 +36,23 @@ MAP_SYNC = 0x80000
 MAP_SHARED_VALIDATE = 0x03
 """Linux's ``include/uapi/asm-generic/mman.h``; Python's `mmap` module does not name them."""
 
+Backend = Literal["native", "pmdk"]
+BACKENDS = ("native", "pmdk")
+"""Who can keep a pool: our own format, or PMDK's libpmemobj."""
+
 SEPARATOR = "/"
 """Between a checkpoint's name and the name of an array in it."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """How full a pool is, in bytes."""
+    """How full a pool is, in bytes; none stands for what libpmemobj does not say."""
 
     pool_bytes: int
-    data_bytes: int
+    data_bytes: int | None
     used_bytes: int
-    longest_free_bytes: int
-    log_bytes: int
+    longest_free_bytes: int | None
+    log_bytes: int | None
 
 
 class Pool:
@@ -57,27 +64,32 @@ class Pool:
     is open in it.
     """
 
-    def __init__(self, path: Path, native: _core.NativePool) -> None:
+    def __init__(self, path: Path, native: _core.OpenPool) -> None:
         self.path = path
         self._native = native
         self._mapping = self._map()
 
     @classmethod
-    def create(cls, path: str | Path, size: Amount, *, log: Amount | None = None) -> Self:
-        """Makes a pool in a new file.
+    def create(cls, path: str | Path, size: Amount, *, log: Amount | None = None, backend: Backend = "native") -> Self:
+        """Makes a pool in a new file, or on a DAX device.
 
         Args:
-            path: The file; must not exist.
-            size: Its size in bytes, or text such as ``"1GiB"``; at least 64 KiB.
-            log: Bytes for old contents: the most that one transaction can change. An eighth by default.
+            path: The file, which must not exist; or a device such as ``/dev/dax0.0``, whose contents are lost.
+            size: Its size in bytes, or text such as ``"1GiB"``; at least 64 KiB, with libpmemobj 8 MiB.
+            log: Bytes for old contents: the most that one transaction can change. An eighth by default;
+                libpmemobj takes it from the data's room.
+            backend: Who keeps the pool: ``"native"``, or ``"pmdk"`` for libpmemobj where it is installed.
 
         Raises:
-            PoolError: The file exists, or there is no room for it.
+            PoolError: The file exists, there is no room for it, or no libpmemobj.
             RequestError: The sizes make no pool.
         """
+        if backend not in BACKENDS:
+            message = f"`{backend}` keeps no pools\nhint: back-ends are {' and '.join(BACKENDS)}"
+            raise RequestError(message)
         size_bytes = _whole(size)
         log_bytes = None if log is None else _whole(log)
-        native = _core.NativePool.create(Path(path), size_bytes, log_bytes, secrets.randbits(64))
+        native = _core.OpenPool.create(Path(path), size_bytes, log_bytes, secrets.randbits(64), backend)
         return cls(Path(path), native)
 
     @classmethod
@@ -87,16 +99,21 @@ class Pool:
         Raises:
             PoolError: There is no pool, it is damaged, or another process has it.
         """
-        return cls(Path(path), _core.NativePool.open(Path(path)))
+        return cls(Path(path), _core.OpenPool.open(Path(path)))
+
+    @property
+    def backend(self) -> str:
+        """Who keeps it: ``native`` or ``pmdk``."""
+        return self._native.backend()
 
     @property
     def durability(self) -> str:
-        """What makes stores durable: ``clwb`` or ``clflushopt`` on persistent memory, else ``msync``."""
+        """What makes stores durable: on persistent memory ``clwb``, ``clflushopt`` or ``libpmem``, else ``msync``."""
         return self._native.write_back_by()
 
     @property
-    def recovered(self) -> int:
-        """Ranges that were put back when this pool was opened, because a crash had cut a transaction off."""
+    def recovered(self) -> int | None:
+        """Ranges that opening put back, because a crash had cut a transaction off; libpmemobj does not say."""
         return self._native.recovered()
 
     @property
@@ -113,6 +130,7 @@ class Pool:
         usage = self.usage
         return {
             "path": str(self.path),
+            "backend": self.backend,
             "durability": self.durability,
             "pool_bytes": usage.pool_bytes,
             "data_bytes": usage.data_bytes,
@@ -256,10 +274,31 @@ class Pool:
 
         Raises:
             PoolError: There is no room.
-            RequestError: A transaction is open, or the size is smaller.
+            RequestError: A transaction is open, the size is smaller, or libpmemobj keeps the pool, whose
+                files never grow.
         """
         self._native.grow(_whole(size))
         self._mapping = self._map()
+
+    def stream(
+        self, names: Sequence[str], elements: int, cpus: Sequence[int], rounds: int, persist: str
+    ) -> list[tuple[str, list[float]]]:
+        """STREAM on three arrays of doubles: seconds of every round but the first, by kernel.
+
+        Args:
+            names: Of the three arrays, whose contents are lost.
+            elements: How many of their elements are used.
+            cpus: One thread on each.
+            rounds: Times that every kernel runs.
+            persist: ``none``, ``flush`` or ``transaction``, inside the timed part.
+
+        Raises:
+            PoolError: A transaction does not fit, or the results are wrong.
+            RequestError: There are no such arrays, or a CPU cannot be used.
+        """
+        found = {name: offset for name, _, offset, *_ in self._native.arrays()}
+        a, b, c = (found.get(name, 0) for name in names)
+        return self._native.stream((a, b, c), elements, list(cpus), rounds, persist)
 
     def close(self) -> None:
         """Lets go of the file. Arrays stay readable until they are garbage, durability ends here."""
@@ -317,25 +356,64 @@ class Pool:
         return [known for known in self.names() if known.startswith(start)]
 
 
+def lacks_pmdk() -> str | None:
+    """Why libpmemobj cannot be used on this machine; none where it can."""
+    return _core.lacks_pmdk()
+
+
 def check(path: str | Path) -> list[dict[str, Any]]:
     """What is wrong with a pool's file, without changing it: ``{"damage": bool, "what": str}`` each.
 
     Raises:
         PoolError: The file cannot be read, or a process has it open.
     """
-    return [{"damage": damage, "what": what} for damage, what in _core.check_pool(Path(path))]
+    return _asked("check", Path(path))
 
 
 def repair(path: str | Path) -> list[dict[str, Any]]:
     """Makes a damaged pool one that opens, and says what was wrong with it.
 
     What was under way is undone, or given up where the log is broken; broken entries are dropped;
-    arrays that are not broken stay.
+    arrays that are not broken stay. What libpmemobj finds wrong with its own part, its tools repair.
 
     Raises:
         PoolError: Nothing is left to start from: both headers are broken.
     """
-    return [{"damage": damage, "what": what} for damage, what in _core.repair_pool(Path(path))]
+    return _asked("repair", Path(path))
+
+
+def _asked(what: str, path: Path) -> list[dict[str, Any]]:
+    """As the core finds it; a broken heap may end the process that shows it to libpmemobj, so another one does."""
+    if _core.pool_backend(path) == "pmdk":
+        told = _in_child(what, path)
+    else:
+        told = (_core.check_pool if what == "check" else _core.repair_pool)(path)
+    return [{"damage": damage, "what": words} for damage, words in told]
+
+
+CHILD = """
+import json, sys
+import tierloom._core as core
+from tierloom.errors import TierloomError
+try:
+    print(json.dumps({"told": getattr(core, sys.argv[1] + "_pool")(sys.argv[2])}))
+except TierloomError as error:
+    print(json.dumps({"error": str(error)}))
+"""
+
+
+def _in_child(what: str, path: Path) -> list[tuple[bool, str]]:
+    done = subprocess.run([sys.executable, "-c", CHILD, what, path], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        ended = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        words = f"libpmemobj does not survive reading it ({ended}); restore the file from a copy"
+        if what == "check":
+            return [(True, words)]
+        raise PoolError(f"{path}: {words}\nhint: `pmempool info` of pmdk-tools may show more")  # noqa: EM102
+    answer = json.loads(done.stdout)
+    if "error" in answer:
+        raise PoolError(answer["error"])
+    return [(damage, words) for damage, words in answer["told"]]
 
 
 def _whole(amount: Amount) -> int:

@@ -28,9 +28,16 @@ def arrays(pool: PoolDoc) -> Group:
         made.add_row(
             item["name"], item["elements"], bytes_text(item["size_bytes"]), f"{item['offset_bytes']:#x}", version
         )
-    used = f"{bytes_text(pool['used_bytes'])} of {bytes_text(pool['data_bytes'])} for data in use"
+    return noted(made, f"{_room(pool)} {_durable(pool)}")
+
+
+def _room(pool: PoolDoc) -> str:
+    used = bytes_text(pool["used_bytes"])
+    if pool["data_bytes"] is None or pool["longest_free_bytes"] is None or pool["log_bytes"] is None:
+        return f"{used} in use; libpmemobj keeps the pool."
     free = f"longest free piece {bytes_text(pool['longest_free_bytes'])}"
-    return noted(made, f"{used}, {free}. A transaction may change {bytes_text(pool['log_bytes'])}. {_durable(pool)}")
+    most = f"A transaction may change {bytes_text(pool['log_bytes'])}."
+    return f"{used} of {bytes_text(pool['data_bytes'])} for data in use, {free}. {most}"
 
 
 def _durable(pool: PoolDoc) -> str:

@@ -1,0 +1,66 @@
+//! Pools that libpmemobj of PMDK keeps, where it is installed: the same arrays and the same promises.
+//!
+//! ```text
+//! root object   one line of head, then entries of 256 bytes, as in our own directory
+//! objects       one an array; its entry has its offset from the pool's first byte
+//! ```
+//! libpmemobj keeps header, heap and undo log; the directory changes inside its transactions.
+
+mod library;
+mod pool;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use crate::check::Problem;
+use crate::error::PmemError;
+pub(crate) use pool::LibraryPool;
+
+/// Start of every libpmemobj pool (PMDK, src/libpmemobj/obj.h, `OBJ_HDR_SIG`).
+const SIGNATURE: [u8; 8] = *b"PMEMOBJ\0";
+
+/// Whether libpmemobj can be loaded here.
+///
+/// # Errors
+/// It cannot; the error says why.
+pub fn is_installed() -> Result<(), PmemError> {
+    library::functions().map(|_| ())
+}
+
+/// Whether a file begins as libpmemobj's pools do.
+pub(crate) fn is_its_own(path: &Path) -> bool {
+    let mut start = [0; 8];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == SIGNATURE
+}
+
+/// What libpmemobj and our directory say of a pool. A broken heap can end the process that asks: a caller
+/// who wants to go on asks in a process of its own.
+///
+/// # Errors
+/// There is no library, or it cannot read the file.
+pub(crate) fn check(path: &Path) -> Result<Vec<Problem>, PmemError> {
+    /// The library's switch for looking without changing is one for the whole process.
+    static LOOKING: Mutex<()> = Mutex::new(());
+    let functions = library::functions()?;
+    if !functions.is_consistent(path)? {
+        return Ok(vec![Problem::Library(functions.words())]);
+    }
+    let _one_at_a_time = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
+    functions.look_only(true);
+    let opened = LibraryPool::open_with_problems(path);
+    functions.look_only(false);
+    opened.map(|(_, problems)| problems)
+}
+
+/// Drops directory entries that nobody wrote. What libpmemobj finds wrong with its own part, its tools
+/// repair.
+///
+/// # Errors
+/// libpmemobj does not open the pool.
+pub(crate) fn repair(path: &Path) -> Result<Vec<Problem>, PmemError> {
+    let (mut pool, problems) = LibraryPool::open_with_problems(path)?;
+    pool.drop_broken(&problems)?;
+    Ok(problems)
+}

@@ -1,0 +1,395 @@
+//! An open pool of libpmemobj.
+//!
+//! The library keeps transactions by thread: the one that began a transaction ends it.
+
+use std::path::{Path, PathBuf};
+use std::thread::ThreadId;
+
+use tierloom_linux::mapped::{bytes_of, is_device};
+
+use super::library::{Functions, NO_ABORT, Oid, PoolPointer, STAGE_WORK, functions};
+use crate::backend::{Backend, Kind};
+use crate::check::{Problem, conflicts};
+use crate::directory::{Entry, Slot};
+use crate::error::PmemError;
+use crate::layout::{ENTRY, PAGE, damaged, entries_of, seal, sealed, word};
+use crate::pool::Usage;
+
+/// Bytes of the root object before the entries: magic, version, number of entries, checksum.
+const HEAD: usize = 64;
+const MAGIC: [u8; 8] = *b"TIERROOT";
+const VERSION: u64 = 1;
+/// `PMEMOBJ_MIN_POOL` of `libpmemobj/pool_base.h`.
+const LEAST_BYTES: u64 = 8 << 20;
+/// Type number of arrays in libpmemobj's heap; any number but 0, which is the root object's.
+const ARRAY_TYPE: u64 = 1;
+/// `ECANCELED` of Linux's errno.h: why a transaction that the user takes back ends.
+const CANCELLED: i32 = 125;
+
+/// A pool of libpmemobj; closed when dropped.
+#[derive(Debug)]
+pub(crate) struct LibraryPool {
+    functions: &'static Functions,
+    pool: PoolPointer,
+    path: PathBuf,
+    bytes: u64,
+    /// Offset of the root object.
+    root: u64,
+    /// The pool's number in the addresses of its objects.
+    identity: u64,
+    slots: Vec<Option<Entry>>,
+    /// The thread whose transaction is open.
+    owner: Option<ThreadId>,
+}
+
+// SAFETY: libpmemobj's pools may be used by any thread; what is bound to one, a transaction, is refused
+// to others by `own`.
+unsafe impl Send for LibraryPool {}
+// SAFETY: by shared reference only `flush` reaches the library, and pmemobj_persist(3) is thread-safe.
+unsafe impl Sync for LibraryPool {}
+
+impl LibraryPool {
+    /// A new pool; on a device, all of it.
+    pub(crate) fn create(path: &Path, bytes: u64) -> Result<Self, PmemError> {
+        let functions = functions()?;
+        if bytes < LEAST_BYTES {
+            let what = format!("{bytes} bytes are too few for a pool of libpmemobj");
+            return Err(PmemError::Request { what, hint: "take at least 8 MiB" });
+        }
+        let size = if is_device(path) { 0 } else { usize::try_from(bytes).unwrap_or(usize::MAX) };
+        let pool = functions.create_pool(path, size)?;
+        let mut made = Self::around(functions, pool, path);
+        made.format(bytes)?;
+        Ok(made)
+    }
+
+    pub(crate) fn open(path: &Path) -> Result<Self, PmemError> {
+        let (pool, problems) = Self::open_with_problems(path)?;
+        let broken = problems.into_iter().find(|problem| matches!(problem, Problem::BrokenEntry { .. }));
+        match broken {
+            Some(problem) => Err(damaged(problem.to_string(), "`pmem repair` drops it and keeps the others")),
+            None => Ok(pool),
+        }
+    }
+
+    /// Opens a pool whose directory may have entries that nobody wrote; they count as free.
+    pub(super) fn open_with_problems(path: &Path) -> Result<(Self, Vec<Problem>), PmemError> {
+        let functions = functions()?;
+        let pool = functions.open_pool(path)?;
+        let mut opened = Self::around(functions, pool, path);
+        let problems = opened.read_directory()?;
+        Ok((opened, problems))
+    }
+
+    fn around(functions: &'static Functions, pool: PoolPointer, path: &Path) -> Self {
+        Self { functions, pool, path: path.to_owned(), bytes: 0, root: 0, identity: 0, slots: Vec::new(), owner: None }
+    }
+
+    /// Makes the directory of a new pool.
+    fn format(&mut self, bytes: u64) -> Result<(), PmemError> {
+        let entries = entries_of(bytes);
+        let size = HEAD + usize::try_from(entries).unwrap_or(0) * ENTRY;
+        self.find_root(size)?;
+        let mut head = [0; HEAD];
+        head[..8].copy_from_slice(&MAGIC);
+        head[8..16].copy_from_slice(&VERSION.to_le_bytes());
+        head[16..24].copy_from_slice(&entries.to_le_bytes());
+        seal(&mut head);
+        self.within(|pool| pool.change(pool.root, &head))?;
+        self.slots = vec![None; usize::try_from(entries).unwrap_or(0)];
+        Ok(())
+    }
+
+    /// The root object: made of zeroes where there is none, as it is where it has this size already.
+    fn find_root(&mut self, size: usize) -> Result<(), PmemError> {
+        // SAFETY: the pool is open.
+        let root = unsafe { (self.functions.root)(self.pool, size) };
+        if root.offset == 0 {
+            return Err(self.functions.refusal(&self.path));
+        }
+        (self.root, self.identity) = (root.offset, root.pool);
+        self.bytes = bytes_of(&self.path)?;
+        Ok(())
+    }
+
+    fn read_directory(&mut self) -> Result<Vec<Problem>, PmemError> {
+        // SAFETY: the pool is open.
+        let size = unsafe { (self.functions.root_size)(self.pool) };
+        if size < HEAD {
+            return Err(damaged("its making was cut off: it has no directory".to_owned(), "make it again"));
+        }
+        self.find_root(size)?;
+        let head = self.copy(self.root, HEAD)?;
+        let entries = usize::try_from(word(&head, 16)).unwrap_or(usize::MAX);
+        if !sealed(&head) || head[..8] != MAGIC || entries.checked_mul(ENTRY).is_none_or(|all| all > size - HEAD) {
+            return Err(damaged("the directory's head is broken".to_owned(), "restore the file from a copy"));
+        }
+        if word(&head, 8) != VERSION {
+            let what = format!("its directory has version {}, this Tierloom reads {VERSION}", word(&head, 8));
+            return Err(damaged(what, "use the Tierloom that made it"));
+        }
+        self.read_slots(entries)
+    }
+
+    fn read_slots(&mut self, entries: usize) -> Result<Vec<Problem>, PmemError> {
+        let mut problems = Vec::new();
+        self.slots = vec![None; entries];
+        for index in 0..entries {
+            let bytes = self.copy(self.slot(index), ENTRY)?;
+            match Slot::decode(&bytes, PAGE..self.bytes) {
+                Slot::Free => {}
+                Slot::Used(entry) => self.slots[index] = Some(entry),
+                Slot::Broken(why) => problems.push(Problem::BrokenEntry { index: index as u64, why }),
+            }
+        }
+        problems.extend(conflicts(self.entries()));
+        Ok(problems)
+    }
+
+    /// Empties the entries that these problems name. Their objects stay taken: no one knows any more which.
+    pub(super) fn drop_broken(&mut self, problems: &[Problem]) -> Result<(), PmemError> {
+        for problem in problems {
+            if let Problem::BrokenEntry { index, .. } = problem {
+                let slot = self.slot(usize::try_from(*index).unwrap_or(usize::MAX));
+                self.within(|pool| pool.change(slot, &[0; ENTRY]))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn slot(&self, index: usize) -> u64 {
+        self.root + (HEAD + index * ENTRY) as u64
+    }
+
+    fn at(&self, offset: u64, bytes: u64) -> Result<*mut u8, PmemError> {
+        let end = offset.checked_add(bytes).filter(|end| *end <= self.bytes);
+        let (Ok(offset), Some(_)) = (usize::try_from(offset), end) else {
+            return Err(damaged(format!("{bytes} bytes at {offset} lead out of the pool"), "restore it from a copy"));
+        };
+        // SAFETY: the library maps `bytes` bytes from `pool` on, and the range was just held against them.
+        Ok(unsafe { self.pool.cast::<u8>().add(offset) })
+    }
+
+    fn copy(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, PmemError> {
+        let from = self.at(offset, bytes as u64)?;
+        let mut copy = vec![0; bytes];
+        // SAFETY: `at` gave as many mapped bytes as the new vector has.
+        unsafe { std::ptr::copy_nonoverlapping(from, copy.as_mut_ptr(), bytes) };
+        Ok(copy)
+    }
+
+    /// Saves and stores, in the open transaction.
+    fn change(&mut self, offset: u64, bytes: &[u8]) -> Result<(), PmemError> {
+        self.add(offset, bytes.len() as u64)?;
+        let to = self.at(offset, bytes.len() as u64)?;
+        // SAFETY: `at` gave that many mapped bytes; `bytes` are ours and elsewhere.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(())
+    }
+
+    fn add(&mut self, offset: u64, bytes: u64) -> Result<(), PmemError> {
+        self.own()?;
+        let start = self.at(offset, bytes)?;
+        // SAFETY: this thread has a transaction in its working stage; the range lies in the pool.
+        match unsafe { (self.functions.tx_add)(start.cast(), usize::try_from(bytes).unwrap_or(0), NO_ABORT) } {
+            0 => Ok(()),
+            _ => Err(self.functions.refusal(&self.path)),
+        }
+    }
+
+    /// That a transaction is open, and this thread's.
+    fn own(&self) -> Result<(), PmemError> {
+        match self.owner {
+            Some(owner) if owner == std::thread::current().id() => Ok(()),
+            Some(_) => {
+                let what = "the open transaction is another thread's".to_owned();
+                Err(PmemError::Request { what, hint: "libpmemobj's transactions end in the thread that began them" })
+            }
+            None => {
+                let what = "there is no open transaction".to_owned();
+                Err(PmemError::Request { what, hint: "begin one before data changes" })
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<(), PmemError> {
+        self.owner = None;
+        // SAFETY: the transaction is this thread's and not in its working stage any more.
+        if unsafe { (self.functions.tx_end)() } == 0 { Ok(()) } else { Err(self.functions.refusal(&self.path)) }
+    }
+
+    /// In the caller's transaction, or in one of its own.
+    fn within<R>(&mut self, change: impl FnOnce(&mut Self) -> Result<R, PmemError>) -> Result<R, PmemError> {
+        if self.owner.is_some() {
+            self.own()?;
+            return change(self);
+        }
+        self.begin()?;
+        match change(self) {
+            Ok(done) => self.commit().map(|()| done),
+            Err(error) => {
+                self.abort()?;
+                Err(error)
+            }
+        }
+    }
+
+    fn new_object(&mut self, entry: &Entry) -> Result<u64, PmemError> {
+        let bytes = usize::try_from(entry.bytes.max(1)).unwrap_or(usize::MAX);
+        // SAFETY: this thread's transaction is in its working stage.
+        let object = unsafe { (self.functions.tx_alloc)(bytes, ARRAY_TYPE, NO_ABORT) };
+        if object.offset != 0 {
+            return Ok(object.offset);
+        }
+        let free = self.bytes - self.usage().used_bytes.min(self.bytes);
+        Err(PmemError::Full { name: entry.name.clone(), needed: entry.bytes, free, longest: None })
+    }
+}
+
+impl Backend for LibraryPool {
+    fn kind(&self) -> Kind {
+        Kind::Library
+    }
+
+    fn start(&self) -> *mut u8 {
+        self.pool.cast()
+    }
+
+    fn durability(&self) -> &'static str {
+        let bytes = usize::try_from(self.bytes).unwrap_or(0);
+        if self.functions.writes_lines(self.pool.cast(), bytes) { "libpmem" } else { "msync" }
+    }
+
+    fn is_direct(&self) -> bool {
+        // Where the library was told to take other memory for persistent memory, MAP_SYNC is refused.
+        self.durability() == "libpmem" && std::env::var_os("PMEM_IS_PMEM_FORCE").is_none()
+    }
+
+    fn recovered(&self) -> Option<usize> {
+        None
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = self.slots.iter().flatten().cloned().collect();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        entries
+    }
+
+    fn usage(&self) -> Usage {
+        let used_bytes = self.slots.iter().flatten().map(|entry| entry.bytes).sum();
+        Usage { bytes: self.bytes, data_bytes: None, used_bytes, longest_free_bytes: None, log_bytes: None }
+    }
+
+    fn allocate(&mut self, name: &str, kind: &str, bytes: u64, version: u64) -> Result<Entry, PmemError> {
+        if self.slots.iter().flatten().any(|entry| entry.name == name) {
+            let what = format!("the pool has an array `{name}` already");
+            return Err(PmemError::Request { what, hint: "open it, free it, or choose another name" });
+        }
+        let entry = Entry { name: name.to_owned(), kind: kind.to_owned(), offset: 0, bytes, version };
+        entry.encode()?;
+        let free = self.slots.iter().position(Option::is_none);
+        let index = free.ok_or(PmemError::DirectoryFull { entries: self.slots.len() as u64 })?;
+        self.within(|pool| {
+            let entry = Entry { offset: pool.new_object(&entry)?, ..entry };
+            pool.change(pool.slot(index), &entry.encode()?)?;
+            pool.slots[index] = Some(entry.clone());
+            Ok(entry)
+        })
+    }
+
+    fn free(&mut self, name: &str) -> Result<(), PmemError> {
+        let found = self.slots.iter().position(|slot| slot.as_ref().is_some_and(|entry| entry.name == name));
+        let Some(index) = found else {
+            let known: Vec<String> = self.entries().into_iter().map(|entry| entry.name).collect();
+            let what = format!("the pool has no array `{name}`, it has: {}", known.join(", "));
+            return Err(PmemError::Request { what, hint: "look at its arrays first" });
+        };
+        self.within(|pool| {
+            let Some(entry) = pool.slots[index].take() else { return Ok(()) };
+            pool.change(pool.slot(index), &[0; ENTRY])?;
+            let object = Oid { pool: pool.identity, offset: entry.offset };
+            // SAFETY: this thread's transaction is in its working stage; the object was allocated by
+            // `new_object` and its entry, checked by a checksum, is the only one that names it.
+            match unsafe { (pool.functions.tx_free)(object, NO_ABORT) } {
+                0 => Ok(()),
+                _ => Err(pool.functions.refusal(&pool.path)),
+            }
+        })
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    fn begin(&mut self) -> Result<(), PmemError> {
+        if self.owner.is_some() {
+            let what = "a transaction is open already".to_owned();
+            return Err(PmemError::Request { what, hint: "transactions do not nest: commit or abort the first one" });
+        }
+        self.owner = Some(std::thread::current().id());
+        if self.functions.begin(self.pool) == 0 {
+            return Ok(());
+        }
+        let refusal = self.functions.refusal(&self.path);
+        self.end().ok();
+        Err(refusal)
+    }
+
+    fn save(&mut self, offset: u64, bytes: u64) -> Result<(), PmemError> {
+        self.own()?;
+        let end = offset.saturating_add(bytes);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let inside = |entry: &Entry| entry.offset <= offset && end <= entry.offset + entry.bytes;
+        if !self.slots.iter().flatten().any(inside) {
+            let what = format!("{bytes} bytes at {offset} are no data of the pool");
+            return Err(PmemError::Request { what, hint: "save ranges of its arrays" });
+        }
+        self.add(offset, bytes)
+    }
+
+    fn commit(&mut self) -> Result<(), PmemError> {
+        self.own()?;
+        // SAFETY: this thread's transaction is in its working stage.
+        unsafe { (self.functions.tx_commit)() };
+        self.end()
+    }
+
+    fn abort(&mut self) -> Result<(), PmemError> {
+        self.own()?;
+        // SAFETY: the calls end this thread's transaction; aborting is for the working stage only.
+        unsafe {
+            if (self.functions.tx_stage)() == STAGE_WORK {
+                (self.functions.tx_abort)(CANCELLED);
+            }
+            (self.functions.tx_end)();
+        }
+        self.owner = None;
+        self.read_slots(self.slots.len()).map(|_| ())
+    }
+
+    fn flush(&self, offset: u64, bytes: u64) -> Result<(), PmemError> {
+        let start = self.at(offset, bytes)?;
+        // SAFETY: the range lies in the open pool.
+        unsafe { (self.functions.persist)(self.pool, start.cast(), usize::try_from(bytes).unwrap_or(0)) };
+        Ok(())
+    }
+
+    fn grow(&mut self, _: u64) -> Result<(), PmemError> {
+        let what = "a libpmemobj pool in one file keeps the size that it was made with".to_owned();
+        Err(PmemError::Request { what, hint: "make a larger one and copy the arrays" })
+    }
+}
+
+impl Drop for LibraryPool {
+    fn drop(&mut self) {
+        match self.owner {
+            Some(owner) if owner != std::thread::current().id() => return, // its thread may still be at work
+            Some(_) => drop(self.abort()),
+            None => {}
+        }
+        // SAFETY: the pool is open, and nobody borrows `self` any more.
+        unsafe { (self.functions.close)(self.pool) };
+    }
+}

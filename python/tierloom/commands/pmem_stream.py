@@ -1,0 +1,147 @@
+"""``tierloom pmem stream``: what keeping data in a pool costs, by STREAM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tierloom.commands import options, say
+from tierloom.commands.pool_command import folder_exists
+from tierloom.errors import RequestError
+from tierloom.pmem import binding, groups, streaming
+from tierloom.pmem.documents import GroupDoc, PublishedSeriesDoc, StreamDoc
+from tierloom.pmem.pools import BACKENDS, Backend
+from tierloom.quantities import amount_in_bytes
+from tierloom.report import streams
+
+
+@click.command(
+    name="stream",
+    epilog=options.examples(
+        "tierloom pmem stream --pool /dev/shm --size 4MiB --persist flush",
+        "tierloom pmem stream --group 1.a --pool /dev/shm --size 4MiB",
+    ),
+)
+@click.option(
+    "--pool",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Where the pool goes: a folder, a new file, or a DAX device whose contents are lost. "
+    "Ordinary memory alone by default.",
+)
+@click.option(
+    "--size", metavar="SIZE", help="Of each of three arrays; four times the caches by default, 800 MB at most."
+)
+@click.option("--rounds", type=click.IntRange(2, 100), default=10, show_default=True, help="Times a kernel counts.")
+@click.option(
+    "--persist",
+    type=click.Choice(streaming.PERSISTS),
+    default="none",
+    show_default=True,
+    help="What makes a kernel's output durable in the timed part.",
+)
+@click.option("--backend", type=click.Choice(BACKENDS), default="native", show_default=True, help="Who keeps the pool.")
+@click.option("--threads", metavar="N,N…", help="Numbers of threads; as many as CPUs by default.")
+@click.option("--cpus", metavar="LIST", help="CPUs to use, such as 0-9; all by default.")
+@click.option(
+    "--affinity",
+    type=click.Choice(binding.AFFINITIES),
+    default="close",
+    show_default=True,
+    help="Whether threads fill one socket first or take sockets in turn.",
+)
+@click.option("--node", type=click.IntRange(min=0), metavar="N", help="Memory node of the ordinary memory.")
+@click.option("--group", type=click.Choice(groups.names()), help="A published test group: its threads and its figures.")
+@click.option(
+    "--memory",
+    type=click.Choice(groups.MEMORIES),
+    default="dram",
+    show_default=True,
+    help="For --group: what the memory under test is.",
+)
+@click.option("--socket", type=int, metavar="S", help="For --group: the socket of the memory under test; the first.")
+@options.as_json
+def stream(
+    pool: Path | None,
+    size: str | None,
+    rounds: int,
+    persist: streaming.Persist,
+    backend: Backend,
+    threads: str | None,
+    cpus: str | None,
+    affinity: binding.Affinity,
+    node: int | None,
+    group: str | None,
+    memory: groups.Memory,
+    socket: int | None,
+    as_json: bool,
+) -> None:
+    """Measure STREAM in ordinary memory and on a pool, and what the pool costs.
+
+    Copy, scale, add and triad over doubles, threads held on their CPUs, results checked. Run it while
+    nothing else runs; the pool is removed afterwards.
+    """
+    if pool is not None and not pool.is_dir():
+        folder_exists(pool)
+    allowed = binding.allowed()
+    usable = binding.chosen(cpus, allowed) if cpus else allowed
+    elements = amount_in_bytes(size, 0) // 8 if size else streaming.default_elements()
+    if elements < streaming.LEAST_ELEMENTS:
+        message = f"--size {size}: an array has 8 KiB or more\nhint: take four times the last-level caches"
+        raise RequestError(message)
+    plan = streaming.Plan(pool, elements, rounds, persist, backend, node)
+    if group:
+        home = socket if socket is not None else binding.sockets(usable)[0]
+        steps = streaming.steps_of_group(group, memory, home, usable)
+        steps = [step for step in steps if pool is not None or not step.in_pool]
+    else:
+        order = binding.order(usable, affinity)
+        steps = streaming.steps_of(_counts(threads, len(order)), order)
+    with say.progress_bar("streaming") as tell:
+        found = streaming.measure(plan, steps, tell)
+    _tell(found, _group_document(group, found) if group else None, as_json=as_json)
+
+
+def _tell(found: StreamDoc, beside: GroupDoc | None, *, as_json: bool) -> None:
+    if as_json:
+        say.document({**(beside or found)})
+        return
+    if found["runs"]:
+        say.show(streams.rates(found))
+    costs = streams.overheads(found)
+    if costs:
+        say.show(costs)
+    if beside:
+        say.show(streams.published(beside))
+    say.doubts(found["warnings"])
+
+
+def _group_document(name: str, found: StreamDoc) -> GroupDoc:
+    group = groups.group(name)
+    here = {run["series"] for run in found["runs"]}
+    published: list[PublishedSeriesDoc] = [
+        {
+            "name": series.name,
+            "mode": series.mode,
+            "memory": series.memory,
+            "threads_on": series.threads_on,
+            "affinity": series.affinity,
+            "triad_gb_s": {str(count): gb_s for count, gb_s in series.triad_gb_s.items()},
+            "overheads": {str(count): share for count, share in series.overheads().items()},
+            "measured_here": series.name in here,
+        }
+        for series in group.series
+    ]
+    return {**found, "group": name, "title": group.title, "source": groups.source(), "published": published}
+
+
+def _counts(text: str | None, most: int) -> list[int]:
+    """Numbers of threads that a list such as ``1,4,10`` names."""
+    if text is None:
+        return [most]
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        message = f"--threads {text}: that is no list of numbers\nhint: write --threads 1,2,4"
+        raise RequestError(message)
+    return sorted({int(part) for part in parts})
