@@ -15,6 +15,7 @@ MISSED = {
     "bytedance24": {
         *("bandwidth.writes.rdram", "bandwidth.writes.cxl-far"),
         *("loaded.reads.ldram", "loaded.reads.cxl"),
+        "spark-sql.hot-promote",
     },
     "fridman23": {
         "group2a.cxl-socket1.4",
@@ -24,7 +25,11 @@ MISSED = {
         "text.cxl",
         "text.overhead",
     },
-    "micron24": {"cloverleaf.gain"},
+    "micron24": {
+        *(f"cloverleaf.nps{nodes}" for nodes in (1, 2, 4)),
+        *("tpch.speed-up-by-memory.768-1", "tpch.peak.1152", "tpch.peak.1792", "tpch.peaks-over-1152"),
+        *(f"svm.unseen.{gb}" for gb in (1152, 1792, 2176)),
+    },
     "liu24.latency": set(),
     "liu24.bandwidth": set(),
     "liu24.loaded": {"loaded.cxl.ns"},

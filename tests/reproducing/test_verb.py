@@ -23,8 +23,8 @@ def test_json_has_the_keys_that_are_promised(tierloom: Tierloom) -> None:
 
 def test_the_table_says_why_and_how_many(tierloom: Tierloom) -> None:
     text = tierloom("reproduce", "--only", "micron24", "--workers", "1").stdout
-    assert "missed: cloverleaf.gain: Bound by DRAM bandwidth" in text
-    assert "1 of 2 predictions in band (50%)" in text
+    assert "missed: cloverleaf.nps1, cloverleaf.nps2, cloverleaf.nps4: Bound by DRAM bandwidth" in text
+    assert "12 of 22 predictions in band (55%), 3 of 3 inputs" in text
 
 
 def test_figures_with_known_points_are_drawn(tierloom: Tierloom, folder: Path) -> None:

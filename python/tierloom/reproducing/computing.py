@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-MODULES = ("expansion", "hpc", "machines", "migration", "offloading", "streams", "training")
+MODULES = ("capacity", "expansion", "hpc", "machines", "migration", "offloading", "streams", "training")
 """Where computations and tasks are."""
 
 Computation = Callable[..., "float | bool"]

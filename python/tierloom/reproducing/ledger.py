@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from tierloom.errors import RequestError
 
 Kind = Literal["input", "prediction"]
 Value = float | bool | None
 
-FOLDER = "catalog/claims"
+FOLDER, CASES = "catalog/claims", "catalog/capacity"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,13 +198,25 @@ def _rows(document: str, entry: dict[str, Any], given: Mapping[str, Any]) -> lis
 
 
 def _written(value: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a value, or points)
-    """What an entry holds, or the setting that it names: a figure is written once."""
-    if not isinstance(value, dict) or "setting" not in value:
+    """What an entry holds, or the setting or the case's claim that it names: a figure is written once."""
+    if not isinstance(value, dict) or not {"setting", "case"} & value.keys():
         return value
-    found: Any = given
-    for key in value["setting"]:
+    if "case" in value:
+        return _at(_case_claims(value["case"]), value["claim"])
+    return _at(given, value["setting"])
+
+
+def _at(found: Any, keys: Sequence[str | int]) -> Any:  # noqa: ANN401 (any TOML)
+    for key in keys:
         found = found[key]
     return found
+
+
+@cache
+def _case_claims(name: str) -> Mapping[str, Any]:
+    """What came out in a case of `tierloom.capacity`, which keeps it beside what went in."""
+    file = resources.files("tierloom") / CASES / f"{name}.toml"
+    return cast("dict[str, Any]", tomllib.loads(file.read_text(encoding="utf-8"))["claims"])
 
 
 def _claim(document: str, entry: dict[str, Any], name: str, x: str | None, published: Value) -> Claim:
