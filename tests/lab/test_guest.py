@@ -21,7 +21,9 @@ from tierloom.errors import LabError
 
 HERE = Path(__file__).parent
 FOLDERS = ("machine", "guest")
-GUEST_S = 1800
+GUEST_S = 1200
+MOST_BOOT_S = 60
+"""Two idle processors boot a guest in 7 to 10 s and check it in 5 to 10 min; both grow alike with other load."""
 TOPOLOGIES = {"two-tier": [], "three-tier": [pytest.mark.long], "cxl": [pytest.mark.long]}
 """Machines that are checked, and the marks of those that take their time."""
 
@@ -62,11 +64,20 @@ def run_checks(topology: str) -> bytes:
     said: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
     command = [sys.executable, "tests/lab/in_guest.py", topology]
     try:
-        lab.run(command, topology=topology, timeout_s=GUEST_S, sink=lambda stream, data: said[stream].extend(data))
+        with lab.Guest(lab.TOPOLOGIES[topology], shares=[ROOT]) as guest:
+            if guest.boot_s > MOST_BOOT_S:
+                return too_busy(guest.boot_s)
+            guest.run(command, timeout_s=GUEST_S, sink=lambda stream, data: said[stream].extend(data))
     except LabError as error:
         said["stderr"].extend(f"{error}\n".encode())
     sys.stderr.write(said["stderr"].decode(errors="replace"))
     return bytes(said["stdout"][: said["stdout"].rfind(b"\n") + 1])
+
+
+def too_busy(boot_s: float) -> bytes:
+    """In place of the checks of a guest that would take an hour over them."""
+    words = f"this host is busy: the guest took {boot_s:.0f} s to come up, an idle one is up in 10 s"
+    return (json.dumps({"check": "", "outcome": "skipped", "words": words}) + "\n").encode()
 
 
 @pytest.mark.parametrize(
@@ -87,6 +98,8 @@ def test_in_the_guest(
     monkeypatch.chdir(ROOT)
     base = tmp_path_factory.getbasetemp()
     found = outcomes(topology, base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
+    if "" in found:
+        pytest.skip(found[""]["words"])
     assert check in found, f"the guest never came to it; it ended after {len(found)} checks"
     if found[check]["outcome"] == "skipped":
         pytest.skip(found[check]["words"])

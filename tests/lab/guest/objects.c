@@ -4,7 +4,9 @@
  *     heap:NAME:BYTES    a block of malloc             mmap:NAME:BYTES   an anonymous mapping
  *     huge:NAME:BYTES    a mapping of huge pages       file:NAME:PATH    a shared mapping of a file
  *     bss:NAME  data:NAME  static arrays of 8 MiB      lib:NAME:PATH     array `far_array` of a library, by dlopen
+ *     spill:NAME:BYTES   a mapping of so many bytes more than node 0 has free
  *     grow:NAME:BYTES    realloc to this size          free:NAME
+ *     until:NODE         go on when all pages of all objects are on this node
  *     wait:FILE          say `waiting`, go on when the file is there
  *     idle:SECONDS       do nothing                    spin:SECONDS      read all objects, in two threads
  *     show               one line for each object: NAME ADDRESS NODES
@@ -88,6 +90,33 @@ static void show(const struct object *object) {
     fflush(stdout);
 }
 
+/* Whether every whole page of an object is there and on a node. */
+static int is_on(const struct object *object, int node) {
+    size_t before = -(size_t)object->start % PAGE;
+    for (size_t at = before; at + PAGE <= object->bytes; at += PAGE) {
+        void *page = object->start + at;
+        int status = -1;
+        if (syscall(SYS_move_pages, 0, 1L, &page, NULL, &status, 0)) fail("move_pages");
+        if (status != node) return 0;
+    }
+    return 1;
+}
+
+static void wait_until_all_on(int node) {
+    for (int i = 0; i < count; i++)
+        while (!is_on(&objects[i], node)) usleep(20000);
+}
+
+static size_t free_on_node_0(void) {
+    FILE *file = fopen("/sys/devices/system/node/node0/meminfo", "r");
+    char line[256];
+    size_t kib = 0;
+    while (file && !kib && fgets(line, sizeof line, file)) sscanf(line, "Node 0 MemFree: %zu", &kib);
+    if (!kib) fail("MemFree");
+    fclose(file);
+    return kib << 10;
+}
+
 static void spin(double seconds) {
     struct timespec begin, now;
     clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -143,7 +172,10 @@ static void act(char *action) {
     int may = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
     if (!strcmp(verb, "heap")) add(name, malloc(bytes), bytes, 1);
     else if (!strcmp(verb, "mmap")) add(name, mmap(NULL, bytes, may, flags, -1, 0), bytes, 1);
-    else if (!strcmp(verb, "huge")) add(name, mmap(NULL, bytes, may, flags | MAP_HUGETLB, -1, 0), bytes, 1);
+    else if (!strcmp(verb, "spill")) {
+        bytes = (free_on_node_0() + bytes) / PAGE * PAGE;
+        add(name, mmap(NULL, bytes, may, flags, -1, 0), bytes, 1);
+    } else if (!strcmp(verb, "huge")) add(name, mmap(NULL, bytes, may, flags | MAP_HUGETLB, -1, 0), bytes, 1);
     else if (!strcmp(verb, "bss")) add(name, bss_array, ARRAY, 1);
     else if (!strcmp(verb, "data")) add(name, data_array, ARRAY, 1);
     else if (!strcmp(verb, "file")) map_file(name, rest);
@@ -162,6 +194,7 @@ static void act(char *action) {
         fflush(stdout);
         while (access(name, F_OK)) usleep(20000);
     } else if (!strcmp(verb, "idle")) sleep(atoi(name));
+    else if (!strcmp(verb, "until")) wait_until_all_on(atoi(name));
     else if (!strcmp(verb, "spin")) spin_both(atof(name));
     else if (!strcmp(verb, "show"))
         for (int i = 0; i < count; i++) {

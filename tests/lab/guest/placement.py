@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from placing import MIB, PAGE, compiled, free_bytes, huge_unit, law, node_one, obeys, plan, program, rule, run
+from placing import MIB, PAGE, compiled, drop_caches, huge_unit, law, node_one, obeys, plan, program, rule, run
 
-LIMIT_S = 240
+LIMIT_S = 600
 TOPOLOGIES = ("two-tier", "cxl")
 
 RATIOS = [(1, 1), (3, 1), (1, 3), (2, 1), (7, 2), (17, 14), (25, 6), (1, 255), (255, 1), (255, 254), (5, 5), (29, 2)]
@@ -137,26 +137,28 @@ def check_small_objects_are_left_alone() -> None:
 
 
 def check_first_touch_spills_when_the_node_is_full() -> None:
-    """The default: pages come to the nearest node while it has room, then to the next."""
+    """The default: pages come to the nearest node while it has room, then to the next.
+
+    Later ones may come to the first again: the far node of the CXL machine takes no page tables, so these
+    make the kernel reclaim files' pages on the near one.
+    """
     node_one()
-    size = (free_bytes(0) + 64 * MIB) // PAGE * PAGE
-    shown, _ = run(plan(), f"mmap:spill:{size}", "show")
-    seen = shown["spill"]
-    assert seen.nodes[0] == 0
-    assert seen.nodes[-1] == 1
-    assert 0 < seen.share(1) < 0.5
+    drop_caches()
+    shown, _ = run(plan(), f"spill:spill:{32 * MIB}", "show")
+    nodes = shown["spill"].nodes
+    assert set(nodes) == {0, 1}
+    assert nodes.index(1) > 0.8 * len(nodes), (nodes.index(1), len(nodes))
 
 
 def check_a_full_node_overflows_and_is_told() -> None:
     """Weights that ask more of a node than it has: the rest goes to the other, and the report says how much."""
     node_one()
-    size = (free_bytes(0) * 3 // 2) // PAGE * PAGE
-    if free_bytes(0) + free_bytes(1) < size + 128 * MIB:
-        size = free_bytes(0)
-    shown, report = run(plan(rule("over", at_least(64 * MIB), weighted(7, 1))), f"mmap:over:{size}", "show")
+    drop_caches()
+    weights = [(0, 31), (1, 1)]
+    shown, report = run(plan(rule("over", at_least(64 * MIB), weighted(31, 1))), f"spill:over:{64 * MIB}", "show")
     seen = shown["over"]
     unit = huge_unit(seen)
-    wanted = sum(law(seen.start + page * PAGE, [(0, 7), (1, 1)], unit) == 0 for page in range(len(seen.nodes)))
+    wanted = sum(law(seen.start + page * PAGE, weights, unit) == 0 for page in range(len(seen.nodes)))
     got = seen.nodes.count(0)
     assert got < wanted, "the node was not full"
     told = report["rules"][0]["residency"]
