@@ -10,11 +10,11 @@ PACKAGES := .venv/locked
 NATIVE := python/tierloom/native
 PRELOAD := target/release/libtierloom_preload.so
 
-.PHONY: help demo test test-rust test-python test-long test-lab bench lint format install core workloads wheel lock clean
+.PHONY: help demo test test-rust test-python test-long test-lab test-lab-long bench lint format install core workloads wheel lock clean
 .DEFAULT_GOAL := help
 
 help: ## List what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: install ## Profile a program here, plan its data for a CXL machine, show what it gains
 	$(BIN)/tierloom demo
@@ -27,7 +27,10 @@ test-rust: ## Unit tests and laws of the Rust crates
 test-python: install workloads ## Commands, programs, laws and published claims
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not long and not lab"
 
-test-lab: install ## Placement checked in virtual machines with far and with CXL memory: tens of minutes
+test-lab: install ## Placement checked in virtual machines with far memory: six minutes of two processors
+	$(BIN)/pytest -m "lab and not long" tests/lab/test_guest.py
+
+test-lab-long: install ## The same with CXL memory, and everything else that starts a virtual machine: tens of minutes
 	$(BIN)/pytest -m lab tests
 
 test-long: ## What `make test` leaves out because it takes minutes: the search against all placements

@@ -24,7 +24,7 @@ FOLDERS = ("machine", "guest")
 GUEST_S = 1200
 MOST_BOOT_S = 60
 """Two idle processors boot a guest in 7 to 10 s and check it in 5 to 10 min; both grow alike with other load."""
-TOPOLOGIES = {"two-tier": [], "three-tier": [pytest.mark.long], "cxl": [pytest.mark.long]}
+TOPOLOGIES = {"two-tier": [], "three-tier": [], "cxl": [pytest.mark.long]}
 """Machines that are checked, and the marks of those that take their time."""
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(GUEST_S + 60)]
