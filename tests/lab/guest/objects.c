@@ -117,6 +117,14 @@ static size_t free_on_node_0(void) {
     return kib << 10;
 }
 
+/* Page tables come only from node 0 where the other is a CXL device's. Made one by one when it is full,
+ * each would have the kernel reclaim files' pages there, the code of running programs first. */
+static char *with_page_tables(char *start, size_t bytes) {
+    if (start != MAP_FAILED && (madvise(start, bytes, MADV_NOHUGEPAGE) || madvise(start, bytes, MADV_POPULATE_READ)))
+        fail("madvise");
+    return start;
+}
+
 static void spin(double seconds) {
     struct timespec begin, now;
     clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -174,7 +182,7 @@ static void act(char *action) {
     else if (!strcmp(verb, "mmap")) add(name, mmap(NULL, bytes, may, flags, -1, 0), bytes, 1);
     else if (!strcmp(verb, "spill")) {
         bytes = (free_on_node_0() + bytes) / PAGE * PAGE;
-        add(name, mmap(NULL, bytes, may, flags, -1, 0), bytes, 1);
+        add(name, with_page_tables(mmap(NULL, bytes, may, flags, -1, 0), bytes), bytes, 1);
     } else if (!strcmp(verb, "huge")) add(name, mmap(NULL, bytes, may, flags | MAP_HUGETLB, -1, 0), bytes, 1);
     else if (!strcmp(verb, "bss")) add(name, bss_array, ARRAY, 1);
     else if (!strcmp(verb, "data")) add(name, data_array, ARRAY, 1);

@@ -139,12 +139,11 @@ def check_small_objects_are_left_alone() -> None:
 def check_first_touch_spills_when_the_node_is_full() -> None:
     """The default: pages come to the nearest node while it has room, then to the next.
 
-    Later ones may come to the first again: the far node of the CXL machine takes no page tables, so these
-    make the kernel reclaim files' pages on the near one.
+    Some of the later ones may come to the first again: what gives memory back there is not for us to say.
     """
     node_one()
     drop_caches()
-    shown, _ = run(plan(), f"spill:spill:{32 * MIB}", "show")
+    shown, _ = run(plan(), f"spill:spill:{16 * MIB}", "show")
     nodes = shown["spill"].nodes
     assert set(nodes) == {0, 1}
     assert nodes.index(1) > 0.8 * len(nodes), (nodes.index(1), len(nodes))
@@ -155,7 +154,7 @@ def check_a_full_node_overflows_and_is_told() -> None:
     node_one()
     drop_caches()
     weights = [(0, 31), (1, 1)]
-    shown, report = run(plan(rule("over", at_least(64 * MIB), weighted(31, 1))), f"spill:over:{64 * MIB}", "show")
+    shown, report = run(plan(rule("over", at_least(64 * MIB), weighted(31, 1))), f"spill:over:{40 * MIB}", "show")
     seen = shown["over"]
     unit = huge_unit(seen)
     wanted = sum(law(seen.start + page * PAGE, weights, unit) == 0 for page in range(len(seen.nodes)))
