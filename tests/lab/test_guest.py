@@ -63,21 +63,24 @@ def run_checks(topology: str) -> bytes:
     """Lines of the checks that ran; a guest that dies or is too slow leaves those before."""
     said: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
     command = [sys.executable, "tests/lab/in_guest.py", topology]
+    excuse = b""
     try:
         with lab.Guest(lab.TOPOLOGIES[topology], shares=[ROOT]) as guest:
             if guest.boot_s > MOST_BOOT_S:
-                return too_busy(guest.boot_s)
+                return too_busy(f"the guest took {guest.boot_s:.0f} s to come up, an idle host's is up in 10 s")
             guest.run(command, timeout_s=GUEST_S, sink=lambda stream, data: said[stream].extend(data))
     except LabError as error:
         said["stderr"].extend(f"{error}\n".encode())
+        load = os.getloadavg()[2]
+        if "did not end in" in str(error) and load > 2 * (os.cpu_count() or 1):
+            excuse = too_busy(f"with a load of {load:.0f}, {GUEST_S} s were not enough")
     sys.stderr.write(said["stderr"].decode(errors="replace"))
-    return bytes(said["stdout"][: said["stdout"].rfind(b"\n") + 1])
+    return bytes(said["stdout"][: said["stdout"].rfind(b"\n") + 1]) + excuse
 
 
-def too_busy(boot_s: float) -> bytes:
-    """In place of the checks of a guest that would take an hour over them."""
-    words = f"this host is busy: the guest took {boot_s:.0f} s to come up, an idle one is up in 10 s"
-    return (json.dumps({"check": "", "outcome": "skipped", "words": words}) + "\n").encode()
+def too_busy(why: str) -> bytes:
+    """In place of the checks that a host with other work did not come to."""
+    return (json.dumps({"check": "", "outcome": "skipped", "words": f"this host is busy: {why}"}) + "\n").encode()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,7 @@ def test_in_the_guest(
     monkeypatch.chdir(ROOT)
     base = tmp_path_factory.getbasetemp()
     found = outcomes(topology, base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
-    if "" in found:
+    if check not in found and "" in found:
         pytest.skip(found[""]["words"])
     assert check in found, f"the guest never came to it; it ended after {len(found)} checks"
     if found[check]["outcome"] == "skipped":
