@@ -4,7 +4,8 @@
  *     heap:NAME:BYTES    a block of malloc             mmap:NAME:BYTES   an anonymous mapping
  *     huge:NAME:BYTES    a mapping of huge pages       file:NAME:PATH    a shared mapping of a file
  *     bss:NAME  data:NAME  static arrays of 8 MiB      lib:NAME:PATH     array `far_array` of a library, by dlopen
- *     spill:NAME:BYTES   a mapping of so many bytes more than node 0 has free
+ *     spill:NAME:BYTES   a mapping of so many bytes more than node 0 has free; of what is free its zones
+ *                        keep some 50 MB back from pages that may lie elsewhere, so 0 does
  *     grow:NAME:BYTES    realloc to this size          free:NAME
  *     until:NODE         go on when all pages of all objects are on this node
  *     wait:FILE          say `waiting`, go on when the file is there

@@ -143,7 +143,7 @@ def check_first_touch_spills_when_the_node_is_full() -> None:
     """
     node_one()
     drop_caches()
-    shown, _ = run(plan(), f"spill:spill:{16 * MIB}", "show")
+    shown, _ = run(plan(), "spill:spill:0", "show")
     nodes = shown["spill"].nodes
     assert set(nodes) == {0, 1}
     assert nodes.index(1) > 0.8 * len(nodes), (nodes.index(1), len(nodes))
@@ -154,7 +154,7 @@ def check_a_full_node_overflows_and_is_told() -> None:
     node_one()
     drop_caches()
     weights = [(0, 31), (1, 1)]
-    shown, report = run(plan(rule("over", at_least(64 * MIB), weighted(31, 1))), f"spill:over:{40 * MIB}", "show")
+    shown, report = run(plan(rule("over", at_least(64 * MIB), weighted(31, 1))), "spill:over:0", "show")
     seen = shown["over"]
     unit = huge_unit(seen)
     wanted = sum(law(seen.start + page * PAGE, weights, unit) == 0 for page in range(len(seen.nodes)))
