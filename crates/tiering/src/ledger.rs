@@ -9,6 +9,7 @@ use crate::outcome::{POINTS, Parts, Point};
 use crate::policy::Policy;
 use crate::reclaim::Pace;
 use crate::scanner::Walked;
+use crate::settle::Work;
 
 /// Seconds in a nanosecond.
 const NS: f64 = 1e-9;
@@ -139,6 +140,14 @@ impl Ledger {
         for (node, bytes) in bytes.iter().enumerate() {
             self.bytes[node] += bytes;
             self.since[node] += bytes;
+        }
+    }
+
+    /// Corrects the bytes of the step that ended last.
+    pub(crate) fn rerouted(&mut self, work: &[Work]) {
+        for (node, work) in work.iter().enumerate() {
+            self.bytes[node] += work.bytes();
+            self.since[node] += work.bytes();
         }
     }
 

@@ -34,6 +34,18 @@ pub(crate) struct Settled {
     pub(crate) latency_ns: Vec<f64>,
 }
 
+impl Work {
+    /// Without what is negative.
+    pub(crate) fn at_least_none(self) -> Self {
+        Self { wait: self.wait.max(0.0), read: self.read.max(0.0), write: self.write.max(0.0) }
+    }
+
+    /// Bytes read and written.
+    pub(crate) fn bytes(self) -> f64 {
+        self.read + self.write
+    }
+}
+
 impl Add for Work {
     type Output = Self;
 

@@ -116,6 +116,7 @@ impl Cohort<'_> {
             let step = (wanted - moved).min((self.visible(0) - self.nodes.list[0].marks.high).max(0.0));
             if step > DUST {
                 self.relocate(cohort, node, 0, step);
+                self.reroute(cohort, node, step);
                 self.ledger.promoted(step, node, 0, slow, self.policy);
                 moved += step;
                 continue;
@@ -134,6 +135,14 @@ impl Cohort<'_> {
             }
         }
         moved
+    }
+
+    /// The visits that faulted go on where their pages went.
+    fn reroute(&mut self, cohort: usize, from: usize, pages: f64) {
+        let rate = &self.rates[cohort];
+        let visits = rate.work * (pages / rate.visits());
+        self.rerouted[from] += visits * -1.0;
+        self.rerouted[0] += visits;
     }
 
     fn note(&mut self, cohort: usize, slow: bool, local: bool, [pages, moved, failed]: [f64; 3]) {

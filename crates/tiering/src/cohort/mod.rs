@@ -83,6 +83,9 @@ pub(crate) struct Cohort<'a> {
     settled: Settled,
     /// The phase's work by node, if it all were done with the pages as they are.
     sums: Vec<Work>,
+    /// The part of it that belongs to another node, by node: a visit that moves its page is served by
+    /// the page's new node. As the last step had it.
+    rerouted: Vec<Work>,
     since_refresh: u32,
     /// Cohorts that may have protected pages.
     watched: Vec<u32>,
@@ -133,6 +136,7 @@ impl<'a> Cohort<'a> {
                 latency_ns: settle(nodes, 0.0, &vec![Work::default(); nodes.len()]).latency_ns,
             },
             sums: vec![Work::default(); nodes.len()],
+            rerouted: vec![Work::default(); nodes.len()],
             since_refresh: 0,
             watched: Vec::new(),
             is_watched: vec![false; count],
@@ -215,7 +219,8 @@ impl<'a> Cohort<'a> {
         if self.since_refresh >= REFRESH {
             self.refresh_sums();
         }
-        let mut cells = self.sums.clone();
+        let mut cells: Vec<Work> =
+            self.sums.iter().zip(&self.rerouted).map(|(work, rerouted)| (*work + *rerouted).at_least_none()).collect();
         let copies = self.ledger.take_copies();
         let guess_s = self.settled.time_s.max(1e-9);
         for (cell, copies) in cells.iter_mut().zip(&copies) {
@@ -233,7 +238,10 @@ impl<'a> Cohort<'a> {
         self.charge(compute_s, share, work_s);
         self.now_s += passed_s;
         self.reclaim_s = passed_s;
+        self.rerouted.fill(Work::default());
         self.faults(passed_s);
+        self.ledger.rerouted(&self.rerouted);
+        self.rerouted.iter_mut().for_each(|work| *work = *work * (1.0 / share));
         self.kernel_works();
         let used = self.used_pages();
         self.ledger.record(self.now_s, used, &self.settled.latency_ns.clone(), false);
@@ -241,7 +249,7 @@ impl<'a> Cohort<'a> {
     }
 
     fn charge(&mut self, compute_s: f64, share: f64, work_s: f64) {
-        let bytes: Vec<f64> = self.sums.iter().map(|work| (work.read + work.write) * share).collect();
+        let bytes: Vec<f64> = self.sums.iter().map(|work| work.bytes() * share).collect();
         let reads: f64 = self.sums.iter().map(|work| work.read).sum();
         let waits = self.sums.iter().zip(&self.settled.latency_ns).filter(|(work, _)| work.wait > 0.0);
         let stall_s: f64 = waits.map(|(work, ns)| work.wait * ns).sum();
@@ -458,5 +466,6 @@ fn enter(cohort: &mut Cohort<'_>, workload: &Workload, phase: &Phase, socket: &S
     cohort.rates = cohort.cohorts.rates(workload, &cohort.layout, phase, socket);
     cohort.threads = f64::from(phase.threads);
     cohort.ledger.set_threads(phase.threads);
+    cohort.rerouted.fill(Work::default());
     cohort.refresh_sums();
 }

@@ -320,7 +320,7 @@ impl<'a> Exact<'a> {
 
     /// Ends a window: time passes, and the kernel's threads work.
     pub(crate) fn end_window(&mut self, compute_s: f64, cells: &mut [Work]) {
-        let bytes: Vec<f64> = cells.iter().map(|work| work.read + work.write).collect();
+        let bytes: Vec<f64> = cells.iter().map(|work| work.bytes()).collect();
         let waits: f64 = cells.iter().map(|work| work.wait).sum();
         for (cell, copies) in cells.iter_mut().zip(self.ledger.take_copies()) {
             cell.read += copies.read;
