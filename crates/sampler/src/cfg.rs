@@ -29,6 +29,8 @@ pub(crate) struct Block {
     pub(crate) leaves: bool,
     /// Innermost loop around the block.
     pub(crate) inner_loop: Option<LoopId>,
+    /// How long it keeps a processor busy, in usual instructions.
+    pub(crate) work: f64,
 }
 
 impl Block {
@@ -194,7 +196,11 @@ fn cut(steps: &[Step]) -> Vec<Block> {
         }
     }
     let starts: Vec<usize> = (0..=steps.len()).filter(|position| leader[*position]).collect();
-    starts.windows(2).map(|pair| Block { first: pair[0], end: pair[1], ..Block::default() }).collect()
+    let block = |first: usize, end: usize| {
+        let work = steps[first..end].iter().map(Step::work).sum();
+        Block { first, end, work, ..Block::default() }
+    };
+    starts.windows(2).map(|pair| block(pair[0], pair[1])).collect()
 }
 
 fn blocks_of_steps(blocks: &[Block]) -> Vec<BlockId> {

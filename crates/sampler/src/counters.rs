@@ -8,6 +8,7 @@
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
+use crate::carried::{Carrier, Move, follow};
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::instruction::{Gpr, Operand, RegisterSet, STACK_POINTER, gpr};
 use crate::registers::State;
@@ -43,25 +44,28 @@ impl Pace {
 }
 
 /// What the clock shows.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Dial {
     Register(Gpr),
     /// Address of an operand.
     Address(Operand),
+    /// A register here, another one there.
+    Carried(Carrier),
 }
 
 impl Dial {
-    /// Value at a sample.
-    pub(crate) fn read(&self, state: &State) -> Option<u64> {
+    /// Value at a sample before the instruction at position `step`.
+    pub(crate) fn read(&self, state: &State, step: usize) -> Option<u64> {
         match self {
             Self::Register(register) => state.get(*register),
             Self::Address(operand) => state.address(operand),
+            Self::Carried(carrier) => state.get(carrier.holder(step)?),
         }
     }
 }
 
 /// A clock of a loop.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Counter {
     pub(crate) dial: Dial,
     pub(crate) pace: Pace,
@@ -127,6 +131,21 @@ impl Steady {
         Self { inside, moves, written }
     }
 
+    /// Registers that move by a constant once in each round: (register, position of the instruction, step).
+    pub(crate) fn every_round(&self, function: &Function) -> Vec<(Gpr, usize, i64)> {
+        let movers = (0..16).filter_map(|register| {
+            let (pace, block, narrow) = self.moves[register]?;
+            let Pace::Constant(step) = pace else { return None };
+            let content = &function.blocks[block];
+            let moves = |at: &usize| {
+                steady_step(&function.steps[*at].code, self.written).is_some_and(|(target, ..)| target == register)
+            };
+            let at = (content.first..content.end).find(moves)?;
+            (function.once_per_round(self.inside, block) && !narrow).then_some((register, at, step))
+        });
+        movers.collect()
+    }
+
     /// Registers whose value tells the address of any round, up to a few steps.
     pub(crate) fn known(&self) -> RegisterSet {
         let moving = (0..16).filter(|register| self.moves[*register].is_some());
@@ -163,6 +182,7 @@ impl Steady {
             Some(Counter { dial: Dial::Register(register), pace, counted, region, narrow })
         });
         let mut all: Vec<Counter> = registers.collect();
+        all.extend(self.carried(function));
         for &block in function.loops[region].body.iter().filter(|b| function.blocks[**b].inner_loop == Some(region)) {
             for step in &function.steps[function.blocks[block].first..function.blocks[block].end] {
                 for operand in step.operands.iter().filter(|o| o.base.is_some() && o.index.is_some() && !o.gather) {
@@ -176,6 +196,26 @@ impl Steady {
             }
         }
         all
+    }
+}
+
+impl Steady {
+    /// Counters whose registers serve other purposes in between.
+    fn carried(&self, function: &Function) -> impl Iterator<Item = Counter> {
+        let blocks = function.loops[self.inside].body.iter().copied();
+        let places = blocks.flat_map(|block| {
+            let content = &function.blocks[block];
+            (content.first..content.end).map(move |at| (block, at))
+        });
+        places.filter_map(|(counted, at)| {
+            let code = &function.steps[at].code;
+            let (to, pace, narrow) = steady_step(code, self.written)?;
+            if self.moves[to].is_some() || to == STACK_POINTER {
+                return None;
+            }
+            let carrier = follow(function, self.inside, Move { at, from: to, to })?;
+            Some(Counter { dial: Dial::Carried(carrier), pace, counted, region: self.inside, narrow })
+        })
     }
 }
 

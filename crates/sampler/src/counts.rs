@@ -7,7 +7,9 @@ use crate::cfg::{BlockId, Function, LoopId};
 use crate::code::{FunctionId, Runner};
 use crate::flow::{MOST_TOGETHER, Net, Observation, solve};
 use crate::heuristics::{branches, outermost};
+use crate::instruction::{STACK_POINTER, Step};
 use crate::observe::{Observed, Verdict};
+use crate::outcomes::{Outcomes, outcomes};
 use crate::pairs::{Count, MOST_INSTRUCTIONS_PER_NS};
 use crate::trips::Trip;
 
@@ -52,8 +54,15 @@ const ABSENCE_SPREAD: f64 = 3.0;
 const CARRIED_SHARE: f64 = 0.3;
 /// Threads with at least this share of the busiest one's samples belong to the team. Assumed.
 const TEAM_SHARE: f64 = 0.05;
+/// Ratios of blocks that fill less than this share of a sample are not worth knowing well: what is known
+/// too well of next to nothing drowns what is known of the rest in rounding.
+const LEAST_SIZE: f64 = 1e-3;
 /// How well it is known that a function runs as often as it is called; the rest is for numbers.
 const RUNS_ERROR: f64 = 0.001;
+/// Where nearly all samples of a block wait for memory, they tell how often it ran all the same: a wait
+/// is between one miss of memory alone (100 ns) and a tenth of that, where ten of them overlap. Assumed.
+const WAIT_NS: f64 = 30.0;
+const WAIT_SPREAD: f64 = 1.2;
 /// Steps of the logarithm that one pass may take.
 const LONGEST_STEP: f64 = 1.5;
 
@@ -75,7 +84,19 @@ pub(crate) fn counts(
     let clocks: Vec<Count> = clocks.iter().filter(|count| !aliased(observed, count, trips)).cloned().collect();
     let typical = typical_density(observed, &clocks, &samples, period_ns);
     let most = observed.seen.len() as f64 * period_ns * MOST_INSTRUCTIONS_PER_NS;
-    let known = Known { observed, clocks: &clocks, samples: &samples, trips, typical, most, teams: teams(observed) };
+    let waits = waits_by_block(observed);
+    let known = Known {
+        waits: &waits,
+        period_ns,
+        observed,
+        clocks: &clocks,
+        samples: &samples,
+        trips,
+        outcomes: outcomes(observed),
+        typical,
+        most,
+        teams: teams(observed),
+    };
     let mut functions: Vec<FunctionId> = samples.keys().copied().chain(clocks.iter().map(|c| c.function)).collect();
     functions.extend(observed.roots.runners.keys());
     functions.sort_unstable();
@@ -191,11 +212,24 @@ fn samples_by_block(observed: &Observed) -> BTreeMap<FunctionId, Vec<f64>> {
     samples
 }
 
-/// All instructions of a block over those without memory operands.
+/// Samples in each block that waited for an object.
+fn waits_by_block(observed: &Observed) -> BTreeMap<FunctionId, Vec<f64>> {
+    let mut waits: BTreeMap<FunctionId, Vec<f64>> = BTreeMap::new();
+    for seen in observed.seen.iter().filter(|seen| matches!(seen.verdict, Verdict::Object { .. })) {
+        let Some((id, step)) = seen.at else { continue };
+        let function = &observed.code.functions[id].function;
+        waits.entry(id).or_insert_with(|| vec![0.0; function.blocks.len()])[function.block_of(step)] += 1.0;
+    }
+    waits
+}
+
+/// All instructions of a block over those that cannot wait for an object: they have no memory operand,
+/// or one on the stack.
 fn unstalled_scale(function: &Function, block: BlockId) -> f64 {
     let content = &function.blocks[block];
-    let plain = function.steps[content.first..content.end].iter().filter(|step| step.operands.is_empty()).count();
-    content.len() as f64 / plain.max(1) as f64
+    let on_stack = |step: &&Step| step.operands.iter().all(|operand| operand.base == Some(STACK_POINTER));
+    let plain: f64 = function.steps[content.first..content.end].iter().filter(on_stack).map(Step::work).sum();
+    content.work / plain.max(1.0)
 }
 
 /// Instructions that one sample stands for: as counted by the machine, else as the clocks say, else
@@ -228,10 +262,10 @@ fn round(function: &Function, count: &Count, samples: &[f64]) -> (f64, f64) {
         return (0.0, 0.0);
     }
     let together = function.loops[inside].body.iter().filter(|block| function.once_per_round(inside, **block));
-    let (length, seen) = together.fold((0, 0.0), |sum, block| {
-        (sum.0 + function.blocks[*block].len(), sum.1 + samples.get(*block).copied().unwrap_or(0.0))
+    let (length, seen) = together.fold((0.0, 0.0), |sum, block| {
+        (sum.0 + function.blocks[*block].work, sum.1 + samples.get(*block).copied().unwrap_or(0.0))
     });
-    (count.executions * length as f64, seen)
+    (count.executions * length, seen)
 }
 
 /// What is known of all functions before they are solved.
@@ -239,7 +273,11 @@ struct Known<'a> {
     observed: &'a Observed,
     clocks: &'a [Count],
     samples: &'a BTreeMap<FunctionId, Vec<f64>>,
+    /// Samples in each block that waited for an object.
+    waits: &'a BTreeMap<FunctionId, Vec<f64>>,
+    period_ns: f64,
     trips: &'a BTreeMap<(FunctionId, LoopId), Trip>,
+    outcomes: Outcomes,
     typical: f64,
     /// Instructions that the whole run can have executed.
     most: f64,
@@ -367,7 +405,7 @@ impl Known<'_> {
     fn guesses(&self, id: FunctionId) -> Vec<f64> {
         let function = &self.observed.code.functions[id].function;
         let samples = self.samples.get(&id).map_or(&[][..], Vec::as_slice).iter();
-        let guesses = samples.zip(&function.blocks).map(|(samples, block)| samples * self.typical / block.len() as f64);
+        let guesses = samples.zip(&function.blocks).map(|(samples, block)| samples * self.typical / block.work);
         guesses.chain(std::iter::repeat(0.0)).take(function.blocks.len()).collect()
     }
 
@@ -403,18 +441,26 @@ impl Known<'_> {
                 density(function, &clocks, samples, block, usual)
             })
             .collect();
-        let guess = |block: BlockId| samples[block] * densities[block] / function.blocks[block].len() as f64;
+        let guess = |block: BlockId| samples[block] * densities[block] / function.blocks[block].work;
+        let size = |block: BlockId| {
+            let known = before.map_or_else(|| guess(block), |counts| counts.executions[block]);
+            known.max(LEAST_SIZE * self.typical)
+        };
         for (inside, trip) in self.trips_of(id) {
-            let header = function.loops[inside].header;
-            let size = before.map_or_else(|| guess(header), |counts| counts.executions[header]).max(1.0);
-            observations.push(Observation::rounds(function, inside, trip.rounds, trip.relative_error * size));
+            let deviation = trip.relative_error * size(function.loops[inside].header);
+            observations.push(Observation::rounds(function, inside, trip.rounds, deviation));
         }
+        let waits = self.waits.get(&id).unwrap_or(&none);
         for (block, density) in densities.iter().enumerate() {
-            let per_sample = density / function.blocks[block].len() as f64;
+            let per_sample = density / function.blocks[block].work;
             let known = before.map(|counts| counts.executions[block]);
-            observations.push(by_samples(block, samples[block], per_sample, known));
+            observations.push(if samples[block] < ENOUGH_SAMPLES && waits[block] >= ENOUGH_SAMPLES {
+                fit(block, waits[block], self.period_ns / WAIT_NS, known, WAIT_SPREAD)
+            } else {
+                by_samples(block, samples[block], per_sample, known)
+            });
         }
-        observations.extend(branches(function, before, self.trips, id));
+        observations.extend(branches(function, size, samples, self.trips, &self.outcomes, id));
         observations
     }
 
@@ -432,7 +478,7 @@ impl Known<'_> {
         anchored
             .filter_map(|outermost| {
                 let (ran, seen) = function.loops[outermost].body.iter().fold((0.0, 0.0), |sum, block| {
-                    let length = function.blocks[*block].len() as f64;
+                    let length = function.blocks[*block].work;
                     (sum.0 + before.executions[*block] * length, sum.1 + samples[*block])
                 });
                 let density = (ran / seen).clamp(self.typical / DENSITY_RANGE, self.typical * DENSITY_RANGE);
@@ -518,9 +564,17 @@ fn by_samples(block: BlockId, samples: f64, per_sample: f64, before: Option<f64>
         let known = before.unwrap_or(0.0).max(per_sample);
         return Observation::block(block, 0.0, ABSENCE_SPREAD * (per_sample * known).sqrt());
     }
+    fit(block, samples, per_sample, before, DENSITY_SPREAD)
+}
+
+/// So many executions for each of these samples, give or take a factor of e to the `spread`.
+fn fit(block: BlockId, samples: f64, per_sample: f64, before: Option<f64>, spread: f64) -> Observation {
     let value = samples * per_sample;
     let known = before.unwrap_or(value).max(1e-3 * per_sample);
-    let step = (value / known).ln().clamp(-LONGEST_STEP, LONGEST_STEP);
-    let spread = (DENSITY_SPREAD * DENSITY_SPREAD + 1.0 / samples).sqrt();
-    Observation::block(block, known * (1.0 + step), known * spread)
+    let whole = (value / known).ln();
+    let step = whole.clamp(-LONGEST_STEP, LONGEST_STEP);
+    let spread = (spread * spread + 1.0 / samples).sqrt();
+    // A step cut short pulls as hard as the whole one would.
+    let slope = if whole.abs() < 1e-9 { 1.0 } else { step.exp_m1() / whole };
+    Observation::block(block, known * step.exp(), known * spread * slope.sqrt())
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 
 use crate::cfg::{BlockId, Function, LoopId};
-use crate::instruction::{GENERAL, RegisterSet, Step, gpr, jump_taken};
+use crate::instruction::{GENERAL, Gpr, RegisterSet, Step, gpr, jump_taken};
 use crate::registers::State;
 
 /// Instructions run at most for one answer.
@@ -21,13 +21,27 @@ const ROUNDS_SEEN: usize = 3;
 /// More rounds than this are a number that was invented.
 const MOST_ROUNDS: f64 = 1e12;
 
-/// Rounds from the entry to the exit: the same each time the loop is entered, whatever is known.
+/// Rounds from the entry to the exit: the same each time the loop is entered, whatever is known. Inner
+/// loops are run, or passed over where that takes too long.
 pub(crate) fn rounds(function: &Function, inside: LoopId, known: Option<&State>) -> Option<f64> {
-    agree(|invention| {
+    let attempt = |over: bool| {
+        agree(|invention| {
+            let mut machine = Machine { over, ..Machine::new(function, inside, invention) };
+            machine.start(known);
+            machine.run(function.loops[inside].header, 0).map(|again| again + 1.0)
+        })
+    };
+    attempt(false).or_else(|| attempt(true))
+}
+
+/// Value of a register when the loop is entered, where the sample's registers tell.
+pub(crate) fn at_entry(function: &Function, inside: LoopId, register: Gpr, known: &State) -> Option<u64> {
+    let value = |invention| {
         let mut machine = Machine::new(function, inside, invention);
-        machine.start(known);
-        machine.run(function.loops[inside].header, 0).map(|again| again + 1.0)
-    })
+        machine.start(Some(known));
+        machine.state.get(register)
+    };
+    all_alike(value, |one, other| one == other)
 }
 
 /// Times the header is reached again before the exit, from the state before an instruction.
@@ -56,10 +70,15 @@ impl Invention {
 /// One answer of all inventions: a branch on invented data goes either way, so a few agreeing attempts
 /// could be chance.
 fn agree(attempt: impl Fn(Invention) -> Option<f64>) -> Option<f64> {
+    let possible = |invention| attempt(invention).filter(|rounds| *rounds < MOST_ROUNDS);
+    all_alike(possible, |one, other| (one - other).abs() < 0.5)
+}
+
+fn all_alike<T>(attempt: impl Fn(Invention) -> Option<T>, alike: impl Fn(&T, &T) -> bool) -> Option<T> {
     const ATTEMPTS: u64 = 6;
     let invention = |number: u64| Invention { seed: scramble(number), shift: 36 * u32::from(number % 2 == 1) };
-    let first = attempt(invention(0)).filter(|rounds| *rounds < MOST_ROUNDS)?;
-    let same = |number: u64| attempt(invention(number)).is_some_and(|other| (first - other).abs() < 0.5);
+    let first = attempt(invention(0))?;
+    let same = |number: u64| attempt(invention(number)).is_some_and(|other| alike(&first, &other));
     (1..ATTEMPTS).all(same).then_some(first)
 }
 
@@ -108,6 +127,8 @@ fn lost(function: &Function, inside: LoopId, from: BlockId, to: BlockId) -> Regi
 struct Machine<'a> {
     function: &'a Function,
     inside: LoopId,
+    /// Whether inner loops are passed over.
+    over: bool,
     invention: Invention,
     invented: u64,
     state: State,
@@ -125,6 +146,7 @@ impl<'a> Machine<'a> {
         Self {
             function,
             inside,
+            over: false,
             invention,
             invented: 0,
             state: State::unknown(),
@@ -181,6 +203,7 @@ impl<'a> Machine<'a> {
                 return None;
             }
             let next = self.follow(block)?;
+            let next = if self.over { self.pass_over(block, next)? } else { next };
             if !natural.contains(next) {
                 return Some(rounds as f64);
             }
@@ -189,6 +212,20 @@ impl<'a> Machine<'a> {
             }
             rounds += usize::from(next == natural.header);
             block = next;
+        }
+    }
+
+    /// The block behind the inner loop that control enters, with everything forgotten that the loop writes.
+    fn pass_over(&mut self, from: BlockId, to: BlockId) -> Option<BlockId> {
+        match behind(self.function, self.inside, from, to) {
+            Behind::Same => Some(to),
+            Behind::Unclear => None,
+            Behind::Loop(inner, exit) => {
+                self.state.forget(self.function.loops[inner].written);
+                self.stored.clear();
+                self.fill();
+                Some(exit)
+            }
         }
     }
 
@@ -312,8 +349,37 @@ impl<'a> Machine<'a> {
     }
 }
 
+/// What lies behind a block that control comes to.
+pub(crate) enum Behind {
+    /// It enters no inner loop: the block itself.
+    Same,
+    /// It enters this one, which leads to one place only.
+    Loop(LoopId, BlockId),
+    Unclear,
+}
+
+/// Looks past the outermost inner loop of `inside` that is entered from one block to another.
+pub(crate) fn behind(function: &Function, inside: LoopId, from: BlockId, to: BlockId) -> Behind {
+    if to >= function.blocks.len() {
+        return Behind::Same;
+    }
+    let entered = |id: &LoopId| {
+        let inner = &function.loops[*id];
+        inner.header == to && !inner.contains(from)
+    };
+    let Some(id) = function.loops_around(to).take_while(|id| *id != inside).filter(entered).last() else {
+        return Behind::Same;
+    };
+    let inner = &function.loops[id];
+    let next = inner.body.iter().flat_map(|block| &function.blocks[*block].successors);
+    let mut exits: Vec<BlockId> = next.copied().filter(|block| !inner.contains(*block)).collect();
+    exits.dedup();
+    let [exit] = exits[..] else { return Behind::Unclear };
+    if inner.body.iter().any(|block| function.blocks[*block].leaves) { Behind::Unclear } else { Behind::Loop(id, exit) }
+}
+
 /// Bits of the first operand.
-fn width(code: &Instruction) -> u32 {
+pub(crate) fn width(code: &Instruction) -> u32 {
     let bytes = match code.op0_kind() {
         OpKind::Register => code.op0_register().size(),
         OpKind::Memory => code.memory_size().size(),
@@ -323,7 +389,7 @@ fn width(code: &Instruction) -> u32 {
 }
 
 /// Sign-extended from a width.
-fn truncated(value: u64, bits: u32) -> i64 {
+pub(crate) fn truncated(value: u64, bits: u32) -> i64 {
     (value << (64 - bits)).cast_signed() >> (64 - bits)
 }
 
@@ -332,7 +398,7 @@ fn low_bits(value: u64, bits: u32) -> u64 {
 }
 
 /// RFLAGS after left - right (Intel SDM vol. 1, 3.4.3.1).
-fn flags_of(left: u64, right: u64, bits: u32) -> u64 {
+pub(crate) fn flags_of(left: u64, right: u64, bits: u32) -> u64 {
     let (left, right) = (left << (64 - bits), right << (64 - bits));
     let result = left.wrapping_sub(right);
     let overflow = left.cast_signed().overflowing_sub(right.cast_signed()).1;

@@ -14,9 +14,12 @@ const MOST_CIRCULATIONS: usize = 150;
 /// The same of functions that are solved together, which is done once and not for each.
 pub(crate) const MOST_TOGETHER: usize = 400;
 /// Rounds of pulling negative edges to zero.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 20;
 /// A negative edge is pulled to zero, give or take this share of what it was.
 const PULLED: f64 = 0.01;
+/// Give or take at least this share of what flows there: a weight without bound would drown all others in
+/// rounding.
+const LEAST_PULLED: f64 = 1e-4;
 
 /// Control flow of functions that are counted together, each with a world outside of its own.
 pub(crate) struct Net {
@@ -113,7 +116,7 @@ impl Observation {
 pub(crate) fn solve(net: &Net, observations: &[Observation]) -> Vec<f64> {
     let through = by_edge(&net.circulations, net.edges.len());
     let rows: Vec<Row> = observations.iter().map(|observation| row(observation, &net.edges, &through)).collect();
-    let flows = fit(&rows, &through, net.circulations.len(), scale(observations));
+    let flows = fit(&rows, net, &through, scale(observations));
     let mut counts = vec![0.0; net.nodes];
     for (edge, flow) in net.edges.iter().zip(&flows) {
         counts[edge.1] += flow.max(0.0);
@@ -282,8 +285,8 @@ fn scale(observations: &[Observation]) -> f64 {
     observations.iter().map(|observation| observation.value.abs()).fold(1.0, f64::max)
 }
 
-fn fit(rows: &[Row], through: &Through, unknowns: usize, scale: f64) -> Vec<f64> {
-    let mut system = Normal::new(unknowns, 1.0 / (1e6 * scale).powi(2));
+fn fit(rows: &[Row], net: &Net, through: &Through, scale: f64) -> Vec<f64> {
+    let mut system = Normal::new(net.circulations.len(), 1.0 / (1e6 * scale).powi(2));
     for row in rows {
         system.add(row.clone());
     }
@@ -291,16 +294,29 @@ fn fit(rows: &[Row], through: &Through, unknowns: usize, scale: f64) -> Vec<f64>
     for _ in 0..ROUNDS {
         let solution = system.solve();
         flows = through.iter().map(|part| part.iter().map(|(id, sign)| sign * solution[*id]).sum()).collect();
-        let negative: Vec<usize> = (0..flows.len()).filter(|edge| flows[*edge] < -1e-9 * scale - 1e-3).collect();
+        let around = around(net, &flows);
+        let negative: Vec<usize> =
+            (0..flows.len()).filter(|edge| flows[*edge] < -1e-6 * around[*edge] - 1e-3).collect();
         if negative.is_empty() {
             break;
         }
         for edge in negative {
             let coefficients = through[edge].clone();
-            system.add(Row { coefficients, value: 0.0, weight: 1.0 / (PULLED * flows[edge]).powi(2) });
+            let deviation = (PULLED * flows[edge].abs()).max(LEAST_PULLED * around[edge]);
+            system.add(Row { coefficients, value: 0.0, weight: 1.0 / (deviation * deviation) });
         }
     }
     flows
+}
+
+/// By edge: the largest flow through either of its ends.
+fn around(net: &Net, flows: &[f64]) -> Vec<f64> {
+    let mut most = vec![0.0f64; net.nodes];
+    for (edge, flow) in net.edges.iter().zip(flows) {
+        most[edge.0] = most[edge.0].max(flow.abs());
+        most[edge.1] = most[edge.1].max(flow.abs());
+    }
+    net.edges.iter().map(|edge| most[edge.0].max(most[edge.1])).collect()
 }
 
 /// Weighted least squares by the normal equations. Weights differ by many orders of magnitude, which

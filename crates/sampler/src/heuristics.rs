@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::code::FunctionId;
-use crate::counts::BlockCounts;
 use crate::flow::Observation;
+use crate::outcomes::Outcomes;
 use crate::pairs::Count;
 use crate::trips::Trip;
 
@@ -15,13 +15,20 @@ use crate::trips::Trip;
 /// frequency and program profile analysis* (1994), table 1, loop branch heuristic.
 const ENTERED: f64 = 0.88;
 
+/// Where samples fell into one side of a branch, they tell how often it ran, and rules of thumb are this
+/// much weaker.
+const TOLD: f64 = 3.0;
+const TELLING_SAMPLES: f64 = 8.0;
+
 /// Without better knowledge both ways of a branch are as likely, but a loop is rather entered than
 /// passed by (Ball and Larus, *Branch prediction for free*, 1993, loop header heuristic). How often a
-/// loop is left is not a branch's business.
+/// loop is left is not a branch's business. `size` is about how often a block runs.
 pub(crate) fn branches(
     function: &Function,
-    before: Option<&BlockCounts>,
+    size: impl Fn(BlockId) -> f64,
+    samples: &[f64],
     trips: &BTreeMap<(FunctionId, LoopId), Trip>,
+    outcomes: &Outcomes,
     id_of_function: FunctionId,
 ) -> Vec<Observation> {
     let entry = |block: BlockId| {
@@ -30,12 +37,29 @@ pub(crate) fn branches(
             [next] => heads(*next),
             _ => None,
         })?;
-        // If rounds end by chance, a loop of n rounds is passed by once in n + 1 times.
-        Some(trips.get(&(id_of_function, inside)).map_or(ENTERED, |trip| trip.rounds / (trip.rounds + 1.0)))
+        // If rounds end by chance, a loop of n rounds is passed by once in n + 1 times. A loop with a fixed
+        // number of rounds needs no guard: the branch before it asks something else.
+        match trips.get(&(id_of_function, inside)) {
+            Some(trip) if trip.fixed => None,
+            Some(trip) => Some(trip.rounds / (trip.rounds + 1.0)),
+            None => Some(ENTERED),
+        }
     };
     let mut observations = Vec::new();
     for (id, block) in function.blocks.iter().enumerate() {
         let [one, other] = block.successors[..] else { continue };
+        let known = size(id);
+        let edges = |share: f64| vec![((id, one), 1.0 - share), ((id, other), -share)];
+        if let Some(outcome) = outcomes.get(&(id_of_function, id)) {
+            let (share, doubt) = outcome.share();
+            observations.push(Observation {
+                blocks: Vec::new(),
+                edges: edges(share),
+                value: 0.0,
+                deviation: doubt * known,
+            });
+            continue;
+        }
         let stays = |to: BlockId| match block.inner_loop {
             Some(around) => function.loops[around].contains(to) && function.loops[around].header != to,
             None => true,
@@ -54,10 +78,15 @@ pub(crate) fn branches(
             }
             (None, None) => 0.5,
         };
-        let doubt = share.min(1.0 - share).clamp(0.05, 0.3);
-        let known = before.map_or(1.0, |counts| counts.executions[id]).max(1.0);
-        let edges = vec![((id, one), 1.0 - share), ((id, other), -share)];
-        observations.push(Observation { blocks: Vec::new(), edges, value: 0.0, deviation: doubt * known });
+        let sampled = |side: BlockId, behind: bool| !behind && samples[side] >= TELLING_SAMPLES;
+        let told = sampled(one, one_behind) || sampled(other, other_behind);
+        let doubt = share.min(1.0 - share).clamp(0.05, 0.3) * if told { TOLD } else { 1.0 };
+        observations.push(Observation {
+            blocks: Vec::new(),
+            edges: edges(share),
+            value: 0.0,
+            deviation: doubt * known,
+        });
     }
     observations
 }

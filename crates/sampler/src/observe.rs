@@ -50,6 +50,8 @@ pub(crate) struct Seen {
     pub(crate) at: Option<(FunctionId, usize)>,
     pub(crate) state: State,
     pub(crate) verdict: Verdict,
+    /// Position of the instruction that it waited for, where that is an object's.
+    pub(crate) waited: Option<usize>,
 }
 
 /// An operand near a sample, and where it pointed.
@@ -127,9 +129,9 @@ impl Pass<'_, '_> {
         let place = self.world.code_at(sample.pid, sample.ip());
         let at = self.found.code.find(&self.world.modules, place).filter(|_| !sample.kernel);
         let state = State::of_sample(&sample.registers, self.world.bias_at(sample.pid, sample.ip()));
-        let verdict = self.verdict(sample, at, &state);
+        let (verdict, waited) = self.verdict(sample, at, &state);
         let instructions = sample.instructions;
-        self.found.seen.push(Seen { time_ns: sample.time_ns, thread, instructions, at, state, verdict });
+        self.found.seen.push(Seen { time_ns: sample.time_ns, thread, instructions, at, state, verdict, waited });
         if let Some((function, step)) = at {
             if !self.found.calls.contains_key(&function) {
                 let calls = self.found.code.callers(&self.world.modules, function);
@@ -154,16 +156,27 @@ impl Pass<'_, '_> {
         }
     }
 
-    fn verdict(&mut self, sample: &Sample, at: Option<(FunctionId, usize)>, state: &State) -> Verdict {
+    /// What a sample waited on, and the instruction that did where it was an object's.
+    fn verdict(&mut self, sample: &Sample, at: Option<(FunctionId, usize)>, state: &State) -> (Verdict, Option<usize>) {
         if sample.kernel {
-            return Verdict::Rest(Rest::Kernel);
+            return (Verdict::Rest(Rest::Kernel), None);
         }
-        let Some((id, step)) = at else { return Verdict::Rest(self.without_code(sample)) };
+        let Some((id, step)) = at else { return (Verdict::Rest(self.without_code(sample)), None) };
         let function = self.found.code.functions[id].function.clone();
         if !self.tells_instruction {
-            return self.verdict_of_block(sample, &function, step, state);
+            return (self.verdict_of_block(sample, &function, step, state), None);
         }
-        match blame(&function, step, sample.registers[register::FLAGS], state) {
+        let blamed = blame(&function, step, sample.registers[register::FLAGS], state);
+        let verdict = self.verdict_of(sample, &function, blamed);
+        let waited = match (verdict, blamed) {
+            (Verdict::Object { .. }, Blame::Memory { step, .. }) => Some(step),
+            _ => None,
+        };
+        (verdict, waited)
+    }
+
+    fn verdict_of(&mut self, sample: &Sample, function: &Function, blamed: Blame) -> Verdict {
+        match blamed {
             Blame::Stack => Verdict::Rest(Rest::Stack),
             Blame::Compute => Verdict::Rest(Rest::Compute),
             Blame::Unrecovered => Verdict::Rest(Rest::Unrecovered),

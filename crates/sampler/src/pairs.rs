@@ -16,17 +16,22 @@ use crate::instruction::RegisterSet;
 use crate::observe::{Observed, Seen};
 use crate::trips::Trip;
 
-/// Samples that may lie between the two of a pair without seeing the clock.
+/// Samples that may lie between the two of a pair without seeing the clock, unless an outer clock tells
+/// what happened in between.
 const LONGEST_GAP: usize = 8;
 /// A clock with more than this share of pairs that run backwards is not trusted.
 const BACKWARD_SHARE: f64 = 0.3;
 /// Trusted rates of a clock that is set anew lie within this factor of the median: caches make no larger
 /// difference in code that runs long enough to be sampled twice.
 const RATE_SPREAD: f64 = 10.0;
-/// A clock that ran forwards this often and never backwards is not set anew: one that is would have
-/// done so by chance once in 256 times. Its rates may differ by any factor: data that are touched for the
-/// first time come a page fault at a time.
+/// A clock that ran forwards this often and next to never backwards is not set anew: one that is would
+/// have done so by chance once in 256 times. It may be as slow as it likes: data that are touched for
+/// the first time come a page fault at a time. Where it is once in so many pairs or less much faster
+/// than else, it leaps: over what other threads of the team do.
 const ALWAYS_FORWARDS: usize = 8;
+/// Next to never.
+const RARELY: f64 = 0.02;
+const LEAPS_ONE_IN: usize = 10;
 /// More instructions per ns than any processor retires (8 wide at 6 GHz).
 pub(crate) const MOST_INSTRUCTIONS_PER_NS: f64 = 48.0;
 /// No round of a loop waits longer than this for each of its memory operands and for all its arithmetic:
@@ -66,6 +71,14 @@ struct Readings {
     pairs: Vec<Pair>,
 }
 
+impl Readings {
+    /// Without the pairs that lie too far apart to tell that the clock was not set anew in between.
+    fn close(&self) -> Self {
+        let close = self.pairs.iter().filter(|pair| pair.intervals <= LONGEST_GAP);
+        Self { visible: self.visible, pairs: close.copied().collect() }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Pair {
     before: usize,
@@ -95,13 +108,13 @@ pub(crate) fn count(observed: &Observed, trips: &BTreeMap<(FunctionId, LoopId), 
     let mut counts: Vec<Count> = readings
         .into_iter()
         .filter_map(|((function, number), readings)| {
-            let counter = clocks.by_function[&function][number];
+            let counter = &clocks.by_function[&function][number];
             let least =
                 slowest(&observed.code.functions[function].function, function, counter.counted, trips, period_ns);
             let length = observed.code.functions[function].function.blocks[counter.counted].len();
             let limits = Limits { length: length as f64, least };
-            evaluate(function, counter, limits, &readings).or_else(|| {
-                let pairs = across(observed, &clocks, trips, (function, &counter), (&shown, &readings.pairs));
+            evaluate(function, counter, limits, &readings.close()).or_else(|| {
+                let pairs = across(observed, &clocks, trips, (function, counter), (&shown, &readings.pairs));
                 evaluate(function, counter, limits, &Readings { pairs, ..readings })
             })
         })
@@ -186,14 +199,14 @@ fn read_all(observed: &Observed, clocks: &mut Clocks) -> (ByClock, Vec<Vec<Readi
             reading.visible += 1;
             let now = Last { seen: number, position, value, pace };
             if let Some(before) = last.insert((seen.thread, function, clock), now) {
-                let counter = clocks.by_function[&function][clock];
+                let counter = &clocks.by_function[&function][clock];
                 let intervals = position - before.position;
-                if intervals <= LONGEST_GAP && before.pace == pace {
+                if before.pace == pace {
                     let elapsed = seen.time_ns.saturating_sub(observed.seen[before.seen].time_ns);
                     reading.pairs.push(Pair {
                         before: before.seen,
                         seen: number,
-                        executions: difference(&counter, before.value, value, pace),
+                        executions: difference(counter, before.value, value, pace),
                         intervals,
                         elapsed_ns: elapsed as f64,
                     });
@@ -213,7 +226,9 @@ fn visible(observed: &Observed, clocks: &mut Clocks, seen: &Seen) -> Vec<Reading
     let own = &observed.code.functions[function].function;
     for (number, counter) in clocks.of(&observed.code, function).iter().enumerate() {
         if own.loops[counter.region].contains(block) {
-            found.extend(read(counter, seen, RegisterSet(!0)).map(|(value, pace)| (function, number, value, pace)));
+            found.extend(
+                read(counter, seen, step, RegisterSet(!0)).map(|(value, pace)| (function, number, value, pace)),
+            );
         }
     }
     for level in observed.levels.known(function) {
@@ -231,16 +246,17 @@ fn visible_in(observed: &Observed, clocks: &mut Clocks, seen: &Seen, level: &Lev
     let all = clocks.of(&observed.code, level.function).iter().enumerate();
     let open = all.filter(|(_, counter)| function.loops[counter.region].contains(header));
     open.filter_map(|(number, counter)| {
-        let (value, pace) = read(counter, seen, level.valid)?;
+        let (value, pace) = read(counter, seen, site, level.valid)?;
         Some((level.function, number, value, pace))
     })
     .collect()
 }
 
-fn read(counter: &Counter, seen: &Seen, valid: RegisterSet) -> Option<(u64, i64)> {
+/// What a clock shows in a sample at position `step`, or at a call there.
+fn read(counter: &Counter, seen: &Seen, step: usize, valid: RegisterSet) -> Option<(u64, i64)> {
     let mut state = seen.state;
     state.forget(RegisterSet(!valid.0));
-    Some((counter.dial.read(&state)?, counter.pace.value(&state)?))
+    Some((counter.dial.read(&state, step)?, counter.pace.value(&state)?))
 }
 
 fn difference(counter: &Counter, before: u64, after: u64, pace: i64) -> Option<f64> {
@@ -291,7 +307,7 @@ fn slowest(
     period_ns / (LONGEST_WAIT_NS * waits)
 }
 
-fn evaluate(function: FunctionId, counter: Counter, limits: Limits, readings: &Readings) -> Option<Count> {
+fn evaluate(function: FunctionId, counter: &Counter, limits: Limits, readings: &Readings) -> Option<Count> {
     let possible = |pair: &Pair| {
         let executions = pair.executions.filter(|executions| *executions >= 0.0)?;
         (executions * limits.length <= pair.elapsed_ns * MOST_INSTRUCTIONS_PER_NS).then_some(executions)
@@ -311,9 +327,10 @@ fn evaluate(function: FunctionId, counter: Counter, limits: Limits, readings: &R
     if median < limits.least {
         return None;
     }
-    let always_forwards = backward == 0 && adjacent.len() >= ALWAYS_FORWARDS;
+    let always_forwards = backward as f64 <= RARELY * adjacent.len() as f64 && adjacent.len() >= ALWAYS_FORWARDS;
     let near = |rate: f64| rate <= RATE_SPREAD * median + 2.0 && rate >= median / RATE_SPREAD - 2.0;
-    let usual = |rate: f64| always_forwards || near(rate);
+    let fast = rates[rates.len() - 1 - rates.len() / LEAPS_ONE_IN];
+    let usual = |rate: f64| if always_forwards { rate <= RATE_SPREAD * fast + 2.0 } else { near(rate) };
     let trusted: Vec<(&Pair, f64)> = readings
         .pairs
         .iter()
@@ -339,7 +356,7 @@ fn jumps_far(adjacent: &[&Pair], rates: &[f64]) -> bool {
 }
 
 /// Sums up trusted pairs; the intervals before the other samples count as the mean of adjacent ones.
-fn total(function: FunctionId, counter: Counter, visible: usize, trusted: &[(&Pair, f64)]) -> Count {
+fn total(function: FunctionId, counter: &Counter, visible: usize, trusted: &[(&Pair, f64)]) -> Count {
     let adjacent: Vec<f64> = trusted.iter().filter(|(pair, _)| pair.intervals == 1).map(|(_, n)| *n).collect();
     let mean = adjacent.iter().sum::<f64>() / adjacent.len().max(1) as f64;
     let squares: f64 = adjacent.iter().map(|n| (n - mean).powi(2)).sum();
@@ -381,7 +398,7 @@ mod tests {
             elapsed_ns: 1e6,
         };
         let pairs = moves.iter().enumerate().map(pair).collect();
-        evaluate(0, COUNTER, Limits { length: 1.0, least: 0.0 }, &Readings { visible: moves.len() + 1, pairs })
+        evaluate(0, &COUNTER, Limits { length: 1.0, least: 0.0 }, &Readings { visible: moves.len() + 1, pairs })
     }
 
     #[test]
@@ -403,6 +420,6 @@ mod tests {
     fn a_clock_slower_than_any_memory_is_none() {
         let slow = Limits { length: 1.0, least: 100.0 };
         let pair = Pair { before: 0, seen: 1, executions: Some(3.0), intervals: 1, elapsed_ns: 1e6 };
-        assert!(evaluate(0, COUNTER, slow, &Readings { visible: 13, pairs: vec![pair; 12] }).is_none());
+        assert!(evaluate(0, &COUNTER, slow, &Readings { visible: 13, pairs: vec![pair; 12] }).is_none());
     }
 }

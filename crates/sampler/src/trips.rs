@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 
 use crate::cfg::LoopId;
 use crate::code::FunctionId;
-use crate::emulate::{remaining, rounds};
+use crate::counters::Steady;
+use crate::emulate::{at_entry, remaining, rounds};
+use crate::instruction::RegisterSet;
 use crate::observe::Observed;
+use crate::outcomes::is_last_round;
 
 /// Samples of a loop that are emulated at most.
 const MOST_SAMPLES: usize = 60;
@@ -14,6 +17,10 @@ const MOST_SAMPLES: usize = 60;
 const ANSWERED: f64 = 0.6;
 /// Inventions that lie beyond the end leave the loop at once: a single round is no answer.
 const LEAST_ROUNDS: f64 = 1.5;
+/// So many samples that wait alike make the others dispensable.
+const ENOUGH_ALIKE: usize = 100;
+/// Fewer positions than this say nothing about the end.
+const FEWEST_POSITIONS: usize = 20;
 /// Fewer samples than this in a last round say nothing.
 const FEWEST_LAST: usize = 3;
 
@@ -23,6 +30,8 @@ pub(crate) struct Trip {
     pub(crate) rounds: f64,
     /// One standard deviation, relative.
     pub(crate) relative_error: f64,
+    /// The code alone says so: it is the same each time.
+    pub(crate) fixed: bool,
 }
 
 /// Samples by the loop whose own blocks they fell into: (position of the sample, of the instruction).
@@ -45,7 +54,9 @@ pub(crate) fn trips(observed: &Observed) -> BTreeMap<(FunctionId, LoopId), Trip>
             }
             let trip = by_code(observed, id, inside)
                 .or_else(|| by_registers(observed, id, inside, all))
-                .or_else(|| by_last_rounds(observed, id, inside, own));
+                .or_else(|| by_positions(observed, id, inside, all))
+                .or_else(|| by_last_rounds(observed, id, inside, own))
+                .or_else(|| by_rounds_left(observed, id, inside, all));
             trips.extend(trip.map(|trip| ((id, inside), trip)));
         }
     }
@@ -70,7 +81,7 @@ fn samples_by_loop(observed: &Observed) -> (Inside, Inside) {
 
 fn by_code(observed: &Observed, id: FunctionId, inside: LoopId) -> Option<Trip> {
     let rounds = rounds(&observed.code.functions[id].function, inside, None)?;
-    (rounds > LEAST_ROUNDS).then_some(Trip { rounds, relative_error: 0.001 })
+    (rounds > LEAST_ROUNDS).then_some(Trip { rounds, relative_error: 0.001, fixed: true })
 }
 
 /// Evenly chosen samples, at most [`MOST_SAMPLES`].
@@ -92,22 +103,120 @@ fn by_registers(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[
     let inverse = answers.iter().map(|rounds| 1.0 / rounds).sum::<f64>() / count;
     let variance = answers.iter().map(|rounds| (1.0 / rounds - inverse).powi(2)).sum::<f64>() / count;
     let spread = variance.sqrt() / inverse / count.sqrt();
-    Some(Trip { rounds: 1.0 / inverse, relative_error: 0.003 + spread })
+    Some(Trip { rounds: 1.0 / inverse, relative_error: 0.003 + spread, fixed: false })
+}
+
+/// From how far samples are into the loop, where it starts at a known value and ends at one that nobody
+/// knows. Later rounds are reached by fewer instances, so samples thin out towards the end; where they
+/// do not, all instances go as far as the furthest sample. Else half of the samples lie before the
+/// middle of the usual instance.
+fn by_positions(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
+    let function = &observed.code.functions[id].function;
+    let of_register = |(register, moved_at, pace): (usize, usize, i64)| {
+        let position = |(number, step): (usize, usize)| {
+            let state = &observed.seen[number].state;
+            let moved = state.get(register)?.wrapping_sub(at_entry(function, inside, register, state)?).cast_signed();
+            let behind = function.block_of(moved_at) == function.block_of(step) && step > moved_at
+                || function.block_of(moved_at) != function.block_of(step)
+                    && function.dominates(function.block_of(moved_at), function.block_of(step));
+            let rounds = moved / pace - i64::from(behind);
+            (moved % pace == 0 && rounds >= 0).then_some(rounds as f64)
+        };
+        let tried: Vec<Option<f64>> = samples.iter().copied().map(position).collect();
+        let mut found: Vec<f64> = tried.iter().flatten().copied().collect();
+        found.sort_by(f64::total_cmp);
+        let enough = found.len() >= FEWEST_POSITIONS && found.len() as f64 >= ANSWERED * tried.len() as f64;
+        enough.then(|| of_positions(&found))
+    };
+    let movers = Steady::of(function, inside).every_round(function);
+    movers.into_iter().find_map(of_register).filter(|trip| trip.rounds > LEAST_ROUNDS)
+}
+
+/// Rounds of a loop from sorted positions of samples in it, the first round being 0.
+fn of_positions(positions: &[f64]) -> Trip {
+    let count = positions.len() as f64;
+    let (furthest, middle) = (positions[positions.len() - 1] + 1.0, 2.0 * positions[positions.len() / 2] + 1.0);
+    if middle >= furthest * (1.0 - 3.0 / count.sqrt()) {
+        // Of so many samples the last one lies this far from the end.
+        let rounds = if furthest > count { furthest * (1.0 + 1.0 / count) } else { furthest };
+        return Trip { rounds, relative_error: 0.003 + 1.0 / count, fixed: false };
+    }
+    Trip { rounds: middle, relative_error: 0.1 + 1.0 / count.sqrt(), fixed: false }
+}
+
+/// As [`by_last_rounds`], by samples anywhere in the loop: by the registers that are the same all round.
+fn by_rounds_left(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
+    let function = &observed.code.functions[id].function;
+    let changing = RegisterSet(!Steady::of(function, inside).known().0);
+    let tried: Vec<Option<f64>> = samples
+        .iter()
+        .map(|(number, _)| {
+            let mut state = observed.seen[*number].state;
+            state.forget(changing);
+            is_last_round(function, inside, state).map(|last| if last { 0.0 } else { 1.0 })
+        })
+        .collect();
+    of_last_rounds(&tried)
 }
 
 /// Renewal: if rounds take about equally long, the share of samples in last rounds is one over the
-/// mean number of rounds.
+/// mean number of rounds. Waiting for addresses that jump from round to round is as likely in each of
+/// them; waiting for those that walk is not, for each instance starts at a line of its own. So samples
+/// of the former decide where there are enough.
 fn by_last_rounds(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
+    let function = &observed.code.functions[id].function;
+    let steady = Steady::of(function, inside);
+    let jumps = |(number, _): &&(usize, usize)| {
+        observed.seen[*number].waited.is_some_and(|waited| {
+            let walks = |operand| steady.still(operand) || steady.pace(operand).is_some();
+            function.loops[inside].contains(function.block_of(waited))
+                && !function.steps[waited].operands.iter().any(walks)
+        })
+    };
+    let jumping: Vec<(usize, usize)> = samples.iter().filter(jumps).copied().collect();
+    let alike = if jumping.len() >= ENOUGH_ALIKE { &jumping } else { samples };
+    last_rounds(observed, id, inside, alike)
+}
+
+fn last_rounds(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
     let function = &observed.code.functions[id].function;
     let tried: Vec<Option<f64>> = samples
         .iter()
         .map(|(number, step)| remaining(function, inside, *step, &observed.seen[*number].state))
         .collect();
+    of_last_rounds(&tried)
+}
+
+fn of_last_rounds(tried: &[Option<f64>]) -> Option<Trip> {
     let answers: Vec<f64> = tried.iter().flatten().copied().collect();
     let last = answers.iter().filter(|left| **left < 0.5).count();
     if last < FEWEST_LAST || (answers.len() as f64) < ANSWERED * tried.len() as f64 {
         return None;
     }
     let relative_error = 0.1 + 1.0 / (last as f64).sqrt();
-    Some(Trip { rounds: answers.len() as f64 / last as f64, relative_error })
+    Some(Trip { rounds: answers.len() as f64 / last as f64, relative_error, fixed: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_up_to_the_same_end_give_a_loop_of_that_length() {
+        let mut positions: Vec<f64> = (0..500).map(|sample| f64::from(sample % 5)).collect();
+        positions.sort_by(f64::total_cmp);
+        assert!((of_positions(&positions).rounds - 5.0).abs() < 1e-9);
+        // Later rounds take longer: more samples there, and the same length.
+        positions.extend([4.0; 500]);
+        assert!((of_positions(&positions).rounds - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn samples_that_thin_out_give_the_usual_length() {
+        // Two instances of 128 rounds for each one of 256: 171 rounds on average.
+        let mut positions: Vec<f64> = (0..128).flat_map(|round| [f64::from(round); 3]).collect();
+        positions.extend((128..256).map(f64::from));
+        let trip = of_positions(&positions);
+        assert!((trip.rounds / 171.0 - 1.0).abs() < trip.relative_error, "{trip:?}");
+    }
 }
