@@ -172,8 +172,8 @@ mod tests {
     use super::*;
     use crate::recording::{REGISTERS, register};
 
-    // 0: cmp rax, rdx; jae 9 | 5: cmp [rdi], eax; jne 9 | 9: ret
-    const CODE: &[u8] = &[0x48, 0x39, 0xd0, 0x73, 0x04, 0x39, 0x07, 0x75, 0x00, 0xc3];
+    // 0: cmp rax, rdx; jae 10 | 5: cmp [rdi], eax; jne 10 | 9: nop | 10: ret
+    const CODE: &[u8] = &[0x48, 0x39, 0xd0, 0x73, 0x05, 0x39, 0x07, 0x75, 0x01, 0x90, 0xc3];
 
     fn told(left: u64, right: u64) -> Vec<(BlockId, Option<bool>)> {
         let mut registers = [0; REGISTERS];
