@@ -184,6 +184,18 @@ pub fn is_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_char_device())
 }
 
+/// Whether stores to a file's mapping are durable without a system call, as [`MappedFile::is_direct`].
+pub fn maps_directly(path: &Path) -> bool {
+    if is_device(path) {
+        return true;
+    }
+    let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else { return false };
+    let Ok(start) = map_shared(&file, PAGE, libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC) else { return false };
+    // SAFETY: the mapping was made just now with this size, and nobody has its address.
+    unsafe { libc::munmap(start.cast(), PAGE) };
+    true
+}
+
 /// What the kernel says of a DAX device: its `size` or its `align`ment, bytes.
 fn device_number(path: &Path, what: &'static str) -> Result<u64, LinuxError> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

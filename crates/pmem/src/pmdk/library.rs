@@ -53,9 +53,8 @@ pub(super) struct Functions {
     pub(super) tx_add: unsafe extern "C" fn(*const c_void, usize, u64) -> c_int,
     pub(super) tx_alloc: unsafe extern "C" fn(usize, u64, u64) -> Oid,
     pub(super) tx_free: unsafe extern "C" fn(Oid, u64) -> c_int,
-    is_pmem: Option<unsafe extern "C" fn(*const c_void, usize) -> c_int>,
     /// Keeps the code loaded.
-    _libraries: (Library, Option<Library>),
+    _library: Library,
 }
 
 static LOADED: OnceLock<Result<Functions, String>> = OnceLock::new();
@@ -71,12 +70,10 @@ pub(super) fn functions() -> Result<&'static Functions, PmemError> {
 
 impl Functions {
     fn load() -> Result<Self, libloading::Error> {
-        // SAFETY: loading runs the libraries' initialisers: PMDK's, which set up logging and statistics.
+        // SAFETY: loading runs the library's initialisers, which set up logging and statistics.
         let library = unsafe { Library::new("libpmemobj.so.1")? };
-        // SAFETY: as above; libpmemobj has loaded it already.
-        let low = unsafe { Library::new("libpmem.so.1") }.ok();
         // SAFETY: each member has the signature of libpmemobj's header for the function of its name;
-        // the pointers are used no longer than `_libraries` lives, which is for ever.
+        // the pointers are used no longer than `_library` lives, which is for ever.
         unsafe {
             Ok(Self {
                 create: *library.get(b"pmemobj_create\0")?,
@@ -96,8 +93,7 @@ impl Functions {
                 tx_add: *library.get(b"pmemobj_tx_xadd_range_direct\0")?,
                 tx_alloc: *library.get(b"pmemobj_tx_xalloc\0")?,
                 tx_free: *library.get(b"pmemobj_tx_xfree\0")?,
-                is_pmem: low.as_ref().and_then(|low| low.get(b"pmem_is_pmem\0").ok().map(|found| *found)),
-                _libraries: (library, low),
+                _library: library,
             })
         }
     }
@@ -139,12 +135,6 @@ impl Functions {
     pub(super) fn begin(&self, pool: PoolPointer) -> c_int {
         // SAFETY: `pool` is open; without a jump buffer the library returns from everything.
         unsafe { (self.tx_begin)(pool, std::ptr::null_mut(), NO_PARAMETERS) }
-    }
-
-    /// Whether the library makes stores in a range durable without a system call.
-    pub(super) fn writes_lines(&self, start: *const u8, bytes: usize) -> bool {
-        // SAFETY: the call looks an address range up in a table of the library's own.
-        self.is_pmem.is_some_and(|asks| unsafe { asks(start.cast(), bytes) } == 1)
     }
 
     /// The library's words about what this thread asked for last.

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::thread::ThreadId;
 
-use tierloom_linux::mapped::{bytes_of, is_device};
+use tierloom_linux::mapped::{bytes_of, is_device, maps_directly};
 
 use super::library::{Functions, NO_ABORT, Oid, PoolPointer, STAGE_WORK, functions};
 use crate::backend::{Backend, Kind};
@@ -33,6 +33,8 @@ pub(crate) struct LibraryPool {
     pool: PoolPointer,
     path: PathBuf,
     bytes: u64,
+    /// Whether the file is persistent memory.
+    direct: bool,
     /// Offset of the root object.
     root: u64,
     /// The pool's number in the addresses of its objects.
@@ -82,7 +84,18 @@ impl LibraryPool {
     }
 
     fn around(functions: &'static Functions, pool: PoolPointer, path: &Path) -> Self {
-        Self { functions, pool, path: path.to_owned(), bytes: 0, root: 0, identity: 0, slots: Vec::new(), owner: None }
+        let direct = maps_directly(path);
+        Self {
+            functions,
+            pool,
+            path: path.to_owned(),
+            bytes: 0,
+            direct,
+            root: 0,
+            identity: 0,
+            slots: Vec::new(),
+            owner: None,
+        }
     }
 
     /// Makes the directory of a new pool.
@@ -255,14 +268,15 @@ impl Backend for LibraryPool {
         self.pool.cast()
     }
 
+    /// As the library decides (PMDK, `util_replica_set_is_pmem`): a device, a file that can be mapped with
+    /// `MAP_SYNC`, or anything where the environment says so (libpmem(7)).
     fn durability(&self) -> &'static str {
-        let bytes = usize::try_from(self.bytes).unwrap_or(0);
-        if self.functions.writes_lines(self.pool.cast(), bytes) { "libpmem" } else { "msync" }
+        let forced = std::env::var_os("PMEM_IS_PMEM_FORCE").is_some_and(|value| value == "1");
+        if self.direct || forced { "libpmem" } else { "msync" }
     }
 
     fn is_direct(&self) -> bool {
-        // Where the library was told to take other memory for persistent memory, MAP_SYNC is refused.
-        self.durability() == "libpmem" && std::env::var_os("PMEM_IS_PMEM_FORCE").is_none()
+        self.direct
     }
 
     fn recovered(&self) -> Option<usize> {
