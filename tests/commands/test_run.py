@@ -113,12 +113,12 @@ def test_one_node_is_said_and_nothing_is_asked(run: Run, folder: Path, big: Path
     assert report["rules"][0]["problems"] == ["node 1 (`cxl`) is not on this machine"]
 
 
-def test_a_rehearsal_makes_every_call_on_one_node(run: Run, folder: Path, big: Path) -> None:
+def test_shares_of_one_node_are_rehearsed_as_one_policy(run: Run, folder: Path, big: Path) -> None:
     plan = two_nodes(folder, "weighted = { dram = 3, cxl = 1 }")
     result = run("run", "--plan", plan, *REHEARSE, "--json", "--", big)
     (rule, _) = json.loads(result.stdout)["rules"]
     assert rule["held"], rule
-    assert rule["how"] in ({"populate": 1}, {"stripes": 1})
+    assert rule["how"] == {"policy": 1}
     seen = rule["residency"]
     # Sampled: one page of each of 1024 parts.
     assert (seen["objects"], seen["looked"], seen["elsewhere"]) == (1, 1024, 0)
@@ -148,16 +148,6 @@ def test_pages_are_held_and_the_consequence_is_said(run: Run, folder: Path, big:
     report = json.loads(result.stdout)
     assert report["rules"][0]["locked"] == 1 or "RLIMIT_MEMLOCK" in report["rules"][0]["problems"][0]
     assert any("neither demotes nor swaps" in warning for warning in report["warnings"])
-
-
-def test_host_weights_take_one_ratio(run: Run, folder: Path, big: Path) -> None:
-    other = (
-        '[[rules]]\nobject = "o"\nsize_bytes = 1\nselect = { size_at_least = 5 }\nplace = { weighted = { dram = 9 } }\n'
-    )
-    plan = two_nodes(folder, "weighted = { dram = 3 }", other)
-    result = run("run", "--plan", plan, "--set-host-weights", "--", big)
-    assert result.returncode == 2
-    assert "weighs `big` and `o` differently" in result.stderr
 
 
 def test_a_phase_moves_only_what_pays(run: Run, folder: Path, big: Path) -> None:

@@ -226,7 +226,7 @@ def test_a_debugger_comes_to_a_running_program(
         seen = subprocess.run(
             ["gdb", "-nx", "-q", "-batch", "-p", pid.read_text().strip(), *orders], capture_output=True, check=False
         )
-        output, told = ours.communicate(timeout=30)
+        output, told = ours.communicate(timeout=90)
     assert b"main (" in seen.stdout, seen.stderr.decode()
     assert output == b"looked: 1\n", told.decode()
     assert ours.returncode == 8

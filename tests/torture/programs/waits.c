@@ -1,4 +1,4 @@
-/* Allocates until a debugger has looked, which it is told by a changed variable; at most ten seconds. */
+/* Allocates until a debugger has looked, which it is told by a changed variable; at most a minute. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ int main(int count, char **words) {
         fprintf(file, "%d\n", getpid());
         fclose(file);
     }
-    time_t end = time(NULL) + 10;
+    time_t end = time(NULL) + 60;
     while (!looked && time(NULL) < end) {
         char *block = malloc(50000);
         memset(block, 1, 50000);

@@ -404,6 +404,18 @@ mod tests {
     }
 
     #[test]
+    fn the_host_takes_one_ratio() {
+        use crate::place::host::ratio_of;
+        let ratio = |second| {
+            let rules = [(Selector::SizeAtLeast(9), weighted(3, 1)), (Selector::SizeAtLeast(5), second)];
+            ratio_of(&Compiled::new(&plan(&rules), &context(&[0, 1], &NOBODY)))
+        };
+        assert_eq!(ratio(weighted(3, 1)).unwrap(), Some(BTreeMap::from([(0, 3), (1, 1)])));
+        let refused = ratio(weighted(1, 1)).unwrap_err().to_string();
+        assert!(refused.contains("weighs `object` and `object` differently"), "{refused}");
+    }
+
+    #[test]
     fn the_host_does_it_where_it_has_the_weights() {
         let host = BTreeMap::from([(0, 3), (1, 1)]);
         let by_kernel = |action| {
