@@ -5,7 +5,8 @@ use tierloom_model::units::PAGE_BYTES;
 
 use crate::costs::Costs;
 use crate::counters::Counters;
-use crate::outcome::{POINTS, Parts, Point};
+use crate::nodes::{Node, Nodes};
+use crate::outcome::{NodeUse, Outcome, POINTS, Parts, Point, RegionUse};
 use crate::policy::Policy;
 use crate::reclaim::Pace;
 use crate::scanner::Walked;
@@ -191,6 +192,41 @@ impl Ledger {
 
     pub(crate) fn take_series(&mut self) -> Vec<Point> {
         std::mem::take(&mut self.series)
+    }
+
+    /// What both evaluators tell in the end; `used` is pages by node.
+    pub(crate) fn close(
+        mut self,
+        evaluator: &str,
+        nodes: &Nodes,
+        policy: &dyn Policy,
+        used: &[f64],
+        regions: Vec<RegionUse>,
+    ) -> Outcome {
+        let node = |(index, node): (usize, &Node)| NodeUse {
+            memory: node.name.clone(),
+            tier: node.tier,
+            top: node.top,
+            pages: node.pages,
+            used_pages: used[index],
+            bytes: self.bytes[index],
+            copied_bytes: self.copied[index],
+        };
+        Outcome {
+            policy: policy.name().to_owned(),
+            about: policy.about().to_owned(),
+            placement: String::new(),
+            evaluator: evaluator.to_owned(),
+            time_s: self.parts.sum(),
+            parts: self.parts,
+            counters: self.counters,
+            fast_share: self.fast_share(),
+            nodes: nodes.list.iter().enumerate().map(node).collect(),
+            regions,
+            series: self.take_series(),
+            knobs: policy.knobs(),
+            warnings: policy.limits().map(str::to_owned).into_iter().collect(),
+        }
     }
 
     pub(crate) fn fast_share(&self) -> f64 {

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::layout::{Dealer, Layout, full};
 use crate::ledger::Ledger;
 use crate::nodes::Nodes;
-use crate::outcome::{NodeUse, Outcome, RegionUse};
+use crate::outcome::{Outcome, RegionUse};
 use crate::policy::{Fault, Group, Policy, Room, ScanRule, View};
 use crate::reclaim::{Kswapd, List, LruKind, ReclaimRule};
 use crate::scanner::{Mapping, Scanner};
@@ -461,32 +461,8 @@ impl<'a> Exact<'a> {
     pub(crate) fn outcome(mut self) -> Outcome {
         let used = self.used_pages();
         self.ledger.record(self.now_s, used.clone(), &self.settled.latency_ns, true);
-        let node = |(index, node): (usize, &crate::nodes::Node)| NodeUse {
-            memory: node.name.clone(),
-            tier: node.tier,
-            top: node.top,
-            pages: node.pages,
-            used_pages: used[index],
-            bytes: self.ledger.bytes[index],
-            copied_bytes: self.ledger.copied[index],
-        };
-        let nodes = self.nodes.list.iter().enumerate().map(node).collect();
         let regions = (0..self.layout.regions.len()).map(|region| self.region_use(region)).collect();
-        Outcome {
-            policy: self.policy.name().to_owned(),
-            about: self.policy.about().to_owned(),
-            placement: String::new(),
-            evaluator: "exact".to_owned(),
-            time_s: self.ledger.parts.sum(),
-            parts: self.ledger.parts,
-            counters: self.ledger.counters,
-            fast_share: self.ledger.fast_share(),
-            nodes,
-            regions,
-            series: self.ledger.take_series(),
-            knobs: self.policy.knobs(),
-            warnings: self.policy.limits().map(str::to_owned).into_iter().collect(),
-        }
+        self.ledger.close("exact", self.nodes, self.policy, &used, regions)
     }
 
     fn region_use(&self, region: usize) -> RegionUse {
