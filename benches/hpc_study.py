@@ -42,7 +42,7 @@ def results(case: Case) -> dict[str, Policy]:
     profile = tierloom.Profile.load(case.workload)
     machine = tierloom.Machine.load(case.machine)
     try:
-        answer = tierloom.compare(
+        answer = tierloom.plan(
             profile,
             machine,
             threads=case.threads,

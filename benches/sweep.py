@@ -1,6 +1,6 @@
 """What sweeping costs: 10,000 predictions by `tierloom sweep` on two workers, against two bare processes.
 
-A bare process calls `tierloom.predict` in a loop and keeps the times in a list: no keys, no store, no
+A bare process calls `predict` in a loop and keeps the times in a list: no keys, no store, no
 table, no Dask. Rounds alternate, and the quickest of each kind counts. `whole` is from the call to the finished
 table, start of the workers included; `steady` is from the first finished batch to the last.
 
@@ -37,7 +37,8 @@ threads = [8, 16, 24, 32]
 BARE = """
 import json, sys, time
 import tierloom
-from tierloom.study.placing import fractions
+from tierloom.placements import fractions
+from tierloom.planning import predict
 steps, part, parts = map(int, sys.argv[1:])
 profile, machine = tierloom.Profile.load("mg-e"), tierloom.Machine.load("liu-a")
 shares = [step / (steps - 1) for step in range(steps)]
@@ -48,7 +49,7 @@ start = time.process_time()
 times = []
 for threads, u, r in points:
     rows = fractions(profile, machine, {"u.cxl": u, "r.cxl": r}, rest="ldram")
-    times.append(tierloom.predict(profile, machine, rows, threads=threads)["time_s"])
+    times.append(predict(profile, machine, rows, threads=threads)["time_s"])
 print(json.dumps([len(times), time.process_time() - start]))
 """
 

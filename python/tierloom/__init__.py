@@ -1,29 +1,31 @@
 """Tierloom: where should each piece of my data live, and how fast will my program then run?
 
-Three nouns (:class:`Machine`, :class:`Profile`, :class:`Plan`) and things to do with them:
-:func:`measure` this machine, :func:`record` a program, :func:`compare` the policies that could place
-its data, :func:`predict` one placement, :func:`run` a program under a plan,
-:func:`simulate` what happens when its pages move, :func:`sweep` over thousands of such questions.
+Three nouns (:class:`Machine`, :class:`Profile`, :class:`Plan`) and things to do with them: :func:`machine`
+and :func:`profile` load one by name, :func:`measure` and :func:`record` make one here; :func:`plan` compares
+the policies that could place a program's data, :func:`predict` answers for one placement, :func:`run` runs a
+program under a plan, :func:`simulate` lets its pages move, :func:`sweep` asks thousands of such questions.
+Nouns and answers are tables: a notebook shows them, ``.to_polars()`` and ``.to_pandas()`` hand them on.
 What can go wrong is in ``tierloom.errors``.
 
 Example:
     >>> import tierloom
-    >>> profile = tierloom.Profile.load("mg-e")
-    >>> machine = tierloom.Machine.load("liu-a")
-    >>> answer = tierloom.compare(profile, machine, threads=32, fast_memory="64GiB")
+    >>> answer = tierloom.plan("mg-e", "liu-a", threads=32, fast_memory="64GiB")
     >>> answer.chosen["policy"]
     'tierloom'
+    >>> answer.plan()
+    <Plan of mg-e for liu-a: 3 rules>
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tierloom.asking import machine, plan, predict, profile
 from tierloom.emitting import emit
 from tierloom.errors import TierloomError
 from tierloom.measuring import Measured, measure
 from tierloom.nouns import Curve, Machine, Plan, Profile
-from tierloom.planning import Comparison, compare, predict
+from tierloom.planning import Comparison, Prediction
 from tierloom.recording import Recorded, import_perf, record, run
 from tierloom.simulating import Simulation, Workload, simulate, simulate_trace
 from tierloom.topology import Imported, import_machine
@@ -38,6 +40,7 @@ __all__ = [
     "Machine",
     "Measured",
     "Plan",
+    "Prediction",
     "Profile",
     "Recorded",
     "Simulation",
@@ -45,12 +48,14 @@ __all__ = [
     "Sweep",
     "TierloomError",
     "Workload",
-    "compare",
     "emit",
     "import_machine",
     "import_perf",
+    "machine",
     "measure",
+    "plan",
     "predict",
+    "profile",
     "record",
     "run",
     "simulate",

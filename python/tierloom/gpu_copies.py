@@ -46,6 +46,20 @@ def measure() -> dict[str, Any]:
     Raises:
         MeasurementError: There is no compiler or no GPU, or the kernels fail.
     """
+    nvcc = compiler()
+    source = Path(str(resources.files("tierloom") / SOURCE))
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(Path(folder) / "copies")
+        _call([nvcc, "-O2", str(source), "-o", program])
+        return dict(json.loads(_call([program])))
+
+
+def compiler() -> str:
+    """Path of the compiler, on a machine that has the driver, too.
+
+    Raises:
+        MeasurementError: There is no compiler or no driver.
+    """
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         message = "there is no nvcc on this machine, so nothing can be measured\nhint: install the CUDA toolkit"
@@ -53,11 +67,7 @@ def measure() -> dict[str, Any]:
     if shutil.which("nvidia-smi") is None:
         message = "there is no NVIDIA driver on this machine\nhint: run this where the GPU is"
         raise MeasurementError(message)
-    source = Path(str(resources.files("tierloom") / SOURCE))
-    with tempfile.TemporaryDirectory() as folder:
-        program = str(Path(folder) / "copies")
-        _call([nvcc, "-O2", str(source), "-o", program])
-        return dict(json.loads(_call([program])))
+    return nvcc
 
 
 def _call(command: list[str]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import tierloom._core as _core
 from tierloom import lookup
+from tierloom.tables import Row, Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from tierloom.schema import MachineDoc, PlanDoc, ProfileDoc
+    from tierloom.schema import AccessDoc, Action, Figure, MachineDoc, MemoryDoc, ObjectDoc, PlanDoc, ProfileDoc
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Curve:
         return before + (after - before) * (position - low)
 
 
-class Machine:
+class Machine(Tabular):
     """What memory there is and what it costs to reach it.
 
     Example:
@@ -103,11 +104,31 @@ class Machine:
         peak_gb_s, points = _core.path_curve(self.text, socket, memory, read_fraction, steps)
         return Curve(peak_gb_s, points)
 
+    def rows(self) -> list[Row]:
+        """A row a path, from a socket to a memory: capacity, idle latency, peaks, and what kind of number it is."""
+        memories = {memory["name"]: memory for memory in self.data["memories"]}
+        return [self._row(path["from"], memories[path["to"]], path["idle_ns"]) for path in self.data["paths"]]
+
+    def _row(self, socket: str, memory: MemoryDoc, idle: Figure) -> Row:
+        def peak_gb_s(reads: float) -> float:
+            return self.curve(socket, memory["name"], reads, steps=2).peak_gb_s
+
+        return {
+            "from": socket,
+            "to": memory["name"],
+            "kind": memory["kind"],
+            "capacity_bytes": int(memory["capacity_bytes"]["value"]),
+            "idle_ns": idle["value"],
+            "idle_is": idle["kind"],
+            "reads_gb_s": peak_gb_s(1.0),
+            "half_writes_gb_s": peak_gb_s(0.5),
+        }
+
     def __repr__(self) -> str:
         return f"<Machine {self.name}: {', '.join(memory['name'] for memory in self.data['memories'])}>"
 
 
-class Profile:
+class Profile(Tabular):
     """A program's data objects and how they are touched.
 
     Example:
@@ -171,11 +192,38 @@ class Profile:
         (self.folder / lookup.PROFILE_FILE).write_text(self.text + "\n", encoding="utf-8")
         (self.folder / lookup.SAMPLES_FILE).write_bytes(samples)
 
+    def rows(self) -> list[Row]:
+        """A row an object: its size, its share of all waiting, its traffic to memory, and how it is mostly touched."""
+        accesses = [access for phase in self.data["phases"] for access in phase["accesses"]]
+        return [
+            _row(item, [access for access in accesses if access["object"] == item["name"]]) for item in self.objects
+        ]
+
+    @property
+    def objects(self) -> list[ObjectDoc]:
+        """The program's data objects."""
+        return self.data["objects"]
+
     def __repr__(self) -> str:
         return f"<Profile {self.name}: {len(self.data['objects'])} objects>"
 
 
-class Plan:
+def _row(item: ObjectDoc, accesses: list[AccessDoc]) -> Row:
+    most = max(accesses, key=lambda access: access["dram_read_bytes"] + access["dram_write_bytes"], default=None)
+    return {
+        "object": item["name"],
+        "kind": item["kind"],
+        "size_bytes": item["size_bytes"],
+        "allocations": item["allocations"],
+        "waits_share": item["stall"]["share"] if "stall" in item else None,
+        "dram_read_bytes": sum(access["dram_read_bytes"] for access in accesses),
+        "dram_write_bytes": sum(access["dram_write_bytes"] for access in accesses),
+        "pattern": most["pattern"] if most else None,
+        "mlp": most["mlp"] if most else None,
+    }
+
+
+class Plan(Tabular):
     """Rules that say which object goes where; a person can read and edit its file."""
 
     def __init__(self, text: str, file: str = "plan") -> None:
@@ -196,5 +244,28 @@ class Plan:
         """Writes the file that :meth:`load` reads."""
         Path(path).write_text(self.text, encoding="utf-8")
 
+    def rows(self) -> list[Row]:
+        """A row a rule, and one for everything that no rule names: what is asked of the kernel."""
+        named: list[Row] = [
+            {"object": rule["object"], "size_bytes": rule["size_bytes"], "place": action_text(rule["place"])}
+            for rule in self.data["rules"]
+        ]
+        return [*named, {"object": "*", "size_bytes": None, "place": action_text(self.data["default"])}]
+
     def __repr__(self) -> str:
         return f"<Plan of {self.data['profile']} for {self.data['machine']}: {len(self.data['rules'])} rules>"
+
+
+def action_text(action: Action) -> str:
+    """What is asked of the kernel, in words.
+
+    Example:
+        >>> action_text({"weighted": {"ldram": 3, "cxl": 1}})
+        'weighted interleave ldram 3 : cxl 1'
+    """
+    if isinstance(action, str):
+        return action.replace("_", " ")
+    (verb, nodes), *_ = action.items()
+    if isinstance(nodes, dict):
+        return "weighted interleave " + " : ".join(f"{node} {weight}" for node, weight in nodes.items())
+    return f"{verb} {nodes if isinstance(nodes, str) else ', '.join(nodes)}"

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import tierloom._core as _core
 from tierloom.nouns import Machine, Plan, Profile
-from tierloom.quantities import Amount, amount_in_bytes, fraction
+from tierloom.quantities import Amount, amount_in_bytes, fraction, seconds_text
+from tierloom.tables import Row, Tabular
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tierloom.schema import ComparisonDoc, PolicyDoc, PredictionDoc
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Every policy on one profile and machine; ``data`` is the document that ``--json`` prints."""
+@dataclass(frozen=True, repr=False)
+class Comparison(Tabular):
+    """Every policy on one profile and machine; ``data`` is the document that ``--json`` prints.
+
+    A row a policy, in the order of the document.
+    """
 
     machine: Machine
     profile: Profile
@@ -51,6 +55,64 @@ class Comparison:
         """
         name = policy or self.data["chosen"]
         return Plan(_core.make_plan(self.machine.text, self.profile.text, json.dumps(self.data), name))
+
+    def rows(self) -> list[Row]:
+        """A row a policy: its time with its range, the fast memory it takes, and what limits it."""
+        return [self._row(policy) for policy in self.data["policies"]]
+
+    def _row(self, policy: PolicyDoc) -> Row:
+        outcome = policy["outcome"]
+        answer: Mapping[str, Any] = outcome.get("Ok", {})
+        return {
+            "policy": policy["policy"],
+            "chosen": policy["policy"] == self.data["chosen"],
+            **{key: answer.get(key) for key in ("time_s", "low_s", "high_s")},
+            "fast_bytes": policy["fast_bytes"] if answer else None,
+            "bound": bound_word(answer["bound"]) if answer else None,
+            "not_possible": None if answer else outcome["Err"].split("\nhint:", maxsplit=1)[0],
+        }
+
+    def __repr__(self) -> str:
+        time_s = self.chosen["outcome"]["Ok"]["time_s"]
+        asked = f"{self.profile.name} on {self.machine.name}, {self.data['threads']} threads"
+        return f"<Comparison of {asked}: {self.data['chosen']}, {seconds_text(time_s)}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction(Tabular):
+    """How long a program takes under one placement; ``data`` has every part.
+
+    A row a memory: what it holds and what it does.
+    """
+
+    data: PredictionDoc
+
+    @property
+    def time_s(self) -> float:
+        """Run time, s."""
+        return self.data["time_s"]
+
+    @property
+    def range_s(self) -> tuple[float, float]:
+        """What the assumptions leave open, s."""
+        return self.data["low_s"], self.data["high_s"]
+
+    def rows(self) -> list[Row]:
+        """A row a memory: bytes placed and moved, bandwidth, and latency idle and under this load."""
+        return [dict(cast("Row", tier)) for tier in self.data["tiers"]]
+
+    def __repr__(self) -> str:
+        return f"<Prediction: {seconds_text(self.time_s)}, limited by {bound_word(self.data['bound'])}>"
+
+
+def bound_word(bound: str | Mapping[str, str]) -> str:
+    """What keeps a program from being faster, as one cell of a table.
+
+    Example:
+        >>> bound_word({"bandwidth": "cxl"})
+        'bandwidth cxl'
+    """
+    return bound if isinstance(bound, str) else " ".join(word for pair in bound.items() for word in pair)
 
 
 def compare(

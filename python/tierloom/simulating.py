@@ -16,12 +16,13 @@ import tierloom._core as _core
 from tierloom import lookup, traces
 from tierloom.errors import RequestError, TraceError
 from tierloom.nouns import Machine, Plan, Profile
-from tierloom.quantities import Amount, amount_in_bytes
+from tierloom.quantities import Amount, amount_in_bytes, seconds_text
+from tierloom.tables import Row, Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tierloom.schema import CostsDoc, OutcomeDoc, SimulatorTermsDoc, WorkloadDoc
+    from tierloom.schema import CostsDoc, OutcomeDoc, PointDoc, SimulatorTermsDoc, WorkloadDoc
 
 OURS = "tierloom"
 """Name of the policy that is ours."""
@@ -170,9 +171,12 @@ class Workload:
         return f"<Workload {self.name}: {len(self.data['regions'])} regions>"
 
 
-@dataclass(frozen=True)
-class Simulation:
-    """One run under one policy; ``data`` is the document that ``--json`` prints."""
+@dataclass(frozen=True, repr=False)
+class Simulation(Tabular):
+    """One run under one policy; ``data`` is the document that ``--json`` prints.
+
+    A row a moment of its time line.
+    """
 
     machine: Machine
     workload: str
@@ -182,6 +186,19 @@ class Simulation:
     def time_s(self) -> float:
         """Run time, s."""
         return self.data["time_s"]
+
+    def rows(self) -> list[Row]:
+        """A row a moment: the kernel's counters so far, and by memory what it held and did since the one before."""
+        return [self._row(point) for point in self.data["series"]]
+
+    def _row(self, point: PointDoc) -> Row:
+        names = [node["memory"] for node in self.data["nodes"]]
+        columns = {key: point[key] for key in ("used_pages", "gb_s", "latency_ns")}
+        nodes = {f"{name}.{key}": values[at] for key, values in columns.items() for at, name in enumerate(names)}
+        return {"time_s": point["time_s"], "fast_share": point["fast_share"], **nodes, **point["counters"]}
+
+    def __repr__(self) -> str:
+        return f"<Simulation of {self.workload} under {self.data['policy']}: {seconds_text(self.time_s)}>"
 
 
 def simulate(

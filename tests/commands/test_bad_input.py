@@ -56,6 +56,7 @@ FILES: dict[str, list[str]] = {
 """By verb, its words with ``{}`` where a bad file goes."""
 
 NO_FILES = {
+    "doctor",
     "reproduce",
     "pmem create",
     "pmem stream",

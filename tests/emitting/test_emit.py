@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tierloom import Machine, Plan, Profile, compare
+import tierloom
+from tierloom import Machine, Plan, Profile
 from tierloom.emitting import FORMS, emit
 from tierloom.errors import RequestError
 
@@ -71,7 +72,7 @@ def test_the_c_of_every_plan_of_the_catalog_compiles(form: str, profile: str, tm
     compiler(form, tmp_path)
     machine = Machine.load("liu-a")
     threads = min(8, int(machine.data["sockets"][0]["cores"]["value"]))
-    made = compare(Profile.load(profile), machine, threads=threads, fast_memory="50%").plan()
+    made = tierloom.plan(profile, machine, threads=threads, fast_memory="50%").plan()
     text = emit(made, form)
     compiled(form, text, tmp_path, "-c")
     for rule in made.data["rules"]:

@@ -105,7 +105,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "t.svg").unlink()
     recorded(folder / "app.profile")
     profile, machine = tierloom.Profile.load(folder / "app.profile"), tierloom.Machine.load("liu-a")
-    tierloom.compare(profile, machine).plan().save(folder / "app.plan.toml")
+    tierloom.plan(profile, machine).plan().save(folder / "app.plan.toml")
     return folder
 
 

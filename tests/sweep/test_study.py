@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import tierloom
 from tierloom.errors import RequestError, StudyError
+from tierloom.placements import fractions
 from tierloom.study import Study, points
 from tierloom.study.axes import Choice, Span, axis
 from tierloom.study.keys import Addresses, Nouns
-from tierloom.study.placing import fractions
 from tierloom.study.scaling import scaled
 from tierloom.study.verbs import VERBS
 

@@ -13,8 +13,8 @@ from support import ROOT, Tierloom
 
 import tierloom as package
 from tierloom.errors import MissingPackageError, StudyError
+from tierloom.placements import fractions
 from tierloom.study import Progress, Study, Sweep, computing, sweep
-from tierloom.study.placing import fractions
 
 START = 'version = 1\nverb = "predict"\n[parameters]\nprofile = "mg-e"\nmachine = "liu-a"\nrest = "ldram"\n'
 GRID = START + '[axes]\nthreads = [8, 16]\n"place.u.cxl" = { from = 0.0, to = 1.0, steps = 21 }\n'
@@ -33,7 +33,7 @@ def truth() -> dict[tuple[int, float], float]:
     profile, machine = package.Profile.load("mg-e"), package.Machine.load("liu-a")
     asked = [(threads, step / 20) for threads in (8, 16) for step in range(21)]
     place = {at: fractions(profile, machine, {"u.cxl": at[1]}, rest="ldram") for at in asked}
-    return {at: package.predict(profile, machine, place[at], threads=at[0])["time_s"] for at in asked}
+    return {at: package.predict(profile, machine, place[at], threads=at[0]).time_s for at in asked}
 
 
 def test_the_table_holds_what_the_function_says(folder: Path) -> None:

@@ -89,14 +89,14 @@ def test_without_migration_it_is_the_prediction(name: str, memory: str) -> None:
     row = [1.0 if index == column else 0.0 for index in range(3)]
     predicted = package.predict(profile, MACHINE, [row] * len(profile.data["objects"]), threads=32)
     moved = simulate(profile, MACHINE, "none", placement=f"preferred:{memory}", threads=32)
-    assert moved.time_s == pytest.approx(predicted["time_s"], rel=1e-6)
+    assert moved.time_s == pytest.approx(predicted.time_s, rel=1e-6)
 
 
 def test_spread_data_takes_as_long_as_predicted() -> None:
     profile = package.Profile.load("ft-d")
     predicted = package.predict(profile, MACHINE, [[0.0, 0.5, 0.5]] * 3, threads=32)
     moved = simulate(profile, MACHINE, "autonuma", placement="interleave:ldram+cxl", threads=32)
-    assert moved.time_s == pytest.approx(predicted["time_s"], rel=1e-4)
+    assert moved.time_s == pytest.approx(predicted.time_s, rel=1e-4)
     assert moved.data["counters"]["numa_hint_faults"] == 0
 
 

@@ -16,7 +16,7 @@ from tierloom.commands import say
 from tierloom.errors import RequestError, TierloomError
 
 SECTIONS: dict[str, list[str]] = {
-    "See it work": ["demo"],
+    "See it work": ["demo", "doctor"],
     "Know a machine": ["machine"],
     "Know a program, place its data": ["profile", "plan", "run", "apply"],
     "Let pages move": ["simulate", "trace"],

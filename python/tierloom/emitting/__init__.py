@@ -26,8 +26,8 @@ def emit(plan: Plan, form: str) -> str:
         RequestError: There is no such form.
 
     Example:
-        >>> from tierloom import Machine, Profile, compare
-        >>> plan = compare(Profile.load("mg-e"), Machine.load("liu-a"), threads=32).plan()
+        >>> import tierloom
+        >>> plan = tierloom.plan("mg-e", "liu-a", threads=32).plan()
         >>> emit(plan, "libnuma").count("mbind") > 0
         True
     """

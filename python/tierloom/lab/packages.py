@@ -89,7 +89,7 @@ def fetch(cache: Path, *, update: bool = False) -> Packages:
     record = cache / "packages.json"
     if not update and (found := _recorded(record, cache / "archives")):
         return found
-    _apt_is_there()
+    apt_is_there()
     environment = _apt_folders(cache)
     _apt(environment, "apt-get", "update")
     kernel = _kernel_name(_apt(environment, "apt-cache", "show", KERNEL))
@@ -113,7 +113,12 @@ def contents(package: Path) -> Iterator[tarfile.TarFile]:
         cast("object", unpacking.stdout and unpacking.stdout.read())
 
 
-def _apt_is_there() -> None:
+def apt_is_there() -> None:
+    """Sees whether packages can be fetched and checked.
+
+    Raises:
+        LabError: A tool or Debian's keys are missing.
+    """
     missing = [tool for tool in APT_TOOLS if shutil.which(tool) is None]
     if missing:
         message = (

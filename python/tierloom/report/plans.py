@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tierloom.nouns import action_text
 from tierloom.quantities import bytes_text, percent_text, seconds_text
 from tierloom.report.layout import noted, table
 from tierloom.report.profiles import ROWS
@@ -128,16 +129,6 @@ def _size_and_cost(rows: list[Placed], shares: list[str]) -> list[str]:
 
 def _shares(row: list[float]) -> list[str]:
     return [percent_text(share) if share > 0 else "·" for share in row]
-
-
-def action_text(action: Action) -> str:
-    """What is asked of the kernel, in words."""
-    if isinstance(action, str):
-        return action.replace("_", " ")
-    (verb, nodes), *_ = action.items()
-    if isinstance(nodes, dict):
-        return "weighted interleave " + " : ".join(f"{node} {weight}" for node, weight in nodes.items())
-    return f"{verb} {nodes if isinstance(nodes, str) else ', '.join(nodes)}"
 
 
 def tiers(answer: PredictionDoc) -> Table:

@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 from tierloom.errors import MissingPackageError
 from tierloom.study.keys import code_id
 from tierloom.study.store import DONE, LOST, REFUSED, columns
+from tierloom.tables import Tabular, package
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    import pandas as pd
+    import polars as pl
+
     from tierloom.study.points import Point
-    from tierloom.study.rows import Cell
+    from tierloom.study.rows import Cell, Row
     from tierloom.study.store import Store
     from tierloom.study.studies import Study
 
@@ -32,9 +36,12 @@ ABOUT = {"state": "str", "error": "str", "seconds": "float", "key": "str"}
 """What every row ends with: what became of the point."""
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """Results of a study; ``data`` is the document that ``--json`` prints."""
+@dataclass(frozen=True, repr=False)
+class Sweep(Tabular):
+    """Results of a study; ``data`` is the document that ``--json`` prints.
+
+    A row a point, in the Parquet file :attr:`table`; a notebook shows the first of them.
+    """
 
     folder: Path
     data: dict[str, Any]
@@ -53,6 +60,25 @@ class Sweep:
     def table(self) -> Path:
         """The Parquet file."""
         return self.folder / TABLE
+
+    def rows(self) -> list[Row]:
+        """A row a point: its parameters, its results, and what became of it."""
+        _, parquet = _arrow()
+        rows: list[Row] = parquet.read_table(self.table).to_pylist()
+        return rows
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The Parquet file as a pandas data frame, column by column."""
+        frame: pd.DataFrame = package("pandas").read_parquet(self.table)
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """The Parquet file as a Polars data frame, column by column."""
+        frame: pl.DataFrame = package("polars").read_parquet(self.table)
+        return frame
+
+    def __repr__(self) -> str:
+        return f"<Sweep {self.data['study']}: {self.total} points in {self.table}>"
 
     @classmethod
     def collect(

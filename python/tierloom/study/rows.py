@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tierloom.tables import Cell, Row
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-Cell = str | int | float | bool | None
-Row = dict[str, Cell]
+__all__ = ["Cell", "Row", "by_name", "names_of", "picked"]
 
 
 def picked(document: Mapping[str, Any], *keys: str) -> Row:

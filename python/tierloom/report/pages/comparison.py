@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tierloom.nouns import action_text
 from tierloom.quantities import binary_unit, bytes_text, seconds_text
 from tierloom.report.pages import loads
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
@@ -20,7 +21,7 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
-from tierloom.report.plans import action_text, bound_text, ordered, reason_text
+from tierloom.report.plans import bound_text, ordered, reason_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

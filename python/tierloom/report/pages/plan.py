@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tierloom.nouns import action_text
 from tierloom.quantities import binary_unit, bytes_text, percent_text, seconds_text
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import bars_height, chart, memory_scale, stacked, tips
-from tierloom.report.plans import action_text
 from tierloom.report.runs import elsewhere_text, outcome_text
 
 if TYPE_CHECKING:

@@ -1,0 +1,44 @@
+# %% [markdown]
+# # How little DRAM will do beside CXL memory?
+# The frontier of time against fast memory, over near DRAM and the card, for a growing number of threads: more
+# threads ask for more bandwidth, and a card carries only so much.
+
+# %%
+import sys
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+import tierloom
+
+name, machine = (sys.argv[1:] + ["mg-e", "liu-a"][len(sys.argv) - 1 :])[:2]
+profile = tierloom.profile(name)
+THREADS = (4, 8, 16, 32)
+
+# %%
+answers = {threads: tierloom.plan(profile, machine, threads=threads, nodes=["ldram", "cxl"]) for threads in THREADS}
+rows = [
+    {"threads": threads, "fast_gib": point["fast_bytes"] / 2**30, "slowdown": point["slowdown"]}
+    for threads, answer in answers.items()
+    for point in answer.data["frontier"]
+]
+
+# %% [markdown]
+# The least DRAM that costs no more than five per cent of the time:
+
+# %%
+for threads in THREADS:
+    enough = [row["fast_gib"] for row in rows if row["threads"] == threads and row["slowdown"] <= 1.05]
+    print(f"{threads:3} threads: {min(enough):.1f} GiB of {profile.footprint_bytes / 2**30:.1f} GiB")
+
+# %%
+figure = Figure(figsize=(7, 4), layout="constrained")
+axes = figure.subplots()
+for threads in THREADS:
+    points = sorted((row["fast_gib"], row["slowdown"] - 1.0) for row in rows if row["threads"] == threads)
+    axes.plot(*zip(*points, strict=True), marker=".", label=f"{threads} threads")
+axes.set(xlabel="DRAM, GiB", ylabel="slower than all in DRAM by", title=f"{profile.name} on {machine}")
+axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+axes.legend()
+figure.savefig("how_much_dram.png", dpi=120)
+figure

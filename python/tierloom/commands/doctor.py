@@ -1,0 +1,30 @@
+"""``tierloom doctor``: what works on this machine, and what to do about the rest."""
+
+from __future__ import annotations
+
+import click
+
+from tierloom.commands import options, say
+
+
+@click.command(name="doctor", epilog=options.examples("tierloom doctor", "tierloom doctor --json"))
+@options.as_json
+@click.pass_context
+def verb(ctx: click.Context, as_json: bool) -> None:
+    """Try what Tierloom needs on this machine, and say what to do about what is missing.
+
+    Programs are sampled and placed as `profile` and `run` would, which takes some seconds. Ends with 1 when
+    nothing can be profiled or planned here; what else is missing costs the verbs that are named beside it.
+    """
+    from tierloom.checkup import Checkup, examine
+    from tierloom.report import checkups
+
+    with say.progress("trying"):
+        found = Checkup(tuple(examine()))
+    if as_json:
+        say.document(found.data)
+    else:
+        say.show(checkups.findings(found.findings))
+    if not found.ready:
+        ctx.exit(1)
+    say.then("tierloom demo")

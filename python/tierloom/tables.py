@@ -1,0 +1,100 @@
+"""What the nouns and answers have in common in a notebook: rows, as a table there or in a data frame.
+
+A class says once what its rows are; keys carry their unit. Polars and pandas are loaded when they are
+asked for, and only then have to be installed.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from tierloom.errors import MissingPackageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+    import polars as pl
+
+Cell = str | int | float | bool | None
+Row = dict[str, Cell]
+
+SHOWN = 40
+"""Rows that a notebook shows at once; data frames have them all."""
+
+
+class Tabular(ABC):
+    """Something that is a table: a notebook shows it, :meth:`to_pandas` and :meth:`to_polars` hand it on."""
+
+    @abstractmethod
+    def rows(self) -> list[Row]:
+        """The table, a row at a time; each key with its unit, all rows with the same keys."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a pandas data frame.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        frame: pd.DataFrame = package("pandas").DataFrame(self.rows())
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a Polars data frame.
+
+        Raises:
+            MissingPackageError: Polars is not installed.
+        """
+        frame: pl.DataFrame = package("polars").DataFrame(self.rows(), infer_schema_length=None)
+        return frame
+
+    def _repr_html_(self) -> str:
+        """What Jupyter shows in the place of ``repr``."""
+        return table(repr(self), self.rows())
+
+
+def table(title: str, rows: list[Row]) -> str:
+    """Rows as an HTML table, the first of many.
+
+    Example:
+        >>> table("one", [{"size_bytes": 1024}]).count("<tr>")
+        2
+    """
+    heads = "".join(f"<th>{html.escape(key)}</th>" for key in rows[0]) if rows else ""
+    body = "".join(_line(row.values()) for row in rows[:SHOWN])
+    more = len(rows) - SHOWN
+    rest = f"<p>and {more} more: <code>.to_polars()</code> has them all</p>" if more > 0 else ""
+    caption = f"<caption>{html.escape(title)}</caption>"
+    return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+def package(name: str) -> Any:  # noqa: ANN401 (a module)
+    """A package that only data frames need.
+
+    Raises:
+        MissingPackageError: It is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as problem:
+        message = f"{name} is not installed\nhint: pip install {name}, or pip install 'tierloom[frames]' for both"
+        raise MissingPackageError(message) from problem
+
+
+def _line(cells: Iterable[Cell]) -> str:
+    return "<tr>" + "".join(f'<td style="text-align: {_side(cell)}">{_text(cell)}</td>' for cell in cells) + "</tr>"
+
+
+def _side(cell: Cell) -> str:
+    return "right" if isinstance(cell, int | float) and not isinstance(cell, bool) else "left"
+
+
+def _text(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:,.0f}" if abs(cell) >= 1e4 else f"{cell:.4g}"
+    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else html.escape(str(cell))
