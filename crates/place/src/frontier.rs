@@ -75,6 +75,14 @@ fn solve(context: &Context<'_>, mut starts: Vec<Rows>) -> Option<Found> {
 }
 
 impl Found {
+    /// What placing objects like this comes to.
+    pub(crate) fn placed(context: &Context<'_>, rows: Rows) -> Self {
+        let bytes = |(object, row): (usize, &Vec<f64>)| row[context.fast] * context.size(object);
+        let fast_bytes = rows.iter().enumerate().map(bytes).sum();
+        let time_s = context.predictor.time_s(&context.predictor.demand(&rows));
+        Self { budget: context.capacity[context.fast], fast_bytes, time_s, rows }
+    }
+
     fn of(lattice: &Lattice<'_>) -> Self {
         let fast_bytes = lattice.used_bytes(lattice.context.fast);
         let budget = lattice.context.capacity[lattice.context.fast];

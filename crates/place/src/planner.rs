@@ -69,7 +69,8 @@ impl Goal {
         let limit_s = reference_s * (1.0 + asked);
         let affordable: Vec<Found> =
             frontier.iter().filter(|found| found.fast_bytes <= context.capacity[context.fast]).cloned().collect();
-        match frontier::least_memory(context, &affordable, limit_s)? {
+        let least = frontier::least_memory(context, &affordable, limit_s)?;
+        match least.or_else(|| searched(context, &affordable).filter(|found| found.time_s <= limit_s)) {
             Some(found) => {
                 Ok(Self { budget: Some(found.fast_bytes.ceil()), limit_s: Some(limit_s), found: Some(found) })
             }
@@ -95,6 +96,13 @@ impl Goal {
         };
         chosen.ok_or_else(|| nothing_fits(policies))
     }
+}
+
+/// What the longest search finds with all the fast memory: the frontier's points are searched for less.
+fn searched(context: &Context<'_>, frontier: &[Found]) -> Option<Found> {
+    let ours = Tierloom { hints: frontier.last().map(|found| found.rows.clone()).into_iter().collect() };
+    let rows = ours.place(context).ok()?.rows().to_vec();
+    Some(Found::placed(context, rows))
 }
 
 fn out_of_reach(context: &Context<'_>, asked: f64, frontier: &[Found], reference_s: f64) -> PlaceError {
