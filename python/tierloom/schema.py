@@ -104,6 +104,7 @@ class ObjectDoc(TypedDict):
     first_s: float
     last_s: float
     first_touch_s: float
+    populated_s: NotRequired[float]
     stall: NotRequired[ShareDoc]
     hotness: NotRequired[list[float]]
     origin: NotRequired[Origin]

@@ -9,7 +9,7 @@ mod ring;
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-pub use record::{Layout, REGISTERS, Record, Sample, parse};
+pub use record::{Fault, Layout, REGISTERS, Record, Sample, parse};
 pub use ring::Ring;
 
 use crate::error::LinuxError;
@@ -21,11 +21,13 @@ const REGISTER_MASK: u64 = 0x1ff | (1 << 9) | 0xff_0000;
 const TYPE_HARDWARE: u32 = 0;
 const TYPE_SOFTWARE: u32 = 1;
 const SOFTWARE_CPU_CLOCK: u64 = 0;
+const SOFTWARE_PAGE_FAULTS: u64 = 2;
 const HARDWARE_INSTRUCTIONS: u64 = 1;
 
 const SAMPLE_IP: u64 = 1;
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
+const SAMPLE_ADDR: u64 = 1 << 3;
 const SAMPLE_READ: u64 = 1 << 4;
 const SAMPLE_CPU: u64 = 1 << 7;
 const SAMPLE_REGS_USER: u64 = 1 << 12;
@@ -89,12 +91,16 @@ pub struct Request {
     /// Whether each sample also reads the thread's count of user instructions (Linux 6.12; needs
     /// a hardware counter).
     pub instructions: bool,
+    /// One of so many page faults of user space is told too; 0 for none.
+    pub faults: u64,
 }
 
 /// Events of one process on every CPU, and their rings.
 #[derive(Debug)]
 pub struct Sampler {
     rings: Vec<Ring>,
+    /// Page faults, in rings of their own: their loss must not look like that of samples.
+    faults: Vec<Ring>,
     /// Counters of instructions: read through the samples, never by themselves.
     counters: Vec<OwnedFd>,
     layout: Layout,
@@ -107,21 +113,22 @@ impl Sampler {
     /// `perf_event_open` is refused: `EACCES`/`EPERM` by `perf_event_paranoid` or seccomp, `ENOSYS`
     /// where the kernel has none, `EINVAL` for what this kernel does not know.
     pub fn open(request: &Request, cpus: &[u32]) -> Result<Self, LinuxError> {
-        let mut sampler =
-            Self { rings: Vec::new(), counters: Vec::new(), layout: Layout { group: request.instructions } };
+        let layout = Layout::Clock { group: request.instructions };
+        let faults = if request.faults > 0 { fault_rings(request, cpus) } else { Vec::new() };
+        let mut sampler = Self { rings: Vec::new(), faults, counters: Vec::new(), layout };
         for cpu in cpus {
             let event = open_event(&clock_attributes(request), request.pid, *cpu, None)?;
             if request.instructions {
                 sampler.counters.push(open_event(&counter_attributes(), request.pid, *cpu, Some(&event))?);
             }
-            sampler.rings.push(Ring::map(event, *cpu)?);
+            sampler.rings.push(Ring::map(event, *cpu, ring::LARGEST)?);
         }
         Ok(sampler)
     }
 
     /// Rings, for waiting on.
-    pub fn rings(&self) -> &[Ring] {
-        &self.rings
+    pub fn rings(&self) -> impl Iterator<Item = &Ring> {
+        self.rings.iter().chain(&self.faults)
     }
 
     /// Takes everything out of the rings; records of one ring come in the order of their times.
@@ -130,6 +137,12 @@ impl Sampler {
             let layout = self.layout;
             ring.drain(|bytes| {
                 parse(bytes, layout).into_iter().for_each(&mut each);
+            });
+        }
+        for ring in &mut self.faults {
+            ring.drain(|bytes| {
+                let faults = parse(bytes, Layout::Faults).into_iter();
+                faults.filter(|record| matches!(record, Record::Fault(_))).for_each(&mut each);
             });
         }
     }
@@ -146,9 +159,9 @@ impl SelfSampler {
     /// As [`Sampler::open`].
     pub fn open(period_ns: u64) -> Result<Self, LinuxError> {
         let kept = flag::DISABLED | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV | flag::USE_CLOCKID;
-        let mut attributes = clock_attributes(&Request { pid: 0, period_ns, instructions: false });
+        let mut attributes = clock_attributes(&Request { pid: 0, period_ns, instructions: false, faults: 0 });
         attributes.flags &= kept;
-        Ok(Self(Ring::map(open_event(&attributes, 0, ANY_CPU, None)?, 0)?))
+        Ok(Self(Ring::map(open_event(&attributes, 0, ANY_CPU, None)?, 0, ring::LARGEST)?))
     }
 
     /// Starts to sample.
@@ -169,7 +182,7 @@ impl SelfSampler {
 
     /// Takes everything out of the ring.
     pub fn drain(&mut self, each: impl FnMut(Record)) {
-        self.0.drain(|bytes| parse(bytes, Layout { group: false }).into_iter().for_each(each));
+        self.0.drain(|bytes| parse(bytes, Layout::Clock { group: false }).into_iter().for_each(each));
     }
 
     fn control(&self, request: libc::c_ulong) -> Result<(), LinuxError> {
@@ -205,6 +218,31 @@ fn clock_attributes(request: &Request) -> Attributes {
             | flag::USE_CLOCKID,
         wakeup_watermark: ring::WATERMARK,
         sample_regs_user: REGISTER_MASK,
+        ..common()
+    }
+}
+
+/// One ring of page faults per CPU; none at all where the kernel refuses one of them.
+fn fault_rings(request: &Request, cpus: &[u32]) -> Vec<Ring> {
+    let attributes = fault_attributes(request.faults);
+    let open = |cpu: &u32| Ring::map(open_event(&attributes, request.pid, *cpu, None)?, *cpu, ring::SMALLEST);
+    cpus.iter().map(open).collect::<Result<_, LinuxError>>().unwrap_or_default()
+}
+
+fn fault_attributes(period: u64) -> Attributes {
+    Attributes {
+        kind: TYPE_SOFTWARE,
+        config: SOFTWARE_PAGE_FAULTS,
+        period,
+        sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_ADDR,
+        flags: flag::DISABLED
+            | flag::INHERIT
+            | flag::EXCLUDE_KERNEL
+            | flag::EXCLUDE_HV
+            | flag::ENABLE_ON_EXEC
+            | flag::WATERMARK
+            | flag::USE_CLOCKID,
+        wakeup_watermark: ring::WATERMARK_OF_SMALLEST,
         ..common()
     }
 }

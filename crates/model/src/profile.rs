@@ -99,6 +99,10 @@ pub struct Object {
     pub last_s: f64,
     /// Seconds from the start of the run to the first touch; only the order matters.
     pub first_touch_s: f64,
+    /// Seconds from the start of the run to when all its pages had been touched, taken as even from the
+    /// first touch on; at once where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub populated_s: Option<f64>,
     /// Share of all samples that waited for this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Share>,
@@ -321,6 +325,7 @@ impl Object {
         at_least("first_s", self.first_s, 0.0)?;
         at_least("last_s", self.last_s, self.first_s)?;
         at_least("first_touch_s", self.first_touch_s, 0.0)?;
+        self.populated_s.map_or(Ok(()), |time| at_least("populated_s", time, self.first_touch_s))?;
         if let Some(stall) = &self.stall {
             stall.check().map_err(|flaw| flaw.within("stall"))?;
         }

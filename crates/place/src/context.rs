@@ -9,6 +9,7 @@ use tierloom_model::{Action, Machine, Placement, Profile};
 use tierloom_predict::Predictor;
 
 use crate::error::PlaceError;
+use crate::filling::{self, Piece};
 use crate::pages::{self, Deal, Turn};
 
 /// A program, a machine, and which part of its memory may be used.
@@ -28,8 +29,8 @@ pub struct Context<'a> {
     pub fast: usize,
     /// Bytes that may be used of each memory; 0 for those that may not be used.
     pub capacity: Vec<f64>,
-    /// Objects in the order of their first touch.
-    pub touch_order: Vec<usize>,
+    /// Parts of objects in the order of their first touch.
+    pub filling: Vec<Piece>,
     /// By memory: allowed nodes in the order in which the kernel tries them for a page meant for it.
     zonelists: Vec<Vec<usize>>,
 }
@@ -52,11 +53,9 @@ impl<'a> Context<'a> {
         for node in &nodes {
             capacity[*node] = machine.memories[*node].capacity_bytes.value as f64;
         }
-        let first_touch = |object: &usize| profile.objects[*object].first_touch_s;
-        let mut touch_order: Vec<usize> = (0..profile.objects.len()).collect();
-        touch_order.sort_by(|a, b| first_touch(a).total_cmp(&first_touch(b)));
+        let filling = filling::order(profile);
         let zonelists = (0..capacity.len()).map(|node| zonelist(machine, socket, &nodes, node)).collect();
-        let context = Self { machine, profile, predictor, socket, nodes, fast, capacity, touch_order, zonelists };
+        let context = Self { machine, profile, predictor, socket, nodes, fast, capacity, filling, zonelists };
         budget.map_or(Ok(context.clone()), |bytes| context.with_budget(bytes as f64)).and_then(Self::checked)
     }
 
@@ -141,13 +140,23 @@ impl<'a> Context<'a> {
     /// [`PlaceError::DoesNotFit`] when a bind runs out of room; node names that are not allowed.
     pub fn realise(&self, actions: &[Action]) -> Result<Placement, PlaceError> {
         let mut free = self.capacity.clone();
-        let mut rows = vec![Vec::new(); self.profile.objects.len()];
-        for object in &self.touch_order {
-            let deal = self.deal(&actions[*object])?;
-            rows[*object] = pages::place(&deal, self.size(*object), &mut free)
-                .map_err(|missing| self.no_room(*object, &actions[*object], missing))?;
+        let mut rows = vec![vec![0.0; free.len()]; self.profile.objects.len()];
+        let deals = actions.iter().map(|action| self.deal(action)).collect::<Result<Vec<Deal>, PlaceError>>()?;
+        for (turn, Piece { object, share }) in self.filling.iter().enumerate() {
+            let placed = pages::place(&deals[*object], self.size(*object) * share, &mut free)
+                .map_err(|missing| self.no_room(*object, &actions[*object], missing + self.to_come(turn)))?;
+            for (whole, part) in rows[*object].iter_mut().zip(placed) {
+                *whole += part * share;
+            }
         }
         Ok(Placement::new(rows, self.capacity.len())?)
+    }
+
+    /// Bytes of the same object after this piece.
+    fn to_come(&self, turn: usize) -> f64 {
+        let object = self.filling[turn].object;
+        let later = self.filling[turn + 1..].iter().filter(|piece| piece.object == object);
+        later.map(|piece| piece.share * self.size(object)).sum()
     }
 
     /// The kernel's reading of an action.

@@ -181,6 +181,7 @@ impl Draft<'_> {
             first_s,
             last_s: self.seconds(last_ns).max(first_s),
             first_touch_s: entry.touched_ns.map_or(first_s, |time| self.seconds(time)).max(first_s),
+            populated_s: entry.populated_ns().map(|time| self.seconds(time)),
             stall: Some(waited.share(self.observed.seen.len())),
             hotness: Vec::new(),
             origin: None,

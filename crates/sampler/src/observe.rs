@@ -100,7 +100,12 @@ pub(crate) fn observe(recording: &Recording, world: &mut World<'_>) -> Observed 
             images: BTreeMap::new(),
         },
     };
+    let mut faults = recording.faults.iter().peekable();
     for sample in &recording.samples {
+        while let Some(fault) = faults.next_if(|fault| fault.time_ns <= sample.time_ns) {
+            pass.world.advance(fault.time_ns);
+            pass.world.fault(fault);
+        }
         pass.world.advance(sample.time_ns);
         pass.take(sample);
     }

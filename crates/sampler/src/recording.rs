@@ -54,6 +54,9 @@ pub struct Recording {
     pub lost: u64,
     /// In time order.
     pub samples: Vec<Sample>,
+    /// In time order: some of the page faults of user space, one in so many. Empty where the kernel does
+    /// not tell, and in what other recorders wrote.
+    pub faults: Vec<Fault>,
     /// In time order: mappings of files and anonymous memory as far as known. A later mapping
     /// replaces an earlier one where they overlap; a child starts with those of its parent.
     pub mappings: Vec<Mapping>,
@@ -123,6 +126,17 @@ impl Sample {
     pub fn ip(&self) -> u64 {
         self.registers[register::IP]
     }
+}
+
+/// Memory was touched where there was no page yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// When, ns.
+    pub time_ns: u64,
+    /// Process.
+    pub pid: u32,
+    /// Address that was read or written.
+    pub address: u64,
 }
 
 /// A range of addresses got a content.

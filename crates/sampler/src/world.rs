@@ -11,7 +11,7 @@ use tierloom_model::ObjectKind;
 use crate::elf::Module;
 use crate::objects::{CodePlace, Identity, ObjectId, Objects};
 use crate::ranges::RangeMap;
-use crate::recording::{Allocation, AllocationEvent, Change, Mapping, Process, Recording, Source};
+use crate::recording::{Allocation, AllocationEvent, Change, Fault, Mapping, Process, Recording, Source};
 
 /// What an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +33,8 @@ struct Mapped {
 #[derive(Debug, Clone, Copy)]
 struct Owned {
     object: ObjectId,
+    /// It made the object larger than it had been.
+    new: bool,
     /// Process that allocated it; a forked child has a copy that is not in the books.
     pid: u32,
 }
@@ -134,6 +136,19 @@ impl<'a> World<'a> {
             return Place::Stack;
         }
         self.locate_mapped(pid, address, stack_pointer)
+    }
+
+    /// Books a page fault of an allocation or a static array; other memory has no beginning to find.
+    pub(crate) fn fault(&mut self, fault: &Fault) {
+        let Some(space) = self.spaces.get(&fault.pid) else { return };
+        if let Some(piece) = space.allocations.get(fault.address) {
+            // A child's first write copies a page that its parent filled.
+            if piece.value.pid == fault.pid {
+                self.objects.fault(piece.value.object, fault.time_ns, piece.value.new);
+            }
+        } else if let Some(piece) = space.statics.get(fault.address) {
+            self.objects.fault(piece.value, fault.time_ns, true);
+        }
     }
 
     fn locate_mapped(&mut self, pid: u32, address: u64, stack_pointer: u64) -> Place {
@@ -247,9 +262,9 @@ impl<'a> World<'a> {
         let gone = match event.event {
             AllocationEvent::Alloc { address, bytes, stack, source } => {
                 let object = self.site(event, address, stack, source);
-                self.objects.gain(object, bytes);
+                let new = self.objects.gain(object, bytes);
                 let space = self.spaces.entry(event.pid).or_default();
-                space.allocations.insert(address, bytes, Owned { object, pid: event.pid })
+                space.allocations.insert(address, bytes, Owned { object, new, pid: event.pid })
             }
             AllocationEvent::Free { address } => {
                 let space = self.spaces.entry(event.pid).or_default();

@@ -5,11 +5,16 @@
 /// Registers of a sample: AX BX CX DX SI DI BP SP IP FLAGS R8..R15.
 pub const REGISTERS: usize = 18;
 
-/// What each sample carries beside the fixed fields.
+/// What the samples of a ring carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
-    /// A group of counters was read: the leader and the instructions.
-    pub group: bool,
+pub enum Layout {
+    /// Where the thread was, with its registers.
+    Clock {
+        /// A group of counters was read too: the leader and the instructions.
+        group: bool,
+    },
+    /// Which address it had no page for.
+    Faults,
 }
 
 /// One sample.
@@ -31,11 +36,24 @@ pub struct Sample {
     pub kernel: bool,
 }
 
+/// One page fault of user space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// Process.
+    pub pid: u32,
+    /// `CLOCK_MONOTONIC`, ns.
+    pub time_ns: u64,
+    /// Address that was read or written.
+    pub address: u64,
+}
+
 /// One record of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     /// The event overflowed.
     Sample(Sample),
+    /// A page was missing.
+    Fault(Fault),
     /// Memory was mapped.
     Mmap {
         /// Process.
@@ -114,7 +132,10 @@ pub fn parse(bytes: &[u8], layout: Layout) -> Vec<Record> {
 fn one(kind: u32, misc: u16, body: &[u8], layout: Layout) -> Option<Record> {
     let mut fields = Fields(body);
     match kind {
-        SAMPLE => sample(&mut fields, misc, layout).map(Record::Sample),
+        SAMPLE => match layout {
+            Layout::Clock { group } => sample(&mut fields, misc, group).map(Record::Sample),
+            Layout::Faults => fault(&mut fields).map(Record::Fault),
+        },
         MMAP2 => mmap(&mut fields, body),
         COMM if misc & MISC_COMM_EXEC != 0 => {
             let (pid, _tid) = (fields.u32()?, fields.u32()?);
@@ -138,12 +159,17 @@ fn one(kind: u32, misc: u16, body: &[u8], layout: Layout) -> Option<Record> {
     }
 }
 
-fn sample(fields: &mut Fields, misc: u16, layout: Layout) -> Option<Sample> {
+fn fault(fields: &mut Fields) -> Option<Fault> {
+    let (pid, _tid) = (fields.u32()?, fields.u32()?);
+    Some(Fault { pid, time_ns: fields.u64()?, address: fields.u64()? })
+}
+
+fn sample(fields: &mut Fields, misc: u16, group: bool) -> Option<Sample> {
     let _ip = fields.u64()?;
     let (pid, tid) = (fields.u32()?, fields.u32()?);
     let time_ns = fields.u64()?;
     let (cpu, _) = (fields.u32()?, fields.u32()?);
-    let instructions = if layout.group { group_instructions(fields)? } else { 0 };
+    let instructions = if group { group_instructions(fields)? } else { 0 };
     let registers = if fields.u64()? == 0 { None } else { registers(fields) }?;
     Some(Sample { pid, tid, time_ns, cpu, instructions, registers, kernel: misc & MISC_CPUMODE == MISC_KERNEL })
 }
@@ -219,7 +245,7 @@ mod tests {
 
     use super::*;
 
-    const PLAIN: Layout = Layout { group: false };
+    const PLAIN: Layout = Layout::Clock { group: false };
 
     fn framed(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
         let length = u16::try_from(HEADER + body.len()).unwrap();
@@ -239,7 +265,7 @@ mod tests {
         let registers: Vec<u64> = (100..118).collect();
         let plain = [&[42, pair(7, 8), 99, pair(3, 0), 2][..], &registers].concat();
         let grouped = [&[42, pair(7, 8), 99, pair(3, 0), 2, 1000, 5555, 2][..], &registers].concat();
-        for (body, layout, instructions) in [(plain, PLAIN, 0), (grouped, Layout { group: true }, 5555)] {
+        for (body, layout, instructions) in [(plain, PLAIN, 0), (grouped, Layout::Clock { group: true }, 5555)] {
             let parsed = parse(&framed(SAMPLE, 2, &words(&body)), layout);
             let [Record::Sample(sample)] = parsed.as_slice() else { panic!("{parsed:?}") };
             assert_eq!((sample.pid, sample.tid, sample.time_ns, sample.cpu), (7, 8, 99, 3));
@@ -272,6 +298,12 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_names_its_address() {
+        let parsed = parse(&framed(SAMPLE, 2, &words(&[pair(7, 8), 99, 0x7000_1000])), Layout::Faults);
+        assert_eq!(parsed, [Record::Fault(Fault { pid: 7, time_ns: 99, address: 0x7000_1000 })]);
+    }
+
+    #[test]
     fn threads_are_not_processes() {
         let fork = |pid, parent| framed(FORK, 0, &words(&[pair(pid, parent), pair(9, 9), 5, 0, 0, 0]));
         assert_eq!(parse(&fork(7, 7), PLAIN), []);
@@ -281,7 +313,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..600), group: bool) {
-            parse(&bytes, Layout { group });
+            parse(&bytes, Layout::Clock { group });
+            parse(&bytes, Layout::Faults);
         }
 
         #[test]

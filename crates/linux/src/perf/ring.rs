@@ -9,10 +9,12 @@ use crate::error::LinuxError;
 
 /// The kernel wakes us when this much is waiting, bytes.
 pub(super) const WATERMARK: u32 = 256 << 10;
+/// The same for a ring of the smallest size.
+pub(super) const WATERMARK_OF_SMALLEST: u32 = 16 << 10;
 /// Largest ring that is asked for, and smallest that is accepted: an unprivileged user may lock
 /// `perf_event_mlock_kb` (516 KiB) per CPU.
-const LARGEST: usize = 1 << 20;
-const SMALLEST: usize = 64 << 10;
+pub(super) const LARGEST: usize = 1 << 20;
+pub(super) const SMALLEST: usize = 64 << 10;
 /// Words 128 and 129 of the first page: `data_head`, `data_tail`.
 const HEAD_WORD: usize = 128;
 const TAIL_WORD: usize = 129;
@@ -31,10 +33,10 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    pub(super) fn map(event: OwnedFd, cpu: u32) -> Result<Self, LinuxError> {
+    pub(super) fn map(event: OwnedFd, cpu: u32, most: usize) -> Result<Self, LinuxError> {
         // SAFETY: sysconf reads a constant.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
-        let mut bytes = LARGEST;
+        let mut bytes = most;
         loop {
             let access = libc::PROT_READ | libc::PROT_WRITE;
             let (kind, file) = (libc::MAP_SHARED, event.as_raw_fd());

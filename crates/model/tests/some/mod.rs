@@ -127,8 +127,8 @@ fn site() -> impl Strategy<Value = Site> {
 }
 
 fn object(name: String) -> impl Strategy<Value = Object> {
-    (site(), 0u64..1 << 57, 1u64..1 << 40, 0.0f64..9.0, 0.0f64..9.0, 0.0f64..1.0).prop_map(
-        move |(site, size_bytes, allocations, first_s, more_s, share)| Object {
+    (site(), 0u64..1 << 57, 1u64..1 << 40, 0.0f64..9.0, 0.0f64..9.0, 0.0f64..1.0, prop::option::of(0.0f64..9.0))
+        .prop_map(move |(site, size_bytes, allocations, first_s, more_s, share, filled_s)| Object {
             name: name.clone(),
             kind: ObjectKind::Heap,
             site,
@@ -137,11 +137,11 @@ fn object(name: String) -> impl Strategy<Value = Object> {
             first_s,
             last_s: first_s + more_s,
             first_touch_s: first_s,
+            populated_s: filled_s.map(|seconds| first_s + seconds),
             stall: Some(Share { share, low: share / 2.0, high: share.sqrt() }),
             hotness: Vec::new(),
             origin: None,
-        },
-    )
+        })
 }
 
 fn access(object: &str) -> impl Strategy<Value = Access> + use<> {

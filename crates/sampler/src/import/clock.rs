@@ -97,6 +97,7 @@ impl Gathered {
             event: Event::CpuClock,
             lost,
             samples: self.samples,
+            faults: Vec::new(),
             mappings,
             processes: self.processes,
             allocations: Vec::new(),

@@ -12,11 +12,13 @@ use tierloom_wire as wire;
 use super::watch::Watch;
 use super::{Progress, RecordRequest};
 use crate::recording::{
-    Allocation, AllocationEvent, Calibration, Change, Event, Mapping, Process, Recording, Sample, Source,
+    Allocation, AllocationEvent, Calibration, Change, Event, Fault, Mapping, Process, Recording, Sample, Source,
 };
 
 /// Samples that are kept: 1.8 GB of memory, or three hours of one thread at the usual rate.
 const MOST_SAMPLES: usize = 10_000_000;
+/// Page faults that are kept: 100 MB of memory, or 260 GiB of small pages. Later ones are not first ones.
+const MOST_FAULTS: usize = 4_000_000;
 
 /// What was seen so far, in the order in which it came.
 #[derive(Debug, Default)]
@@ -25,6 +27,7 @@ pub(super) struct Gathered {
     start_ns: u64,
     end_ns: u64,
     samples: Vec<Sample>,
+    faults: Vec<Fault>,
     mappings: Vec<Mapping>,
     processes: Vec<Process>,
     allocations: Vec<Allocation>,
@@ -85,6 +88,11 @@ impl Gathered {
                 let instructions = self.counters.since_last(&sample);
                 let perf::Sample { pid, tid, time_ns, registers, kernel, .. } = sample;
                 self.keep(Sample { time_ns, pid, tid, instructions, registers, kernel });
+            }
+            perf::Record::Fault(perf::Fault { pid, time_ns, address }) => {
+                if self.faults.len() < MOST_FAULTS {
+                    self.faults.push(Fault { time_ns, pid, address });
+                }
             }
             perf::Record::Mmap { pid, time_ns, start, bytes, file_offset, executable, path } => {
                 self.mappings.push(Mapping { time_ns, pid, start, bytes, file_offset, executable, path });
@@ -147,6 +155,7 @@ impl Gathered {
     pub(super) fn finish(mut self, request: &RecordRequest, event: Event, ended: &Ended, hz: f64) -> Recording {
         self.watch.hand_over(&mut self.mappings, &mut self.processes);
         self.samples.sort_by_key(|sample| sample.time_ns);
+        self.faults.sort_by_key(|fault| fault.time_ns);
         self.mappings.sort_by_key(|mapping| mapping.time_ns);
         self.processes.sort_by_key(|process| process.time_ns);
         self.allocations.sort_by_key(|allocation| allocation.time_ns);
@@ -175,6 +184,7 @@ impl Gathered {
             event,
             lost: self.lost + self.left_out,
             samples: self.samples,
+            faults: self.faults,
             mappings: self.mappings,
             processes: self.processes,
             allocations: self.allocations,

@@ -17,7 +17,7 @@ use reader::Reader;
 use writer::{Writer, event_code, zigzag};
 
 /// The last byte is the version of the format.
-const MAGIC: &[u8; 8] = b"tierrec\x01";
+const MAGIC: &[u8; 8] = b"tierrec\x02";
 
 impl Recording {
     /// Writes the recording to a file that [`Recording::load`] reads back unchanged.
@@ -57,6 +57,7 @@ impl Recording {
         out.mappings(&self.mappings);
         out.processes(&self.processes);
         out.allocations(&self.allocations);
+        out.faults(&self.faults);
         out.0
     }
 
@@ -79,7 +80,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::recording::{Allocation, AllocationEvent, Calibration, Change, Event, Mapping, Process, Sample, Source};
+    use crate::recording::{
+        Allocation, AllocationEvent, Calibration, Change, Event, Fault, Mapping, Process, Sample, Source,
+    };
 
     fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
         let source = [Source::Heap, Source::Anonymous, Source::File][usize::from(kind % 3)];
@@ -131,6 +134,7 @@ mod tests {
                 event: [Event::CpuClock, Event::Sigprof, Event::None][usize::from(kind % 3)],
                 lost: u64::from(smalls[2]),
                 samples: pairs().map(|(word, small)| sample(word, small)).collect(),
+                faults: pairs().map(|(word, small)| Fault { time_ns: word, pid: small, address: !word }).collect(),
                 mappings: pairs().map(|(word, small)| Mapping {
                     time_ns: word, pid: small, start: !word, bytes: word >> 1, file_offset: word,
                     executable: small.is_multiple_of(2), path: text.clone(),

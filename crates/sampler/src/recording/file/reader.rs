@@ -1,8 +1,8 @@
 //! Reads the numbers of a recording, and trusts none of them: see the head of `file`.
 
 use crate::recording::{
-    Allocation, AllocationEvent, Calibration, Change, Event, Exit, Mapping, Process, REGISTERS, Recording, Sample,
-    Source,
+    Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, Mapping, Process, REGISTERS, Recording,
+    Sample, Source,
 };
 
 /// Bytes that shrink from the front.
@@ -39,6 +39,7 @@ impl Reader<'_> {
         let samples = self.samples()?;
         let (mappings, processes) = (self.mappings()?, self.processes()?);
         let allocations = self.allocations(stacks.len())?;
+        let faults = self.faults()?;
         Some(Recording {
             command,
             pid,
@@ -52,6 +53,7 @@ impl Reader<'_> {
             event,
             lost,
             samples,
+            faults,
             mappings,
             processes,
             allocations,
@@ -140,6 +142,14 @@ impl Reader<'_> {
                 reader.step(register)?;
             }
             Some(Sample { time_ns, pid, tid, instructions, registers: last, kernel })
+        })
+    }
+
+    fn faults(&mut self) -> Option<Vec<Fault>> {
+        let (mut time, mut place) = (0, 0);
+        self.list(|reader| {
+            let time_ns = reader.step(&mut time)?;
+            Some(Fault { time_ns, pid: reader.small()?, address: reader.step(&mut place)? })
         })
     }
 

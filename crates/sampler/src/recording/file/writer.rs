@@ -1,6 +1,8 @@
 //! Writes the numbers of a recording: see the head of `file`.
 
-use crate::recording::{Allocation, AllocationEvent, Change, Event, Mapping, Process, REGISTERS, Sample, Source};
+use crate::recording::{
+    Allocation, AllocationEvent, Change, Event, Fault, Mapping, Process, REGISTERS, Sample, Source,
+};
 
 /// Bytes that grow at the end.
 pub(super) struct Writer(pub(super) Vec<u8>);
@@ -51,6 +53,15 @@ impl Writer {
             for (value, previous) in sample.registers.iter().zip(&mut registers) {
                 out.step(*value, previous);
             }
+        });
+    }
+
+    pub(super) fn faults(&mut self, faults: &[Fault]) {
+        let (mut time, mut place) = (0, 0);
+        self.list(faults, |out, fault| {
+            out.step(fault.time_ns, &mut time);
+            out.number(u64::from(fault.pid));
+            out.step(fault.address, &mut place);
         });
     }
 
