@@ -34,9 +34,9 @@ pub const DEFAULT_HZ: u32 = 997;
 /// Smallest allocation that is an object, bytes: 8 pages. Smaller ones cannot be placed one by one.
 pub const DEFAULT_MIN_BYTES: u64 = 32 << 10;
 
-/// One of so many page faults is looked at, to see when which object got its pages: a sample costs about
-/// half of what the fault does, so one in 17 costs less than 3 % of the time in faults. A prime, so that
-/// it does not run in step with arrays that are filled in turn.
+/// One of so many page faults is looked at, to see when which object got its pages. A program that did
+/// nothing but fault took 5 % longer (measured on Linux 6.18 in a virtual machine: 0.1 us a fault, most of it
+/// for counting them). A prime, so that it does not run in step with arrays that are filled in turn.
 const FAULTS_PER_SAMPLE: u64 = 17;
 
 /// Where samples come from.
