@@ -1,4 +1,4 @@
-"""Quantities as people type them: ``64GiB``, ``50%``, ``5%``."""
+"""Quantities and lists as people type them: ``64GiB``, ``50%``, ``5%``, ``ldram,cxl``."""
 
 from __future__ import annotations
 
@@ -41,6 +41,18 @@ def fraction(share: str | float) -> float:
         message = f"`{share}` is not a share\nhint: write for example 5% or 0.05"
         raise RequestError(message)
     return value
+
+
+def names_of(listed: str | list[str] | None) -> list[str] | None:
+    """Names as the command line and studies take them, or as a list; none where nothing was listed.
+
+    Example:
+        >>> names_of("ldram, cxl")
+        ['ldram', 'cxl']
+    """
+    if listed is None or isinstance(listed, list):
+        return listed
+    return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def bytes_text(amount: float) -> str:

@@ -1,7 +1,7 @@
-//! Every file of the catalog is accepted by the nouns, and says again what its sources say.
+//! Every file of the catalog is accepted by the nouns, and hangs together.
 //!
-//! The facts tested here are the published ones (ratios, differences, sums); the files hold what
-//! was derived from them, so a slip in a derivation shows.
+//! Whether it says again what its sources say is tested in Python, on the inputs of the ledger of claims
+//! (`tests/reproducing`, `tests/test_catalog.py`): a published figure is written there alone.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::cast_precision_loss)] // a test that panics has failed, as it should
 
@@ -31,12 +31,6 @@ fn machine(name: &str) -> Machine {
     Machine::from_toml(&read(&path), name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Idle latency from the default socket, ns.
-fn idle(machine: &Machine, memory: &str) -> f64 {
-    let path = machine.path(0, machine.memory_index(memory).unwrap()).unwrap();
-    path.idle_ns.value
-}
-
 /// Peak of the path from the default socket at a read share, GB/s; the formulas of [`Peak`].
 fn peak(machine: &Machine, memory: &str, reads: f64) -> f64 {
     let path = machine.path(0, machine.memory_index(memory).unwrap()).unwrap();
@@ -53,11 +47,6 @@ fn peak(machine: &Machine, memory: &str, reads: f64) -> f64 {
             curve.points.last().unwrap()[0]
         }
     }
-}
-
-/// Highest peak over all read shares, GB/s.
-fn best_mix(machine: &Machine, memory: &str) -> f64 {
-    (0..=100).map(|percent| peak(machine, memory, f64::from(percent) / 100.0)).fold(0.0, f64::max)
 }
 
 fn assert_close(what: &str, ours: f64, published: f64, relative: f64) {
@@ -91,34 +80,6 @@ fn every_profile_is_accepted_and_named_like_its_folder() {
     }
 }
 
-#[test]
-fn server_a_says_what_its_study_says() {
-    let a = machine("liu-a");
-    assert_close("CXL adds", idle(&a, "cxl") - idle(&a, "ldram"), 153.0, 0.005);
-    assert_close("CXL/LDRAM", idle(&a, "cxl") / idle(&a, "ldram"), 2.8, 0.005);
-    assert_close("RDRAM/LDRAM", idle(&a, "rdram") / idle(&a, "ldram"), 1.8, 0.005);
-    assert_close("CXL peak of LDRAM", peak(&a, "cxl", 1.0) / peak(&a, "ldram", 1.0), 0.098, 0.005);
-    assert_close("CXL peak of RDRAM", peak(&a, "cxl", 1.0) / peak(&a, "rdram", 1.0), 0.171, 0.005);
-}
-
-#[test]
-fn server_b_says_what_its_study_says() {
-    let b = machine("liu-b");
-    assert_close("CXL adds", idle(&b, "cxl") - idle(&b, "ldram"), 211.0, 0.005);
-    assert_close("CXL/LDRAM", idle(&b, "cxl") / idle(&b, "ldram"), 2.4, 0.005);
-    assert_close("RDRAM/LDRAM", idle(&b, "rdram") / idle(&b, "ldram"), 1.7, 0.005);
-    assert_close("CXL peak of LDRAM", peak(&b, "cxl", 1.0) / peak(&b, "ldram", 1.0), 0.281, 0.005);
-    assert_close("CXL peak of RDRAM", peak(&b, "cxl", 1.0) / peak(&b, "rdram", 1.0), 0.464, 0.005);
-}
-
-#[test]
-fn server_c_says_what_its_study_says() {
-    let c = machine("liu-c");
-    assert_close("CXL/LDRAM", idle(&c, "cxl") / idle(&c, "ldram"), 2.2, 0.005);
-    assert_close("RDRAM/LDRAM", idle(&c, "rdram") / idle(&c, "ldram"), 1.5, 0.005);
-    assert_close("CXL peak of what RDRAM reaches", best_mix(&c, "cxl") / 84.0, 0.803, 0.005);
-}
-
 /// The socket that holds the CXL memory comes first, as the studies run there.
 #[test]
 fn programs_run_by_the_cxl_card_unless_told_otherwise() {
@@ -137,7 +98,6 @@ fn programs_run_by_the_cxl_card_unless_told_otherwise() {
 fn the_micron_machine_says_what_its_maker_says() {
     let whole = machine("micron-bergamo-cz120");
     assert_close("CZ120 at 2:1", peak(&whole, "cxl", 2.0 / 3.0) / 4.0, 36.0, 0.005);
-    assert_close("gain of read bandwidth", peak(&whole, "cxl", 1.0) / peak(&whole, "dram", 1.0), 0.24, 0.03);
     assert_eq!(whole.memories[1].capacity_bytes.value, 4 * (256 << 30));
     for parts in [2_usize, 4] {
         let split = machine(&format!("micron-bergamo-cz120-nps{parts}"));
@@ -149,42 +109,12 @@ fn the_micron_machine_says_what_its_maker_says() {
     }
 }
 
+/// Of the logs, not of the text: the ledger holds the text's.
 #[test]
-fn the_logged_machine_keeps_its_published_peaks_and_idle_latencies() {
+fn the_logged_machine_keeps_the_peaks_of_its_logs() {
     let machine = machine("bytedance-spr-a1000");
-    for (memory, idle_ns, reads, half) in
-        [("ldram", 97.0, 68.1, 59.8), ("rdram", 130.0, 70.8, 38.1), ("cxl", 251.0, 48.0, 54.7)]
-    {
-        assert_close(memory, idle(&machine, memory), idle_ns, 0.001);
+    for (memory, reads, half) in [("ldram", 68.1, 59.8), ("rdram", 70.8, 38.1), ("cxl", 48.0, 54.7)] {
         assert_close(memory, peak(&machine, memory, 1.0), reads, 0.005);
         assert_close(memory, peak(&machine, memory, 0.5), half, 0.02);
-    }
-}
-
-/// STREAM counts three of the four lines that its Triad moves.
-#[test]
-fn the_fpga_machine_reaches_the_published_triads() {
-    let machine = machine("fridman-spr-fpga");
-    for (memory, triad) in [("ldram", 24.1), ("rdram", 18.0), ("cxl", 11.3)] {
-        assert_close(memory, peak(&machine, memory, 0.75) * 0.75, triad, 0.005);
-    }
-}
-
-#[test]
-fn profiles_add_up_to_the_footprints_of_the_study() {
-    let table = [
-        ("bt-e", 166.4),
-        ("sp-e", 174.4),
-        ("lu-e", 135.5),
-        ("mg-e", 211.0),
-        ("ft-d", 80.0),
-        ("cg-e", 101.9),
-        ("xsbench-xl", 116.6),
-    ];
-    for (name, gib) in table {
-        let path = catalog().join(format!("profiles/{name}.profile/profile.json"));
-        let profile = Profile::from_json(&read(&path), name).unwrap();
-        let ours = profile.footprint_bytes() as f64 / (1_u64 << 30) as f64;
-        assert!((ours - gib).abs() < 0.06, "{name}: {ours} GiB is not {gib}");
     }
 }

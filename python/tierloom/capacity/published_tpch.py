@@ -86,6 +86,12 @@ def unseen_speed_ups(case: Case, *, from_memory: bool = False) -> list[float]:
     return found
 
 
+def impossible_speed_up(case: Case) -> float:
+    """What the five other points and its own traffic give for the point that the study cannot explain."""
+    point, fitted = case.impossible, stalls(points(case), case.claims["speed_ups"])
+    return amdahl(fitted.share(point["dram_gb"], point["streams"]), point["traffic"])
+
+
 def impossible_stall(case: Case) -> float:
     """Share of time that would have to wait for storage for the point that the study cannot explain."""
     point = case.impossible
@@ -181,7 +187,7 @@ def findings(case: Case) -> list[Finding]:
             )
             for point, gain, found in zip(points(case), published, ours, strict=True)
         ]
-    return [*made, *_peak_findings(case), _impossible(case)]
+    return [*made, *_peak_findings(case), *_impossible(case)]
 
 
 FEW_STREAMS = "one stream's traffic is scans more than spills, and falls less with memory"
@@ -209,10 +215,20 @@ def _peak_findings(case: Case) -> list[Finding]:
     return [*made, Finding(name=name, published=claim, ours=ratio, verdict=_near(ratio, claim), note=note)]
 
 
-def _impossible(case: Case) -> Finding:
-    point = case.impossible
-    name = f"{point['dram_gb']} GB, {point['streams']} stream: share waiting"
-    return Finding(name=name, published=1.0, ours=impossible_stall(case), verdict="conflict", note=point["why"])
+def _impossible(case: Case) -> list[Finding]:
+    point, ours = case.impossible, impossible_speed_up(case)
+    name = f"{point['dram_gb']} GB, {point['streams']} stream"
+    gain: float = point["speed_up"]
+    return [
+        Finding(name=f"{name}: speed-up by traffic", published=gain, ours=ours, verdict="missed", note=point["why"]),
+        Finding(
+            name=f"{name}: share waiting",
+            published=1.0,
+            ours=impossible_stall(case),
+            verdict="conflict",
+            note=point["why"],
+        ),
+    ]
 
 
 def _name(point: Point) -> str:

@@ -12,7 +12,7 @@ from tierloom.commands import options, say
 from tierloom.commands.capacity_cost import cost, fleet, shape
 from tierloom.commands.capacity_measure import measure
 from tierloom.errors import RequestError
-from tierloom.quantities import amount_in_bytes, fraction
+from tierloom.quantities import amount_in_bytes, fraction, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -115,7 +115,7 @@ def fit_(runs: str, hold_out: str | None, plot: Path | None, as_json: bool) -> N
     from tierloom.report import capacities
 
     known = capacity.load_runs(runs)
-    sizes = [amount_in_bytes(text, 0) for text in listed(hold_out)]
+    sizes = [amount_in_bytes(text, 0) for text in names_of(hold_out) or []]
     with say.progress("fitting"):
         fitted = capacity.held_out(known, sizes) if sizes else capacity.fit(known)
     if plot:
@@ -232,7 +232,7 @@ def plan_(
     fitted = capacity.fit(known)
     prices = capacity.Prices(dram=dram_price, cxl=cxl_price, server=server)
     hits = hit_costs(machine, use, fraction(waiting), traffic, theta)
-    sizes = [[float(amount_in_bytes(text, 0)) for text in listed(texts)] for texts in (dram, cxl)]
+    sizes = [[float(amount_in_bytes(text, 0)) for text in names_of(texts) or []] for texts in (dram, cxl)]
     at_once = streams or max(run.streams for run in known)
     made = capacity.mixes(fitted.spill, sizes[0], sizes[1], at_once, hits, prices)
     chosen = capacity.choose(made, results_h=results, usd=budget)
@@ -302,7 +302,7 @@ def store_(
         record_bytes=record,
         theta=theta,
         fast_share=fraction(fast),
-        on_ssd=tuple(fraction(text) for text in listed(on_ssd)),
+        on_ssd=tuple(fraction(text) for text in names_of(on_ssd) or []),
     )
     served = configurations(load, *two_tiers(machine))
     if as_json:
@@ -347,8 +347,3 @@ def planned(fitted: Fit, made: list[Mix], chosen: Mix, hits: Hits, streams: int)
         "hits": asdict(hits),
         **described(fitted),
     }
-
-
-def listed(text: str | None) -> list[str]:
-    """Parts of a list separated by commas."""
-    return [part.strip() for part in (text or "").split(",") if part.strip()]

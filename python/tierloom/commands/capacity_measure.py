@@ -11,7 +11,7 @@ import click
 
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
-from tierloom.quantities import amount_in_bytes
+from tierloom.quantities import amount_in_bytes, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,11 +114,11 @@ def duckdb_(
     wanted = duck.Study(
         folder=folder,
         scale=scale,
-        memories=tuple(amount_in_bytes(text, 0) for text in _parts(memory)),
-        streams=tuple(_whole(text) for text in _parts(streams)),
+        memories=tuple(amount_in_bytes(text, 0) for text in names_of(memory) or []),
+        streams=tuple(_whole(text) for text in names_of(streams) or []),
         repeats=repeats,
         threads=threads,
-        queries=tuple(_parts(queries)) if queries else DEFAULT,
+        queries=tuple(names_of(queries) or []) if queries else DEFAULT,
         storage_bytes_s=amount_in_bytes(storage, 0) if storage else None,
         seed=seed,
     )
@@ -168,7 +168,7 @@ def records_(
         folder=folder,
         mix=mix,
         data_bytes=amount_in_bytes(data, 0),
-        memories=tuple(amount_in_bytes(text, 0) for text in _parts(memory)),
+        memories=tuple(amount_in_bytes(text, 0) for text in names_of(memory) or []),
         operations=operations,
         threads=threads,
         theta=theta,
@@ -227,10 +227,6 @@ def _appendable(output: Path | None, *, append: bool) -> None:
     if append and output is None:
         message = "--append has no file to append to\nhint: name it with -o"
         raise RequestError(message)
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _whole(text: str) -> int:

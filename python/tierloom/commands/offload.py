@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
-from tierloom.quantities import amount_in_bytes
+from tierloom.quantities import amount_in_bytes, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tierloom.offload.answers import InferAnswer
     from tierloom.offload.documents import InferDoc
     from tierloom.offload.host import Tier
-    from tierloom.offload.training import Stage
 
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -51,14 +50,16 @@ def list_(as_json: bool) -> None:
     say.show(offloads.models(entries, sizes), offloads.gpus(cards))
 
 
-def names(listed: str | None) -> list[str] | None:
-    """The names in a list separated by commas; none when nothing was listed."""
-    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
+def listed(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
+    """A callback: names separated by commas."""
+    return names_of(text)
 
 
 def what(function: Callable[..., None]) -> Callable[..., None]:
     """The options that say what runs on what: model, GPU, machine."""
-    function = click.option("--tiers", metavar="A,B", help="Memories that may be used; all by default.")(function)
+    function = click.option(
+        "--tiers", callback=listed, metavar="A,B", help="Memories that may be used; all by default."
+    )(function)
     function = click.option("--socket", metavar="S", help="Where the GPU and the threads are; the first by default.")(
         function
     )
@@ -88,6 +89,7 @@ def what(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--policy", default="tier-aware", show_default=True, metavar="P", help="Leave host memory to a policy.")
 @click.option(
     "--compare",
+    callback=listed,
     default="interleave,first-touch",
     show_default=True,
     metavar="A,B",
@@ -98,8 +100,15 @@ def what(function: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--kv-bits", type=float, metavar="N", help="Bits an element of the KV cache; the activations' by default."
 )
-@click.option("--gpu-link", type=float, metavar="GB/S", help="Bandwidth of the GPU's link; the GPU's by default.")
-@click.option("--nvme", metavar="SIZE:R:W", help="A block device besides: its size, GB/s read and written: 2TB:6.8:5.")
+@click.option(
+    "--gpu-link", "link_gb_s", type=float, metavar="GB/S", help="Bandwidth of the GPU's link; the GPU's by default."
+)
+@click.option(
+    "--nvme",
+    callback=lambda _context, _parameter, text: block_device(text),
+    metavar="SIZE:R:W",
+    help="A block device besides: its size, GB/s read and written: 2TB:6.8:5.",
+)
 @click.option(
     "--emit",
     "tool",
@@ -109,28 +118,7 @@ def what(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="File for --emit; stdout by default.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw throughput against capacity: .png, .svg or .pdf.")
 @options.as_json
-def infer_(
-    model: str,
-    gpu: str,
-    machine: str,
-    socket: str | None,
-    tiers: str | None,
-    prompt: int,
-    generate: int,
-    batch: int | None,
-    runtime: str,
-    policy: str,
-    compare: str,
-    peer: bool,
-    weight_bits: float | None,
-    kv_bits: float | None,
-    gpu_link: float | None,
-    nvme: str | None,
-    tool: str | None,
-    output: Path | None,
-    plot: Path | None,
-    as_json: bool,
-) -> None:
+def infer_(tool: str | None, output: Path | None, plot: Path | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.infer`)
     """Plan the serving of a model: batch, placement of weights and KV cache, tokens per second."""
     from tierloom import offload
 
@@ -138,24 +126,7 @@ def infer_(
         message = "--json and --emit both want stdout\nhint: give --emit a file with -o"
         raise RequestError(message)
     with say.progress("planning"):
-        answer = offload.infer(
-            model,
-            gpu,
-            machine,
-            prompt=prompt,
-            generate=generate,
-            batch=batch,
-            runtime=runtime,
-            policy=policy,
-            compare=names(compare) or (),
-            socket=socket,
-            tiers=names(tiers),
-            peer=peer,
-            weight_bits=weight_bits,
-            kv_bits=kv_bits,
-            link_gb_s=gpu_link,
-            nvme=block_device(nvme),
-        )
+        answer = offload.infer(**asked)
     if plot:
         draw(answer, plot)
     if tool:
@@ -245,46 +216,25 @@ def show(data: InferDoc) -> None:
 )
 @click.option("--recompute/--keep", default=True, show_default=True, help="Compute activations again, or keep them.")
 @click.option("--delayed", is_flag=True, help="The update overlaps the next step's passes.")
-@click.option("--compare", default="interleave,first-touch", show_default=True, metavar="A,B", help="Policies beside.")
-@click.option("--gpu-link", type=float, metavar="GB/S", help="Bandwidth of the GPU's link; the GPU's by default.")
+@click.option(
+    "--compare",
+    callback=listed,
+    default="interleave,first-touch",
+    show_default=True,
+    metavar="A,B",
+    help="Policies beside.",
+)
+@click.option(
+    "--gpu-link", "link_gb_s", type=float, metavar="GB/S", help="Bandwidth of the GPU's link; the GPU's by default."
+)
 @click.option("--emit", "tool", type=click.Choice(["deepspeed"]), help="Write DeepSpeed's JSON to stdout instead.")
 @options.as_json
-def train_(
-    model: str,
-    gpu: str,
-    machine: str,
-    socket: str | None,
-    tiers: str | None,
-    sequence: int,
-    batch: int | None,
-    accumulate: int,
-    stage: Stage,
-    recompute: bool,
-    delayed: bool,
-    compare: str,
-    gpu_link: float | None,
-    tool: str | None,
-    as_json: bool,
-) -> None:
+def train_(tool: str | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.train`)
     """Plan training with optimizer states on the host: where each state lives, how long a step takes."""
     from tierloom import offload
     from tierloom.report import offloads
 
-    answer = offload.train(
-        model,
-        gpu,
-        machine,
-        sequence=sequence,
-        batch=batch,
-        accumulate=accumulate,
-        stage=stage,
-        recompute=recompute,
-        delayed=delayed,
-        compare=names(compare) or (),
-        socket=socket,
-        tiers=names(tiers),
-        link_gb_s=gpu_link,
-    )
+    answer = offload.train(**asked)
     if tool:
         from tierloom.offload.emit.deepspeed import deepspeed_training
 
@@ -312,24 +262,12 @@ def train_(
     "--kv-bits", type=float, metavar="N", help="Bits an element of the KV cache; the activations' by default."
 )
 @options.as_json
-def serve_(
-    model: str,
-    gpu: str,
-    machine: str,
-    socket: str | None,
-    tiers: str | None,
-    sessions: int,
-    context: int,
-    kv_bits: float | None,
-    as_json: bool,
-) -> None:
+def serve_(as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.serve`)
     """Place the KV caches of idle sessions: how many fit where, and what a session waits for its own."""
     from tierloom import offload
     from tierloom.report import offloads
 
-    data = offload.serve(
-        model, gpu, machine, sessions=sessions, context=context, socket=socket, tiers=names(tiers), kv_bits=kv_bits
-    )
+    data = offload.serve(**asked)
     if as_json:
         say.document({**data})
         return
@@ -353,16 +291,7 @@ def serve_(
 @click.option("--context", type=int, default=2048, show_default=True, metavar="N", help="Tokens a step attends to.")
 @click.option("--weight-bits", type=float, metavar="N", help="Bits a weight, scales included; as stored by default.")
 @options.as_json
-def cpu_(
-    model: str,
-    machine: str,
-    threads: int | None,
-    socket: str | None,
-    backends: int,
-    context: int,
-    weight_bits: float | None,
-    as_json: bool,
-) -> None:
+def cpu_(as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.cpu`)
     """Decode without a GPU: which ratio of interleaving gives the most tokens per second.
 
     Loaded-latency curves of the machine decide: a queue at near memory is shortened by far memory.
@@ -370,15 +299,7 @@ def cpu_(
     from tierloom import offload
     from tierloom.report import offloads
 
-    data = offload.cpu(
-        model,
-        machine,
-        threads=threads,
-        backends=backends,
-        context=context,
-        socket=socket,
-        weight_bits=weight_bits,
-    )
+    data = offload.cpu(**asked)
     if as_json:
         say.document({**data})
         return

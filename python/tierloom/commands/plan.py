@@ -13,6 +13,7 @@ from tierloom.emitting import FORMS
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.planning import Comparison, compare
+from tierloom.quantities import names_of
 from tierloom.report import plans
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -81,10 +82,10 @@ def verb(
             Machine.load(machine),
             threads=threads,
             socket=socket,
-            nodes=names(nodes),
+            nodes=names_of(nodes),
             fast_memory=fast_memory,
             max_slowdown=max_slowdown,
-            policies=names(policies),
+            policies=names_of(policies),
         )
     plan_file = output or Path(f"{program.name}.plan.toml")
     written = save(answer, plan_file, html, plot)
@@ -95,11 +96,6 @@ def verb(
     else:
         show(answer)
     tell(answer, plan_file, written)
-
-
-def names(listed: str | None) -> list[str] | None:
-    """The names in a list separated by commas; none when nothing was listed."""
-    return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def show(answer: Comparison) -> None:

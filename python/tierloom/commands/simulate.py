@@ -9,9 +9,9 @@ import click
 
 from tierloom import simulating
 from tierloom.commands import options, say
-from tierloom.commands.plan import names
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
+from tierloom.quantities import names_of
 from tierloom.simulating import PATTERNS, Simulation, Workload, simulate, simulate_trace
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def run_all(asked: dict[str, Any]) -> list[Simulation]:
     given = {
         "placement": Plan.load(asked["plan"]) if asked["plan"] else asked["placement"],
         "socket": asked["socket"],
-        "nodes": names(asked["nodes"]),
+        "nodes": names_of(asked["nodes"]),
         "fast_memory": asked["fast_memory"],
         "knobs": knobs_of(asked["knobs"]),
         "tiers": asked["tiers"],
@@ -145,7 +145,7 @@ def source_of(asked: dict[str, Any]) -> Workload | Profile | Path:
 def policies_of(listed: str, *, trace: bool) -> list[str]:
     """Policies by name; those that place objects have nothing to look at in a trace."""
     known = [name for name, _, _ in simulating.terms()["policies"]]
-    chosen = [*known, simulating.OURS] if listed == "all" else names(listed) or []
+    chosen = [*known, simulating.OURS] if listed == "all" else names_of(listed) or []
     return [name for name in chosen if not (trace and name == simulating.OURS and listed in {"all", DEFAULT_POLICIES})]
 
 

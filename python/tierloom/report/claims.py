@@ -101,7 +101,7 @@ def value_text(value: Value, unit: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if unit == "of 1":
-        return f"{round(value * 100, 2):.3g} %"
+        return f"{round(value * 100, 2) + 0.0:.3g} %"  # + 0.0: no minus zero
     number = f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
     return f"{number}x" if unit == "x" else f"{number} {unit}".strip()
 

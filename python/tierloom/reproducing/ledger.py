@@ -1,9 +1,9 @@
 """The ledger: what was published, and how close a prediction has to come. Nouns.
 
 One file a source document in ``catalog/claims``: its items (figures, tables, numbered observations),
-settings that its runs had (inputs of ours), and its claims. A published figure is written there and
-nowhere else; how ours is computed is a name (``how``) with parameters (``with``), and what computes it
-is never handed the published value.
+settings that its runs had (inputs of ours), and its claims. A published figure is written there, or in the
+case or series of the catalog that the claim names, and nowhere else; how ours is computed is a name (``how``)
+with parameters (``with``), and what computes it is never handed the published value.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from tierloom.errors import RequestError
 
 Kind = Literal["input", "prediction"]
 Value = float | bool | None
 
-FOLDER, CASES = "catalog/claims", "catalog/capacity"
+FOLDER, CASES, SERIES = "catalog/claims", "catalog/capacity", "catalog/pmem/streamer.toml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,11 +198,13 @@ def _rows(document: str, entry: dict[str, Any], given: Mapping[str, Any]) -> lis
 
 
 def _written(value: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a value, or points)
-    """What an entry holds, or the setting or the case's claim that it names: a figure is written once."""
-    if not isinstance(value, dict) or not {"setting", "case"} & value.keys():
+    """What an entry holds, or the setting, case or series that it names: a figure is written once."""
+    if not isinstance(value, dict) or not {"setting", "case", "series"} & value.keys():
         return value
     if "case" in value:
-        return _at(_case_claims(value["case"]), value["claim"])
+        return _at(_case(value["case"])[value.get("part", "claims")], value["claim"])
+    if "series" in value:
+        return {threads: _series()[value["series"]][threads] for threads in map(str, value["threads"])}
     return _at(given, value["setting"])
 
 
@@ -213,10 +215,20 @@ def _at(found: Any, keys: Sequence[str | int]) -> Any:  # noqa: ANN401 (any TOML
 
 
 @cache
-def _case_claims(name: str) -> Mapping[str, Any]:
-    """What came out in a case of `tierloom.capacity`, which keeps it beside what went in."""
-    file = resources.files("tierloom") / CASES / f"{name}.toml"
-    return cast("dict[str, Any]", tomllib.loads(file.read_text(encoding="utf-8"))["claims"])
+def _case(name: str) -> Mapping[str, Any]:
+    """A case of `tierloom.capacity`, which keeps what came out beside what went in."""
+    return _catalog(f"{CASES}/{name}.toml")
+
+
+@cache
+def _series() -> Mapping[str, Mapping[str, float]]:
+    """Triad bandwidth by threads, by group and name of the series: what `tierloom pmem stream --group` shows."""
+    groups = _catalog(SERIES)["groups"]
+    return {f"{group['name']} {each['name']}": each["triad_gb_s"] for group in groups for each in group["series"]}
+
+
+def _catalog(path: str) -> dict[str, Any]:
+    return tomllib.loads((resources.files("tierloom") / path).read_text(encoding="utf-8"))
 
 
 def _claim(document: str, entry: dict[str, Any], name: str, x: str | None, published: Value) -> Claim:

@@ -133,21 +133,24 @@ def gpu_extra_ns(_runs: Runs, *, memory: str) -> float:
 
 
 @task(weight=0.05)
-def planned(*, model: str, drive: bool) -> dict[str, float]:
-    """Our plan over near DRAM with the card, or with a drive in its place."""
-    problem = Problem(
-        model=load_model(model), gpu=load_gpu(CARD), host=_host(), runtime=FLEXGEN, prompt=PROMPT, generate=GENERATE
-    )
-    host = problem.host.only(["ldram"]).with_tier(block_tier(*DRIVE)) if drive else problem.host.only(SETS["L+C"])
-    found = planner.plan(replace(problem, host=host))
-    return {"tokens_s": found.tokens_s, "decode": found.placement.batch / found.steps.decode_s}
+def planned(*, model: str, memories: str | None) -> dict[str, float]:
+    """Our plan over a set of memories, or over near DRAM with a drive; rates are of whole sequences."""
+    host = _host()
+    host = host.only(SETS[memories]) if memories else host.only(["ldram"]).with_tier(block_tier(*DRIVE))
+    found = planner.plan(_problem(model, host))
+    batch = found.placement.batch
+    return {
+        "tokens_s": found.tokens_s,
+        "decode": batch / found.steps.decode_s,
+        "prefill": batch / found.steps.prefill_s,
+    }
 
 
 @computes
-def over_drive(runs: Runs, *, model: str, what: str) -> float:
-    """What the card gains over a drive, less one."""
-    card, drive = runs(planned(model=model, drive=False), planned(model=model, drive=True))
-    return float(card[what] / drive[what]) - 1.0
+def over_drive(runs: Runs, *, model: str, what: str, memories: str = "L+C") -> float:
+    """What a set of memories gains over near DRAM with a drive, less one."""
+    ours, drive = runs(planned(model=model, memories=memories), planned(model=model, memories=None))
+    return float(ours[what] / drive[what]) - 1.0
 
 
 @computes

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from tierloom.errors import RequestError
 from tierloom.expanding import ParameterSet, expand
 from tierloom.nouns import Machine, Plan, Profile
+from tierloom.quantities import names_of
 from tierloom.simulating import PATTERNS, Workload, simulate
-from tierloom.study.rows import names_of, picked
+from tierloom.study.rows import picked
 from tierloom.study.scaling import scaled
 
 if TYPE_CHECKING:

@@ -1,75 +1,70 @@
-"""The four verbs of ``offload`` as rows; their engines, and SciPy with them, are loaded when they are asked."""
+"""The four verbs of ``offload`` as rows; their engines, and SciPy with them, are loaded when they are asked.
+
+A point's parameters are those of the function of `tierloom.offload`, but for what no study file can write.
+"""
 
 from __future__ import annotations
 
+import importlib
+import inspect
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tierloom.nouns import Machine
-from tierloom.study.rows import by_name, names_of, picked
+from tierloom.quantities import names_of
+from tierloom.study.rows import by_name, picked
 from tierloom.study.scaling import scaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tierloom.offload.gpu import Gpu
-    from tierloom.offload.model import Model
-    from tierloom.offload.training import Stage
+    from tierloom.offload.documents import CpuDoc, InferDoc, ServeDoc, TrainDoc
     from tierloom.study.rows import Row
 
+UNWRITTEN = ("nvme", "margins", "ratios")
+"""Parameters that are no text or number."""
 
-def _model(name: str) -> Model:
-    from tierloom.offload.catalog import load_model
-
-    return load_model(name)
-
-
-def _gpu(name: str) -> Gpu:
-    from tierloom.offload.catalog import load_gpu
-
-    return load_gpu(name)
+LISTED = ("compare", "tiers")
+"""Parameters that a study writes as the command line does: ``"ldram,cxl"``."""
 
 
-NOUNS: dict[str, Callable[[str], object]] = {"model": _model, "gpu": _gpu, "machine": Machine.load}
+@dataclass(frozen=True)
+class Asked:
+    """A function of `tierloom.offload` whose answer becomes a row.
+
+    Attributes:
+        name: The function's.
+        row: From the answer's document to a row.
+    """
+
+    name: str
+    row: Callable[[Any], Row]
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The function's parameters and ``scale``; a study compares with no other policy unless it says so."""
+        found = inspect.signature(self._function()).parameters.values()
+        kept = [each for each in found if each.name not in UNWRITTEN]
+        plain = [each.replace(default="") if each.name == "compare" else each for each in kept]
+        return inspect.Signature([*plain, inspect.Parameter("scale", inspect.Parameter.KEYWORD_ONLY)])
+
+    def __call__(self, *, machine: Machine, scale: Mapping[str, float], **asked: Any) -> Row:  # noqa: ANN401
+        """Asks it on a machine whose figures are scaled."""
+        listed = {name: names_of(asked.get(name, "" if name == "compare" else None)) for name in self._lists()}
+        answer = self._function()(machine=scaled(machine, scale), **{**asked, **listed})
+        return self.row(answer if isinstance(answer, dict) else answer.data)
+
+    def _lists(self) -> list[str]:
+        known = inspect.signature(self._function()).parameters
+        return [name for name in LISTED if name in known]
+
+    def _function(self) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(importlib.import_module("tierloom.offload"), self.name)
+        return function
 
 
-def infer_row(
-    model: Model,
-    gpu: Gpu,
-    machine: Machine,
-    scale: Mapping[str, float],
-    prompt: int = 2048,
-    generate: int = 256,
-    batch: int | None = None,
-    runtime: str = "flexgen",
-    policy: str = "tier-aware",
-    compare: str | list[str] = "",
-    socket: str | None = None,
-    tiers: str | list[str] | None = None,
-    peer: bool = False,  # noqa: FBT001, FBT002 (by name, like all of them)
-    weight_bits: float | None = None,
-    kv_bits: float | None = None,
-    link_gb_s: float | None = None,
-) -> Row:
+def _infer(answer: InferDoc) -> Row:
     """Throughput of a served model, its batch, and what each place holds."""
-    from tierloom.offload import infer
-
-    answer = infer(
-        model,
-        gpu,
-        scaled(machine, scale),
-        prompt=prompt,
-        generate=generate,
-        batch=batch,
-        runtime=runtime,
-        policy=policy,
-        compare=names_of(compare) or (),
-        socket=socket,
-        tiers=names_of(tiers),
-        peer=peer,
-        weight_bits=weight_bits,
-        kv_bits=kv_bits,
-        link_gb_s=link_gb_s,
-    ).data
     keys = "tokens_s low_tokens_s high_tokens_s batch gpu_batch prefill_s decode_step_s prefill_bound decode_bound"
     return {
         **_renamed(picked(answer, *keys.split()), batch="best_batch"),
@@ -78,40 +73,8 @@ def infer_row(
     }
 
 
-def train_row(
-    model: Model,
-    gpu: Gpu,
-    machine: Machine,
-    scale: Mapping[str, float],
-    sequence: int = 1024,
-    batch: int | None = None,
-    accumulate: int = 1,
-    stage: Stage = "zero-offload",
-    recompute: bool = True,  # noqa: FBT001, FBT002
-    delayed: bool = False,  # noqa: FBT001, FBT002
-    compare: str | list[str] = "",
-    socket: str | None = None,
-    tiers: str | list[str] | None = None,
-    link_gb_s: float | None = None,
-) -> Row:
+def _train(answer: TrainDoc) -> Row:
     """Time of a training step, and where the optimizer's states are."""
-    from tierloom.offload import train
-
-    answer = train(
-        model,
-        gpu,
-        scaled(machine, scale),
-        sequence=sequence,
-        batch=batch,
-        accumulate=accumulate,
-        stage=stage,
-        recompute=recompute,
-        delayed=delayed,
-        compare=names_of(compare) or (),
-        socket=socket,
-        tiers=names_of(tiers),
-        link_gb_s=link_gb_s,
-    ).data
     ours, *others = answer["policies"]
     return {
         **_plain(ours, "step_s", "tokens_s"),
@@ -121,61 +84,36 @@ def train_row(
     }
 
 
-def serve_row(
-    model: Model,
-    gpu: Gpu,
-    machine: Machine,
-    scale: Mapping[str, float],
-    sessions: int,
-    context: int,
-    socket: str | None = None,
-    tiers: str | list[str] | None = None,
-    kv_bits: float | None = None,
-) -> Row:
+def _serve(answer: ServeDoc) -> Row:
     """What an idle session waits for its cache, and how many each memory keeps."""
-    from tierloom.offload import serve
-
-    answer = serve(
-        model,
-        gpu,
-        scaled(machine, scale),
-        sessions=sessions,
-        context=context,
-        socket=socket,
-        tiers=names_of(tiers),
-        kv_bits=kv_bits,
-    )
     return {
         **picked(answer, "mean_s", "recompute_s", "session_bytes", "break_even_gb_s"),
         **by_name(answer["tiers"], "tier", "sessions", "fetch_s", "worth"),
     }
 
 
-def cpu_row(
-    model: Model,
-    machine: Machine,
-    scale: Mapping[str, float],
-    threads: int | None = None,
-    backends: int = 1,
-    context: int = 2048,
-    socket: str | None = None,
-    weight_bits: float | None = None,
-) -> Row:
+def _cpu(answer: CpuDoc) -> Row:
     """Tokens per second of the best ratio of interleaving."""
-    from tierloom.offload import cpu
-
-    answer = cpu(
-        model,
-        scaled(machine, scale),
-        threads=threads,
-        backends=backends,
-        context=context,
-        socket=socket,
-        weight_bits=weight_bits,
-    )
     (best,) = [row for row in answer["ratios"] if row["pages"] == answer["best"]]
     ratio = ":".join(f"{pages}" for pages in answer["best"].values())
     return {"ratio": ratio, **_plain(best, "tokens_s", "gb_s", "latency_ns", "bound")}
+
+
+infer_row, train_row = Asked("infer", _infer), Asked("train", _train)
+serve_row, cpu_row = Asked("serve", _serve), Asked("cpu", _cpu)
+
+
+def _noun(kind: str) -> Callable[[str], object]:
+    """Reads a model or a GPU by name."""
+
+    def load(name: str) -> object:
+        catalog = importlib.import_module("tierloom.offload.catalog")
+        return getattr(catalog, f"load_{kind}")(name)
+
+    return load
+
+
+NOUNS: dict[str, Callable[[str], object]] = {"model": _noun("model"), "gpu": _noun("gpu"), "machine": Machine.load}
 
 
 def _plain(document: Any, *keys: str) -> Row:  # noqa: ANN401 (a document)

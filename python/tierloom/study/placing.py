@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tierloom.nouns import Machine, Profile
 from tierloom.placements import fractions
 from tierloom.planning import bound_word, compare, predict
-from tierloom.study.rows import by_name, names_of, picked
+from tierloom.quantities import names_of
+from tierloom.study.rows import by_name, picked
 from tierloom.study.scaling import scaled
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tierloom.tables import Cell, Row
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Cell", "Row", "by_name", "names_of", "picked"]
+__all__ = ["Cell", "Row", "by_name", "picked"]
 
 
 def picked(document: Mapping[str, Any], *keys: str) -> Row:
@@ -25,10 +25,3 @@ def by_name(items: Iterable[Mapping[str, Any]], name: str, *keys: str) -> Row:
         {'cxl.gb_s': 3.0}
     """
     return {f"{item[name]}.{key}": item[key] for item in items for key in keys if key in item}
-
-
-def names_of(listed: str | list[str] | None) -> list[str] | None:
-    """Names as the command line takes them, ``"ldram,cxl"``, or as a list."""
-    if listed is None or isinstance(listed, list):
-        return listed
-    return [name.strip() for name in listed.split(",") if name.strip()]
