@@ -10,7 +10,7 @@ PACKAGES := .venv/locked
 NATIVE := python/tierloom/native
 PRELOAD := target/release/libtierloom_preload.so
 
-.PHONY: help demo test test-rust test-python test-long test-lab test-lab-long bench lint format install core workloads man wheel lock clean
+.PHONY: help demo test test-rust test-python test-long test-lab test-lab-long bench lint format install core workloads man site wheel lock clean
 .DEFAULT_GOAL := help
 
 help: ## List what can be made
@@ -90,6 +90,9 @@ $(NATIVE)/vega.js: tools/charts_bundle.py $(PACKAGES)
 
 workloads: ## Our own programs, at -O2 and -O3, in build/workloads
 	$(MAKE) --no-print-directory --directory workloads
+
+site: install ## The documentation as a site in build/site
+	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs/site . build/site
 
 man: install ## Manual pages of all verbs in build/man/man1
 	$(BIN)/python tools/man_pages.py build/man/man1
