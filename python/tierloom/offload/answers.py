@@ -6,9 +6,10 @@ The keys are described in `documents`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tierloom.offload.steps import steps
+from tierloom.tables import Row, Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,9 +32,11 @@ ASSUMPTIONS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class InferAnswer:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class InferAnswer(Tabular):
     """The chosen plan, what other policies would bring, and what would make it faster.
+
+    A row a place: what it holds.
 
     Attributes:
         plan: The optimum, which cuts tensors.
@@ -51,6 +54,15 @@ class InferAnswer:
     def data(self) -> InferDoc:
         """The document of ``--json``."""
         return document(self)
+
+    def rows(self) -> list[Row]:
+        """A row a place, the GPU first: bytes of weights, KV cache and hidden states, and what may be filled."""
+        return [dict(cast("Row", place)) for place in self.data["places"]]
+
+    def __repr__(self) -> str:
+        problem, batch = self.plan.problem, self.plan.placement.batch
+        where = f"{problem.model.name} on {problem.gpu.name} and {problem.host.name}"
+        return f"<InferAnswer for {where}: {self.plan.tokens_s:.3g} tokens/s, batch {batch}>"
 
 
 def document(answer: InferAnswer) -> InferDoc:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tierloom.errors import PlacementError, RequestError
 from tierloom.offload import cpu_only, serving, training
 from tierloom.offload.asking import the_gpu, the_host, the_model
+from tierloom.tables import Row, Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,9 +29,12 @@ ESTIMATE = {"zero-offload": 24.0, "zero-3": 27.0}
 """Bytes a parameter that DeepSpeed's own estimators ask of the host, by stage."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainAnswer:
-    """The chosen placement of the optimizer's states, and what other policies would bring."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TrainAnswer(Tabular):
+    """The chosen placement of the optimizer's states, and what other policies would bring.
+
+    A row a policy, the chosen placement first.
+    """
 
     plan: TrainPlan
     rivals: Mapping[str, TrainPlan | str]
@@ -39,6 +43,16 @@ class TrainAnswer:
     def data(self) -> TrainDoc:
         """The document of ``--json``."""
         return _train_document(self)
+
+    def rows(self) -> list[Row]:
+        """A row a policy: time of a step, throughput, or why it cannot be used."""
+        keys: tuple[Literal["step_s", "tokens_s", "problem"], ...] = ("step_s", "tokens_s", "problem")
+        return [{"policy": each["policy"], **{key: each.get(key) for key in keys}} for each in self.data["policies"]]
+
+    def __repr__(self) -> str:
+        told = self.data
+        where = f"{told['model']} on {told['gpu']} and {told['machine']}"
+        return f"<TrainAnswer for {where}: {told['policies'][0]['step_s']:.3g} s a step of {told['batch']} sequences>"
 
 
 def train(
