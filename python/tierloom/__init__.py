@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.asking import machine, plan, predict, profile
+from tierloom.asking import machine, predict, profile
 from tierloom.emitting import emit
 from tierloom.errors import TierloomError
 from tierloom.measuring import Measured, measure
 from tierloom.nouns import Curve, Machine, Plan, Profile
-from tierloom.planning import Comparison, Prediction
+from tierloom.planning import Comparison, Prediction, plan
 from tierloom.recording import Recorded, import_perf, record, run
 from tierloom.simulating import Simulation, Workload, simulate, simulate_trace
 from tierloom.topology import Imported, import_machine

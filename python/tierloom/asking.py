@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 
 from tierloom.nouns import Machine, Profile
 from tierloom.placements import fractions
-from tierloom.planning import Comparison, Prediction, compare
+from tierloom.planning import Prediction, plan
 from tierloom.planning import predict as predict_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from tierloom.quantities import Amount
 
     Placement = str | Mapping[str, float] | Sequence[Sequence[float]]
 
@@ -51,54 +49,6 @@ def profile(name_or_path: str | Path) -> Profile:
     return Profile.load(name_or_path)
 
 
-def plan(
-    profile: Profile | str | Path,
-    machine: Machine | str | Path,
-    *,
-    threads: int | None = None,
-    socket: str | None = None,
-    nodes: Sequence[str] | None = None,
-    fast_memory: Amount | None = None,
-    max_slowdown: str | float | None = None,
-    policies: Sequence[str] | None = None,
-) -> Comparison:
-    """Compares every placement policy and chooses one, as the verb ``plan`` does.
-
-    Args:
-        profile: What the program does with its data: a profile, a name of the catalog, or a folder.
-        machine: What memory there is: a machine, a name of the catalog, or a file.
-        threads: Threads that the program will run with; those of the profile by default.
-        socket: Where the threads run; the machine's first socket by default.
-        nodes: Memories that may be used; all that the socket reaches by default.
-        fast_memory: Fast memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the footprint.
-        max_slowdown: Take the least fast memory whose time stays within this share of the time with
-            all data in fast memory, for example ``"5%"``.
-        policies: Names of the policies to compare, such as ``"interleave:ldram+cxl"``; all by default.
-
-    Returns:
-        A table, a row a policy; ``.chosen`` is the best and ``.plan()`` its rules.
-
-    Raises:
-        RequestError: A quantity or a name is wrong.
-        PlacementError: No placement does what was asked for.
-
-    Example:
-        >>> answer = plan("mg-e", "liu-a", threads=32, fast_memory="64GiB")
-        >>> answer.chosen["policy"]
-        'tierloom'
-    """
-    return compare(
-        _profile(profile),
-        _machine(machine),
-        threads=threads,
-        socket=socket,
-        nodes=nodes,
-        fast_memory=fast_memory,
-        max_slowdown=max_slowdown,
-        policies=policies,
-    )
-
-
 def predict(
     profile: Profile | str | Path,
     machine: Machine | str | Path,
@@ -129,17 +79,9 @@ def predict(
         ... ).time_s
         True
     """
-    program, on = _profile(profile), _machine(machine)
+    program, on = Profile.of(profile), Machine.of(machine)
     if isinstance(placement, str):
-        answer = compare(program, on, threads=threads, socket=socket, policies=[placement])
+        answer = plan(program, on, threads=threads, socket=socket, policies=[placement])
         return Prediction(answer.chosen["outcome"]["Ok"])
     shares = fractions(program, on, placement, rest, socket) if isinstance(placement, Mapping) else placement
     return Prediction(predict_document(program, on, shares, threads=threads, socket=socket))
-
-
-def _profile(given: Profile | str | Path) -> Profile:
-    return given if isinstance(given, Profile) else Profile.load(given)
-
-
-def _machine(given: Machine | str | Path) -> Machine:
-    return given if isinstance(given, Machine) else Machine.load(given)

@@ -68,6 +68,11 @@ def profile_text(name_or_path: str) -> Text:
     raise _unknown(ProfileError, "profile", name_or_path, profile_names())
 
 
+def is_profile(name_or_path: str) -> bool:
+    """Whether a name or path is a profile's, as opposed to a workload's."""
+    return name_or_path in profile_names() or name_or_path.endswith(".profile") or Path(name_or_path).is_dir()
+
+
 def workload_names() -> list[str]:
     """Names of the workloads in the catalog, sorted."""
     return _names("workloads", ".toml")

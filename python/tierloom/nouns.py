@@ -67,6 +67,11 @@ class Machine(Tabular):
         return cls(text.content, text.file)
 
     @classmethod
+    def of(cls, given: Machine | str | Path) -> Machine:
+        """What is meant by a machine, a name of the catalog, or a path."""
+        return given if isinstance(given, Machine) else cls.load(given)
+
+    @classmethod
     def from_data(cls, data: Mapping[str, object], file: str = "machine") -> Machine:
         """A machine of a document such as :attr:`data`, checked; `file` is only named in errors.
 
@@ -151,6 +156,11 @@ class Profile(Tabular):
         text = lookup.profile_text(str(name_or_path))
         path = Path(name_or_path)
         return cls(text.content, text.file, path if path.is_dir() else None)
+
+    @classmethod
+    def of(cls, given: Profile | str | Path) -> Profile:
+        """What is meant by a profile, a name of the catalog, or a path."""
+        return given if isinstance(given, Profile) else cls.load(given)
 
     @staticmethod
     def names() -> list[str]:

@@ -16,6 +16,7 @@ from tierloom.tables import Row, Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from tierloom.schema import ComparisonDoc, PolicyDoc, PredictionDoc
 
@@ -115,9 +116,9 @@ def bound_word(bound: str | Mapping[str, str]) -> str:
     return bound if isinstance(bound, str) else " ".join(word for pair in bound.items() for word in pair)
 
 
-def compare(
-    profile: Profile,
-    machine: Machine,
+def plan(
+    profile: Profile | str | Path,
+    machine: Machine | str | Path,
     *,
     threads: int | None = None,
     socket: str | None = None,
@@ -126,11 +127,11 @@ def compare(
     max_slowdown: str | float | None = None,
     policies: Sequence[str] | None = None,
 ) -> Comparison:
-    """Tries every policy and chooses one.
+    """Compares every placement policy and chooses one, as the verb ``plan`` does.
 
     Args:
-        profile: What the program does with its data.
-        machine: What memory there is.
+        profile: What the program does with its data: a profile, a name of the catalog, or a folder.
+        machine: What memory there is: a machine, a name of the catalog, or a file.
         threads: Threads that the program will run with; those of the profile by default.
         socket: Where the threads run; the machine's first socket by default.
         nodes: Memories that may be used; all that the socket reaches by default.
@@ -139,16 +140,20 @@ def compare(
             all data in fast memory, for example ``"5%"``.
         policies: Names of the policies to compare, such as ``"interleave:ldram+cxl"``; all by default.
 
+    Returns:
+        A table, a row a policy; ``.chosen`` is the best and ``.plan()`` its rules.
+
     Raises:
         RequestError: A quantity or a name is wrong.
         PlacementError: No placement does what was asked for.
 
     Example:
-        >>> answer = compare(Profile.load("mg-e"), Machine.load("liu-a"), threads=32)
-        >>> answer.data["machine"]
-        'liu-a'
+        >>> answer = plan("mg-e", "liu-a", threads=32, fast_memory="64GiB")
+        >>> answer.chosen["policy"]
+        'tierloom'
     """
-    budget = None if fast_memory is None else amount_in_bytes(fast_memory, profile.footprint_bytes)
+    program, on = Profile.of(profile), Machine.of(machine)
+    budget = None if fast_memory is None else amount_in_bytes(fast_memory, program.footprint_bytes)
     slowdown = None if max_slowdown is None else fraction(max_slowdown)
     request = {
         "threads": threads,
@@ -158,8 +163,8 @@ def compare(
         "max_slowdown": slowdown,
         "policies": list(policies) if policies is not None else None,
     }
-    answer = _core.compare(machine.text, profile.text, json.dumps(request))
-    return Comparison(machine, profile, cast("ComparisonDoc", json.loads(answer)))
+    answer = _core.compare(on.text, program.text, json.dumps(request))
+    return Comparison(on, program, cast("ComparisonDoc", json.loads(answer)))
 
 
 def predict(

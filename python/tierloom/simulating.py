@@ -62,6 +62,15 @@ class Workload:
         return cls(cast("WorkloadDoc", json.loads(_core.profile_workload(profile.text, wide))))
 
     @classmethod
+    def of(cls, given: Workload | Profile | str | Path, threads: int | None = None) -> Workload:
+        """What is meant by a workload or a profile, or by the name or path of one."""
+        if isinstance(given, Workload):
+            return given
+        if isinstance(given, Profile) or lookup.is_profile(str(given)):
+            return cls.of_profile(Profile.of(given), threads)
+        return cls.load(given)
+
+    @classmethod
     def synthetic(
         cls,
         pattern: str,
@@ -202,8 +211,8 @@ class Simulation(Tabular):
 
 
 def simulate(
-    workload: Workload | Profile,
-    machine: Machine,
+    workload: Workload | Profile | str | Path,
+    machine: Machine | str | Path,
     policy: str = "tiering",
     *,
     placement: str | Plan | None = None,
@@ -221,8 +230,8 @@ def simulate(
     """Runs a workload on a machine while a policy moves its pages.
 
     Args:
-        workload: A workload, or a profile as one.
-        machine: What memory there is.
+        workload: A workload, or a profile as one; either by its name in the catalog or its path, too.
+        machine: What memory there is: a machine, a name of the catalog, or a file.
         policy: A name of :func:`terms`, or ``tierloom``.
         placement: Where pages are put at first: a name of :func:`terms` (``first-touch`` by default) or a plan.
         threads: Threads, when the workload is a profile; those of the profile by default.
@@ -246,17 +255,18 @@ def simulate(
         >>> round(run.data["fast_share"], 3)
         1.0
     """
-    source = Workload.of_profile(workload, threads) if isinstance(workload, Profile) else workload
+    source = Workload.of(workload, threads)
     request = _request(policy, placement, socket, nodes, knobs, evaluator, tiers, lru, costs, seed)
     if fast_memory is not None:
         request["fast_bytes"] = amount_in_bytes(fast_memory, source.footprint_bytes)
-    answer = _core.simulate(machine.text, json.dumps(source.data), json.dumps(request))
-    return Simulation(machine, source.name, cast("OutcomeDoc", json.loads(answer)))
+    on = Machine.of(machine)
+    answer = _core.simulate(on.text, json.dumps(source.data), json.dumps(request))
+    return Simulation(on, source.name, cast("OutcomeDoc", json.loads(answer)))
 
 
 def simulate_trace(
     trace: str | Path,
-    machine: Machine,
+    machine: Machine | str | Path,
     policy: str = "tiering",
     *,
     placement: str | None = None,
@@ -278,7 +288,7 @@ def simulate_trace(
 
     Args:
         trace: ``.npy`` (a column of addresses, or a structured array) or ``.parquet``; see docs/simulate.md.
-        machine: What memory there is.
+        machine: What memory there is: a machine, a name of the catalog, or a file.
         policy: A name of :func:`terms`; ``tierloom`` needs a workload or a profile.
         placement: As for :func:`simulate`.
         threads: Threads that the accesses come from.
@@ -303,8 +313,9 @@ def simulate_trace(
     pace = {"threads": threads, "mlp": mlp, "ns_per_access": ns_per_access}
     blocks = traces.blocks(Path(trace))
     read = lambda: next(blocks, b"")  # noqa: E731 (an iterator as the core wants it)
-    answer = _core.simulate_trace(machine.text, json.dumps(request), json.dumps(pace), read)
-    return Simulation(machine, Path(trace).stem, cast("OutcomeDoc", json.loads(answer)))
+    on = Machine.of(machine)
+    answer = _core.simulate_trace(on.text, json.dumps(request), json.dumps(pace), read)
+    return Simulation(on, Path(trace).stem, cast("OutcomeDoc", json.loads(answer)))
 
 
 def import_trace(source: str | Path, target: str | Path, kind: str, *, llc: Amount | None = None) -> tuple[int, int]:

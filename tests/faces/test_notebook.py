@@ -13,8 +13,7 @@ import pytest
 
 import tierloom
 from tierloom import offload, tables
-from tierloom.errors import MachineError, MissingPackageError, RequestError
-from tierloom.planning import compare
+from tierloom.errors import MachineError, MissingPackageError, RequestError, WorkloadError
 from tierloom.study import Study, sweep
 
 MACHINE, PROFILE = tierloom.machine("liu-a"), tierloom.profile("mg-e")
@@ -116,7 +115,14 @@ def test_names_and_nouns_and_files_are_answered_alike(folder: Path) -> None:
     by_noun = tierloom.plan(PROFILE, MACHINE, threads=8, policies=POLICIES)
     by_name = tierloom.plan("mg-e", "here.toml", threads=8, policies=POLICIES)
     assert by_name.data == by_noun.data
-    assert by_noun.data == compare(PROFILE, MACHINE, threads=8, policies=POLICIES).data
+
+
+def test_a_simulation_takes_names_of_workloads_and_of_profiles() -> None:
+    by_name = tierloom.simulate("ft-d", "liu-a", "none", threads=32)
+    assert by_name.data == tierloom.simulate(tierloom.profile("ft-d"), MACHINE, "none", threads=32).data
+    assert tierloom.simulate("silo", "liu-a", "none").workload == "silo"
+    with pytest.raises(WorkloadError, match="did you mean silo"):
+        tierloom.simulate("sillo", "liu-a")
 
 
 def test_a_policy_its_shares_and_its_rows_are_the_same_placement() -> None:

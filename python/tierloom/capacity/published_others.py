@@ -6,13 +6,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from tierloom import planning
 from tierloom.capacity import cost, store
 from tierloom.capacity.fitting import solve
 from tierloom.capacity.keyvalue import Load, configurations
 from tierloom.capacity.runs import Run
 from tierloom.offload.findings import Finding, Verdict
 from tierloom.offload.host import LINE_BYTES, Host, Tier, host_of
-from tierloom.planning import compare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ def cloverleaf_gain(machine: Machine, profile: Profile, threads: int, weights: S
     nodes = [item["name"] for item in machine.data["memories"] if item["socket"] == home]
     weighted = f"weighted:{nodes[0]}={weights[0]}+{nodes[1]}={weights[1]}"
     each = threads // len(machine.data["sockets"])
-    answer = compare(profile, machine, threads=each, nodes=nodes, policies=["local", weighted])
+    answer = planning.plan(profile, machine, threads=each, nodes=nodes, policies=["local", weighted])
     times = {policy["policy"]: policy["outcome"]["Ok"]["time_s"] for policy in answer.data["policies"]}
     return times["local"] / times[weighted]
 

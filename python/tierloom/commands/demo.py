@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 
-from tierloom import lookup, recording
+from tierloom import lookup, planning, recording
 from tierloom.commands import options, plan, say
 from tierloom.errors import RecordingError
 from tierloom.nouns import Machine
-from tierloom.planning import compare
 from tierloom.report import profiles
 
 PROGRAM = "mg"
@@ -57,7 +56,7 @@ def verb(output: Path, machine_name: str, threads: int, fast_memory: str, as_jso
     nodes = near_memories(machine)
     asked = f"--machine {machine.name} --nodes {','.join(nodes)} --threads {threads} --fast-memory {fast_memory}"
     say.step(f"tierloom plan {folder} {asked}")
-    answer = compare(recorded.profile, machine, threads=threads, nodes=nodes, fast_memory=fast_memory)
+    answer = planning.plan(recorded.profile, machine, threads=threads, nodes=nodes, fast_memory=fast_memory)
     plan_file = output / f"{PROGRAM}.plan.toml"
     written = plan.save(answer, plan_file, output / "report.html", output / "frontier.png")
     if as_json:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from tierloom import emitting
+from tierloom import emitting, planning
 from tierloom.commands import options, say
 from tierloom.emitting import FORMS
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
-from tierloom.planning import Comparison, compare
+from tierloom.planning import Comparison
 from tierloom.quantities import names_of
 from tierloom.report import plans
 
@@ -77,7 +77,7 @@ def verb(
         raise click.MissingParameter(param_hint="'--machine' / '-m'", param_type="option")
     program = Profile.load(profile)
     with say.progress("comparing policies"):
-        answer = compare(
+        answer = planning.plan(
             program,
             Machine.load(machine),
             threads=threads,

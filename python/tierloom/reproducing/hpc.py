@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from tierloom import planning
 from tierloom.errors import TierloomError
 from tierloom.nouns import Machine, Profile
-from tierloom.planning import compare
 from tierloom.reproducing.computing import Job, Runs, computes, task
 
 WORKLOADS = ("bt-e", "sp-e", "lu-e", "mg-e", "ft-d", "cg-e", "xsbench-xl")
@@ -36,7 +36,7 @@ def policies(
 ) -> Policies:
     """Time and fast memory of every policy that can be used; none where the data does not fit."""
     try:
-        answer = compare(
+        answer = planning.plan(
             Profile.load(workload),
             Machine.load(machine),
             threads=threads,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.nouns import Machine, Profile
 from tierloom.placements import fractions
-from tierloom.planning import bound_word, compare, predict
+from tierloom.planning import bound_word, plan, predict
 from tierloom.quantities import names_of
 from tierloom.study.rows import by_name, picked
 from tierloom.study.scaling import scaled
@@ -51,7 +51,7 @@ def plan_row(
     policies: str | list[str] | None = None,
 ) -> Row:
     """The best placement, and the time under each policy."""
-    answer = compare(
+    answer = plan(
         profile,
         scaled(machine, scale),
         threads=threads,
