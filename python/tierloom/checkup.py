@@ -124,7 +124,7 @@ def examine(root: Path = Path("/")) -> Iterator[Finding]:
         yield check(root)
 
 
-def kernel(root: Path) -> str:
+def kernel(_root: Path) -> str:
     """Linux on x86-64: instructions are decoded, and the preload library is built, for nothing else."""
     system, processor = platform.system(), platform.machine()
     if (system, processor) != ("Linux", "x86_64"):
@@ -132,8 +132,7 @@ def kernel(root: Path) -> str:
             f"{system} on {processor}\nhint: run it on x86-64 Linux; `tierloom plan` works with profiles from there"
         )
         raise MeasurementError(message)
-    host = describe(root)["host"]
-    return f"Linux {host['kernel']}, {host['cpu']}"
+    return f"Linux {platform.release()}"
 
 
 def preload(_root: Path) -> str:
