@@ -179,7 +179,7 @@ def fake_apt(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         return "Package: linux-image-amd64\nDepends: linux-image-6.12-amd64 (= 6.12-1)\n"
 
     monkeypatch.setattr(packages, "_apt", apt)
-    monkeypatch.setattr(packages, "_apt_is_there", lambda: None)
+    monkeypatch.setattr(packages, "apt_is_there", lambda: None)
     return calls
 
 
