@@ -53,19 +53,20 @@ class Tabular(ABC):
 
     def _repr_html_(self) -> str:
         """What Jupyter shows in the place of ``repr``."""
-        return table(repr(self), self.rows())
+        rows = self.rows()
+        return table(repr(self), rows[:SHOWN], len(rows))
 
 
-def table(title: str, rows: list[Row]) -> str:
-    """Rows as an HTML table, the first of many.
+def table(title: str, rows: list[Row], total: int) -> str:
+    """The first rows of a total as an HTML table.
 
     Example:
-        >>> table("one", [{"size_bytes": 1024}]).count("<tr>")
-        2
+        >>> "and 4 more" in table("five", [{"size_bytes": 1024}], 5)
+        True
     """
     heads = "".join(f"<th>{html.escape(key)}</th>" for key in rows[0]) if rows else ""
-    body = "".join(_line(row.values()) for row in rows[:SHOWN])
-    more = len(rows) - SHOWN
+    body = "".join(_line(row.values()) for row in rows)
+    more = total - len(rows)
     rest = f"<p>and {more} more: <code>.to_polars()</code> has them all</p>" if more > 0 else ""
     caption = f"<caption>{html.escape(title)}</caption>"
     return f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{rest}"

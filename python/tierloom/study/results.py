@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tierloom.errors import MissingPackageError
 from tierloom.study.keys import code_id
 from tierloom.study.store import DONE, LOST, REFUSED, columns
-from tierloom.tables import Tabular, package
+from tierloom.tables import SHOWN, Tabular, package, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,6 +66,11 @@ class Sweep(Tabular):
         _, parquet = _arrow()
         rows: list[Row] = parquet.read_table(self.table).to_pylist()
         return rows
+
+    def _repr_html_(self) -> str:
+        _, parquet = _arrow()
+        first = next(parquet.ParquetFile(self.table).iter_batches(SHOWN), None)
+        return table(repr(self), first.to_pylist() if first is not None else [], self.total)
 
     def to_pandas(self) -> pd.DataFrame:
         """The Parquet file as a pandas data frame, column by column."""
