@@ -37,7 +37,7 @@ axes = figure.subplots()
 for threads in THREADS:
     points = sorted((row["fast_gib"], row["slowdown"] - 1.0) for row in rows if row["threads"] == threads)
     axes.plot(*zip(*points, strict=True), marker=".", label=f"{threads} threads")
-axes.set(xlabel="DRAM, GiB", ylabel="slower than all in DRAM by", title=f"{profile.name} on {machine}")
+axes.set(xlabel="DRAM, GiB", ylabel="slower than the best by", title=f"{profile.name} on {machine}")
 axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 axes.legend()
 figure.savefig("how_much_dram.png", dpi=120)
