@@ -52,8 +52,11 @@ def _npy(path: Path) -> Iterator[Any]:
     if not isinstance(rows, np.ndarray) or rows.ndim != 1:
         message = f"{path}: an array of {getattr(rows, 'ndim', 0)} dimensions is no trace\nhint: give one row an access"
         raise TraceError(message)
-    for start in range(0, len(rows), BLOCK_ROWS):
-        yield rows[start : start + BLOCK_ROWS]
+    # The map has checked the header and the size; what is read through it would count as this process's memory.
+    kind, offset, count = rows.dtype, cast("np.memmap[Any, Any]", rows).offset, len(rows)
+    del rows
+    for start in range(0, count, BLOCK_ROWS):
+        yield np.fromfile(path, kind, min(BLOCK_ROWS, count - start), offset=offset + start * kind.itemsize)
 
 
 def _parquet(path: Path) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -192,6 +193,31 @@ def test_a_trace_is_read_a_block_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     np.save("t.npy", np.arange(5000, dtype="<u8") * 64)
     sizes = [len(block) // traces.ROW.itemsize for block in traces.blocks(Path("t.npy"))]
     assert sizes == [1000] * 5
+
+
+PEAK = """
+import sys
+from tierloom import Machine, simulate_trace
+simulate_trace(sys.argv[1], Machine.load("liu-a"), "tiering")
+status = dict(line.split(":") for line in open("/proc/self/status"))
+print(status["VmHWM"].split()[0])
+"""
+"""Peak of resident memory in KiB; what getrusage says includes the parent's at the time of the fork."""
+
+
+def test_a_long_trace_takes_no_more_memory_than_a_short_one(folder: Path) -> None:
+    """Same pages, 24 times as many rows: 130 MB of them."""
+    peaks = []
+    for blocks in (1, 24):
+        pages = np.arange(blocks * traces.BLOCK_ROWS, dtype="<u8") % 4096
+        rows = np.zeros(len(pages), dtype=traces.ROW)
+        rows["address"] = pages * 4096
+        np.save(folder / "long.npy", rows)
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, str(folder / "long.npy")], capture_output=True, text=True, check=True
+        )
+        peaks.append(int(done.stdout) << 10)
+    assert peaks[1] < peaks[0] + (32 << 20)
 
 
 def parquet_of(rows: dict[str, list]) -> Path:
