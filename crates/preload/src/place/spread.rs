@@ -148,48 +148,77 @@ pub(super) fn any_present(start: u64, bytes: u64) -> bool {
 }
 
 /// Moves the pages that are there to where the law wants them.
+///
+/// What became of them is looked at when all is done: a huge page goes as a whole with the first of its
+/// pages, and of the next one the kernel says `EBUSY`, or that it was there already.
 pub(super) fn move_present(law: Law, start: u64, bytes: u64) -> Moved {
-    let mut total = Moved::default();
-    let mut at = start;
-    while at < start + bytes {
-        let end = (start + bytes).min(at + CHUNK as u64 * PAGE);
-        move_chunk(law, at, end, &mut total);
-        at = end;
+    let (mut present, mut before, mut after, mut errno) = (0, 0, 0, 0);
+    in_chunks(start, bytes, |chunk| {
+        present += chunk.present();
+        before += chunk.wrong(&law).count() as u64;
+    });
+    if before == 0 {
+        return Moved { present, ..Moved::default() };
     }
-    total
+    in_chunks(start, bytes, |chunk| {
+        let refused = chunk.move_wrong(&law);
+        errno = if errno == 0 { refused } else { errno };
+    });
+    in_chunks(start, bytes, |chunk| after += chunk.wrong(&law).count() as u64);
+    Moved { present, went: before.saturating_sub(after), stuck: after, errno: if after == 0 { 0 } else { errno } }
 }
 
-fn move_chunk(law: Law, start: u64, end: u64, total: &mut Moved) {
-    let (mut pages, mut nodes, mut status) = ([0_u64; CHUNK], [0_i32; CHUNK], [0_i32; CHUNK]);
-    let mut count = 0;
-    for address in (start..end).step_by(usize::try_from(PAGE).unwrap_or(4096)) {
-        pages[count] = address;
-        count += 1;
-    }
-    if kernel::move_pages(&pages[..count], None, &mut status[..count]) != 0 {
-        return;
-    }
-    let mut wrong = 0;
-    for at in 0..count {
-        let node = law.node(pages[at]).cast_signed();
-        total.present += u64::from(status[at] >= 0);
-        if status[at] >= 0 && status[at] != node {
-            (pages[wrong], nodes[wrong]) = (pages[at], node);
-            wrong += 1;
+/// Some pages in a row, and the node of each or a negative error number.
+struct Chunk {
+    pages: [u64; CHUNK],
+    status: [i32; CHUNK],
+    count: usize,
+}
+
+/// Shows the pages of a range, as they are at that moment, piece by piece.
+fn in_chunks(start: u64, bytes: u64, mut see: impl FnMut(&mut Chunk)) {
+    let mut chunk = Chunk { pages: [0; CHUNK], status: [0; CHUNK], count: 0 };
+    let end = start + bytes;
+    let mut at = start;
+    while at < end {
+        chunk.count = 0;
+        while at < end && chunk.count < CHUNK {
+            chunk.pages[chunk.count] = at;
+            chunk.count += 1;
+            at += PAGE;
+        }
+        if kernel::move_pages(&chunk.pages[..chunk.count], None, &mut chunk.status[..chunk.count]) == 0 {
+            see(&mut chunk);
         }
     }
-    if wrong == 0 {
-        return;
+}
+
+impl Chunk {
+    /// Pages that are there, wherever.
+    fn present(&self) -> u64 {
+        self.status[..self.count].iter().map(|status| u64::from(*status >= 0)).sum()
     }
-    let errno = kernel::move_pages(&pages[..wrong], Some(&nodes[..wrong]), &mut status[..wrong]);
-    for (status, node) in status[..wrong].iter().zip(&nodes) {
-        if errno == 0 && status == node {
-            total.went += 1;
-        } else {
-            total.stuck += 1;
-            let reason = if errno == 0 { status.min(&0).unsigned_abs() } else { errno };
-            total.errno = if total.errno == 0 { reason } else { total.errno };
+
+    /// Pages that are there and elsewhere than the law wants them.
+    fn wrong<'a>(&'a self, law: &'a Law<'a>) -> impl Iterator<Item = (u64, i32)> + 'a {
+        let seen = self.pages[..self.count].iter().zip(&self.status);
+        let wanted = seen.map(|(page, status)| (*page, law.node(*page).cast_signed(), *status));
+        wanted.filter(|(_, node, status)| *status >= 0 && status != node).map(|(page, node, _)| (page, node))
+    }
+
+    /// Has the kernel move them: 0 or the first reason why one of them did not go.
+    fn move_wrong(&mut self, law: &Law) -> u32 {
+        let (mut pages, mut nodes, mut count) = ([0_u64; CHUNK], [0_i32; CHUNK], 0);
+        for (page, node) in self.wrong(law) {
+            (pages[count], nodes[count]) = (page, node);
+            count += 1;
         }
+        if count == 0 {
+            return 0;
+        }
+        let errno = kernel::move_pages(&pages[..count], Some(&nodes[..count]), &mut self.status[..count]);
+        let refused = self.status[..count].iter().find(|status| **status < 0);
+        if errno == 0 { refused.map_or(0, |status| status.unsigned_abs()) } else { errno }
     }
 }
 
