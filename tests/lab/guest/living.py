@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 
 from placement import at_least, host_weights, weighted
@@ -16,6 +17,7 @@ from placing import (
     MIB,
     PAGE,
     TIERLOOM,
+    Shown,
     counters,
     huge_unit,
     law,
@@ -30,11 +32,13 @@ from placing import (
     skip,
 )
 
-LIMIT_S = 600
 TOPOLOGIES = ("two-tier", "cxl")
 
 DEMOTION = Path("/sys/kernel/mm/numa/demotion_enabled")
 BALANCING = Path("/proc/sys/kernel/numa_balancing")
+HINTED = 32 * MIB
+"""Much more than all that else takes hint faults while a program runs."""
+
 HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
@@ -65,7 +69,7 @@ def started(plan_file: Path, *words: str, options: tuple[str, ...] = ()) -> Iter
 
 def child_of(running: subprocess.Popen[str]) -> int:
     """The program that `tierloom run` started."""
-    for _ in range(200):
+    while running.poll() is None:
         found = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
         if found:
             return int(found[0])
@@ -86,9 +90,9 @@ def wait_for(running: subprocess.Popen[str]) -> str:
 def check_a_running_program_gets_a_new_plan() -> None:
     """All pages of an object that is there go where the new plan's law wants them, and what comes later does too."""
     node_one()
-    first = plan(rule("a", at_least(24 * MIB), 'bind = ["n0"]'))
-    second = plan(rule("a", at_least(24 * MIB), weighted(1, 3)))
-    words = (f"heap:a:{24 * MIB}", "show", "wait:go", f"heap:b:{25 * MIB}", "show")
+    first = plan(rule("a", at_least(12 * MIB), 'bind = ["n0"]'))
+    second = plan(rule("a", at_least(12 * MIB), weighted(1, 3)))
+    words = (f"heap:a:{12 * MIB}", "show", "wait:go", f"heap:b:{13 * MIB}", "show")
     with started(first, *words) as running:
         wait_for(running)
         command = [str(TIERLOOM), "apply", "--pid", str(child_of(running)), "--plan", str(second), "--json"]
@@ -96,23 +100,32 @@ def check_a_running_program_gets_a_new_plan() -> None:
         print(done.stderr)
         told = json.loads(done.stdout)["rules"][0]
         Path("go").touch()
-        out, words_told = running.communicate(timeout=120)
+        out, words_told = running.communicate()
     print(words_told[-1500:])
     assert running.returncode == 0
     shown = parse(out)
     for name in ("a", "b"):
         obeys(shown[name], [(0, 1), (1, 3)], huge_unit(shown[name]))
     assert told["objects"] == 1
-    assert abs(told["moved_bytes"] / told["present_bytes"] - 0.75) < 0.08, told
+    assert told["present_bytes"] == len(shown["a"].nodes) * PAGE
+    assert told["moved_bytes"] > told["present_bytes"] / 2
 
 
 def check_pages_that_were_there_are_dealt_out_one_by_one() -> None:
-    """`mbind(MPOL_INTERLEAVE, MPOL_MF_MOVE)` would leave them: every one is on a node of the set."""
+    """`mbind(MPOL_INTERLEAVE, MPOL_MF_MOVE)` would leave them: any node of the set is good enough for it.
+
+    With huge pages off: a block that grows is mapped elsewhere, its old huge pages then lie across units.
+    """
     node_one()
-    grown = (f"heap:g:{16 * MIB}", f"grow:g:{24 * MIB}", "show")
-    shown, report = run(plan(rule("g", at_least(20 * MIB), 'interleave = ["n0", "n1"]')), *grown)
-    assert abs(shown["g"].share(1) - 0.5) < 0.05, shown["g"].share(1)
-    assert report["rules"][0]["moved_bytes"] > 0
+    there, grown = 6 * MIB, 9 * MIB
+    with setting(HUGE, "never"):
+        dealt = plan(rule("g", at_least(8 * MIB), 'interleave = ["n0", "n1"]'))
+        shown, report = run(dealt, f"heap:g:{there}", f"grow:g:{grown}", "show")
+    old = there // PAGE - 1
+    obeys(Shown(shown["g"].start, shown["g"].nodes[:old]), [(0, 1), (1, 1)])
+    new = shown["g"].nodes[old + 1 :]
+    assert all(one != other for one, other in pairwise(new)), "the kernel's own turn need not go on where ours ends"
+    assert report["rules"][0]["moved_bytes"] == shown["g"].nodes[:old].count(1) * PAGE
 
 
 def check_host_weights_are_set_and_put_back() -> None:
@@ -140,7 +153,7 @@ def check_host_weights_are_put_back_after_a_kill() -> None:
             wait_for(running)
             assert host_weights() != before
             os.kill(sent_to(running), number)
-            running.communicate(timeout=60)
+            running.communicate()
         assert host_weights() == before, number
 
 
@@ -154,13 +167,13 @@ def hint_faults(actions: tuple[str, ...], *rules: str) -> int:
 def check_nobody_takes_hint_faults_on_an_interleaved_object() -> None:
     """`task_numa_work` passes by every range whose policy is not the default one or asks for them."""
     node_one()
-    used = (f"heap:s:{64 * MIB}", "spin:20")
+    used = (f"heap:s:{HINTED}", "spin:20")
     with setting(BALANCING, "1"), setting(HUGE, "never"):
         others = hint_faults(("idle:20",))
         default = hint_faults(used) - others
-        interleaved = hint_faults(used, rule("s", at_least(32 * MIB), weighted(1, 1))) - others
+        interleaved = hint_faults(used, rule("s", at_least(HINTED), weighted(1, 1))) - others
     print(f"{others} of others, {default} on a first-touch object, {interleaved} on an interleaved one")
-    if default < 64 * MIB // PAGE // 2:
+    if default < HINTED // PAGE // 2:
         skip(f"the kernel took {default} hint faults even without a plan")
     assert interleaved < default / 10
 
@@ -180,10 +193,10 @@ def check_huge_pages_stay_huge() -> None:
     node_one()
     with setting(HUGE, "always"):
         before = counters()["thp_fault_alloc"]
-        shown, _ = run(plan(rule("h", at_least(32 * MIB), weighted(2, 1))), f"mmap:h:{64 * MIB}", "show")
+        shown, _ = run(plan(rule("h", at_least(32 * MIB), weighted(2, 1))), f"mmap:h:{32 * MIB}", "show")
         grown = counters()["thp_fault_alloc"] - before
         obeys(shown["h"], [(0, 2), (1, 1)], 2 * MIB)
-    assert grown >= 30, grown
+    assert grown >= 15, grown
 
 
 @contextmanager
@@ -211,19 +224,19 @@ def lost_to_demotion(group: Path, words: tuple[str, ...]) -> float:
 
     Only the program is in the group: one that watches it from there would lose its code to the far node.
     """
-    placed = plan(rule("o", at_least(40 * MIB), weighted(1, 1)))
+    placed = plan(rule("o", at_least(24 * MIB), weighted(1, 1)))
     inside = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", str(program())]
-    actions = [f"heap:o:{48 * MIB}", "show", "wait:go", "show"]
+    actions = [f"heap:o:{24 * MIB}", "show", "wait:go", "show"]
     command = [str(TIERLOOM), "run", "--plan", str(placed), *words, "--", *inside, *actions]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         first = parse(wait_for(running))["o"]
         before_it = counters()
-        for _ in range(6):
+        for _ in range(3):
             with suppress(OSError):  # less than that could be had
                 (group / "memory.reclaim").write_text(str(8 * MIB))
         demoted = {name: value - before_it[name] for name, value in counters().items() if "demote" in name}
         Path("go").touch()
-        out, _ = running.communicate(timeout=120)
+        out, _ = running.communicate()
     Path("go").unlink()
     before, after = first.nodes.count(0), parse(out)["o"].nodes.count(0)
     print(f"{words}: {before} pages on node 0 before and {after} after; {demoted}")
