@@ -18,30 +18,10 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from three_ways import Finished, Start
+
 WORK = Path(__file__).parent / "work"
 LINES = 400_000
-PLAN = """
-version = 1
-machine = "this one"
-profile = "real"
-policy = "by hand"
-nodes = ["dram"]
-default = { prefer = "dram" }
-
-[predicted]
-time_s = 1.0
-low_s = 1.0
-high_s = 1.0
-threads = 1
-bytes = [0]
-
-[[rules]]
-object = "large"
-size_bytes = 0
-select = { size_at_least = 32768 }
-place = { prefer = "dram" }
-"""
-"""Every large block and everything else is placed, on the node that every machine has."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +56,11 @@ class Program:
                 return f"{module} is not installed here: {source}"
         return None
 
-    def run(self, folder: Path, *before: str) -> subprocess.CompletedProcess[bytes]:
+    def run_in(self, folder: Path) -> Start:
+        """Does the work in a folder of its own for every turn."""
+        return lambda turn, *before: self.run(folder / turn, *before)
+
+    def run(self, folder: Path, *before: str) -> Finished:
         """Does the work in an empty folder, behind the words of `tierloom profile` or `run`."""
         # Servers drop root's rights and still have to get in.
         folder.mkdir(mode=0o755)

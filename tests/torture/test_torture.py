@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from three_ways import written_plan
 
 if TYPE_CHECKING:
     from torture.conftest import Compile, Torture
@@ -209,13 +210,11 @@ def test_a_program_under_a_debugger(compiled: Compile, torture: Torture) -> None
 
 
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed here; .ci/run installs it")
-@pytest.mark.parametrize("verb", [("profile", "-o", "it.profile"), ("run", "--plan", "p.toml")])
+@pytest.mark.parametrize("verb", [("profile", "-o", "it.profile"), ("run", "--plan", "three_ways.plan.toml")])
 def test_a_debugger_comes_to_a_running_program(
     compiled: Compile, executable: Path, folder: Path, verb: tuple[str, ...]
 ) -> None:
-    from torture.conftest import PLAN
-
-    (folder / "p.toml").write_text(PLAN)
+    written_plan(folder)
     words = [str(executable), *verb, "--", str(compiled("waits.c")), "pid"]
     with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ours:
         pid = folder / "pid"

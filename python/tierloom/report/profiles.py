@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tierloom.quantities import bytes_text, percent_text
 from tierloom.report.layout import noted, table
@@ -158,14 +159,22 @@ def _interval(share: ShareDoc) -> str:
 
 
 def place(item: ObjectDoc) -> str:
-    """Where the program makes the object: the innermost line of its own code, a symbol, a file."""
+    """Where the program makes the object: the statement that it is named after, a symbol, a file."""
     site = item["site"]
     if "stack" in site:
-        named = [frame for frame in site["stack"] if frame.get("line")] or site["stack"][:1]
-        return next((str(frame.get("line") or f"{frame['module']}+{frame['offset']:#x}") for frame in named), "")
+        lines = [frame for frame in site["stack"] if frame.get("line")]
+        frames = [*_named_after(item["name"], site["stack"]), *lines, *site["stack"]]
+        return next((str(frame.get("line") or f"{frame['module']}+{frame['offset']:#x}") for frame in frames), "")
     if "symbol" in site:
         return f"{site['symbol']['module']}:{site['symbol']['symbol']}"
     return str(site.get("file", ""))
+
+
+def _named_after(name: str, stack: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The frames of the function in an object's name, which leaves template arguments out."""
+    function = re.split("@| by |#", name)[0]
+    parts = ".*".join(re.escape(part) for part in function.split("::"))
+    return [frame for frame in stack if re.search(parts, frame.get("function") or "")]
 
 
 def caption(profile: Profile) -> str:

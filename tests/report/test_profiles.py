@@ -1,0 +1,32 @@
+"""What the table of objects says of one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tierloom.report import profiles
+
+STACK = [
+    {"module": "libstdc++.so.6", "offset": 16, "function": "operator new(unsigned long)"},
+    {"module": "liboctave.so.9", "offset": 32, "function": "Array<double, std::allocator<double> >::fortran_vec()"},
+    {"module": "app", "offset": 48, "function": "solve(int)", "line": "solve.cpp:7"},
+    {"module": "app", "offset": 64, "function": "main", "line": "main.cpp:3"},
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("Array::fortran_vec", "liboctave.so.9+0x20"),
+        ("Array::fortran_vec by solve#2", "liboctave.so.9+0x20"),
+        ("solve@solve.cpp:7", "solve.cpp:7"),
+        ("a name by hand", "solve.cpp:7"),
+    ],
+)
+def test_an_object_is_allocated_at_the_statement_that_it_is_named_after(name: str, where: str) -> None:
+    item: dict[str, Any] = {"name": name, "kind": "heap", "size_bytes": 1, "site": {"stack": STACK}}
+    assert profiles.place(item) == where
+    item["site"]["stack"] = STACK[:1]
+    assert profiles.place(item) == "libstdc++.so.6+0x10"
