@@ -15,6 +15,9 @@ use crate::trips::Trip;
 /// frequency and program profile analysis* (1994), table 1, loop branch heuristic.
 const ENTERED: f64 = 0.88;
 
+/// No guess is surer than this. Assumed: the doubt of a guess is 0.05 at least.
+const SUREST: f64 = 0.95;
+
 /// Where samples fell into one side of a branch, they tell how often it ran, and rules of thumb are this
 /// much weaker.
 const TOLD: f64 = 3.0;
@@ -37,11 +40,11 @@ pub(crate) fn branches(
             [next] => heads(*next),
             _ => None,
         })?;
-        // If rounds end by chance, a loop of n rounds is passed by once in n + 1 times. A loop with a fixed
-        // number of rounds needs no guard: the branch before it asks something else.
+        // If rounds end by chance, a loop of n rounds is passed by once in n + 1 times; the less they vary,
+        // the less often. A loop with a number of rounds that the code fixes needs no guard: the branch before
+        // it asks something else.
         match trips.get(&(id_of_function, inside)) {
-            Some(trip) if trip.fixed => None,
-            Some(trip) => Some(trip.rounds / (trip.rounds + 1.0)),
+            Some(trip) => trip.variance.map(|variance| (trip.rounds / (trip.rounds + variance)).min(SUREST)),
             None => Some(ENTERED),
         }
     };

@@ -3,6 +3,7 @@
 //! `record` runs a program and yields a [`Recording`]; `analyse` turns it into a profile.
 
 mod analyse;
+mod anchors;
 mod blame;
 mod cache;
 pub mod calibrate;
@@ -14,9 +15,11 @@ mod code;
 mod confidence;
 mod counters;
 mod counts;
+mod densities;
 mod elements;
 mod elf;
 mod emulate;
+mod entered;
 pub mod error;
 mod flow;
 mod heuristics;

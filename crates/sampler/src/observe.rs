@@ -50,7 +50,8 @@ pub(crate) struct Seen {
     pub(crate) at: Option<(FunctionId, usize)>,
     pub(crate) state: State,
     pub(crate) verdict: Verdict,
-    /// Position of the instruction that it waited for, where that is an object's.
+    /// Position of the instruction that it waited for, where that is an object's. Where the skid blurs
+    /// instructions it may be a neighbour: enough to count by, for what waits is then near.
     pub(crate) waited: Option<usize>,
 }
 
@@ -168,15 +169,14 @@ impl Pass<'_, '_> {
         }
         let Some((id, step)) = at else { return (Verdict::Rest(self.without_code(sample)), None) };
         let function = self.found.code.functions[id].function.clone();
-        if !self.tells_instruction {
-            return (self.verdict_of_block(sample, &function, step, state), None);
-        }
         let blamed = blame(&function, step, sample.registers[register::FLAGS], state);
-        let verdict = self.verdict_of(sample, &function, blamed);
-        let waited = match (verdict, blamed) {
+        let sharp = self.verdict_of(sample, &function, blamed);
+        let waited = match (sharp, blamed) {
             (Verdict::Object { .. }, Blame::Memory { step, .. }) => Some(step),
             _ => None,
         };
+        let verdict =
+            if self.tells_instruction { sharp } else { self.verdict_of_block(sample, &function, step, state) };
         (verdict, waited)
     }
 

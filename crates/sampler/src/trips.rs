@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cfg::LoopId;
+use crate::cfg::{Function, LoopId};
 use crate::code::FunctionId;
 use crate::counters::Steady;
 use crate::emulate::{at_entry, remaining, rounds};
@@ -12,7 +12,7 @@ use crate::observe::Observed;
 use crate::outcomes::is_last_round;
 
 /// Samples of a loop that are emulated at most.
-const MOST_SAMPLES: usize = 60;
+const MOST_SAMPLES: usize = 240;
 /// Share of emulated samples that must give an answer.
 const ANSWERED: f64 = 0.6;
 /// Inventions that lie beyond the end leave the loop at once: a single round is no answer.
@@ -30,8 +30,9 @@ pub(crate) struct Trip {
     pub(crate) rounds: f64,
     /// One standard deviation, relative.
     pub(crate) relative_error: f64,
-    /// The code alone says so: it is the same each time.
-    pub(crate) fixed: bool,
+    /// Variance over instances, relative to the square of the mean: 1 where rounds end by chance. `None`
+    /// where the code alone tells the rounds: what is asked before the loop is then something else.
+    pub(crate) variance: Option<f64>,
 }
 
 /// Samples by the loop whose own blocks they fell into: (position of the sample, of the instruction).
@@ -81,7 +82,7 @@ fn samples_by_loop(observed: &Observed) -> (Inside, Inside) {
 
 fn by_code(observed: &Observed, id: FunctionId, inside: LoopId) -> Option<Trip> {
     let rounds = rounds(&observed.code.functions[id].function, inside, None)?;
-    (rounds > LEAST_ROUNDS).then_some(Trip { rounds, relative_error: 0.001, fixed: true })
+    (rounds > LEAST_ROUNDS).then_some(Trip { rounds, relative_error: 0.001, variance: None })
 }
 
 /// Evenly chosen samples, at most [`MOST_SAMPLES`].
@@ -90,20 +91,66 @@ fn some<T: Copy>(all: &[T]) -> impl Iterator<Item = T> {
 }
 
 /// From the registers that the loop leaves alone. Samples fall into an instance in proportion to its
-/// rounds, so the mean over instances is the harmonic mean over samples.
+/// rounds, so the mean over instances is the harmonic mean over samples. What an instance does once it
+/// does in or before its first round, which then takes longer and draws samples to short instances: where
+/// samples tell how far they are into the loop, those of first rounds are left out.
 fn by_registers(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
     let function = &observed.code.functions[id].function;
-    let tried: Vec<Option<f64>> =
-        some(samples).map(|(number, _)| rounds(function, inside, Some(&observed.seen[number].state))).collect();
+    let chosen: Vec<(usize, usize)> = some(samples).collect();
+    let rounds = |sample: &(usize, usize)| rounds(function, inside, Some(&observed.seen[sample.0].state));
+    let tried: Vec<Option<f64>> = chosen.iter().map(rounds).collect();
     let answers: Vec<f64> = tried.iter().flatten().copied().filter(|rounds| *rounds > LEAST_ROUNDS).collect();
     if answers.is_empty() || (answers.len() as f64) < ANSWERED * tried.len() as f64 {
         return None;
     }
-    let count = answers.len() as f64;
-    let inverse = answers.iter().map(|rounds| 1.0 / rounds).sum::<f64>() / count;
-    let variance = answers.iter().map(|rounds| (1.0 / rounds - inverse).powi(2)).sum::<f64>() / count;
-    let spread = variance.sqrt() / inverse / count.sqrt();
-    Some(Trip { rounds: 1.0 / inverse, relative_error: 0.003 + spread, fixed: false })
+    let movers = Steady::of(function, inside).every_round(function);
+    let later = movers.into_iter().find_map(|mover| {
+        let positions = chosen.iter().map(|sample| position(observed, function, inside, mover, *sample));
+        let pairs = positions.zip(&tried).map(|(position, rounds)| Some((position?, (*rounds)?)));
+        let known: Vec<(f64, f64)> = pairs.flatten().filter(|(position, rounds)| position < rounds).collect();
+        let enough = known.len() as f64 >= ANSWERED * tried.len() as f64;
+        let later: Vec<f64> = known
+            .iter()
+            .filter(|(position, rounds)| *position > 0.0 && *rounds > LEAST_ROUNDS)
+            .map(|k| k.1 - 1.0)
+            .collect();
+        (enough && later.len() >= FEWEST_POSITIONS).then_some(later)
+    });
+    Some(match later {
+        Some(later) => {
+            let trip = of_samples(&later);
+            Trip { rounds: 1.0 + trip.rounds, ..trip }
+        }
+        None => of_samples(&answers),
+    })
+}
+
+/// From the rounds of the instances that samples fell into, in proportion to these rounds.
+fn of_samples(rounds: &[f64]) -> Trip {
+    let count = rounds.len() as f64;
+    let mean = rounds.iter().sum::<f64>() / count;
+    let inverse = rounds.iter().map(|rounds| 1.0 / rounds).sum::<f64>() / count;
+    let spread = rounds.iter().map(|rounds| (1.0 / rounds - inverse).powi(2)).sum::<f64>() / count;
+    let relative_error = 0.003 + spread.sqrt() / inverse / count.sqrt();
+    Trip { rounds: 1.0 / inverse, relative_error, variance: Some((mean * inverse - 1.0).max(0.0)) }
+}
+
+/// Rounds that an instance of a loop has behind it at a sample, by a register that moves once a round:
+/// (register, position of the instruction, step).
+fn position(
+    observed: &Observed,
+    function: &Function,
+    inside: LoopId,
+    (register, moved_at, pace): (usize, usize, i64),
+    (number, step): (usize, usize),
+) -> Option<f64> {
+    let state = &observed.seen[number].state;
+    let moved = state.get(register)?.wrapping_sub(at_entry(function, inside, register, state)?).cast_signed();
+    let behind = function.block_of(moved_at) == function.block_of(step) && step > moved_at
+        || function.block_of(moved_at) != function.block_of(step)
+            && function.dominates(function.block_of(moved_at), function.block_of(step));
+    let rounds = moved / pace - i64::from(behind);
+    (moved % pace == 0 && rounds >= 0).then_some(rounds as f64)
 }
 
 /// From how far samples are into the loop, where it starts at a known value and ends at one that nobody
@@ -112,17 +159,9 @@ fn by_registers(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[
 /// middle of the usual instance.
 fn by_positions(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
     let function = &observed.code.functions[id].function;
-    let of_register = |(register, moved_at, pace): (usize, usize, i64)| {
-        let position = |(number, step): (usize, usize)| {
-            let state = &observed.seen[number].state;
-            let moved = state.get(register)?.wrapping_sub(at_entry(function, inside, register, state)?).cast_signed();
-            let behind = function.block_of(moved_at) == function.block_of(step) && step > moved_at
-                || function.block_of(moved_at) != function.block_of(step)
-                    && function.dominates(function.block_of(moved_at), function.block_of(step));
-            let rounds = moved / pace - i64::from(behind);
-            (moved % pace == 0 && rounds >= 0).then_some(rounds as f64)
-        };
-        let tried: Vec<Option<f64>> = samples.iter().copied().map(position).collect();
+    let of_register = |mover: (usize, usize, i64)| {
+        let tried: Vec<Option<f64>> =
+            samples.iter().map(|sample| position(observed, function, inside, mover, *sample)).collect();
         let mut found: Vec<f64> = tried.iter().flatten().copied().collect();
         found.sort_by(f64::total_cmp);
         let enough = found.len() >= FEWEST_POSITIONS && found.len() as f64 >= ANSWERED * tried.len() as f64;
@@ -139,9 +178,9 @@ fn of_positions(positions: &[f64]) -> Trip {
     if middle >= furthest * (1.0 - 3.0 / count.sqrt()) {
         // Of so many samples the last one lies this far from the end.
         let rounds = if furthest > count { furthest * (1.0 + 1.0 / count) } else { furthest };
-        return Trip { rounds, relative_error: 0.003 + 1.0 / count, fixed: false };
+        return Trip { rounds, relative_error: 0.003 + 1.0 / count, variance: Some(0.0) };
     }
-    Trip { rounds: middle, relative_error: 0.1 + 1.0 / count.sqrt(), fixed: false }
+    Trip { rounds: middle, relative_error: 0.1 + 1.0 / count.sqrt(), variance: Some(1.0) }
 }
 
 /// As [`by_last_rounds`], by samples anywhere in the loop: by the registers that are the same all round.
@@ -194,12 +233,21 @@ fn of_last_rounds(tried: &[Option<f64>]) -> Option<Trip> {
         return None;
     }
     let relative_error = 0.1 + 1.0 / (last as f64).sqrt();
-    Some(Trip { rounds: answers.len() as f64 / last as f64, relative_error, fixed: false })
+    Some(Trip { rounds: answers.len() as f64 / last as f64, relative_error, variance: Some(1.0) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounds_of_single_samples_give_the_mean_of_instances_and_how_they_vary() {
+        // An instance of 4 rounds for each one of 16: 10 rounds on average, which vary by 6.
+        let trip = of_samples(&[[4.0; 1].as_slice(), &[16.0; 4]].concat());
+        assert!((trip.rounds - 10.0).abs() < 1e-9, "{trip:?}");
+        assert!((trip.variance.unwrap() - 0.36).abs() < 1e-9, "{trip:?}");
+        assert!(of_samples(&[5.0; 9]).variance.unwrap() < 1e-9, "always the same");
+    }
 
     #[test]
     fn samples_up_to_the_same_end_give_a_loop_of_that_length() {
