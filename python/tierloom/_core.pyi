@@ -77,6 +77,9 @@ def profile_workload(profile: str, threads: int) -> str:
 def simulate(machine: str, workload: str, request: str) -> str:
     """Simulates page migration; takes and returns JSON (`request`: see `tierloom.simulate`)."""
 
+def simulate_samples(machine: str, profile: str, threads: int, samples: bytes, request: str) -> str:
+    """Simulates a profile along its samples (the bytes of `samples.npy`); takes and returns JSON."""
+
 def simulate_trace(machine: str, request: str, pace: str, read: Callable[[], bytes]) -> str:
     """Simulates a trace whose packed rows `read` returns, none at the end; returns JSON."""
 

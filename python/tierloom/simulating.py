@@ -226,6 +226,7 @@ def simulate(
     lru: str = "two-lists",
     costs: CostsDoc | None = None,
     seed: int = 0,
+    samples: bool = False,
 ) -> Simulation:
     """Runs a workload on a machine while a policy moves its pages.
 
@@ -245,9 +246,11 @@ def simulate(
         lru: ``two-lists``, or ``multi-gen`` for a kernel with ``lru_gen`` on.
         costs: What events cost; :func:`tierloom.calibrate` measures them.
         seed: Seed of the visits of the exact evaluator.
+        samples: Follow a recorded profile's samples in the order of time: which pages it was at when, each sample
+            standing for its share of the visits; page by page, so not for ``tierloom``.
 
     Raises:
-        RequestError: A quantity or a name is wrong.
+        RequestError: A quantity or a name is wrong, or there are no samples to follow.
         PlacementError: The data does not fit.
 
     Example:
@@ -260,7 +263,12 @@ def simulate(
     if fast_memory is not None:
         request["fast_bytes"] = amount_in_bytes(fast_memory, source.footprint_bytes)
     on = Machine.of(machine)
-    answer = _core.simulate(on.text, json.dumps(source.data), json.dumps(request))
+    if samples:
+        profile, rows = _with_samples(workload)
+        wide = source.data["threads"]
+        answer = _core.simulate_samples(on.text, profile.text, wide, rows, json.dumps(request))
+    else:
+        answer = _core.simulate(on.text, json.dumps(source.data), json.dumps(request))
     return Simulation(on, source.name, cast("OutcomeDoc", json.loads(answer)))
 
 
@@ -346,6 +354,18 @@ def import_trace(source: str | Path, target: str | Path, kind: str, *, llc: Amou
 def terms() -> SimulatorTermsDoc:
     """Policies with their knobs, shapes of placements' names, and default costs with their sources."""
     return cast("SimulatorTermsDoc", json.loads(_core.simulator_terms()))
+
+
+def _with_samples(workload: Workload | Profile) -> tuple[Profile, bytes]:
+    if not isinstance(workload, Profile) or workload.folder is None:
+        message = f"`{workload.name}` has no samples to follow\nhint: record the program with `tierloom profile`"
+        raise RequestError(message)
+    path = workload.folder / lookup.SAMPLES_FILE
+    try:
+        return workload, path.read_bytes()
+    except OSError as problem:
+        message = f"{path}: {problem.strerror}\nhint: record the program again, or leave out the samples"
+        raise RequestError(message) from problem
 
 
 def _request(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import subprocess
 import sys
@@ -218,6 +219,71 @@ def test_a_long_trace_takes_no_more_memory_than_a_short_one(folder: Path) -> Non
         )
         peaks.append(int(done.stdout) << 10)
     assert peaks[1] < peaks[0] + (32 << 20)
+
+
+def recorded(folder: Path) -> package.Profile:
+    """32 MiB: 2 s in its first half, then 2 s in its second; a sample every ms."""
+    size, bytes_read = 32 << 20, 4e9
+    access = {"object": "data", "pattern": "random", "mlp": 1.0, "reads": 4e7, "writes": 0.0}
+    access |= {"read_bytes": 3.2e8, "write_bytes": 0.0, "dram_read_bytes": bytes_read, "dram_write_bytes": 0.0}
+    phase = {"name": "whole", "start_s": 0.0, "end_s": 4.0, "threads": 1, "compute_s": 0.5, "accesses": [access]}
+    item = {"name": "data", "kind": "heap", "site": {"name": "data"}, "size_bytes": size, "allocations": 1}
+    item |= {"first_s": 0.0, "last_s": 4.0, "first_touch_s": 0.0}
+    program = {"command": ["toy"], "wall_s": 4.0, "cpu_s": 4.0, "threads": 1, "cpu": "any", "llc_bytes": 1 << 20}
+    document = {"version": 1, "name": "toy", "program": program, "objects": [item], "phases": [phase]}
+    kinds = [("time_ns", "<u8"), ("offset", "<u8"), ("thread", "<u4"), ("object", "<i4"), ("access", "u1")]
+    rows = np.zeros(4000, dtype=kinds)
+    rows["time_ns"] = np.arange(4000) * 1_000_000
+    rows["offset"] = np.arange(4000) * 40_961 % (size // 2) + (rows["time_ns"] >= 2_000_000_000) * (size // 2)
+    rows["object"][::100] = -1
+    rows["access"] = 1
+    packed = io.BytesIO()
+    np.save(packed, rows)
+    profile = package.Profile(json.dumps(document))
+    profile.save(folder / "toy.profile", packed.getvalue())
+    return package.Profile.load(folder / "toy.profile")
+
+
+def test_samples_are_followed_in_the_order_of_time(folder: Path, tierloom: Tierloom) -> None:
+    profile = recorded(folder)
+
+    def early_and_late(**how: bool) -> tuple[float, float]:
+        run = simulate(profile, MACHINE, "none", nodes=NODES, fast_memory="50%", evaluator="exact", **how)
+        shares = [point["fast_share"] for point in run.data["series"]]
+        return shares[len(shares) // 8], shares[-len(shares) // 8]
+
+    early, late = early_and_late(samples=True)
+    assert early > 0.8
+    assert late < 0.05
+    assert early_and_late() == pytest.approx((0.47, 0.47), abs=0.08)
+    ask = ("simulate", "toy.profile", "--samples", "-m", "liu-a", "--nodes", "ldram,cxl", "--fast-memory", "50%")
+    runs = json.loads(tierloom(*ask, "--json").stdout)["runs"]
+    assert [run["policy"] for run in runs] == ["none", "autonuma", "tiering", "tpp"]
+    assert all(run["evaluator"] == "exact, along 3960 samples" for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("mg-e", "--samples"), "has no samples"),
+        (("-w", "silo", "--samples"), "only a recorded profile"),
+        (("toy.profile", "--samples", "--policy", "tierloom"), "page by page"),
+        (("toy.profile", "--samples", "--evaluator", "cohort"), "page by page"),
+    ],
+)
+def test_samples_that_cannot_be_followed(folder: Path, tierloom: Tierloom, words: tuple[str, ...], said: str) -> None:
+    recorded(folder)
+    result = tierloom("simulate", "-m", "liu-a", *words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "hint:" in result.stderr
+
+
+def test_broken_samples_are_named(folder: Path) -> None:
+    profile = recorded(folder)
+    (folder / "toy.profile/samples.npy").write_bytes(b"no samples")
+    with pytest.raises(TraceError, match=r"not an \.npy file"):
+        simulate(profile, MACHINE, "none", samples=True)
 
 
 def parquet_of(rows: dict[str, list]) -> Path:

@@ -38,5 +38,7 @@ mod _core {
     #[pymodule_export]
     use super::recording::{import_perf, record_profile};
     #[pymodule_export]
-    use super::tiering::{check_workload, import_trace, profile_workload, simulate, simulate_trace, simulator_terms};
+    use super::tiering::{
+        check_workload, import_trace, profile_workload, simulate, simulate_samples, simulate_trace, simulator_terms,
+    };
 }

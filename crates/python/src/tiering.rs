@@ -4,6 +4,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
+use tierloom_model::samples_from_npy;
 use tierloom_tiering::trace::{Access, Format, Llc, Pace, Parser, ROW_BYTES};
 use tierloom_tiering::{self as tiering, Costs, PLACEMENTS, Request, TieringError, Workload, policy};
 
@@ -27,6 +28,26 @@ pub(crate) fn simulate(py: Python<'_>, machine: &str, workload: &str, request: &
     let machine = nouns::machine(machine, "machine")?;
     let (workload, request): (Workload, Request) = (parse(workload)?, parse(request)?);
     let answer = py.detach(|| tiering::simulate(&machine, &workload, &request));
+    nouns::to_json(&answer.map_err(|error| from_tiering(&error))?)
+}
+
+/// Simulates a profile (JSON) along its samples (the bytes of `samples.npy`), as [`simulate`] does without.
+#[pyfunction]
+pub(crate) fn simulate_samples(
+    py: Python<'_>,
+    machine: &str,
+    profile: &str,
+    threads: u32,
+    samples: &[u8],
+    request: &str,
+) -> PyResult<String> {
+    let (machine, request): (_, Request) = (nouns::machine(machine, "machine")?, parse(request)?);
+    let profile = nouns::profile(profile, "profile")?;
+    let rows = samples_from_npy(samples).map_err(|problem| {
+        let hint = "record the program again, or leave out the samples";
+        errors::bad_trace(&format!("samples.npy: {problem}\n  hint: {hint}"))
+    })?;
+    let answer = py.detach(|| tiering::simulate_samples(&machine, &profile, threads.max(1), &rows, &request));
     nouns::to_json(&answer.map_err(|error| from_tiering(&error))?)
 }
 

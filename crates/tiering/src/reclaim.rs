@@ -109,14 +109,31 @@ impl Pace {
     }
 }
 
+/// What a pass of kswapd is for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Goal {
+    /// Free pages at which it goes to sleep.
+    pub(crate) target: f64,
+    /// The high watermark: a pass frees no more than so many pages (`kswapd_shrink_node`).
+    pub(crate) high: f64,
+}
+
+/// One pass over a part of the lists (`kswapd_shrink_node`).
+#[derive(Debug, Clone, Copy, Default)]
+struct Pass {
+    /// Pages left to look at, looked at, and freed.
+    left: f64,
+    looked: f64,
+    freed: f64,
+}
+
 /// One node's kswapd.
 #[derive(Debug, Clone)]
 pub(crate) struct Kswapd {
     awake: bool,
     priority: i32,
-    /// Pages left to look at with this priority.
-    left: f64,
-    /// Pages that left since the run began.
+    pass: Option<Pass>,
+    /// Pages that left in the passes of this run that are over.
     run: f64,
     failures: u32,
     gave_up_s: f64,
@@ -124,9 +141,16 @@ pub(crate) struct Kswapd {
     time_s: f64,
 }
 
+impl Goal {
+    /// `nr_to_reclaim`.
+    fn most(&self) -> f64 {
+        self.high.max(BATCH)
+    }
+}
+
 impl Kswapd {
     pub(crate) fn new() -> Self {
-        Self { awake: false, priority: FIRST_PRIORITY, left: 0.0, run: 0.0, failures: 0, gave_up_s: 0.0, time_s: 0.0 }
+        Self { awake: false, priority: FIRST_PRIORITY, pass: None, run: 0.0, failures: 0, gave_up_s: 0.0, time_s: 0.0 }
     }
 
     /// `wakeup_kswapd`: does nothing where the node is hopeless.
@@ -140,12 +164,12 @@ impl Kswapd {
         }
     }
 
-    /// Works for so many seconds, until `target` pages are free; what it overdraws it owes.
+    /// Works for so many seconds, until enough pages are free; what it overdraws it owes.
     pub(crate) fn work(
         &mut self,
         lists: &mut impl Lists,
         node: usize,
-        target: f64,
+        goal: Goal,
         lru: LruKind,
         pace: Pace,
         now_s: f64,
@@ -153,27 +177,28 @@ impl Kswapd {
         let mut sum = Reclaimed::default();
         self.time_s = if self.awake { self.time_s + pace.seconds } else { self.time_s.min(0.0) };
         while self.awake && self.time_s > 0.0 {
-            if self.left <= 0.0 && !self.next_priority(lists, node, target, now_s) {
-                break;
-            }
+            let Some(mut pass) = self.pass.or_else(|| self.next_pass(lists, node, goal, lru, now_s)) else { break };
             let affordable = (self.time_s / pace.look_s).max(1.0);
-            let most = BATCH.max(self.left / 64.0).min(self.left).min(affordable);
-            let Some(run) = lists.take(node, List::Inactive, most) else {
-                self.left = 0.0;
+            let wanted = (goal.most() - pass.freed).max(BATCH);
+            let most = BATCH.max(pass.left / 64.0).min(wanted).min(pass.left).min(affordable);
+            if let Some(run) = lists.take(node, List::Inactive, most) {
+                let (demoted, failed) = shrink(lists, node, run, lru, now_s);
+                self.time_s -= run.pages * pace.look_s + demoted * pace.move_s;
+                pass.left -= run.pages;
+                pass.looked += run.pages;
+                pass.freed += demoted;
+                sum.demoted += demoted;
+                sum.failed += failed;
+                self.failures = if demoted > 0.0 { 0 } else { self.failures };
+                age(lists, node, lru, run.pages.max(1.0), now_s);
+            } else {
+                pass.left = 0.0;
                 self.time_s -= BATCH * pace.look_s;
-                age(lists, node, lru, BATCH, now_s);
-                continue;
-            };
-            self.left -= run.pages;
-            let (demoted, failed) = shrink(lists, node, run, lru, now_s);
-            self.time_s -= run.pages * pace.look_s + demoted * pace.move_s;
-            sum.demoted += demoted;
-            sum.failed += failed;
-            self.run += demoted;
-            if demoted > 0.0 {
-                self.failures = 0;
             }
-            age(lists, node, lru, run.pages.max(1.0), now_s);
+            self.pass = Some(pass);
+            if pass.left <= 0.0 || pass.freed >= goal.most() {
+                self.finish(pass, goal);
+            }
         }
         sum
     }
@@ -183,23 +208,32 @@ impl Kswapd {
         if self.awake || self.time_s <= 0.0 { 0.0 } else { std::mem::take(&mut self.time_s) }
     }
 
-    /// Looks at twice as many pages next; sleeps where enough are free or the node is hopeless.
-    fn next_priority(&mut self, lists: &impl Lists, node: usize, target: f64, now_s: f64) -> bool {
-        if lists.free(node) >= target {
+    /// Ends a pass: the next one looks at twice as many pages, unless this one looked at enough and freed some.
+    fn finish(&mut self, pass: Pass, goal: Goal) {
+        self.pass = None;
+        self.run += pass.freed;
+        if pass.looked < goal.most() || pass.freed <= 0.0 {
+            self.priority -= 1;
+        }
+    }
+
+    /// The next pass of `balance_pgdat`; none where enough are free or the node is hopeless, and it sleeps.
+    fn next_pass(&mut self, lists: &mut impl Lists, node: usize, goal: Goal, lru: LruKind, now_s: f64) -> Option<Pass> {
+        if lists.free(node) >= goal.target {
             self.awake = false;
-            return false;
+            return None;
         }
         if self.priority < 1 {
             self.failures += u32::from(self.run <= 0.0);
             if self.failures >= HOPELESS {
                 (self.awake, self.gave_up_s) = (false, now_s);
-                return false;
+                return None;
             }
             (self.priority, self.run) = (FIRST_PRIORITY, 0.0);
         }
-        self.left = (lists.length(node, List::Inactive) / 2f64.powi(self.priority)).max(1.0);
-        self.priority -= 1;
-        true
+        age(lists, node, lru, BATCH, now_s);
+        let left = (lists.length(node, List::Inactive) / 2f64.powi(self.priority)).max(1.0);
+        Some(Pass { left, ..Pass::default() })
     }
 }
 

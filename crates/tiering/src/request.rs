@@ -1,7 +1,7 @@
 //! What a simulation is asked, and which evaluator answers.
 
 use serde::{Deserialize, Serialize};
-use tierloom_model::{Machine, Plan, Socket};
+use tierloom_model::{Machine, Plan, Profile, SampleRow, Socket};
 
 use crate::cohort::{self, Cohort};
 use crate::costs::Costs;
@@ -14,6 +14,7 @@ use crate::outcome::Outcome;
 use crate::placement;
 use crate::policy::{self, Policy};
 use crate::reclaim::LruKind;
+use crate::samples::Samples;
 use crate::vma::VmaPolicy;
 use crate::workload::Workload;
 
@@ -151,6 +152,35 @@ fn memory(machine: &Machine, name: &str) -> Result<usize> {
 /// # Errors
 /// [`TieringError`] when the request names what is not there, or the data does not fit.
 pub fn simulate(machine: &Machine, workload: &Workload, request: &Request) -> Result<Outcome> {
+    simulate_along(machine, workload, None, request)
+}
+
+/// Simulates a profile on a machine, on so many threads, going along its samples in the order of time.
+///
+/// # Errors
+/// As [`simulate`]; and where the policy or the evaluator does not go page by page.
+pub fn simulate_samples(
+    machine: &Machine,
+    profile: &Profile,
+    threads: u32,
+    samples: &[SampleRow],
+    request: &Request,
+) -> Result<Outcome> {
+    if request.policy == ours::NAME || request.evaluator == Evaluator::Cohort {
+        let problem = "samples are followed page by page, and this goes by expected counts";
+        return Err(TieringError::request("samples", problem, "leave out the samples, or take another policy"));
+    }
+    let workload = Workload::from_profile(profile, threads);
+    let samples = Samples::new(profile, &workload, samples);
+    simulate_along(machine, &workload, Some(&samples), request)
+}
+
+fn simulate_along(
+    machine: &Machine,
+    workload: &Workload,
+    samples: Option<&Samples>,
+    request: &Request,
+) -> Result<Outcome> {
     workload.check().map_err(|(problem, hint)| TieringError::BadWorkload {
         file: workload.name.clone(),
         problem,
@@ -161,7 +191,7 @@ pub fn simulate(machine: &Machine, workload: &Workload, request: &Request) -> Re
     let mut outcome = if request.policy == ours::NAME {
         ours::simulate(&narrow, &setting, request)?
     } else {
-        simulate_policy(&narrow, &setting, request)?
+        simulate_policy(&narrow, samples, &setting, request)?
     };
     outcome.warnings.extend(note);
     Ok(outcome)
@@ -179,14 +209,23 @@ fn on_cores(workload: &Workload, socket: &Socket) -> (Workload, Option<String>) 
     (narrow, note)
 }
 
-fn simulate_policy(workload: &Workload, setting: &Setting<'_>, request: &Request) -> Result<Outcome> {
+fn simulate_policy(
+    workload: &Workload,
+    samples: Option<&Samples>,
+    setting: &Setting<'_>,
+    request: &Request,
+) -> Result<Outcome> {
     let (placement, policies) = request.policies(workload, setting)?;
     let mut policy = request.policy()?;
     let warning = policy.idle_on(&setting.nodes);
     let layout = Layout::new(workload, &policies);
-    let (evaluator, why) = choose(workload, &layout, request.evaluator)?;
+    let asked = if samples.is_some() { Evaluator::Exact } else { request.evaluator };
+    let (evaluator, mut why) = choose(workload, &layout, asked)?;
+    if let Some(samples) = samples {
+        why = format!("exact, along {} samples", samples.count());
+    }
     let mut outcome = match evaluator {
-        Evaluator::Exact => run_exact(workload, layout, policy.as_mut(), setting, request)?,
+        Evaluator::Exact => run_exact(workload, samples, layout, policy.as_mut(), setting, request)?,
         _ => run_cohort(workload, layout, policy.as_mut(), setting, request)?,
     };
     outcome.placement = placement;
@@ -208,6 +247,7 @@ fn expected_s(workload: &Workload, setting: &Setting<'_>) -> f64 {
 
 fn run_exact(
     workload: &Workload,
+    samples: Option<&Samples>,
     layout: Layout,
     policy: &mut dyn Policy,
     setting: &Setting<'_>,
@@ -216,7 +256,7 @@ fn run_exact(
     let expected_s = expected_s(workload, setting);
     let costs = setting.costs.clone();
     let mut exact = Exact::new(&setting.nodes, layout, policy, costs, request.lru, workload.threads, expected_s);
-    exact::run(&mut exact, workload, setting.socket, request.seed)?;
+    exact::run(&mut exact, workload, samples, setting.socket, request.seed)?;
     Ok(exact.outcome())
 }
 

@@ -107,8 +107,8 @@ pub(crate) struct Scanner {
 impl Scanner {
     pub(crate) fn new(knobs: ScanKnobs, mappings: Vec<Mapping>, threads: u32) -> Self {
         let delay_s = knobs.scan_delay_ms * 1e-3;
-        // A thread starts its clock later the more threads there are (`init_numa_balancing`).
-        let due_s = (0..threads.max(1)).map(|thread| delay_s * f64::from(thread + 1)).collect();
+        // `init_numa_balancing` means to stagger new threads, but takes ms for ns where it limits the delay.
+        let due_s = vec![delay_s; threads.max(1) as usize];
         let vmas = vec![VmaState::default(); mappings.len()];
         let mappings: Vec<Mapping> = mappings.into_iter().rev().collect();
         let mut next = 0;
@@ -187,10 +187,12 @@ impl Scanner {
             }
         }
         if found.is_some() {
-            if !self.started {
-                self.started = true;
-                self.period_s = self.period_min_s().max(self.of_group(self.period_min_s()));
+            // `task_scan_start`, for a thread whose clock was not set when it was made: the only one of a process.
+            // Others go on at the scan delay until the first sequence is over.
+            if !self.started && self.due_s.len() == 1 {
+                self.period_s = self.period_min_s();
             }
+            self.started = true;
             self.next_scan_s = now_s + self.period_s;
         }
         found
@@ -295,6 +297,12 @@ impl Scanner {
 
     /// `task_numa_fault`: where faults found their pages, and whether those could not be moved.
     pub(crate) fn faulted(&mut self, now_s: f64, pages: f64, local: bool, failed: bool, private: f64) {
+        if self.adapted != self.seq {
+            self.adapted = self.seq;
+            self.adapt(now_s);
+        }
+        // Nobody has faulted on the pages of the first sequence before, which counts as private.
+        let private = if self.seq == 0 { 1.0 } else { private };
         if local {
             self.faults.local += pages;
         } else {
@@ -303,10 +311,6 @@ impl Scanner {
         self.faults.failed += if failed { pages } else { 0.0 };
         self.faults.private += pages * private;
         self.shared_share += (1.0 - private - self.shared_share) * (pages / (pages + self.window_pages()));
-        if self.adapted != self.seq {
-            self.adapted = self.seq;
-            self.adapt(now_s);
-        }
     }
 
     /// `update_task_scan_period`.
@@ -342,7 +346,8 @@ mod tests {
 
     #[test]
     fn a_large_process_scans_one_window_every_100_ms_at_best() {
-        let mut scanner = one(130 * 262_144);
+        let mapping = Mapping { pages: 130 * 262_144, migrates: true };
+        let mut scanner = Scanner::new(ScanKnobs::default(), vec![mapping], 1);
         let mut updated = 0.0;
         for tick in 0..1000 {
             let now_s = 2.0 + f64::from(tick) * 0.01;
@@ -384,18 +389,33 @@ mod tests {
     }
 
     #[test]
+    fn several_threads_scan_once_in_a_scan_delay_until_the_first_sequence_is_over() {
+        let mut scanner = one(4 * 65_536);
+        let mut scans = Vec::new();
+        for tick in 0..600 {
+            let now_s = f64::from(tick) * 0.01;
+            if scanner.due(now_s).is_some() {
+                scans.push(now_s);
+                scanner.walk(now_s, |_, from, to| (to - from) as f64);
+                scanner.faulted(now_s, 1000.0, true, false, 1.0);
+            }
+        }
+        assert!(scans[..5].iter().zip(1..).all(|(at, second)| (at - f64::from(second)).abs() < 0.05), "{scans:?}");
+    }
+
+    #[test]
     fn failing_migrations_double_the_period_and_private_pages_lengthen_it() {
-        let mut scanner = one(102_400);
-        assert!(scanner.due(1.0).is_some());
-        assert!((scanner.period_s() - 0.5).abs() < 1e-12);
-        scanner.seq = 1;
-        scanner.faulted(1.0, 10.0, false, true, 1.0);
-        assert!((scanner.period_s() - 1.0).abs() < 1e-12);
-        scanner.seq = 2;
-        scanner.faulted(2.0, 10.0, true, false, 1.0);
-        assert!((scanner.period_s() - 1.3).abs() < 1e-12);
-        scanner.seq = 3;
-        scanner.faulted(3.0, 10.0, false, false, 0.0);
-        assert!(scanner.period_s() < 1.3);
+        let mapping = Mapping { pages: 102_400, migrates: true };
+        let mut scanner = Scanner::new(ScanKnobs::default(), vec![mapping], 1);
+        let mut next = |seq, local, failed, private| {
+            scanner.seq = seq;
+            // What a sequence has seen counts when the next one begins.
+            scanner.faulted(f64::from(seq), 10.0, local, failed, private);
+            scanner.period_s()
+        };
+        let first = next(1, false, true, 1.0);
+        assert!((next(2, true, false, 1.0) - 2.0 * first).abs() < 1e-12);
+        assert!((next(3, false, false, 0.0) - 2.6 * first).abs() < 1e-12);
+        assert!(next(4, false, false, 0.0) < 2.6 * first);
     }
 }

@@ -70,10 +70,8 @@ fn close(what: &str, a: f64, b: f64, share: f64, pages: f64) -> Result<(), TestC
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Expected values against one draw: times within 3 %. While pages are on their way up, the share of fast memory
-    /// depends on how soon kswapd makes room within milliseconds, which only the exact evaluator resolves. Under a
-    /// skew that is most of the traffic: a cohort's hottest few pages find room all together or not at all, so there
-    /// the share is held to the exact one only where nothing has to make room.
+    /// Expected values against one draw: times within 3 %. Under a skew, the share of fast memory hangs on which of
+    /// the hottest few pages find room in the milliseconds after a scan, which differs from draw to draw.
     #[test]
     fn the_evaluators_agree(
         cold in 64u64..256, hot in 16u64..96, fast in 48u64..160,
@@ -86,11 +84,12 @@ proptest! {
         let exact = run(&workload, name, Evaluator::Exact, fast, 1);
         let cohort = run(&workload, name, Evaluator::Cohort, fast, 1);
         close("time", exact.time_s, cohort.time_s, 0.03, 0.0)?;
-        if !(zipf && name == "tiering") {
-            close("share of fast memory", exact.fast_share, cohort.fast_share, 0.05, 0.15)?;
-        }
+        let skewed = if zipf && name == "tiering" { 0.2 } else { 0.15 };
+        close("share of fast memory", exact.fast_share, cohort.fast_share, 0.05, skewed)?;
         close("spilled", exact.counters.numa_miss, cohort.counters.numa_miss, 0.001, 2.0)?;
-        close("faults", exact.counters.numa_hint_faults, cohort.counters.numa_hint_faults, 0.3, 3000.0)?;
+        // One of the two may end just before a scan that the other has seen.
+        let scan = ((cold + hot) * 256) as f64;
+        close("faults", exact.counters.numa_hint_faults, cohort.counters.numa_hint_faults, 0.3, scan)?;
         close("promoted", exact.counters.pgpromote_success, cohort.counters.pgpromote_success, 0.3, 3000.0)?;
     }
 

@@ -31,6 +31,7 @@ DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
 @click.argument("profile", metavar="[PROFILE]", required=False)
 @click.option("--workload", "-w", metavar="W", help=f"A workload instead: a name, a file, or {', '.join(PATTERNS)}.")
 @click.option("--trace", type=FILE, metavar="FILE", help="An access trace instead: .npy or .parquet.")
+@click.option("--samples", is_flag=True, help="Follow PROFILE's samples: which pages it was at, when.")
 @options.machine
 @click.option(
     "--policy",
@@ -100,7 +101,7 @@ def run_all(asked: dict[str, Any]) -> list[Simulation]:
         "lru": asked["lru"],
         "costs": measured() if asked["calibrate"] else None,
     }
-    chosen = policies_of(asked["policies"], trace=isinstance(source, Path))
+    chosen = policies_of(asked["policies"], followed=isinstance(source, Path) or asked["samples"])
     runs = []
     with say.progress_bar("simulating") as tell:
         for index, policy in enumerate(chosen):
@@ -118,7 +119,8 @@ def run_one(
         pace = {"threads": threads, "mlp": asked["mlp"], "ns_per_access": asked["ns_per_access"]}
         return simulate_trace(source, machine, policy, **given, **pace)
     width = {"threads": asked["threads"]} if isinstance(source, Profile) else {}
-    return simulate(source, machine, policy, evaluator=asked["evaluator"], seed=asked["seed"], **width, **given)
+    ways = {"evaluator": asked["evaluator"], "seed": asked["seed"], "samples": asked["samples"]}
+    return simulate(source, machine, policy, **ways, **width, **given)
 
 
 def source_of(asked: dict[str, Any]) -> Workload | Profile | Path:
@@ -133,6 +135,9 @@ def source_of(asked: dict[str, Any]) -> Workload | Profile | Path:
         raise RequestError(message)
     if profile is not None:
         return Profile.load(profile)
+    if asked["samples"]:
+        message = "--samples: only a recorded profile has samples\nhint: name a folder that `tierloom profile` wrote"
+        raise RequestError(message)
     if trace is not None:
         return Path(trace)
     if workload in PATTERNS:
@@ -142,11 +147,13 @@ def source_of(asked: dict[str, Any]) -> Workload | Profile | Path:
     return Workload.load(workload)
 
 
-def policies_of(listed: str, *, trace: bool) -> list[str]:
-    """Policies by name; those that place objects have nothing to look at in a trace."""
+def policies_of(listed: str, *, followed: bool) -> list[str]:
+    """Policies by name; ours has nothing to plan with where a trace or samples are followed access by access."""
     known = [name for name, _, _ in simulating.terms()["policies"]]
     chosen = [*known, simulating.OURS] if listed == "all" else names_of(listed) or []
-    return [name for name in chosen if not (trace and name == simulating.OURS and listed in {"all", DEFAULT_POLICIES})]
+    return [
+        name for name in chosen if not (followed and name == simulating.OURS and listed in {"all", DEFAULT_POLICIES})
+    ]
 
 
 def knobs_of(listed: tuple[str, ...]) -> dict[str, float]:

@@ -147,15 +147,13 @@ impl Cohort<'_> {
 
     fn note(&mut self, cohort: usize, slow: bool, local: bool, [pages, moved, failed]: [f64; 3]) {
         let (region, private, now_s) = (self.cohorts.places[cohort].region, self.rates[cohort].private, self.now_s);
-        let tiering = self.scan.is_some_and(|scan| scan.slow_only);
+        let tiering = slow && self.scan.is_some_and(|scan| scan.slow_only);
         let Some(scanner) = &mut self.scanner else { return };
         scanner.touched(region);
-        let stayed = pages - moved;
-        if moved > DUST {
-            scanner.faulted(now_s, moved, true, false, private);
-        }
-        if stayed > DUST && !(tiering && slow) {
-            scanner.faulted(now_s, stayed, local, failed > DUST, private);
+        let private = if tiering { 1.0 } else { private };
+        let counted = if tiering { moved } else { pages };
+        if counted > DUST {
+            scanner.faulted(now_s, counted, local, failed > DUST && !tiering, private);
         }
     }
 
@@ -197,6 +195,9 @@ impl Cohort<'_> {
             let sum = oldest.pages + next.pages;
             next.since_s = (oldest.since_s * oldest.pages + next.since_s * next.pages) / sum;
             next.pages = sum;
+        }
+        if node != 0 {
+            self.fresh = self.fresh.max(self.rates[cohort].visits());
         }
         if !self.is_watched[cohort] {
             self.is_watched[cohort] = true;

@@ -21,15 +21,20 @@ use crate::ledger::Ledger;
 use crate::nodes::Nodes;
 use crate::outcome::{Outcome, RegionUse};
 use crate::policy::{Group, Move, Policy, Room, ScanRule, View};
-use crate::reclaim::{Kswapd, List, Lists, LruKind, ReclaimRule, Run};
+use crate::reclaim::{Goal, Kswapd, List, Lists, LruKind, ReclaimRule, Run};
 use crate::scanner::{Mapping, Scanner};
 use crate::settle::{Settled, Work, settle};
 use crate::workload::{Phase, Workload};
 
 use groups::{CHUNK, Cohorts, Rate};
 
-/// Length of a step, s: the scanner's least period.
+/// Most seconds of a step: the scanner's least period.
 const STEP_S: f64 = 0.1;
+/// The first step after a scan is this share of the mean time between visits to its hottest pages; each after that
+/// is twice as long. So the pages that fault first meet the room that is there first.
+const FIRST_STEP: f64 = 0.25;
+/// Shortest step, as a share of the longest.
+const LEAST_STEP: f64 = 1.0 / 4096.0;
 /// Pages below which a count is rounding.
 const DUST: f64 = 1e-6;
 /// Most protections at different times that a cohort tells apart; older ones are joined.
@@ -87,6 +92,11 @@ pub(crate) struct Cohort<'a> {
     /// the page's new node. As the last step had it.
     rerouted: Vec<Work>,
     since_refresh: u32,
+    /// Program time of the next step, and of the last, s.
+    step_s: f64,
+    last_step_s: f64,
+    /// Most visits per second to a page that the last scan protected below the nearest node.
+    fresh: f64,
     /// Cohorts that may have protected pages.
     watched: Vec<u32>,
     is_watched: Vec<bool>,
@@ -138,6 +148,9 @@ impl<'a> Cohort<'a> {
             sums: vec![Work::default(); nodes.len()],
             rerouted: vec![Work::default(); nodes.len()],
             since_refresh: 0,
+            step_s: STEP_S,
+            last_step_s: STEP_S,
+            fresh: 0.0,
             watched: Vec::new(),
             is_watched: vec![false; count],
             cost_of_miss_ns: 100.0,
@@ -222,16 +235,16 @@ impl<'a> Cohort<'a> {
         let mut cells: Vec<Work> =
             self.sums.iter().zip(&self.rerouted).map(|(work, rerouted)| (*work + *rerouted).at_least_none()).collect();
         let copies = self.ledger.take_copies();
-        let guess_s = self.settled.time_s.max(1e-9);
+        let overhead_s = self.ledger.overhead_s();
+        let goes_on = self.settled.time_s.max(1e-9) / (self.last_step_s + overhead_s);
         for (cell, copies) in cells.iter_mut().zip(&copies) {
             // What moved in the last step goes on moving beside the program at that rate.
-            cell.read += copies.read * guess_s / STEP_S;
-            cell.write += copies.write * guess_s / STEP_S;
+            cell.read += copies.read * goes_on;
+            cell.write += copies.write * goes_on;
         }
         self.settled = settle(self.nodes, compute_s, &cells);
         let phase_s = self.settled.time_s.max(1e-12);
-        let overhead_s = self.ledger.overhead_s();
-        let work_s = (STEP_S.min(left * phase_s)).max(1e-12);
+        let work_s = (self.step_s.min(left * phase_s)).max(1e-12);
         let share = (work_s / phase_s).min(left);
         let passed_s = work_s + overhead_s;
         self.speed = share / passed_s;
@@ -243,9 +256,18 @@ impl<'a> Cohort<'a> {
         self.ledger.rerouted(&self.rerouted);
         self.rerouted.iter_mut().for_each(|work| *work = *work * (1.0 / share));
         self.kernel_works();
+        self.last_step_s = work_s;
+        self.step_s = self.next_step_s();
         let used = self.used_pages();
         self.ledger.record(self.now_s, used, &self.settled.latency_ns.clone(), false);
         share
+    }
+
+    /// Short after a scan, then longer and longer.
+    fn next_step_s(&mut self) -> f64 {
+        let fresh = std::mem::take(&mut self.fresh) * self.speed;
+        let longer_s = (2.0 * self.step_s).min(STEP_S);
+        if fresh > 0.0 { longer_s.min((FIRST_STEP / fresh).max(STEP_S * LEAST_STEP)) } else { longer_s }
     }
 
     fn charge(&mut self, compute_s: f64, share: f64, work_s: f64) {
@@ -328,13 +350,14 @@ impl<'a> Cohort<'a> {
         }
         let marks = self.nodes.list[node].marks;
         let target = marks.promo.max(self.rule.target_share * self.nodes.list[node].pages);
+        let goal = Goal { target, high: marks.high };
         let now_s = self.now_s;
         if self.rule.proactive && self.visible(node) < target {
             self.kswapd[node].wake(&self.rule, now_s);
         }
         let (pace, lru) = (self.ledger.reclaim_pace(seconds), self.lru);
         let mut kswapd = std::mem::replace(&mut self.kswapd[node], Kswapd::new());
-        let done = kswapd.work(self, node, target, lru, pace, now_s);
+        let done = kswapd.work(self, node, goal, lru, pace, now_s);
         self.kswapd[node] = kswapd;
         self.ledger.failed(done.failed);
     }

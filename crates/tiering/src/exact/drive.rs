@@ -2,38 +2,51 @@
 
 use tierloom_model::Socket;
 
-use super::source::{Drawer, Random, Visits};
+use super::source::{Drawer, Random};
 use super::{Exact, WINDOW_S};
 use crate::error::Result;
+use crate::samples::Samples;
 use crate::settle::{Work, settle};
 use crate::stretch::{private_share, work_of};
-use crate::workload::{Phase, Workload};
+use crate::workload::{Phase, Stream, Workload};
 
 /// Runs a workload, page by page.
-pub(crate) fn run(exact: &mut Exact<'_>, workload: &Workload, socket: &Socket, seed: u64) -> Result<()> {
+pub(crate) fn run(
+    exact: &mut Exact<'_>,
+    workload: &Workload,
+    samples: Option<&Samples>,
+    socket: &Socket,
+    seed: u64,
+) -> Result<()> {
     exact.touch_all()?;
     let mut random = Random::new(seed);
-    for phase in &workload.phases {
-        run_phase(exact, workload, phase, socket, &mut random)?;
+    for (index, phase) in workload.phases.iter().enumerate() {
+        let draw = |stream: &Stream| {
+            let region = workload.region_index(&stream.region).unwrap_or(0);
+            let seen = samples.and_then(|samples| samples.of(index, region));
+            let whole = || Drawer::new(&exact.layout, region, stream);
+            let drawer = seen.map_or_else(whole, |steps| Drawer::along(&exact.layout, region, stream, steps));
+            (drawer, exact.shares(region))
+        };
+        let drawers = phase.streams.iter().map(draw).collect();
+        run_phase(exact, drawers, phase, socket, &mut random)?;
     }
     Ok(())
 }
 
+/// `drawers` come with the share of their visits that each node serves, as far as is known.
 fn run_phase(
     exact: &mut Exact<'_>,
-    workload: &Workload,
+    mut drawers: Vec<(Drawer, Vec<f64>)>,
     phase: &Phase,
     socket: &Socket,
     random: &mut Random,
 ) -> Result<()> {
     exact.ledger.set_threads(phase.threads);
     exact.threads = phase.threads;
-    let region = |name: &str| workload.region_index(name).unwrap_or(0);
-    let mut drawers: Vec<Drawer> =
-        phase.streams.iter().map(|stream| Drawer::new(&exact.layout, region(&stream.region), stream)).collect();
     let works: Vec<Work> = phase.streams.iter().map(|stream| work_of(stream, phase, socket)).collect();
     let compute_s = phase.compute_s / f64::from(phase.threads);
-    let mut visits = Visits::default();
+    let mut visits = Vec::new();
     let (mut done, mut share) = (0.0, f64::INFINITY);
     while done < 1.0 - 1e-12 {
         // The first window guesses its share of the phase from the phase's time at rest.
@@ -43,19 +56,15 @@ fn run_phase(
         share = share.max(1e-9).min(1.0 - done);
         let mut cells = vec![Work::default(); exact.nodes.len()];
         let started_s = exact.now_s;
-        for (index, drawer) in drawers.iter_mut().enumerate() {
-            drawer.draw(phase.streams[index].visits * share, random, &mut visits.pages);
-            visits.pages.iter_mut().for_each(|page| *page <<= 1);
+        for (index, (drawer, served)) in drawers.iter_mut().enumerate() {
+            drawer.draw(phase.streams[index].visits * share, done + share, random, &mut visits);
             exact.private = private_share(&phase.streams[index], phase.threads);
-            let counts = exact.visit(&visits.pages, exact.now_s, WINDOW_S)?;
+            let counts = exact.visit(&visits, exact.now_s, WINDOW_S)?;
             let all: u64 = counts.iter().sum();
-            for node in 0..exact.nodes.len() {
-                let part = if all > 0 { counts[node << 1] as f64 / all as f64 } else { 0.0 };
-                cells[node] += works[index] * (share * part);
-            }
-            if all == 0 {
-                // Too few visits to draw one: the work goes where the region's pages are, on the whole.
-                cells[0] += works[index] * share;
+            for (node, part) in served.iter_mut().enumerate() {
+                // Where there are too few visits to draw one, the work goes where the last ones went.
+                *part = if all > 0 { counts[node << 1] as f64 / all as f64 } else { *part };
+                cells[node] += works[index] * (share * *part);
             }
         }
         exact.end_window(compute_s * share, &mut cells);

@@ -19,7 +19,7 @@ use crate::ledger::Ledger;
 use crate::nodes::Nodes;
 use crate::outcome::{Outcome, RegionUse};
 use crate::policy::{Fault, Group, Policy, Room, ScanRule, View};
-use crate::reclaim::{Kswapd, List, LruKind, ReclaimRule};
+use crate::reclaim::{Goal, Kswapd, List, LruKind, ReclaimRule};
 use crate::scanner::{Mapping, Scanner};
 use crate::settle::{Settled, Work, settle};
 
@@ -27,7 +27,7 @@ use pages::{ABSENT, ACCESSED, ACTIVE, DEMOTED, NODE, PROTECTED, Pages};
 
 pub(crate) use drive::run;
 pub use pages::BYTES_PER_PAGE;
-pub(crate) use source::zipf_share;
+pub(crate) use source::{Step, zipf_share};
 
 /// Program time per window, s: a tenth of the least scan period, and finer than any threshold.
 const WINDOW_S: f64 = 0.01;
@@ -156,7 +156,7 @@ impl<'a> Exact<'a> {
 
     /// Visits pages in order; returns how many fell on each node, writes (bit 0 of a code) apart.
     ///
-    /// `span_s` is the program time that the visits take, for the times of faults.
+    /// `span_s` is the program time that the visits take without faults, for the times of faults.
     pub(crate) fn visit(&mut self, codes: &[u32], from_s: f64, span_s: f64) -> Result<[u64; COUNTS]> {
         if self.touched.is_empty() {
             self.visit_all::<false>(codes, from_s, span_s)
@@ -172,7 +172,9 @@ impl<'a> Exact<'a> {
             let page = (code >> 1) as usize;
             let mut flags = self.pages.flags[page];
             if flags & (PROTECTED | ACCESSED) != ACCESSED {
-                flags = self.first_since(page, from_s + step_s * index as f64)?;
+                // What the window's faults have cost so far has passed as well.
+                let now_s = from_s + step_s * index as f64 + self.ledger.overhead_s();
+                flags = self.first_since(page, now_s)?;
             }
             counts[usize::from((flags & NODE) << 1) | (code & 1) as usize] += 1;
             if SAMPLED {
@@ -235,18 +237,18 @@ impl<'a> Exact<'a> {
                 self.reclaimed_s = self.reclaimed_s.max(now_s);
             }
         }
-        self.note(page, slow && !moved, local || moved, failed, now_s);
+        self.note(page, [slow, moved], local, failed, now_s);
     }
 
     /// `task_numa_fault` and the bit that tells who touches a mapping. In tiering mode, faults that leave a
-    /// page in slow memory do not count.
-    fn note(&mut self, page: usize, still_slow: bool, local: bool, failed: bool, now_s: f64) {
+    /// page in slow memory do not count, and others there are private: who faulted last is not known.
+    fn note(&mut self, page: usize, [slow, moved]: [bool; 2], local: bool, failed: bool, now_s: f64) {
         let region = self.region_of(page as u64);
-        let private = self.private;
-        let counts = !(still_slow && self.scan.is_some_and(|scan| scan.slow_only));
+        let tiering = slow && self.scan.is_some_and(|scan| scan.slow_only);
+        let private = if tiering { 1.0 } else { self.private };
         if let Some(scanner) = &mut self.scanner {
             scanner.touched(region);
-            if counts {
+            if moved || !tiering {
                 scanner.faulted(now_s, 1.0, local, failed, private);
             }
         }
@@ -368,12 +370,13 @@ impl<'a> Exact<'a> {
         }
         let marks = self.nodes.list[node].marks;
         let target = marks.promo.max(self.rule.target_share * self.nodes.list[node].pages);
+        let goal = Goal { target, high: marks.high };
         if self.rule.proactive && self.visible(node) < target {
             self.kswapd[node].wake(&self.rule, now_s);
         }
         let (pace, lru) = (self.ledger.reclaim_pace((now_s - self.reclaimed_s).max(0.0)), self.lru);
         let mut kswapd = std::mem::replace(&mut self.kswapd[node], Kswapd::new());
-        let done = kswapd.work(self, node, target, lru, pace, now_s);
+        let done = kswapd.work(self, node, goal, lru, pace, now_s);
         self.kswapd[node] = kswapd;
         self.ledger.failed(done.failed);
     }
@@ -467,6 +470,12 @@ impl<'a> Exact<'a> {
 
     fn region_use(&self, region: usize) -> RegionUse {
         let placed = &self.layout.regions[region];
+        RegionUse { region: placed.name.clone(), pages: placed.pages as f64, shares: self.shares(region) }
+    }
+
+    /// Shares of a region's pages by node.
+    fn shares(&self, region: usize) -> Vec<f64> {
+        let placed = &self.layout.regions[region];
         #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 pages")]
         let (first, last) = (placed.start as usize, (placed.start + placed.pages) as usize);
         let mut counts = vec![0u64; self.nodes.len()];
@@ -475,7 +484,6 @@ impl<'a> Exact<'a> {
                 *count += 1;
             }
         }
-        let shares = counts.iter().map(|count| *count as f64 / placed.pages as f64).collect();
-        RegionUse { region: placed.name.clone(), pages: placed.pages as f64, shares }
+        counts.iter().map(|count| *count as f64 / placed.pages as f64).collect()
     }
 }

@@ -3,15 +3,10 @@
 //! Seeded: the same seed gives the same visits. Sweeps go on where they stopped; random visits are
 //! drawn without a table, so nothing here takes memory by the page.
 
+use tierloom_model::Pattern;
+
 use crate::layout::Layout;
 use crate::workload::{Spread, Stream};
-
-/// Visits in a row that belong to one stream.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Visits {
-    /// Pages.
-    pub(crate) pages: Vec<u32>,
-}
 
 /// `xoshiro256++` by Blackman and Vigna (public domain), seeded by `splitmix64`.
 #[derive(Debug, Clone)]
@@ -59,6 +54,8 @@ pub(crate) struct Drawer {
     first: u64,
     pages: u64,
     kind: Kind,
+    /// Samples that say which pages, instead of the kind.
+    trail: Option<Trail>,
     /// Where a sweep goes on.
     cursor: u64,
     /// Visits that were asked for but are not whole yet.
@@ -69,13 +66,31 @@ pub(crate) struct Drawer {
 enum Kind {
     Sweep,
     Uniform,
-    /// Exponent, and the integral of the density up to the last rank.
     Zipf {
-        theta: f64,
+        law: Zipf,
         scattered: bool,
     },
     /// Sums of the shares.
     Bins(Vec<f64>),
+}
+
+/// A sample of where a stream was.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Step {
+    /// Share of the phase that was done by then.
+    pub(crate) done: f64,
+    /// Page of the region.
+    pub(crate) page: u64,
+}
+
+/// Samples to go along.
+#[derive(Debug, Clone)]
+struct Trail {
+    steps: Vec<Step>,
+    /// Those that are behind.
+    passed: usize,
+    /// Pages go on one after the other from a sample.
+    swept: bool,
 }
 
 impl Drawer {
@@ -87,29 +102,45 @@ impl Drawer {
             page.min(placed.pages)
         };
         let (from, to) = (at(stream.part[0]), at(stream.part[1]));
+        let pages = to.saturating_sub(from).max(1);
         let kind = match &stream.spread {
             Spread::Sweep => Kind::Sweep,
             Spread::Uniform => Kind::Uniform,
-            Spread::Zipf(theta) => Kind::Zipf { theta: *theta, scattered: false },
-            Spread::Scattered(theta) => Kind::Zipf { theta: *theta, scattered: true },
+            Spread::Zipf(theta) => Kind::Zipf { law: Zipf::new(*theta, pages), scattered: false },
+            Spread::Scattered(theta) => Kind::Zipf { law: Zipf::new(*theta, pages), scattered: true },
             Spread::Bins(shares) => Kind::Bins(sums(shares)),
         };
         let first = placed.start + from.min(placed.pages - 1);
-        Self { first, pages: to.saturating_sub(from).max(1), kind, cursor: 0, owed: 0.0 }
+        Self { first, pages, kind, trail: None, cursor: 0, owed: 0.0 }
     }
 
-    /// Replaces what is in `out` by the next `count` visits; the fraction is owed.
-    pub(crate) fn draw(&mut self, count: f64, random: &mut Random, out: &mut Vec<u32>) {
+    /// Visits along samples of the whole region.
+    pub(crate) fn along(layout: &Layout, region: usize, stream: &Stream, steps: &[Step]) -> Self {
+        let (placed, swept) = (&layout.regions[region], matches!(stream.pattern, Pattern::Stream | Pattern::Strided));
+        let trail = Some(Trail { steps: steps.to_vec(), passed: 0, swept });
+        Self { first: placed.start, pages: placed.pages, kind: Kind::Uniform, trail, cursor: 0, owed: 0.0 }
+    }
+
+    /// Replaces what is in `out` by the codes (twice the page) of the next `count` visits, up to so much of the phase;
+    /// the fraction is owed, and all of them where no sample says which.
+    pub(crate) fn draw(&mut self, count: f64, upto: f64, random: &mut Random, out: &mut Vec<u32>) {
         self.owed += count;
+        out.clear();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a window's visits")]
         let whole = self.owed as usize;
-        self.owed -= whole as f64;
-        out.clear();
-        for _ in 0..whole {
-            let page = self.first + self.offset(random);
+        let first = self.first;
+        let mut push = |offset: u64| {
             #[expect(clippy::cast_possible_truncation, reason = "regions end below 2^31 pages")]
-            out.push(page as u32);
+            out.push(((first + offset) as u32) << 1);
+        };
+        if let Some(trail) = &mut self.trail {
+            if trail.visit(upto, whole, self.pages, random, push) {
+                self.owed -= whole as f64;
+            }
+            return;
         }
+        self.owed -= whole as f64;
+        (0..whole).for_each(|_| push(self.offset(random)));
     }
 
     fn offset(&mut self, random: &mut Random) -> u64 {
@@ -120,8 +151,8 @@ impl Drawer {
                 at
             }
             Kind::Uniform => random.below(self.pages),
-            Kind::Zipf { theta, scattered } => {
-                let rank = zipf_rank(random.unit(), *theta, self.pages);
+            Kind::Zipf { law, scattered } => {
+                let rank = law.rank(random.unit());
                 if *scattered { scatter(rank, self.pages) } else { rank }
             }
             Kind::Bins(sums) => {
@@ -135,6 +166,24 @@ impl Drawer {
     }
 }
 
+impl Trail {
+    /// Spreads visits evenly over the samples up to a point; false where there are none.
+    fn visit(&mut self, upto: f64, visits: usize, pages: u64, random: &mut Random, mut push: impl FnMut(u64)) -> bool {
+        let behind = self.passed;
+        self.passed += self.steps[behind..].partition_point(|step| step.done < upto);
+        let steps = &self.steps[behind..self.passed];
+        let width = pages.div_ceil(self.steps.len() as u64);
+        for (index, step) in steps.iter().enumerate() {
+            let upto = |index: usize| visits * index / steps.len();
+            for nth in 0..(upto(index + 1) - upto(index)) as u64 {
+                let aside = if self.swept { nth } else { pages - width / 2 + random.below(width) };
+                push((step.page + aside) % pages);
+            }
+        }
+        !steps.is_empty()
+    }
+}
+
 fn sums(shares: &[f64]) -> Vec<f64> {
     let mut sum = 0.0;
     let add = |share: &f64| {
@@ -144,19 +193,35 @@ fn sums(shares: &[f64]) -> Vec<f64> {
     shares.iter().map(add).collect()
 }
 
-/// Rank by inversion of the continuous law `∫ x^-θ dx` from 1 to n + 1: its density over a rank is
+/// Ranks by inversion of the continuous law `∫ x^-θ dx` from 1 to n + 1: its density over a rank is
 /// within a few percent of the discrete law's, and it needs no table.
-fn zipf_rank(unit: f64, theta: f64, pages: u64) -> u64 {
-    let last = pages as f64 + 1.0;
-    let x = if (theta - 1.0).abs() < 1e-9 {
-        last.powf(unit)
-    } else {
-        let power = 1.0 - theta;
-        (1.0 + unit * (last.powf(power) - 1.0)).powf(1.0 / power)
-    };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to pages + 1")]
-    let rank = x as u64;
-    rank.clamp(1, pages) - 1
+#[derive(Debug, Clone, Copy)]
+struct Zipf {
+    pages: u64,
+    /// What a draw is multiplied by; the base of a power of it where θ is 1.
+    span: f64,
+    /// `1 / (1 - θ)`; none where θ is 1.
+    power: Option<f64>,
+}
+
+impl Zipf {
+    fn new(theta: f64, pages: u64) -> Self {
+        let last = pages as f64 + 1.0;
+        if (theta - 1.0).abs() < 1e-9 {
+            return Self { pages, span: last, power: None };
+        }
+        Self { pages, span: last.powf(1.0 - theta) - 1.0, power: Some(1.0 / (1.0 - theta)) }
+    }
+
+    fn rank(&self, unit: f64) -> u64 {
+        let x = match self.power {
+            Some(power) => (1.0 + unit * self.span).powf(power),
+            None => self.span.powf(unit),
+        };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to pages + 1")]
+        let rank = x as u64;
+        rank.clamp(1, self.pages) - 1
+    }
 }
 
 /// One page for each rank, spread over the addresses: multiplication by an odd constant modulo the next power
@@ -198,7 +263,8 @@ mod tests {
     fn zipf_ranks_follow_their_law() {
         let (mut random, pages, draws) = (Random::new(1), 10_000u64, 200_000);
         for theta in [0.5, 0.99, 1.0, 1.2] {
-            let low = (0..draws).filter(|_| zipf_rank(random.unit(), theta, pages) < 1000).count();
+            let law = Zipf::new(theta, pages);
+            let low = (0..draws).filter(|_| law.rank(random.unit()) < 1000).count();
             let share = zipf_share(theta, 1000.0, pages as f64);
             assert!((low as f64 / f64::from(draws) - share).abs() < 0.01, "{theta}: {low} against {share}");
         }

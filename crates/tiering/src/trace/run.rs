@@ -21,6 +21,11 @@ const NS: f64 = 1e-9;
 const BLOCK: usize = 16_384;
 /// Addresses are mapped to pages in pieces of 2 MiB.
 const CHUNK_PAGES: u64 = 512;
+/// Pieces of one leaf, 16 GiB of addresses.
+const LEAF_ENTRIES: usize = 8192;
+const LEAF_CHUNKS: u64 = LEAF_ENTRIES as u64;
+/// A piece that was not touched.
+const UNKNOWN: u32 = u32::MAX;
 /// Most pages of a trace: 4 TiB of touched memory.
 const MOST_PAGES: u64 = 1 << 30;
 
@@ -35,30 +40,44 @@ pub struct Pace {
     pub ns_per_access: f64,
 }
 
-/// Addresses as pages of one dense region, in the order of first touch.
+/// Addresses as pages of one dense region, in the order of first touch: a page table of two levels.
 #[derive(Debug, Default)]
 struct Pages {
-    chunks: BTreeMap<u64, u32>,
-    last: Option<(u64, u32)>,
+    leaves: Vec<Box<[u32]>>,
+    /// Leaf by what it stands for.
+    roots: BTreeMap<u64, usize>,
+    last: Option<(u64, usize)>,
+    chunks: u64,
 }
 
 impl Pages {
     fn count(&self) -> u64 {
-        self.chunks.len() as u64 * CHUNK_PAGES
+        self.chunks * CHUNK_PAGES
     }
 
     fn of(&mut self, address: u64) -> Option<u32> {
         let page = address / PAGE_BYTES;
-        let chunk = page / CHUNK_PAGES;
-        let base = match self.last {
-            Some((last, base)) if last == chunk => base,
-            _ => {
-                let next = u32::try_from(self.count()).ok().filter(|pages| u64::from(*pages) < MOST_PAGES)?;
-                *self.chunks.entry(chunk).or_insert(next)
-            }
-        };
-        self.last = Some((chunk, base));
-        Some(base + u32::try_from(page % CHUNK_PAGES).unwrap_or(0))
+        let (chunk, within) = (page / CHUNK_PAGES, page % CHUNK_PAGES);
+        let leaf = self.leaf(chunk / LEAF_CHUNKS);
+        let entry = self.leaves[leaf].get_mut(usize::try_from(chunk % LEAF_CHUNKS).ok()?)?;
+        if *entry == UNKNOWN {
+            let next = self.chunks * CHUNK_PAGES;
+            *entry = u32::try_from(next).ok().filter(|next| u64::from(*next) < MOST_PAGES)?;
+            self.chunks += 1;
+        }
+        Some(*entry + u32::try_from(within).unwrap_or(0))
+    }
+
+    fn leaf(&mut self, root: u64) -> usize {
+        if let Some((_, leaf)) = self.last.filter(|(last, _)| *last == root) {
+            return leaf;
+        }
+        let leaf = *self.roots.entry(root).or_insert(self.leaves.len());
+        if leaf == self.leaves.len() {
+            self.leaves.push(vec![UNKNOWN; LEAF_ENTRIES].into_boxed_slice());
+        }
+        self.last = Some((root, leaf));
+        leaf
     }
 }
 
