@@ -120,7 +120,7 @@ impl Draft<'_> {
             waited(right).total_cmp(&waited(left)).then(left.cmp(right))
         });
         let position: BTreeMap<ObjectId, usize> = order.iter().enumerate().map(|(at, id)| (*id, at)).collect();
-        let mut names = Names::new(&self.world.modules);
+        let mut names = Names::new(&self.world.modules, &self.world.objects.entries);
         let mut hotness = hotness(self.observed, &self.world.objects.entries);
         let objects: Vec<Object> = order
             .iter()

@@ -14,6 +14,8 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTab
 
 /// Static arrays from this size on are objects of their own.
 pub(crate) const STATIC_OBJECT_BYTES: u64 = 32 * 1024;
+/// An entry of a procedure linkage table (System V ABI for AMD64, figure 5.2).
+const LINKAGE_BYTES: u64 = 16;
 
 /// A named range of virtual addresses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -241,7 +243,21 @@ fn unwind_ranges(file: &object::File<'_>) -> Vec<(u64, u64)> {
         let Ok(entry) = partial.parse(gimli::EhFrame::cie_from_offset) else { continue };
         ranges.push((entry.initial_address(), entry.initial_address() + entry.len()));
     }
-    ranges
+    cut_linkage_tables(file, ranges)
+}
+
+/// One unwind entry covers a whole linkage table. As one function it would be thousands of indirect jumps, each of
+/// which may reach any of the others; so each of its entries is a function of its own.
+fn cut_linkage_tables(file: &object::File<'_>, ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    let linkage = file.sections().filter(|section| section.name().is_ok_and(|name| name.starts_with(".plt")));
+    let tables: Vec<Range<u64>> = linkage.map(|table| table.address()..table.address() + table.size()).collect();
+    let cut = |(start, end): (u64, u64)| {
+        let is_table = tables.iter().any(|table| table.contains(&start));
+        let bytes = if is_table { LINKAGE_BYTES } else { (end - start).max(1) };
+        let entries = (end - start).div_ceil(bytes);
+        (0..entries).map(move |entry| (start + entry * bytes, (start + (entry + 1) * bytes).min(end)))
+    };
+    ranges.into_iter().flat_map(cut).collect()
 }
 
 #[cfg(test)]
@@ -258,6 +274,20 @@ mod tests {
         assert_eq!((range.start, range.end), symbol.range);
         assert_eq!(module.function_name(symbol.range.0), Some(symbol.name.as_str()));
         assert_eq!(module.code(&range).unwrap().len() as u64, range.end - range.start);
+    }
+
+    #[test]
+    fn each_entry_of_a_linkage_table_is_a_function() {
+        let path = std::env::current_exe().unwrap();
+        let module = Module::read(path.to_str().unwrap());
+        let file = object::File::parse(&*module.data).unwrap();
+        let table = file.section_by_name(".plt").or_else(|| file.section_by_name(".plt.got")).unwrap();
+        let whole = vec![(table.address(), table.address() + table.size()), (8, 4096)];
+        let cut = cut_linkage_tables(&file, whole);
+        let entries = usize::try_from(table.size().div_ceil(LINKAGE_BYTES)).unwrap();
+        assert_eq!(cut.len(), entries + 1);
+        assert!(cut[..entries].iter().all(|range| range.1 - range.0 <= LINKAGE_BYTES));
+        assert_eq!(cut[entries], (8, 4096));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What an object is called, and how it is found again in another run.
 //!
 //! An allocation site is named after the innermost frame that is the program's own: allocators,
-//! containers and constructors of the standard library only pass the request on.
+//! containers and constructors of the standard library only pass the request on. Where one statement of
+//! it allocates for several callers, the name says for whom: `AcquireMemory by OpenCache`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tierloom_model::{Frame, Site};
 
@@ -12,7 +13,7 @@ use crate::lines::Lines;
 use crate::objects::{CodePlace, Entry, Identity};
 
 /// Functions that allocate for others, by the start of their demangled names.
-const WRAPPERS: [&str; 28] = [
+const WRAPPERS: [&str; 31] = [
     "malloc",
     "calloc",
     "realloc",
@@ -37,6 +38,9 @@ const WRAPPERS: [&str; 28] = [
     "PyMem_",
     "PyObject_Malloc",
     "PyDataMem_",
+    "_PyObject_Malloc",
+    "_PyObject_Realloc",
+    "_PyMem_",
     "_gfortran_",
     "xmalloc",
     "xcalloc",
@@ -44,17 +48,45 @@ const WRAPPERS: [&str; 28] = [
 ];
 /// Longest function name within an object's name.
 const LONGEST_NAME: usize = 60;
+/// Callers that are looked at to tell apart what one statement allocates: further out are the program's loops.
+const NEAREST_CALLERS: usize = 4;
 
 /// Names and sites of all objects, made once at the end.
 pub(crate) struct Names<'a> {
     modules: &'a [Module],
     lines: BTreeMap<usize, Lines>,
     taken: BTreeMap<String, u32>,
+    /// By stack: for whom its statement allocates, where that is for several.
+    askers: BTreeMap<Vec<CodePlace>, String>,
 }
 
 impl<'a> Names<'a> {
-    pub(crate) fn new(modules: &'a [Module]) -> Self {
-        Self { modules, lines: BTreeMap::new(), taken: BTreeMap::new() }
+    /// Names for these objects, in the order in which they will be asked for.
+    pub(crate) fn new(modules: &'a [Module], entries: &[Entry]) -> Self {
+        let mut names = Self { modules, lines: BTreeMap::new(), taken: BTreeMap::new(), askers: BTreeMap::new() };
+        let mut statements: BTreeMap<CodePlace, Vec<Request>> = BTreeMap::new();
+        for entry in entries {
+            if let Identity::Stack(stack) = &entry.identity
+                && let Some((statement, request)) = names.request(stack)
+            {
+                statements.entry(statement).or_default().push(request);
+            }
+        }
+        names.askers = statements.values().flat_map(|requests| told_apart(requests)).collect();
+        names
+    }
+
+    /// The statement that an object is named after, and the functions that it may do it for.
+    fn request<'s>(&self, stack: &'s [CodePlace]) -> Option<(CodePlace, Request<'s>)> {
+        let mut own = stack.iter().filter_map(|place| Some((*place, self.own_function(*place)?)));
+        let (statement, _) = own.next()?;
+        let callers = own.map(|(_, function)| function).take(NEAREST_CALLERS).collect();
+        Some((statement, Request { stack, callers }))
+    }
+
+    fn own_function(&self, place: CodePlace) -> Option<String> {
+        let function = demangled(self.modules[place.module?].function_name(place.address.saturating_sub(1))?);
+        (!is_wrapper(&function)).then(|| shortened(&function))
     }
 
     /// Site and unique name of an object.
@@ -68,13 +100,18 @@ impl<'a> Names<'a> {
             Identity::Name(name) => Site::Name(name.clone()),
         };
         let wanted = match &site {
-            Site::Stack(frames) => stack_name(frames),
+            Site::Stack(frames) => stack_name(frames) + &self.asker(&entry.identity),
             Site::Symbol { symbol, .. } => shortened(&demangled(symbol)),
             Site::File(path) => path.rsplit('/').next().unwrap_or(path).to_owned(),
             Site::Name(name) => name.clone(),
         };
         let name = self.unique(wanted);
         (site, name)
+    }
+
+    fn asker(&self, identity: &Identity) -> String {
+        let Identity::Stack(stack) = identity else { return String::new() };
+        self.askers.get(stack).map(|function| format!(" by {function}")).unwrap_or_default()
     }
 
     fn unique(&mut self, wanted: String) -> String {
@@ -100,6 +137,20 @@ impl<'a> Names<'a> {
             line: lines.at(call),
         }
     }
+}
+
+/// An allocation, seen from its statement: the callers further out, nearest first.
+struct Request<'s> {
+    stack: &'s [CodePlace],
+    callers: Vec<String>,
+}
+
+/// For whom one statement allocates: the nearest callers that are not the same for all.
+fn told_apart(requests: &[Request]) -> Vec<(Vec<CodePlace>, String)> {
+    let differ = |level: &usize| requests.iter().map(|r| r.callers.get(*level)).collect::<BTreeSet<_>>().len() > 1;
+    let Some(level) = (0..NEAREST_CALLERS).find(differ) else { return Vec::new() };
+    let asker = |request: &Request| Some((request.stack.to_vec(), request.callers.get(level)?.clone()));
+    requests.iter().filter_map(asker).collect()
 }
 
 fn stack_name(frames: &[Frame]) -> String {
@@ -177,6 +228,22 @@ mod tests {
     }
 
     #[test]
+    fn a_statement_that_allocates_for_several_says_for_whom() {
+        let stacks: Vec<Vec<CodePlace>> = (0..3).map(|address| vec![CodePlace { module: None, address }]).collect();
+        let request = |at: usize, callers: &[&str]| Request {
+            stack: &stacks[at],
+            callers: callers.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let told = told_apart(&[
+            request(0, &["get", "open", "main"]),
+            request(1, &["get", "blur", "main"]),
+            request(2, &["get"]),
+        ]);
+        assert_eq!(told, [(stacks[0].clone(), "open".to_owned()), (stacks[1].clone(), "blur".to_owned())]);
+        assert!(told_apart(&[request(0, &["get", "main"]), request(1, &["get", "main"])]).is_empty());
+    }
+
+    #[test]
     fn plain_names_stay_as_they_are() {
         assert_eq!(demangled("a"), "a");
         assert_eq!(demangled("_ZL1a"), "a");
@@ -186,7 +253,7 @@ mod tests {
     fn names_are_short_and_unique() {
         assert_eq!(shortened("void fill<double, 3>(double*, int)"), "fill");
         assert_eq!(shortened("mesh::Grid<double>::resize(unsigned long)"), "mesh::Grid::resize");
-        let mut names = Names::new(&[]);
+        let mut names = Names::new(&[], &[]);
         let all: Vec<String> = (0..3).map(|_| names.unique("a".to_owned())).collect();
         assert_eq!(all, ["a", "a#2", "a#3"]);
     }

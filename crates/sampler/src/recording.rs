@@ -6,8 +6,8 @@
 
 mod file;
 
-/// Registers of a sample, in the order of [`register`].
-pub const REGISTERS: usize = 18;
+// Told by the preload library and kept as they came: the registers are in the order of [`register`].
+pub use tierloom_wire::{SAMPLE_REGISTERS as REGISTERS, Source};
 
 /// Positions of the registers in [`Sample::registers`]: the order of the kernel's
 /// `arch/x86/include/uapi/asm/perf_regs.h` without the segment registers.
@@ -199,7 +199,8 @@ pub struct Allocation {
     pub event: AllocationEvent,
 }
 
-/// What happened to a range of memory.
+/// What happened to a range of memory: of all that the preload library tells ([`tierloom_wire::Event`]) the part
+/// that an analysis needs, so that a recording can hold nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllocationEvent {
     /// A range was handed out. Allocations of at least the threshold only.
@@ -225,17 +226,6 @@ pub enum AllocationEvent {
         /// Bytes.
         bytes: u64,
     },
-}
-
-/// What handed memory out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// `malloc` and its family.
-    Heap,
-    /// `mmap` without a file.
-    Anonymous,
-    /// `mmap` of a file: the mapping of the same address and time names it.
-    File,
 }
 
 /// How far samples fall from the instruction that waited, measured on the machine of the run.

@@ -41,7 +41,7 @@ pub enum Source {
     Heap,
     /// `mmap` without a file.
     Anonymous,
-    /// `mmap` of a file.
+    /// `mmap` of a file; which one, the mapping of the same address and time names.
     File,
 }
 

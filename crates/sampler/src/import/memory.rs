@@ -212,7 +212,7 @@ impl Draft<'_> {
         let cycles = |id: &ObjectId| self.sums[&Some(*id)].cycles;
         let mut order: Vec<ObjectId> = self.sums.keys().flatten().copied().collect();
         order.sort_by(|one, other| cycles(other).total_cmp(&cycles(one)).then(one.cmp(other)));
-        let mut names = Names::new(&self.world.modules);
+        let mut names = Names::new(&self.world.modules, &self.world.objects.entries);
         let objects: Vec<Object> = order.iter().map(|id| self.object(*id, &mut names)).collect();
         let position: BTreeMap<ObjectId, usize> = order.iter().enumerate().map(|(at, id)| (*id, at)).collect();
         let rows = seen.iter().map(|sample| self.row(sample, &position)).collect();

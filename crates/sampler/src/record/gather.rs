@@ -12,7 +12,7 @@ use tierloom_wire as wire;
 use super::watch::Watch;
 use super::{Progress, RecordRequest};
 use crate::recording::{
-    Allocation, AllocationEvent, Calibration, Change, Event, Fault, Mapping, Process, Recording, Sample, Source,
+    Allocation, AllocationEvent, Calibration, Change, Event, Fault, Mapping, Process, Recording, Sample,
 };
 
 /// Samples that are kept: 1.8 GB of memory, or three hours of one thread at the usual rate.
@@ -114,7 +114,7 @@ impl Gathered {
                 return self.keep(Sample { time_ns, pid, tid, instructions: 0, registers, kernel: false });
             }
             wire::Event::Alloc { address, bytes, stack, source } => {
-                AllocationEvent::Alloc { address, bytes, stack, source: source_of(source) }
+                AllocationEvent::Alloc { address, bytes, stack, source }
             }
             wire::Event::Free { address } => AllocationEvent::Free { address },
             wire::Event::Unmap { address, bytes } => AllocationEvent::Unmap { address, bytes },
@@ -210,14 +210,6 @@ impl Gathered {
         if used {
             self.stacks.push(Vec::new());
         }
-    }
-}
-
-fn source_of(source: wire::Source) -> Source {
-    match source {
-        wire::Source::Heap => Source::Heap,
-        wire::Source::Anonymous => Source::Anonymous,
-        wire::Source::File => Source::File,
     }
 }
 
