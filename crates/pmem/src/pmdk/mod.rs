@@ -14,6 +14,8 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use tierloom_linux::mapped::{MappedFile, is_device};
+
 use crate::check::Problem;
 use crate::error::PmemError;
 pub(crate) use pool::LibraryPool;
@@ -31,8 +33,20 @@ pub fn is_installed() -> Result<(), PmemError> {
 
 /// Whether a file begins as libpmemobj's pools do.
 pub(crate) fn is_its_own(path: &Path) -> bool {
+    let start = if is_device(path) { start_of_device(path) } else { start_of_file(path) };
+    start.is_some_and(|start| start == SIGNATURE)
+}
+
+fn start_of_file(path: &Path) -> Option<[u8; 8]> {
     let mut start = [0; 8];
-    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == SIGNATURE
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).ok().map(|()| start)
+}
+
+/// A DAX device cannot be read (`drivers/dax/device.c` has no `read`), only mapped.
+fn start_of_device(path: &Path) -> Option<[u8; 8]> {
+    let mapped = MappedFile::create(path, 8).ok()?;
+    // SAFETY: the mapping has at least these bytes, page-aligned, and lives until the end of this function.
+    Some(unsafe { mapped.start().cast::<[u8; 8]>().read() })
 }
 
 /// What libpmemobj and our directory say of a pool. A broken heap can end the process that asks: a caller
@@ -44,6 +58,12 @@ pub(crate) fn check(path: &Path) -> Result<Vec<Problem>, PmemError> {
     /// The library's switch for looking without changing is one for the whole process.
     static LOOKING: Mutex<()> = Mutex::new(());
     let functions = library::functions()?;
+    if is_device(path) {
+        let what =
+            format!("libpmemobj does not look at {} without changing it: it maps devices only shared", path.display());
+        let hint = "`pmempool check` of pmdk-tools looks at its headers; opening the pool undoes what was cut off";
+        return Err(PmemError::Request { what, hint });
+    }
     if !functions.is_consistent(path)? {
         return Ok(vec![Problem::Library(functions.words())]);
     }
