@@ -356,13 +356,15 @@ def terms() -> SimulatorTermsDoc:
     return cast("SimulatorTermsDoc", json.loads(_core.simulator_terms()))
 
 
-def _with_samples(workload: Workload | Profile) -> tuple[Profile, bytes]:
-    if not isinstance(workload, Profile) or workload.folder is None:
-        message = f"`{workload.name}` has no samples to follow\nhint: record the program with `tierloom profile`"
+def _with_samples(given: Workload | Profile | str | Path) -> tuple[Profile, bytes]:
+    profile = None if isinstance(given, Workload) else Profile.of(given)
+    if profile is None or profile.folder is None:
+        name = given.name if isinstance(given, (Workload, Profile)) else given
+        message = f"`{name}` has no samples to follow\nhint: record the program with `tierloom profile`"
         raise RequestError(message)
-    path = workload.folder / lookup.SAMPLES_FILE
+    path = profile.folder / lookup.SAMPLES_FILE
     try:
-        return workload, path.read_bytes()
+        return profile, path.read_bytes()
     except OSError as problem:
         message = f"{path}: {problem.strerror}\nhint: record the program again, or leave out the samples"
         raise RequestError(message) from problem

@@ -250,10 +250,12 @@ def test_samples_are_followed_in_the_order_of_time(folder: Path, tierloom: Tierl
     def early_and_late(**how: bool) -> tuple[float, float]:
         run = simulate(profile, MACHINE, "none", nodes=NODES, fast_memory="50%", evaluator="exact", **how)
         shares = [point["fast_share"] for point in run.data["series"]]
-        return shares[len(shares) // 8], shares[-len(shares) // 8]
+        third = len(shares) // 3
+        return sum(shares[:third]) / third, sum(shares[-third:]) / third
 
     early, late = early_and_late(samples=True)
-    assert early > 0.8
+    # Seven eighths of the first half are in fast memory; the visits of the rest take longer.
+    assert early > 0.6
     assert late < 0.05
     assert early_and_late() == pytest.approx((0.47, 0.47), abs=0.08)
     ask = ("simulate", "toy.profile", "--samples", "-m", "liu-a", "--nodes", "ldram,cxl", "--fast-memory", "50%")
