@@ -87,14 +87,15 @@ class Check:
 
     def __call__(self, root: Path) -> Finding:
         """Tries it."""
+        verdict: Verdict = "works"
         try:
-            verdict, text = "works", self.call(root)
+            text = self.call(root)
         except LimitedError as limit:
             verdict, text = "limited", str(limit)
         except TierloomError as error:
             verdict, text = "missing", str(error)
         found, _, remedy = re.sub(r"\n\s*hint:", "\nhint:", text).partition("\nhint:")
-        return Finding(self.name, self.serves, verdict, found.strip(), remedy.strip(), self.needed)  # type: ignore[arg-type]
+        return Finding(self.name, self.serves, verdict, found.strip(), remedy.strip(), self.needed)
 
 
 @dataclass(frozen=True)
@@ -240,14 +241,17 @@ def guest_packages(_root: Path) -> str:
     return "apt, dpkg and Debian's keys"
 
 
-def valgrind(_root: Path) -> str:
-    """Valgrind, whose traces `trace import` reads."""
-    return _program("valgrind", "apt-get install valgrind")
+def program(name: str, install: str) -> Callable[[Path], str]:
+    """A check for a program on ``PATH``."""
 
+    def find(_root: Path) -> str:
+        path = shutil.which(name)
+        if path is None:
+            message = f"there is no {name} here\nhint: {install}"
+            raise MeasurementError(message)
+        return path
 
-def perf_tool(_root: Path) -> str:
-    """The tool that writes `perf.data`; it comes with the kernel and is not needed to profile."""
-    return _program("perf", "apt-get install linux-perf, or linux-tools-$(uname -r) on Ubuntu")
+    return find
 
 
 def libpmemobj(_root: Path) -> str:
@@ -296,8 +300,12 @@ CHECKS = (
     Check("control groups", "capacity measure", control_groups),
     Check("QEMU", "lab", emulator),
     Check("guest packages", "lab", guest_packages),
-    Check("valgrind", "trace import", valgrind),
-    Check("perf", "profile --from", perf_tool),
+    Check("valgrind", "trace import", program("valgrind", "apt-get install valgrind")),
+    Check(
+        "perf",
+        "profile --from",
+        program("perf", "apt-get install linux-perf, or linux-tools-$(uname -r) on Ubuntu"),
+    ),
     Check("libpmemobj", "pmem --backend pmdk", libpmemobj),
     Check("GPU", "expand calibrate", gpu),
     Check("Python packages", "capacity, sweep, data frames, .gguf models", python_packages),
@@ -322,14 +330,6 @@ def _plan() -> str:
         f'[[rules]]\nobject = "array"\nsize_bytes = {ARRAY_BYTES}\n'
         f'select = {{ size_at_least = {ARRAY_BYTES} }}\nplace = {{ bind = ["first"] }}\n'
     )
-
-
-def _program(name: str, install: str) -> str:
-    path = shutil.which(name)
-    if path is None:
-        message = f"there is no {name} here\nhint: {install}"
-        raise MeasurementError(message)
-    return path
 
 
 def _missing(extra: str) -> list[str]:

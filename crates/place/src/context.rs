@@ -30,7 +30,7 @@ pub struct Context<'a> {
     /// Bytes that may be used of each memory; 0 for those that may not be used.
     pub capacity: Vec<f64>,
     /// Parts of objects in the order of their first touch.
-    pub filling: Vec<Piece>,
+    filling: Vec<Piece>,
     /// By memory: allowed nodes in the order in which the kernel tries them for a page meant for it.
     zonelists: Vec<Vec<usize>>,
 }

@@ -7,11 +7,11 @@ use tierloom_model::{Object, Profile};
 
 /// Part of an object that fills before the next piece does.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Piece {
+pub(crate) struct Piece {
     /// Position of the object.
-    pub object: usize,
+    pub(crate) object: usize,
     /// Share of its bytes.
-    pub share: f64,
+    pub(crate) share: f64,
 }
 
 /// Pieces into which an object is cut whose pages come while those of others do: a page of the other

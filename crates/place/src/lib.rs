@@ -35,7 +35,6 @@ pub use balance::{Equal, Tier, loads};
 pub use bandwidth::{automatic_weights, stated_gb_s};
 pub use context::Context;
 pub use error::PlaceError;
-pub use filling::Piece;
 pub use plan::{actions_for, plan_from};
 pub use planner::compare;
 pub use policy::Policy;

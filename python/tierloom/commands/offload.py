@@ -55,6 +55,12 @@ def listed(_context: click.Context, _parameter: click.Parameter, text: str | Non
     return names_of(text)
 
 
+def comparing(told: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`--compare`: policies beside the chosen one."""
+    usual = "interleave,first-touch"
+    return click.option("--compare", callback=listed, default=usual, show_default=True, metavar="A,B", help=told)
+
+
 def what(function: Callable[..., None]) -> Callable[..., None]:
     """The options that say what runs on what: model, GPU, machine."""
     function = click.option(
@@ -87,14 +93,7 @@ def what(function: Callable[..., None]) -> Callable[..., None]:
     "--runtime", default="flexgen", show_default=True, metavar="R", help="flexgen, overlapped, copied or resident."
 )
 @click.option("--policy", default="tier-aware", show_default=True, metavar="P", help="Leave host memory to a policy.")
-@click.option(
-    "--compare",
-    callback=listed,
-    default="interleave,first-touch",
-    show_default=True,
-    metavar="A,B",
-    help="Policies to compare with: interleave, first-touch, prefer:NODE, tier-blind.",
-)
+@comparing("Policies to compare with: interleave, first-touch, prefer:NODE, tier-blind.")
 @click.option("--peer", is_flag=True, help="The GPU reaches CXL memory directly (CXL 3.1), not through the CPU.")
 @click.option("--weight-bits", type=float, metavar="N", help="Bits a weight, scales included; as stored by default.")
 @click.option(
@@ -216,14 +215,7 @@ def show(data: InferDoc) -> None:
 )
 @click.option("--recompute/--keep", default=True, show_default=True, help="Compute activations again, or keep them.")
 @click.option("--delayed", is_flag=True, help="The update overlaps the next step's passes.")
-@click.option(
-    "--compare",
-    callback=listed,
-    default="interleave,first-touch",
-    show_default=True,
-    metavar="A,B",
-    help="Policies beside.",
-)
+@comparing("Policies beside.")
 @click.option(
     "--gpu-link", "link_gb_s", type=float, metavar="GB/S", help="Bandwidth of the GPU's link; the GPU's by default."
 )
