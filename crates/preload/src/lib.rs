@@ -38,6 +38,8 @@ mod symbols;
 mod thread;
 mod tracked;
 
+use tierloom_wire::Event;
+
 /// Runs when the loader has relocated everything and before the program's `main`.
 #[cfg_attr(not(test), used, unsafe(link_section = ".init_array"))]
 #[cfg_attr(test, allow(dead_code))]
@@ -54,6 +56,7 @@ extern "C" fn start() {
     if let Some(settings) = report::attach() {
         modules::announce();
         place::start();
+        report::send(report::now_ns(), Event::Ready);
         sigprof::start(settings.sigprof_hz);
     }
 }

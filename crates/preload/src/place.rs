@@ -241,11 +241,10 @@ pub(crate) extern "C" fn finish() {
 
 fn tell_residency(object: &Object, most: u64) {
     let Some(region) = report::region() else { return };
-    let (generation, words) = region.rules();
-    if u64::from(object.generation) != generation & u64::from(u32::MAX) {
+    if u64::from(object.plan) != region.plan() & u64::from(u32::MAX) {
         return;
     }
-    let mut reader = RuleReader::new(words);
+    let mut reader = RuleReader::new(region.rules().1);
     for _ in 0..object.rule {
         if reader.read().is_none() {
             return;
@@ -300,14 +299,14 @@ fn apply(index: u32, rule: &Rule, address: u64, bytes: u64, kind: Kind, mapped_w
         return;
     }
     #[allow(clippy::cast_possible_truncation)]
-    let generation = GENERATION.load(Ordering::Relaxed) as u32;
+    let plan = region.plan() as u32;
     let (unit, stripes) = (outcome.unit, outcome.stripes.max(PARTS));
     let held = outcome.held == Some(0);
     let populated = outcome.how == How::Populate;
     STRIPES.fetch_add(u64::from(stripes), Ordering::Relaxed);
     EAGER.fetch_add(if populated { bytes } else { 0 }, Ordering::Relaxed);
     forget(address);
-    if !OBJECTS.insert(&Object { address, start, bytes, rule: index, generation, unit, stripes, kind, held, populated })
+    if !OBJECTS.insert(&Object { address, start, bytes, rule: index, plan, unit, stripes, kind, held, populated })
     {
         report::count_lost();
     }

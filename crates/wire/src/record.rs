@@ -50,6 +50,8 @@ pub enum Source {
 pub enum Event<'a> {
     /// The library came up in a process.
     Start,
+    /// What a plan places from the start of a process is placed.
+    Ready,
     /// A process was forked off this parent.
     Fork {
         /// Process id of the parent.
@@ -209,6 +211,7 @@ mod kind {
     pub(super) const PLACED: u16 = 10;
     pub(super) const MODULE: u16 = 11;
     pub(super) const RESIDENT: u16 = 12;
+    pub(super) const READY: u16 = 13;
 }
 
 /// First word without the process: kind in the low 16 bits, length above.
@@ -289,6 +292,7 @@ impl<'a> Event<'a> {
         };
         match *self {
             Event::Start => (kind::START, 0, 0),
+            Event::Ready => (kind::READY, 0, 0),
             Event::Fork { parent } => (kind::FORK, parent, 0),
             Event::Alloc { address, bytes, stack, source } => {
                 let kind = match source {
@@ -330,6 +334,7 @@ impl<'a> Event<'a> {
         };
         match (kind, body) {
             (kind::START, []) => Some(Event::Start),
+            (kind::READY, []) => Some(Event::Ready),
             (kind::FORK, []) => Some(Event::Fork { parent: small }),
             (kind::ALLOC_HEAP, _) => alloc(Source::Heap),
             (kind::ALLOC_ANONYMOUS, _) => alloc(Source::Anonymous),
@@ -375,6 +380,7 @@ mod tests {
         #[test]
         fn every_event_reads_back(a: u64, b: u64, c: u32, d: u32, frames in prop::collection::vec(any::<u64>(), 0..=MAX_FRAMES)) {
             round_trip(Event::Start);
+            round_trip(Event::Ready);
             round_trip(Event::Fork { parent: c });
             for source in [Source::Heap, Source::Anonymous, Source::File] {
                 round_trip(Event::Alloc { address: a, bytes: b, stack: c, source });

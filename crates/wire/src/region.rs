@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use crate::ring::{SLOT_WORDS, STAMP_WORDS};
 
 /// Version of everything in this crate; raised with every change of the layout.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tierloom");
 const HEADER_WORDS: usize = 64;
@@ -30,6 +30,7 @@ mod at {
     pub(super) const HUGE_BYTES: usize = 41;
     pub(super) const STRIPES: usize = 42;
     pub(super) const EAGER_BYTES: usize = 43;
+    pub(super) const PLAN: usize = 44;
 }
 
 /// What the recorder asks of the preload library.
@@ -123,10 +124,25 @@ impl<'a> Region<'a> {
         self.header[at::GENERATION].load(Ordering::Acquire)
     }
 
-    /// Puts rules in force in place of those before; `false` where they are too long. There are two
-    /// places for them: a reader that is still at the old ones is only surprised by the next but one,
-    /// and survives that.
+    /// How many plans were put in force; 0 = there was never any.
+    pub fn plan(&self) -> u64 {
+        self.header[at::PLAN].load(Ordering::Acquire)
+    }
+
+    /// Puts a plan's rules in force in place of those before; `false` where they are too long.
     pub fn publish_rules(&self, words: &[u64]) -> bool {
+        self.publish(words, self.plan() + 1)
+    }
+
+    /// Puts the same plan's rules in force once more, with what was unknown about them found since:
+    /// each keeps its position and what it asks for.
+    pub fn publish_again(&self, words: &[u64]) -> bool {
+        self.publish(words, self.plan())
+    }
+
+    /// There are two places for rules: a reader that is still at the old ones is only surprised by the
+    /// next but one, and survives that.
+    fn publish(&self, words: &[u64], plan: u64) -> bool {
         let next = self.generation() + 1;
         let half = self.half(next);
         if words.len() > half.len() {
@@ -135,6 +151,7 @@ impl<'a> Region<'a> {
         for (word, value) in half.iter().zip(words.iter().copied().chain(core::iter::repeat(0))) {
             word.store(value, Ordering::Relaxed);
         }
+        self.header[at::PLAN].store(plan, Ordering::Release);
         self.header[at::GENERATION].store(next, Ordering::Release);
         true
     }
@@ -261,6 +278,8 @@ mod tests {
         let read = |words: &[AtomicU64]| words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
         assert_eq!((first, read(old)), (1, [1, 2, 3, 4].to_vec()));
         assert_eq!((region.generation(), read(region.rules().1)), (2, [9, 0, 0, 0].to_vec()));
+        assert!(region.publish_again(&[8]));
+        assert_eq!((region.generation(), region.plan(), read(region.rules().1)), (3, 2, [8, 0, 0, 0].to_vec()));
     }
 
     #[test]

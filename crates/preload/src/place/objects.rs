@@ -24,8 +24,8 @@ pub(super) struct Object {
     pub(super) bytes: u64,
     /// Position of its rule.
     pub(super) rule: u32,
-    /// Generation of the rules that it was placed by.
-    pub(super) generation: u32,
+    /// Number of the plan that it was placed by.
+    pub(super) plan: u32,
     /// Unit of the law by which its pages are dealt out; 0 = any node of the policy will do.
     pub(super) unit: u64,
     /// Mappings of the kernel's that it was cut into.
@@ -128,7 +128,7 @@ impl Entry {
         };
         let start = !turned;
         let (held, populated) = (rest & 4 != 0, rest & 8 != 0);
-        Object { address, start, bytes, rule: low, generation: high, unit, stripes, kind, held, populated }
+        Object { address, start, bytes, rule: low, plan: high, unit, stripes, kind, held, populated }
     }
 }
 
@@ -136,7 +136,7 @@ impl Object {
     fn words(&self) -> [u64; 5] {
         let flags = u64::from(self.held) << 2 | u64::from(self.populated) << 3;
         let rest = self.kind as u64 | flags | u64::from(self.stripes) << 8;
-        [!self.start, self.bytes, u64::from(self.rule) | u64::from(self.generation) << 32, self.unit, rest]
+        [!self.start, self.bytes, u64::from(self.rule) | u64::from(self.plan) << 32, self.unit, rest]
     }
 }
 
@@ -151,8 +151,8 @@ mod tests {
 
     fn object(address: u64) -> Object {
         let (start, bytes) = (address.next_multiple_of(4096), 8192);
-        let (rule, generation, unit, stripes) = (7, u32::MAX, 2 << 20, u32::MAX);
-        Object { address, start, bytes, rule, generation, unit, stripes, kind: Kind::File, held: true, populated: true }
+        let (rule, plan, unit, stripes) = (7, u32::MAX, 2 << 20, u32::MAX);
+        Object { address, start, bytes, rule, plan, unit, stripes, kind: Kind::File, held: true, populated: true }
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub(super) struct Live {
     objects: BTreeMap<(u32, u64), Object>,
     stacks: BTreeMap<u32, Vec<u64>>,
     processes: BTreeSet<u32>,
+    ready: BTreeSet<u32>,
 }
 
 impl Live {
@@ -49,6 +50,7 @@ impl Live {
         let (pid, time_ns) = (record.pid, record.time_ns);
         match record.event {
             Event::Start => self.begin(pid),
+            Event::Ready => drop(self.ready.insert(pid)),
             Event::Fork { parent } => self.fork(parent, pid),
             Event::Stack { id, frames } => drop(self.stacks.insert(id, frames.to_vec())),
             Event::Alloc { address, bytes, stack, .. } => {
@@ -70,12 +72,14 @@ impl Live {
     fn begin(&mut self, pid: u32) {
         self.objects.retain(|(owner, _), _| *owner != pid);
         self.processes.insert(pid);
+        self.ready.remove(&pid);
     }
 
     fn fork(&mut self, parent: u32, child: u32) {
         let inherited = self.of(parent).map(|object| ((child, object.address), object.clone())).collect::<Vec<_>>();
         self.objects.extend(inherited);
         self.processes.insert(child);
+        self.ready.insert(child);
     }
 
     fn free(&mut self, pid: u32, address: u64, time_ns: u64) {
@@ -151,6 +155,11 @@ impl Live {
         &self.processes
     }
 
+    /// Those in which the library has placed all that was there when they started.
+    pub(super) fn ready(&self) -> &BTreeSet<u32> {
+        &self.ready
+    }
+
     /// Forgets by which rules objects were placed: the rules have changed.
     pub(super) fn forget_rules(&mut self) {
         for object in self.objects.values_mut() {
@@ -208,6 +217,18 @@ mod tests {
         assert_eq!((addresses(&live, 7).len(), addresses(&live, 8).len()), (1, 2));
         told(&mut live, 8, 7, Event::Start);
         assert!(addresses(&live, 8).is_empty());
+    }
+
+    #[test]
+    fn a_process_is_ready_when_the_library_says_so() {
+        let mut live = Live::default();
+        told(&mut live, 7, 1, Event::Start);
+        assert!(live.processes().contains(&7) && live.ready().is_empty());
+        told(&mut live, 7, 2, Event::Ready);
+        told(&mut live, 8, 3, Event::Fork { parent: 7 });
+        assert_eq!(live.ready(), &BTreeSet::from([7, 8]));
+        told(&mut live, 8, 4, Event::Start);
+        assert_eq!(live.ready(), &BTreeSet::from([7]));
     }
 
     #[test]

@@ -246,7 +246,7 @@ impl<'a> Session<'a> {
             return;
         }
         let mut found = Vec::new();
-        for pid in self.live.processes() {
+        for pid in self.live.ready() {
             for range in mapped_ranges(&self.request.root, *pid) {
                 let name = range.path.rsplit('/').next().unwrap_or_default();
                 if wanted.contains(name) && !self.searched.contains(&(*pid, name.to_owned())) {
@@ -288,7 +288,7 @@ impl<'a> Session<'a> {
 
     fn look_again(&mut self, ring: &PreloadRing, processes: BTreeSet<u32>) {
         self.compiled = self.compile();
-        ring.publish(&self.compiled.words);
+        ring.publish_again(&self.compiled.words);
         for (report, rule) in self.rules.iter_mut().zip(&self.compiled.rules) {
             report.left_out.clone_from(&rule.left_out);
             report.asked = rule.place.shares();

@@ -53,6 +53,11 @@ impl PreloadRing {
         self.region().is_some_and(|region| region.publish_rules(rules))
     }
 
+    /// Puts the rules of the plan in force once more, with what was found out since.
+    pub(crate) fn publish_again(&self, rules: &[u64]) {
+        let _fits = self.region().is_some_and(|region| region.publish_again(rules));
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }
