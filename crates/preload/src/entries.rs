@@ -1,18 +1,19 @@
 //! The functions that the program calls instead of libc's, in assembly: one list, at the end.
 //!
 //! Most calls are for small blocks, in which nobody is interested. So an entry compares the size with
-//! the smallest that is recorded, or asks the filter of recorded addresses (see `tracked`), and jumps
-//! on to the next library's function: no frame, no register of the caller's touched. Everything else
-//! goes to a hook, which gets the stack pointer, at which the caller's return address lies, as one
-//! more argument: so it knows its caller without unwinding, and its own frames are never part of a
-//! recorded stack.
+//! the smallest that is recorded and jumps on to the next library's function: no frame, no register of
+//! the caller's touched. The size of a block that is given back lies before it where glibc made it, and
+//! is what its `free` looks at next; elsewhere the filter of recorded addresses is asked (see `tracked`).
+//! Everything else goes to a hook, which gets the stack pointer, at which the caller's return address
+//! lies, as one more argument: so it knows its caller without unwinding, and its own frames are never
+//! part of a recorded stack.
 
 #![cfg_attr(test, allow(dead_code))]
 
 use std::arch::naked_asm;
 
 use crate::hooks::{heap, maps};
-use crate::real::pointers;
+use crate::real::{SIZE_BEFORE_BLOCK, pointers};
 use crate::report::MIN_BYTES;
 use crate::tracked::{FACTOR, FILTER_SHIFT_IN, FILTER_SHIFT_OUT, TRACKED};
 
@@ -49,21 +50,35 @@ macro_rules! sized {
     )*};
 }
 
-/// A block is given back, with whatever arguments beside: noted when its address passes the filter.
+/// A block is given back, with whatever arguments beside: noted when it may have been recorded. An
+/// address has its count in the filter; the size before a block has flags in its low bits.
 macro_rules! given_back {
-    ($($name:ident => $hook:ident;)*) => {$(
+    ($($name:ident $(, $register:literal: $($before:literal),*)? => $hook:ident;)*) => {$(
         entry! {
             $name,
+            $($($before,)*)?
+            "test rdi, rdi",
+            "je 3f",
+            "cmp byte ptr [rip + {size_before_block}], 0",
+            "je 4f",
+            "mov rax, qword ptr [rdi - 8]",
+            "cmp rax, qword ptr [rip + {least}]",
+            "jae 2f",
+            "3:",
+            "jmp qword ptr [rip + {real}]",
+            "4:",
             "mov rax, rdi",
             "shr rax, {shift_in}",
             "imul eax, eax, {factor}",
             "shr eax, {shift_out}",
             "lea r8, [rip + {filter}]",
             "cmp byte ptr [r8 + rax], 0",
-            "jne 2f",
-            "jmp qword ptr [rip + {real}]",
+            "je 3b",
             "2:",
+            $(concat!("mov ", $register, ", rsp"),)?
             "jmp {hook}",
+            size_before_block = sym SIZE_BEFORE_BLOCK,
+            least = sym MIN_BYTES,
             shift_in = const FILTER_SHIFT_IN,
             factor = const FACTOR.cast_signed(),
             shift_out = const FILTER_SHIFT_OUT,
@@ -112,6 +127,7 @@ given_back! {
     free => on_free;
     free_sized => on_free_sized;
     free_aligned_sized => on_free_aligned_sized;
+    realloc, "rdx": "cmp rsi, qword ptr [rip + {least}]", "jae 2f" => on_realloc;
 }
 
 always! {
@@ -139,30 +155,6 @@ entry! {
     least = sym MIN_BYTES,
     real = sym pointers::calloc,
     hook = sym heap::on_calloc,
-}
-
-entry! {
-    realloc,
-    "cmp rsi, qword ptr [rip + {least}]",
-    "jae 2f",
-    "mov rax, rdi",
-    "shr rax, {shift_in}",
-    "imul eax, eax, {factor}",
-    "shr eax, {shift_out}",
-    "lea rdx, [rip + {filter}]",
-    "cmp byte ptr [rdx + rax], 0",
-    "jne 2f",
-    "jmp qword ptr [rip + {real}]",
-    "2:",
-    "mov rdx, rsp",
-    "jmp {hook}",
-    least = sym MIN_BYTES,
-    shift_in = const FILTER_SHIFT_IN,
-    factor = const FACTOR.cast_signed(),
-    shift_out = const FILTER_SHIFT_OUT,
-    filter = sym TRACKED,
-    real = sym pointers::realloc,
-    hook = sym heap::on_realloc,
 }
 
 // The program's `realloc`, as in glibc: that is ours, unless the program brings its own.

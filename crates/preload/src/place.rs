@@ -306,8 +306,7 @@ fn apply(index: u32, rule: &Rule, address: u64, bytes: u64, kind: Kind, mapped_w
     STRIPES.fetch_add(u64::from(stripes), Ordering::Relaxed);
     EAGER.fetch_add(if populated { bytes } else { 0 }, Ordering::Relaxed);
     forget(address);
-    if !OBJECTS.insert(&Object { address, start, bytes, rule: index, plan, unit, stripes, kind, held, populated })
-    {
+    if !OBJECTS.insert(&Object { address, start, bytes, rule: index, plan, unit, stripes, kind, held, populated }) {
         report::count_lost();
     }
 }

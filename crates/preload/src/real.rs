@@ -4,7 +4,7 @@
 //! pointer leads to a function of `early` that looks all of them up, so that a caller never has to ask.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use crate::symbols;
 
@@ -54,6 +54,7 @@ macro_rules! functions {
         /// Looks the functions up. Any number of threads may do that at once.
         pub(crate) fn resolve() {
             $(look_up(concat!(stringify!($name), "\0"), &pointers::$name);)*
+            look_whose();
         }
     };
 }
@@ -137,6 +138,16 @@ fn look_up(name: &'static str, into: &AtomicPtr<c_void>) {
     if let Some(found) = CStr::from_bytes_with_nul(name.as_bytes()).ok().and_then(symbols::next) {
         into.store(found, Ordering::Release);
     }
+}
+
+/// The next library's blocks are glibc's: the word before each holds its size (`mchunk_size` of glibc's
+/// `malloc/malloc.c`, at this place since its first version), which `free` and `realloc` read anyway.
+pub(crate) static SIZE_BEFORE_BLOCK: AtomicBool = AtomicBool::new(false);
+
+#[cold]
+fn look_whose() {
+    let glibc = [c"gnu_get_libc_version", c"free", c"realloc", c"malloc"];
+    SIZE_BEFORE_BLOCK.store(symbols::are_of_one_file(&glibc), Ordering::Release);
 }
 
 /// No memory.

@@ -46,6 +46,18 @@ unsafe extern "C" {
 
 /// The function of this name that the loader would find in the files behind this one.
 pub(crate) fn next(name: &CStr) -> Option<*mut c_void> {
+    found(name).map(|(_, function)| function)
+}
+
+/// Whether all of these functions would be found, in one file behind this one.
+pub(crate) fn are_of_one_file(names: &[&CStr]) -> bool {
+    let mut bases = names.iter().map(|name| found(name).map(|(base, _)| base));
+    let first = bases.next().flatten();
+    first.is_some() && bases.all(|base| base == first)
+}
+
+/// Where a file behind this one was loaded, and its function of this name.
+fn found(name: &CStr) -> Option<(u64, *mut c_void)> {
     let ours: *const [u64; 2];
     // SAFETY: the linker defines this name in every file with a dynamic section.
     unsafe { asm!("lea {ours}, [rip + _DYNAMIC]", ours = out(reg) ours, options(pure, nomem, nostack)) };
@@ -56,7 +68,7 @@ pub(crate) fn next(name: &CStr) -> Option<*mut c_void> {
     // there since the start.
     while let Some(loaded) = unsafe { file.as_ref() } {
         if behind_us && let Some(found) = Tables::of(loaded).and_then(|tables| tables.function(name)) {
-            return Some(found);
+            return Some((loaded.base, found));
         }
         behind_us |= loaded.dynamic == ours;
         file = loaded.next;
@@ -182,6 +194,13 @@ mod tests {
             assert_eq!(next(name), Some(other), "{name:?}");
         }
         assert_eq!(next(c"no_such_function_anywhere"), None);
+    }
+
+    #[test]
+    fn functions_of_one_file_are_told_from_others() {
+        assert!(are_of_one_file(&[c"gnu_get_libc_version", c"free", c"malloc"]));
+        assert!(!are_of_one_file(&[c"free", c"_Unwind_GetIP"]));
+        assert!(!are_of_one_file(&[c"free", c"no_such_function_anywhere"]));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Which pointers were recorded, so that giving them back is recorded too.
 //!
-//! Every `free` of the program asks here, so the answer must cost next to nothing. The first question
-//! goes to a filter of one page that counts recorded addresses by hash: 0 says no, and the filter stays
-//! in the first-level cache. Behind it is the set itself: recorded blocks have at least [`GRANULE`]
+//! Every `free` of the program asks here unless the block's own size says no (see `entries`), so the
+//! answer must cost next to nothing. The first question goes to a filter of one page that counts
+//! recorded addresses by hash: 0 says no, and the filter stays in the first-level cache. Where blocks
+//! tell their size the filter is not kept. Behind it is the set itself: recorded blocks have at least [`GRANULE`]
 //! bytes, so at most one begins in each granule of the address space, and a granule has a bucket of
 //! eight addresses, one cache line. A full bucket spills into the next ones, and only from then on do
 //! questions look there. No lock: an entry is taken and given back by compare-and-swap.
@@ -11,6 +12,8 @@
 //! memory must not take our note of a block for the program's pointer to it.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use crate::real;
 
 /// Smallest block that is ever recorded, bytes.
 pub(crate) const GRANULE: u64 = 32 << 10;
@@ -56,8 +59,11 @@ impl Tracked {
 
     /// Adds an address; `false` where there is no room, so its `free` will not be seen.
     pub(crate) fn insert(&self, address: u64) -> bool {
+        let filtered = is_filtered();
         // Counted first: a question may come from another thread as soon as the address is in.
-        self.count(address, |count| count.saturating_add(1));
+        if filtered {
+            self.count(address, |count| count.saturating_add(1));
+        }
         for distance in 0..SPILL {
             if distance == 1 {
                 self.spilled.store(true, Ordering::Relaxed);
@@ -66,23 +72,28 @@ impl Tracked {
                 return true;
             }
         }
-        self.count(address, less);
+        if filtered {
+            self.count(address, less);
+        }
         false
     }
 
     /// Takes an address out; `false` where it was not in.
     pub(crate) fn remove(&self, address: u64) -> bool {
-        self.filter[filter_index(address)].load(Ordering::Relaxed) != 0 && self.remove_counted(address)
-    }
-
-    #[cold]
-    fn remove_counted(&self, address: u64) -> bool {
-        let found = exchange(self.bucket(address, 0), !address, 0)
-            || (self.spilled.load(Ordering::Relaxed) && self.remove_spilled(address));
+        if !is_filtered() {
+            return self.take(address);
+        }
+        let found = self.filter[filter_index(address)].load(Ordering::Relaxed) != 0 && self.take(address);
         if found {
             self.count(address, less);
         }
         found
+    }
+
+    #[cold]
+    fn take(&self, address: u64) -> bool {
+        exchange(self.bucket(address, 0), !address, 0)
+            || (self.spilled.load(Ordering::Relaxed) && self.take_spilled(address))
     }
 
     fn count(&self, address: u64, change: impl Fn(u8) -> u8) {
@@ -91,7 +102,7 @@ impl Tracked {
     }
 
     #[cold]
-    fn remove_spilled(&self, address: u64) -> bool {
+    fn take_spilled(&self, address: u64) -> bool {
         (1..SPILL).any(|distance| exchange(self.bucket(address, distance), !address, 0))
     }
 
@@ -105,6 +116,11 @@ impl Tracked {
         let index = nearby.wrapping_add(scattered) as usize;
         &self.buckets[(index + distance) % BUCKETS]
     }
+}
+
+/// Blocks do not tell their size.
+fn is_filtered() -> bool {
+    !real::SIZE_BEFORE_BLOCK.load(Ordering::Relaxed)
 }
 
 /// One fewer; a counter that once was full no longer knows, and stays.
