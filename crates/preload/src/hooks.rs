@@ -42,6 +42,7 @@ fn allocated(address: u64, bytes: u64, entry: Entry, handed: Handed) {
         let source = match handed {
             Handed::Block => Source::Heap,
             Handed::Mapping(_) => Source::Anonymous,
+            Handed::Addresses(_) => Source::Reserved,
             Handed::File(_) => Source::File,
         };
         place::look_for_rules();

@@ -54,6 +54,8 @@ pub(crate) enum Handed {
     Block,
     /// Anonymous memory by `mmap`, `mremap` or `brk`, with the flags of `mmap`.
     Mapping(i32),
+    /// Addresses by `mmap` that may not be used yet, with its flags: what they get later has their policy.
+    Addresses(i32),
     /// A file by `mmap`: its descriptor.
     File(i32),
 }
@@ -186,7 +188,9 @@ pub(crate) fn place(stack_rule: u32, address: u64, bytes: u64, handed: Handed) {
 fn place_by(index: u32, rule: &Rule, address: u64, bytes: u64, handed: Handed) {
     match handed {
         Handed::Block => apply(index, rule, address, bytes, Kind::Heap, None),
-        Handed::Mapping(flags) => apply(index, rule, address, bytes, Kind::Mapping, page_of_mapping(flags)),
+        Handed::Mapping(flags) | Handed::Addresses(flags) => {
+            apply(index, rule, address, bytes, Kind::Mapping, page_of_mapping(flags));
+        }
         Handed::File(_) => apply(index, rule, address, bytes, Kind::File, Some(PAGE)),
     }
 }
@@ -258,7 +262,7 @@ fn tell_residency(object: &Object, most: u64) {
     let mut nodes = [0; MAX_RESIDENT_NODES];
     let count = found.pack(&mut nodes);
     let event =
-        Event::Resident { rule: object.rule, address: object.address, pages: found.pages, nodes: &nodes[..count] };
+        Event::Resident { rule: object.rule, address: object.start, pages: found.pages, nodes: &nodes[..count] };
     report::send(report::now_ns(), event);
 }
 

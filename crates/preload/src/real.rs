@@ -111,6 +111,9 @@ functions! {
     munmap(address: *mut c_void, bytes: usize) -> c_int,
         // SAFETY: the caller's promise; this is what libc's munmap does.
         early unsafe { -c_int::from(libc::syscall(libc::SYS_munmap, address, bytes) != 0) };
+    mprotect(address: *mut c_void, bytes: usize, access: c_int) -> c_int,
+        // SAFETY: the caller's promise; this is what libc's mprotect does.
+        early unsafe { -c_int::from(libc::syscall(libc::SYS_mprotect, address, bytes, access) != 0) };
     pthread_create(thread: *mut libc::pthread_t, how: *const libc::pthread_attr_t, work: Work, argument: *mut c_void)
         -> c_int, early {
             let _ = (thread, how, work, argument);

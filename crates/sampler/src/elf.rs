@@ -10,7 +10,12 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use gimli::UnwindSection;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationFlags, SymbolKind, elf};
+use object::{
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationFlags, SegmentFlags, SymbolKind,
+    elf,
+};
+
+use crate::remainder::Remainder;
 
 /// Static arrays from this size on are objects of their own.
 pub(crate) const STATIC_OBJECT_BYTES: u64 = 32 * 1024;
@@ -31,6 +36,7 @@ struct Segment {
     file_bytes: u64,
     address: u64,
     memory_bytes: u64,
+    executable: bool,
 }
 
 /// What is known of a file that was mapped.
@@ -43,6 +49,8 @@ pub(crate) struct Module {
     functions: Vec<(u64, u64)>,
     symbols: Vec<Symbol>,
     pub(crate) statics: Vec<Symbol>,
+    /// The rest of its data.
+    pub(crate) other_statics: Remainder,
     pub(crate) is_elf: bool,
     /// Where the loader starts the program.
     pub(crate) entry: u64,
@@ -68,6 +76,7 @@ impl Module {
             module.segments = file.segments().map(|segment| segment_of(&segment)).collect();
             module.symbols = symbols(&file, SymbolKind::Text);
             module.statics = statics(&file);
+            module.other_statics = module.remainder();
             module.functions = unwind_ranges(&file);
             module.functions.extend(module.symbols.iter().map(|symbol| symbol.range));
             module.functions.sort_unstable();
@@ -92,6 +101,12 @@ impl Module {
         };
         let segment = self.segments.iter().find(inside)?;
         Some(segment.address.wrapping_add(offset).wrapping_sub(segment.file_offset))
+    }
+
+    fn remainder(&self) -> Remainder {
+        let data = self.segments.iter().filter(|segment| !segment.executable);
+        let ranges = data.map(|segment| segment.address..segment.address + segment.memory_bytes).collect();
+        Remainder::of(ranges, self.statics.iter().map(|symbol| symbol.range.0..symbol.range.1).collect())
     }
 
     /// One past the last virtual address that the loader maps.
@@ -162,7 +177,9 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 fn segment_of<'data>(segment: &impl ObjectSegment<'data>) -> Segment {
     let (file_offset, file_bytes) = segment.file_range();
-    Segment { file_offset, file_bytes, address: segment.address(), memory_bytes: segment.size() }
+    let flags = segment.flags();
+    let executable = matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags & elf::PF_X == elf::PF_X);
+    Segment { file_offset, file_bytes, address: segment.address(), memory_bytes: segment.size(), executable }
 }
 
 fn symbols(file: &object::File<'_>, kind: SymbolKind) -> Vec<Symbol> {

@@ -39,6 +39,7 @@ mod ranges;
 pub mod record;
 pub mod recording;
 mod registers;
+mod remainder;
 mod replay;
 mod roots;
 mod stalls;

@@ -55,6 +55,29 @@ impl<T: Clone> RangeMap<T> {
         Some((taken, piece.value))
     }
 
+    /// What is in a range, cut off at its ends, as (bytes, value to change); offsets count from where they did.
+    pub(crate) fn inside(&mut self, start: u64, bytes: u64) -> impl Iterator<Item = (u64, &mut T)> {
+        let end = start.saturating_add(bytes);
+        self.split(start);
+        self.split(end);
+        self.by_start.range_mut(start..end).map(|(at, piece)| (piece.end - at, &mut piece.value))
+    }
+
+    /// The whole piece that holds an address, as [`RangeMap::inside`] gives it.
+    pub(crate) fn around(&mut self, address: u64) -> Option<(u64, &mut T)> {
+        let (start, piece) = self.by_start.range_mut(..=address).next_back()?;
+        (address < piece.end).then(|| (piece.end - start, &mut piece.value))
+    }
+
+    fn split(&mut self, address: u64) {
+        let before = self.by_start.range_mut(..address).next_back().map(|(_, piece)| piece);
+        if let Some(piece) = before.filter(|piece| piece.end > address) {
+            let tail = piece.clone();
+            piece.end = address;
+            self.by_start.insert(address, tail);
+        }
+    }
+
     /// Takes out the piece that starts exactly here.
     pub(crate) fn remove_at(&mut self, start: u64) -> Option<(u64, T)> {
         self.by_start.remove(&start).map(|piece| (piece.end - start, piece.value))
@@ -92,6 +115,11 @@ mod tests {
                 prop_assert_eq!(gone.iter().map(|piece| piece.0).sum::<u64>(), there);
                 array[range].fill(insert.then_some((name, start)));
             }
+            let pieces = map.by_start.len();
+            let (_, half) = array.split_at(50);
+            let there = half.iter().filter(|cell| cell.is_some()).count() as u64;
+            prop_assert_eq!(map.inside(50, 50).map(|(bytes, _)| bytes).sum::<u64>(), there);
+            prop_assert!(map.by_start.len() <= pieces + 1);
             for (address, cell) in array.iter().enumerate() {
                 let found = map.get(address as u64).map(|piece| (piece.value, piece.origin));
                 prop_assert_eq!(found, *cell);

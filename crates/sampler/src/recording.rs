@@ -226,6 +226,15 @@ pub enum AllocationEvent {
         /// Bytes.
         bytes: u64,
     },
+    /// What may be done with a range of addresses changed.
+    Protect {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+        /// It may be read or written now.
+        accessible: bool,
+    },
 }
 
 /// How far samples fall from the instruction that waited, measured on the machine of the run.

@@ -24,6 +24,14 @@ pub(crate) enum Place {
     Nowhere,
 }
 
+/// A module where it was loaded.
+#[derive(Debug, Clone, Copy)]
+struct Loaded {
+    module: usize,
+    /// Addresses less virtual addresses of the file.
+    bias: u64,
+}
+
 #[derive(Debug, Clone)]
 struct Mapped {
     path: usize,
@@ -37,6 +45,15 @@ struct Owned {
     new: bool,
     /// Process that allocated it; a forked child has a copy that is not in the books.
     pid: u32,
+    /// Addresses alone, which nothing may be read from or written to: they count for nothing.
+    idle: bool,
+}
+
+impl Owned {
+    /// Whether it is in the books of this process.
+    fn counts(&self, pid: u32) -> bool {
+        self.pid == pid && !self.idle
+    }
 }
 
 /// One process.
@@ -46,7 +63,7 @@ struct Space {
     allocations: RangeMap<Owned>,
     statics: RangeMap<ObjectId>,
     /// Whole modules, .bss included.
-    modules: RangeMap<usize>,
+    modules: RangeMap<Loaded>,
 }
 
 /// Everything that the recording says about memory, up to a moment.
@@ -124,6 +141,7 @@ impl<'a> World<'a> {
 
     /// What a data address belongs to, for a thread with this stack pointer.
     pub(crate) fn locate(&mut self, pid: u32, address: u64, stack_pointer: u64) -> Place {
+        self.wake(pid, address);
         let Some(space) = self.spaces.get(&pid) else { return Place::Nowhere };
         if let Some(piece) = space.allocations.get(address) {
             let same = space.allocations.get(stack_pointer).is_some_and(|other| other.origin == piece.origin);
@@ -140,6 +158,7 @@ impl<'a> World<'a> {
 
     /// Books a page fault of an allocation or a static array; other memory has no beginning to find.
     pub(crate) fn fault(&mut self, fault: &Fault) {
+        self.wake(fault.pid, fault.address);
         let Some(space) = self.spaces.get(&fault.pid) else { return };
         if let Some(piece) = space.allocations.get(fault.address) {
             // A child's first write copies a page that its parent filled.
@@ -154,13 +173,14 @@ impl<'a> World<'a> {
     fn locate_mapped(&mut self, pid: u32, address: u64, stack_pointer: u64) -> Place {
         let Some(space) = self.spaces.get(&pid) else { return Place::Nowhere };
         if let Some(piece) = space.modules.get(address) {
-            if is_ours(&self.paths[piece.value]) {
+            let Loaded { module, bias } = piece.value;
+            if is_ours(&self.paths[module]) {
                 return Place::Nowhere;
             }
-            let name = format!("{} [other statics]", self.modules[piece.value].name());
-            let offset = address - piece.origin;
-            let identity = Identity::Name(name);
-            let bytes = self.modules[piece.value].end_address();
+            let module = &self.modules[module];
+            let identity = Identity::Name(format!("{} [other statics]", module.name()));
+            let (offset, bytes) =
+                (module.other_statics.offset(address.wrapping_sub(bias)), module.other_statics.bytes());
             return Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset);
         }
         let Some(piece) = space.mappings.get(address) else { return Place::Nowhere };
@@ -212,11 +232,11 @@ impl<'a> World<'a> {
         let Some(address) = self.modules[module].address_of_offset(event.file_offset) else { return };
         let bias = event.start.wrapping_sub(address);
         let space = self.spaces.entry(event.pid).or_default();
-        if space.modules.get(event.start).is_some_and(|piece| piece.value == module) {
+        if space.modules.get(event.start).is_some_and(|piece| piece.value.module == module) {
             return;
         }
         let end = bias.wrapping_add(self.modules[module].end_address());
-        space.modules.insert(event.start, end.saturating_sub(event.start), module);
+        space.modules.insert(event.start, end.saturating_sub(event.start), Loaded { module, bias });
         if is_ours(&event.path) {
             return;
         }
@@ -253,7 +273,7 @@ impl<'a> World<'a> {
 
     fn end(&mut self, pid: u32, time_ns: u64) {
         let Some(space) = self.spaces.remove(&pid) else { return };
-        for (bytes, owned) in space.allocations.values().filter(|(_, owned)| owned.pid == pid) {
+        for (bytes, owned) in space.allocations.values().filter(|(_, owned)| owned.counts(pid)) {
             self.objects.lose(owned.object, bytes, time_ns);
         }
     }
@@ -262,9 +282,10 @@ impl<'a> World<'a> {
         let gone = match event.event {
             AllocationEvent::Alloc { address, bytes, stack, source } => {
                 let object = self.site(event, address, stack, source);
-                let new = self.objects.gain(object, bytes);
+                let idle = source == Source::Reserved;
+                let new = !idle && self.objects.gain(object, bytes);
                 let space = self.spaces.entry(event.pid).or_default();
-                space.allocations.insert(address, bytes, Owned { object, new, pid: event.pid })
+                space.allocations.insert(address, bytes, Owned { object, new, pid: event.pid, idle })
             }
             AllocationEvent::Free { address } => {
                 let space = self.spaces.entry(event.pid).or_default();
@@ -275,9 +296,38 @@ impl<'a> World<'a> {
                 space.mappings.remove(address, bytes);
                 space.allocations.remove(address, bytes)
             }
+            AllocationEvent::Protect { address, bytes, accessible } => {
+                return self.protect(event, (address, bytes), accessible);
+            }
         };
-        for (bytes, owned) in gone.into_iter().filter(|(_, owned)| owned.pid == event.pid) {
+        for (bytes, owned) in gone.into_iter().filter(|(_, owned)| owned.counts(event.pid)) {
             self.objects.lose(owned.object, bytes, event.time_ns);
+        }
+    }
+
+    /// Addresses become memory, or memory addresses alone.
+    fn protect(&mut self, event: &Allocation, (address, bytes): (u64, u64), accessible: bool) {
+        let Some(space) = self.spaces.get_mut(&event.pid) else { return };
+        for (bytes, owned) in space.allocations.inside(address, bytes).filter(|(_, owned)| owned.idle == accessible) {
+            owned.idle = !accessible;
+            if owned.pid == event.pid && accessible {
+                owned.new = self.objects.gain(owned.object, bytes);
+            } else if owned.pid == event.pid {
+                self.objects.lose(owned.object, bytes, event.time_ns);
+            }
+        }
+    }
+
+    /// Addresses that were touched are memory, even if nobody told us when they became it.
+    fn wake(&mut self, pid: u32, address: u64) {
+        let Some(space) = self.spaces.get_mut(&pid) else { return };
+        if space.allocations.get(address).is_some_and(|piece| piece.value.idle)
+            && let Some((bytes, owned)) = space.allocations.around(address)
+        {
+            owned.idle = false;
+            if owned.pid == pid {
+                owned.new = self.objects.gain(owned.object, bytes);
+            }
         }
     }
 

@@ -12,9 +12,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::{compiled, library};
+use tierloom_linux::root::Root;
+use tierloom_model::ObjectKind;
 use tierloom_sampler::record::{Backend, record};
 use tierloom_sampler::recording::{AllocationEvent, Calibration, Change, Event, Exit, Recording, Source};
-use tierloom_sampler::{RecordRequest, SamplerError};
+use tierloom_sampler::{Processor, RecordRequest, SamplerError, analyse};
 
 fn request(backend: Backend, command: &[&str]) -> RecordRequest {
     let command = command.iter().map(OsString::from).collect();
@@ -103,6 +105,18 @@ fn objects_have_places_sizes_and_ends() {
     assert_eq!(frees, 6, "the child leaves its block to the kernel");
     assert_eq!(all.iter().filter(|(.., pid)| *pid == recording.pid).count(), 6);
     assert!(recording.allocations.is_sorted_by_key(|allocation| allocation.time_ns));
+}
+
+#[test]
+fn addresses_that_are_only_reserved_are_no_memory() {
+    let program = compiled("reserved", &[]);
+    let recording = recorded(Backend::Auto, &[program.to_str().unwrap()]);
+    fs::remove_file(program).unwrap();
+    assert_eq!(recording.exit, Exit::Code(0));
+    let (profile, _) = analyse(&recording, &Processor::of(&Root::default())).unwrap();
+    let mapped = profile.objects.iter().filter(|object| object.kind == ObjectKind::Mmap);
+    let sizes: BTreeSet<u64> = mapped.map(|object| object.size_bytes >> 20).collect();
+    assert_eq!(sizes, BTreeSet::from([8, 40]));
 }
 
 /// Whether an executable mapping covers an address in this process or one that it was forked from.

@@ -43,6 +43,8 @@ pub enum Source {
     Anonymous,
     /// `mmap` of a file; which one, the mapping of the same address and time names.
     File,
+    /// `mmap` of addresses that nothing may be read from or written to yet: no memory so far.
+    Reserved,
 }
 
 /// What happened.
@@ -79,6 +81,15 @@ pub enum Event<'a> {
         address: u64,
         /// Bytes.
         bytes: u64,
+    },
+    /// What may be done with a range of addresses changed.
+    Protect {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+        /// It may be read or written now.
+        accessible: bool,
     },
     /// A call stack got an id.
     Stack {
@@ -125,7 +136,7 @@ pub enum Event<'a> {
     Resident {
         /// Position of the rule.
         rule: u32,
-        /// First address.
+        /// First address that was placed.
         address: u64,
         /// What was seen.
         pages: Pages,
@@ -212,6 +223,8 @@ mod kind {
     pub(super) const MODULE: u16 = 11;
     pub(super) const RESIDENT: u16 = 12;
     pub(super) const READY: u16 = 13;
+    pub(super) const ALLOC_RESERVED: u16 = 14;
+    pub(super) const PROTECT: u16 = 15;
 }
 
 /// First word without the process: kind in the low 16 bits, length above.
@@ -299,11 +312,15 @@ impl<'a> Event<'a> {
                     Source::Heap => kind::ALLOC_HEAP,
                     Source::Anonymous => kind::ALLOC_ANONYMOUS,
                     Source::File => kind::ALLOC_FILE,
+                    Source::Reserved => kind::ALLOC_RESERVED,
                 };
                 (kind, stack, put(&[address, bytes]))
             }
             Event::Free { address } => (kind::FREE, 0, put(&[address])),
             Event::Unmap { address, bytes } => (kind::UNMAP, 0, put(&[address, bytes])),
+            Event::Protect { address, bytes, accessible } => {
+                (kind::PROTECT, u32::from(accessible), put(&[address, bytes]))
+            }
             Event::Stack { id, frames } => (kind::STACK, id, put(frames)),
             Event::Sample { registers } => (kind::SAMPLE, 0, put(&registers)),
             Event::Module { start, bytes, file_offset, executable, path } => {
@@ -339,8 +356,10 @@ impl<'a> Event<'a> {
             (kind::ALLOC_HEAP, _) => alloc(Source::Heap),
             (kind::ALLOC_ANONYMOUS, _) => alloc(Source::Anonymous),
             (kind::ALLOC_FILE, _) => alloc(Source::File),
+            (kind::ALLOC_RESERVED, _) => alloc(Source::Reserved),
             (kind::FREE, &[address]) => Some(Event::Free { address }),
             (kind::UNMAP, &[address, bytes]) => Some(Event::Unmap { address, bytes }),
+            (kind::PROTECT, &[address, bytes]) => Some(Event::Protect { address, bytes, accessible: small != 0 }),
             (kind::STACK, frames) => Some(Event::Stack { id: small, frames }),
             (kind::SAMPLE, registers) => Some(Event::Sample { registers: registers.try_into().ok()? }),
             (kind::MODULE, &[start, bytes, file_offset, ref path @ ..]) if path.len() <= MAX_PATH_WORDS => {
@@ -382,11 +401,12 @@ mod tests {
             round_trip(Event::Start);
             round_trip(Event::Ready);
             round_trip(Event::Fork { parent: c });
-            for source in [Source::Heap, Source::Anonymous, Source::File] {
+            for source in [Source::Heap, Source::Anonymous, Source::File, Source::Reserved] {
                 round_trip(Event::Alloc { address: a, bytes: b, stack: c, source });
             }
             round_trip(Event::Free { address: a });
             round_trip(Event::Unmap { address: a, bytes: b });
+            round_trip(Event::Protect { address: a, bytes: b, accessible: d % 2 == 1 });
             round_trip(Event::Stack { id: c, frames: &frames });
             round_trip(Event::Sample { registers: [a; SAMPLE_REGISTERS] });
             let path = &frames[..frames.len().min(MAX_PATH_WORDS)];

@@ -46,8 +46,11 @@ pub(crate) unsafe extern "C" fn on_mmap(
         return start;
     }
     if is_large(bytes) {
-        let anonymous = flags & libc::MAP_ANONYMOUS != 0;
-        let handed = if anonymous { Handed::Mapping(flags) } else { Handed::File(file) };
+        let handed = match (flags & libc::MAP_ANONYMOUS != 0, access) {
+            (true, libc::PROT_NONE) => Handed::Addresses(flags),
+            (true, _) => Handed::Mapping(flags),
+            (false, _) => Handed::File(file),
+        };
         allocated(start as u64, bytes as u64, entry, handed);
     } else if let Some(time_ns) = since {
         quietly(|| unmapped(time_ns, start as u64, bytes));
@@ -65,6 +68,23 @@ unsafe extern "C" fn munmap(start: Block, bytes: usize) -> c_int {
     let refused = unsafe { real::munmap(start, bytes) };
     if let Some(time_ns) = since.filter(|_| refused == 0) {
         quietly(|| unmapped(time_ns, start as u64, bytes));
+    }
+    refused
+}
+
+/// `mprotect`: addresses that were only reserved become memory so, and memory that again.
+///
+/// # Safety
+/// That of libc.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mprotect(start: Block, bytes: usize, access: c_int) -> c_int {
+    let since = if is_large(bytes) { before() } else { None };
+    // SAFETY: the program's call, passed on.
+    let refused = unsafe { real::mprotect(start, bytes, access) };
+    if let Some(time_ns) = since.filter(|_| refused == 0) {
+        let accessible = access != libc::PROT_NONE;
+        let event = Event::Protect { address: start as u64, bytes: bytes as u64, accessible };
+        quietly(|| report::send(time_ns, event));
     }
     refused
 }

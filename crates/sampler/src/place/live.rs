@@ -88,9 +88,11 @@ impl Live {
         }
     }
 
-    /// The library told where an object's pages were.
-    fn tell(&mut self, pid: u32, address: u64) {
-        if let Some(placed) = self.objects.get_mut(&(pid, address)).and_then(|object| object.placed.as_mut()) {
+    /// The library told where the pages of what it placed were.
+    fn tell(&mut self, pid: u32, start: u64) {
+        let last = self.objects.range_mut((pid, 0)..=(pid, start)).next_back();
+        if let Some(placed) = last.and_then(|(_, object)| object.placed.as_mut()).filter(|placed| placed.start == start)
+        {
             placed.told = true;
         }
     }
@@ -211,6 +213,11 @@ mod tests {
         let first = live.of(7).next().unwrap().placed.unwrap();
         assert_eq!((first.rule, first.start, first.unit, first.told), (3, 0x2000, 4096, false));
         assert!(live.is_placed(7, 0x2000, 3) && !live.is_placed(7, 0x2000, 4));
+        let (pages, nodes) = (Pages::default(), &[][..]);
+        for address in [0x2000, 0x80_0000] {
+            told(&mut live, 7, 5, Event::Resident { rule: 3, address, pages, nodes });
+        }
+        assert!(live.of(7).all(|object| object.placed.is_some_and(|placed| placed.told)));
         told(&mut live, 7, 5, Event::Fork { parent: 7 });
         told(&mut live, 8, 5, Event::Fork { parent: 7 });
         told(&mut live, 7, 6, Event::Free { address: 0x1010 });

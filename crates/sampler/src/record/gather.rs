@@ -118,6 +118,9 @@ impl Gathered {
             }
             wire::Event::Free { address } => AllocationEvent::Free { address },
             wire::Event::Unmap { address, bytes } => AllocationEvent::Unmap { address, bytes },
+            wire::Event::Protect { address, bytes, accessible } => {
+                AllocationEvent::Protect { address, bytes, accessible }
+            }
             wire::Event::Start | wire::Event::Fork { .. } | wire::Event::Module { .. } => {
                 return self.watch.take_wire(time_ns, pid, &event);
             }

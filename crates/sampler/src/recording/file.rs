@@ -85,10 +85,13 @@ mod tests {
     };
 
     fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
-        let source = [Source::Heap, Source::Anonymous, Source::File][usize::from(kind % 3)];
+        let source = [Source::Heap, Source::Anonymous, Source::File, Source::Reserved][usize::from(kind % 4)];
         let event = match kind {
-            0..=2 => AllocationEvent::Alloc { address: word, bytes: !word, stack: small % 2, source },
-            3 => AllocationEvent::Free { address: word },
+            0..=3 => AllocationEvent::Alloc { address: word, bytes: !word, stack: small % 2, source },
+            4 => AllocationEvent::Free { address: word },
+            5 => {
+                AllocationEvent::Protect { address: word, bytes: u64::from(small), accessible: small.is_multiple_of(2) }
+            }
             _ => AllocationEvent::Unmap { address: word, bytes: u64::from(small) },
         };
         Allocation { time_ns: word ^ 5, pid: small, tid: !small, event }

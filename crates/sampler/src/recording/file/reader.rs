@@ -184,8 +184,13 @@ impl Reader<'_> {
             let kind = reader.number()?;
             let address = reader.step(&mut place)?;
             let event = match kind {
-                0..=2 => {
-                    let source = [Source::Heap, Source::Anonymous, Source::File][usize::try_from(kind).ok()?];
+                0..=2 | 5 => {
+                    let source = match kind {
+                        0 => Source::Heap,
+                        1 => Source::Anonymous,
+                        2 => Source::File,
+                        _ => Source::Reserved,
+                    };
                     let (bytes, stack) = (reader.number()?, reader.small()?);
                     if usize::try_from(stack).ok()? >= stacks {
                         return None;
@@ -194,6 +199,7 @@ impl Reader<'_> {
                 }
                 3 => AllocationEvent::Free { address },
                 4 => AllocationEvent::Unmap { address, bytes: reader.number()? },
+                6 | 7 => AllocationEvent::Protect { address, bytes: reader.number()?, accessible: kind == 7 },
                 _ => return None,
             };
             Some(Allocation { time_ns, pid, tid, event })

@@ -106,6 +106,11 @@ impl Writer {
                     out.number(3);
                     out.step(address, &mut place);
                 }
+                AllocationEvent::Protect { address, bytes, accessible } => {
+                    out.number(6 + u64::from(accessible));
+                    out.step(address, &mut place);
+                    out.number(bytes);
+                }
                 AllocationEvent::Unmap { address, bytes } => {
                     out.number(4);
                     out.step(address, &mut place);
@@ -121,6 +126,7 @@ fn source_code(source: Source) -> u64 {
         Source::Heap => 0,
         Source::Anonymous => 1,
         Source::File => 2,
+        Source::Reserved => 5,
     }
 }
 
