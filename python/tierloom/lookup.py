@@ -158,4 +158,16 @@ def _unknown(error: type[RequestError], noun: str, name: str, known: list[str]) 
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     listed = ", ".join(near or known)
     hint = f"did you mean {listed}?" if near else f"the catalog has {listed}; a file is given by its path"
+    for kind, (names, place) in _PLACES.items():
+        if name in names():
+            hint = f"`{name}` is a {kind} of the catalog; give it as {place}"
     return error(f"there is no {noun} `{name}`\nhint: {hint}")
+
+
+_PLACES = {
+    "machine": (machine_names, "`--machine`"),
+    "profile": (profile_names, "the profile"),
+    "workload": (workload_names, "`--workload` of `tierloom simulate`"),
+    "study": (study_names, "the study of `tierloom sweep`"),
+}
+"""What the catalog has, and where on a command line each is asked for."""

@@ -96,6 +96,7 @@ def test_every_profile_of_the_catalog_can_be_planned_for_every_machine(tierloom:
     ("words", "code", "told"),
     [
         (("plan", "mg-f", "--machine", "liu-a"), 2, "did you mean mg-e"),
+        (("plan", "liu-a", "--machine", "liu-a"), 2, "`liu-a` is a machine of the catalog; give it as `--machine`"),
         (("plan", "no.profile", "--machine", "liu-a"), 2, "No such file"),
         (("plan", "mg-e"), 2, "--machine"),
         (("plan", "mg-e", "--machine", "liu-z"), 2, "did you mean"),

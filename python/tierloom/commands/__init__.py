@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from tierloom.commands import say
+from tierloom.commands.groups import Group
 from tierloom.errors import RequestError, TierloomError
 
 SECTIONS: dict[str, list[str]] = {
@@ -31,7 +32,7 @@ SECTIONS: dict[str, list[str]] = {
 """Verbs by purpose. Each is the command ``verb`` in the module ``tierloom.commands.NAME``."""
 
 
-class Verbs(click.Group):
+class Verbs(Group):
     """Loads a verb when it is asked for, lists verbs by purpose, and turns errors into exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
@@ -48,9 +49,7 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the verbs under their purposes."""
         for section, names in SECTIONS.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names]
-            with formatter.section(section):
-                formatter.write_dl([(name, command.get_short_help_str(70)) for name, command in commands if command])
+            self.write_section(ctx, formatter, section, names)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 (click's signature)
         """Runs the verb; the one place where an error of ours becomes words."""

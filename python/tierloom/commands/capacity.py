@@ -11,6 +11,7 @@ import click
 from tierloom.commands import options, say
 from tierloom.commands.capacity_cost import cost, fleet, shape
 from tierloom.commands.capacity_measure import measure
+from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
 from tierloom.quantities import amount_in_bytes, fraction, names_of
 
@@ -27,6 +28,7 @@ RUNS = click.argument("runs", metavar="RUNS")
 
 @click.group(
     name="capacity",
+    cls=Group,
     epilog=options.examples("tierloom capacity fit duckdb-tpch", "tierloom capacity published tpch-mssql"),
 )
 def verb() -> None:

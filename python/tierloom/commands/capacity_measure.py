@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tierloom.commands import options, say
+from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
 from tierloom.quantities import amount_in_bytes, names_of
 
@@ -28,6 +29,7 @@ UNHELD = (
 
 @click.group(
     name="measure",
+    cls=Group,
     epilog=options.examples(
         "tierloom capacity measure duckdb --scale 0.02 --memory 64MiB,128MiB,256MiB --repeats 1 -o small.csv",
         "tierloom capacity measure records --data 32MiB --memory 16MiB,48MiB --operations 5000 --repeats 1",

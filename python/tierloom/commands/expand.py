@@ -11,6 +11,7 @@ import click
 
 from tierloom import gpu_copies
 from tierloom.commands import options, say
+from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
 from tierloom.expanding import CONFIGS, WORKLOADS, ParameterSet, expand, expand_trace
 from tierloom.report import expansions
@@ -25,6 +26,7 @@ EXAMPLE = "catalog/expander/example-copies.json"
 
 @click.group(
     name="expand",
+    cls=Group,
     invoke_without_command=True,
     epilog=options.examples(
         "tierloom expand --workload vadd --media dram --config cxl",

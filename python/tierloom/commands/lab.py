@@ -14,6 +14,7 @@ import click
 
 from tierloom import lab
 from tierloom.commands import options, say
+from tierloom.commands.groups import Group
 from tierloom.lab import image, qemu, standing, terminal
 from tierloom.lab.guest import cache_folder
 from tierloom.lab.topology import named
@@ -106,6 +107,7 @@ def command_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(
     name="lab",
+    cls=Group,
     epilog=options.examples("tierloom lab run -- numactl --hardware", "tierloom lab run --topology cxl -- daxctl list"),
 )
 def verb() -> None:

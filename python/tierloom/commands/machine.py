@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tierloom.commands import options, say
+from tierloom.commands.groups import Group
 from tierloom.commands.machine_files import export, import_
 from tierloom.measuring import measure
 from tierloom.nouns import Machine
@@ -15,6 +16,7 @@ from tierloom.report import machines
 
 @click.group(
     name="machine",
+    cls=Group,
     epilog=options.examples("tierloom machine list", "tierloom machine show liu-a"),
 )
 def verb() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tierloom.commands import options, say
+from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
 from tierloom.quantities import amount_in_bytes, names_of
 
@@ -24,6 +25,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.group(
     name="offload",
+    cls=Group,
     epilog=options.examples(
         "tierloom offload infer --model opt-66b --gpu a10 --machine liu-a",
         "tierloom offload list",

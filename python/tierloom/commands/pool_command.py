@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tierloom.commands.groups import Group
 from tierloom.errors import PoolError, RequestError
 
 HINTS = {
@@ -30,7 +31,7 @@ class PoolCommand(click.Command):
             raise
 
 
-class Pools(click.Group):
+class Pools(Group):
     """The group of those commands."""
 
     command_class = PoolCommand

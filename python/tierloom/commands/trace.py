@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tierloom.commands import options, say
+from tierloom.commands.groups import Group
 from tierloom.simulating import import_trace
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -14,6 +15,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.group(
     name="trace",
+    cls=Group,
     epilog=options.examples(
         "tierloom trace import lackey.txt -o app.npy --format lackey",
         "tierloom trace import lackey.txt -o app.npy --format lackey --llc 1MiB --json",

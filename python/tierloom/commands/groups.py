@@ -1,0 +1,29 @@
+"""Groups of commands, as all of ours list them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+WHOLE = 1000
+"""Letters of a first sentence that are shown: all, on as many lines as it takes."""
+
+
+class Group(click.Group):
+    """Lists its commands with whole first sentences, where click would cut them off at the end of the line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One section with all commands."""
+        self.write_section(ctx, formatter, "Commands", self.list_commands(ctx))
+
+    def write_section(
+        self, ctx: click.Context, formatter: click.HelpFormatter, section: str, names: Iterable[str]
+    ) -> None:
+        """A title, and a line or more for each command of these names."""
+        commands = [(name, self.get_command(ctx, name)) for name in names]
+        with formatter.section(section):
+            formatter.write_dl([(name, command.get_short_help_str(WHOLE)) for name, command in commands if command])
