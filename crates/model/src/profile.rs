@@ -279,6 +279,17 @@ impl Profile {
         self.objects.iter().map(|object| object.size_bytes).sum()
     }
 
+    /// At most so many of them are there at once: objects between whose first allocation and last
+    /// release no moment lies may use the same room. No more than [`Profile::footprint_bytes`].
+    pub fn bytes_at_once(&self) -> u64 {
+        let alive_at = |moment: f64| {
+            let alive = self.objects.iter().filter(|object| object.first_s <= moment && moment <= object.last_s);
+            alive.map(|object| object.size_bytes).sum()
+        };
+        // The sum is largest where some object begins.
+        self.objects.iter().map(|object| alive_at(object.first_s)).max().unwrap_or(0)
+    }
+
     fn check(&self) -> Result<(), Flaw> {
         let mut names = BTreeSet::new();
         for (index, object) in self.objects.iter().enumerate() {

@@ -15,6 +15,8 @@ use crate::doubt::Doubt;
 use crate::phase::{Solved, solve};
 use crate::predictor::{Predictor, Run};
 
+/// Share of all objects' bytes that are there at once from which on nobody would miss the rest (assumed).
+const WORTH_SAYING: f64 = 0.95;
 /// Utilisation at which the latency of a wall is reported where nobody waits (assumed).
 const SHORT_OF_FULL: f64 = 0.99;
 
@@ -75,6 +77,14 @@ fn assumptions(machine: &Machine, profile: &Profile, run: Run) -> Vec<String> {
             "memory traffic is that of a last-level cache of {}; this one has {}",
             tierloom_model::units::format_bytes(profile.program.llc_bytes),
             tierloom_model::units::format_bytes(socket.llc_bytes.value)
+        ));
+    }
+    let (all, at_once) = (profile.footprint_bytes(), profile.bytes_at_once());
+    if at_once as f64 <= all as f64 * WORTH_SAYING {
+        words.push(format!(
+            "all objects are there at once, {}; by when they came and went at most {} are, so less memory may do",
+            tierloom_model::units::format_bytes(all),
+            tierloom_model::units::format_bytes(at_once)
         ));
     }
     words

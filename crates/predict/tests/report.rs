@@ -170,3 +170,19 @@ fn wrong_requests_say_what_to_do() {
     let error = Predictor::new(&machine(), &stray, Run { socket: 0, threads: 1 }).unwrap_err();
     assert!(matches!(&error, PredictError::UnknownObject { object, .. } if object == "ghost"));
 }
+
+#[test]
+fn objects_that_are_never_there_together_are_said_to_be_counted_together() {
+    let said = |profile: &tierloom_model::Profile| {
+        let predictor = Predictor::new(&machine(), profile, Run { socket: 0, threads: 1 }).unwrap();
+        let assumptions = predictor.predict(&Placement::uniform(4, 3, 0)).assumptions;
+        assumptions.into_iter().find(|assumption| assumption.contains("at once"))
+    };
+    let mut profile = small_profile();
+    assert_eq!(said(&profile), None);
+    // grid is gone when index comes; table and list are there all the time.
+    profile.objects[0].last_s = 0.4;
+    profile.objects[1].first_s = 0.5;
+    assert_eq!(profile.bytes_at_once(), 84 << 30);
+    assert!(said(&profile).is_some_and(|words| words.contains("92GiB") && words.contains("84GiB")));
+}
