@@ -1,9 +1,12 @@
 //! Which pointers were recorded, so that giving them back is recorded too.
 //!
-//! Every `free` of the program asks here unless the block's own size says no (see `entries`), so the
-//! answer must cost next to nothing. The first question goes to a filter of one page that counts
-//! recorded addresses by hash: 0 says no, and the filter stays in the first-level cache. Where blocks
-//! tell their size the filter is not kept. Behind it is the set itself: recorded blocks have at least [`GRANULE`]
+//! glibc's blocks tell it themselves: one whose size lies at or above the smallest that is recorded was
+//! recorded, or is not known to the recorder, which then passes over its end.
+//!
+//! For other allocators there is a set. Every `free` of the program asks here, so the answer must cost
+//! next to nothing. The first question
+//! goes to a filter of one page that counts recorded addresses by hash: 0 says no, and the filter stays
+//! in the first-level cache. Behind it is the set itself: recorded blocks have at least [`GRANULE`]
 //! bytes, so at most one begins in each granule of the address space, and a granule has a bucket of
 //! eight addresses, one cache line. A full bucket spills into the next ones, and only from then on do
 //! questions look there. No lock: an entry is taken and given back by compare-and-swap.
@@ -13,7 +16,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use crate::real;
+use crate::{real, report};
 
 /// Smallest block that is ever recorded, bytes.
 pub(crate) const GRANULE: u64 = 32 << 10;
@@ -43,8 +46,26 @@ pub(crate) struct Tracked {
     spilled: AtomicBool,
 }
 
-/// The blocks of this process.
+/// The blocks of this process, where they do not tell.
 pub(crate) static TRACKED: Tracked = Tracked::new();
+
+/// Notes a block that is recorded; `false` where there is no room, so its `free` will not be seen.
+pub(crate) fn note(block: u64) -> bool {
+    real::SIZE_BEFORE_BLOCK.load(Ordering::Relaxed) || TRACKED.insert(block)
+}
+
+/// Whether a block was recorded; from now on it is not.
+///
+/// # Safety
+/// The block is the program's to give back, or null.
+pub(crate) unsafe fn forget(block: u64) -> bool {
+    if real::SIZE_BEFORE_BLOCK.load(Ordering::Relaxed) {
+        // SAFETY: a block of glibc's, which keeps its size there.
+        block != 0 && unsafe { *((block - 8) as *const usize) } >= report::min_bytes()
+    } else {
+        TRACKED.remove(block)
+    }
+}
 
 impl Tracked {
     // It only ever initialises a static.
@@ -59,11 +80,8 @@ impl Tracked {
 
     /// Adds an address; `false` where there is no room, so its `free` will not be seen.
     pub(crate) fn insert(&self, address: u64) -> bool {
-        let filtered = is_filtered();
         // Counted first: a question may come from another thread as soon as the address is in.
-        if filtered {
-            self.count(address, |count| count.saturating_add(1));
-        }
+        self.count(address, |count| count.saturating_add(1));
         for distance in 0..SPILL {
             if distance == 1 {
                 self.spilled.store(true, Ordering::Relaxed);
@@ -72,28 +90,23 @@ impl Tracked {
                 return true;
             }
         }
-        if filtered {
-            self.count(address, less);
-        }
+        self.count(address, less);
         false
     }
 
     /// Takes an address out; `false` where it was not in.
     pub(crate) fn remove(&self, address: u64) -> bool {
-        if !is_filtered() {
-            return self.take(address);
-        }
-        let found = self.filter[filter_index(address)].load(Ordering::Relaxed) != 0 && self.take(address);
+        self.filter[filter_index(address)].load(Ordering::Relaxed) != 0 && self.remove_counted(address)
+    }
+
+    #[cold]
+    fn remove_counted(&self, address: u64) -> bool {
+        let found = exchange(self.bucket(address, 0), !address, 0)
+            || (self.spilled.load(Ordering::Relaxed) && self.remove_spilled(address));
         if found {
             self.count(address, less);
         }
         found
-    }
-
-    #[cold]
-    fn take(&self, address: u64) -> bool {
-        exchange(self.bucket(address, 0), !address, 0)
-            || (self.spilled.load(Ordering::Relaxed) && self.take_spilled(address))
     }
 
     fn count(&self, address: u64, change: impl Fn(u8) -> u8) {
@@ -102,7 +115,7 @@ impl Tracked {
     }
 
     #[cold]
-    fn take_spilled(&self, address: u64) -> bool {
+    fn remove_spilled(&self, address: u64) -> bool {
         (1..SPILL).any(|distance| exchange(self.bucket(address, distance), !address, 0))
     }
 
@@ -116,11 +129,6 @@ impl Tracked {
         let index = nearby.wrapping_add(scattered) as usize;
         &self.buckets[(index + distance) % BUCKETS]
     }
-}
-
-/// Blocks do not tell their size.
-fn is_filtered() -> bool {
-    !real::SIZE_BEFORE_BLOCK.load(Ordering::Relaxed)
 }
 
 /// One fewer; a counter that once was full no longer knows, and stays.

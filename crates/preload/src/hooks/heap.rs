@@ -7,13 +7,13 @@ use tierloom_wire::Event;
 use super::{Block, allocated, quietly};
 use crate::place::Handed;
 use crate::stack::Entry;
-use crate::tracked::TRACKED;
+use crate::tracked::{forget, note};
 use crate::{place, real, report};
 
 /// Passes a fresh block on, recorded if it is large.
 fn noted(block: Block, bytes: usize, entry: Entry) -> Block {
     if bytes >= report::min_bytes() && !block.is_null() {
-        if !TRACKED.insert(block as u64) {
+        if !note(block as u64) {
             report::count_lost();
         }
         allocated(block as u64, bytes as u64, entry, Handed::Block);
@@ -53,12 +53,13 @@ pub(crate) unsafe extern "C" fn on_calloc(count: usize, bytes: usize, entry: Ent
 /// That of `realloc`.
 pub(crate) unsafe extern "C" fn on_realloc(old: Block, bytes: usize, entry: Entry) -> Block {
     // Out of the set first: as soon as the block is gone, another thread may get its address.
-    let since = TRACKED.remove(old as u64).then(|| released(old));
+    // SAFETY: the program gives it back, if all goes well.
+    let since = unsafe { forget(old as u64) }.then(|| released(old));
     // SAFETY: the program's call, passed on.
     let new = unsafe { real::realloc(old, bytes) };
     match since {
         // It failed, so the old block lives on.
-        Some(_) if new.is_null() && bytes > 0 => drop(TRACKED.insert(old as u64)),
+        Some(_) if new.is_null() && bytes > 0 => drop(note(old as u64)),
         Some(time_ns) => freed(old, time_ns),
         None => {}
     }
@@ -66,8 +67,12 @@ pub(crate) unsafe extern "C" fn on_realloc(old: Block, bytes: usize, entry: Entr
 }
 
 /// What comes before every kind of `free`.
-fn before_free(block: Block) {
-    if TRACKED.remove(block as u64) {
+///
+/// # Safety
+/// The block is the program's to give back.
+unsafe fn before_free(block: Block) {
+    // SAFETY: the caller's promise.
+    if unsafe { forget(block as u64) } {
         freed(block, released(block));
     }
 }
@@ -75,24 +80,27 @@ fn before_free(block: Block) {
 /// # Safety
 /// That of `free`.
 pub(crate) unsafe extern "C" fn on_free(block: Block) {
-    before_free(block);
-    // SAFETY: the program's call, passed on.
+    // SAFETY: the program's call, noted and passed on.
+    unsafe { before_free(block) };
+    // SAFETY: as above.
     unsafe { real::free(block) };
 }
 
 /// # Safety
 /// That of `free_sized` (C23 7.24.3.4).
 pub(crate) unsafe extern "C" fn on_free_sized(block: Block, bytes: usize) {
-    before_free(block);
-    // SAFETY: the program's call, passed on.
+    // SAFETY: the program's call, noted and passed on.
+    unsafe { before_free(block) };
+    // SAFETY: as above.
     unsafe { real::free_sized(block, bytes) };
 }
 
 /// # Safety
 /// That of `free_aligned_sized` (C23 7.24.3.5).
 pub(crate) unsafe extern "C" fn on_free_aligned_sized(block: Block, alignment: usize, bytes: usize) {
-    before_free(block);
-    // SAFETY: the program's call, passed on.
+    // SAFETY: the program's call, noted and passed on.
+    unsafe { before_free(block) };
+    // SAFETY: as above.
     unsafe { real::free_aligned_sized(block, alignment, bytes) };
 }
 
