@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Profile
 from tierloom.placements import fractions
-from tierloom.planning import Prediction, plan
+from tierloom.planning import Prediction, Threads, plan
 from tierloom.planning import predict as predict_document
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def predict(
     placement: Placement,
     *,
     rest: str | None = None,
-    threads: int | None = None,
+    threads: Threads | None = None,
     socket: str | None = None,
 ) -> Prediction:
     """How long a program takes under one placement.
@@ -66,8 +67,9 @@ def predict(
         placement: A policy such as ``"interleave:ldram+cxl"``; shares of pages by object and memory, such as
             ``{"u.cxl": 0.5}`` (``*`` for all other objects); or a row of shares for each object of the profile.
         rest: Memory of the pages that shares leave over; the nearest by default.
-        threads: Threads that the program will run with; those of the profile by default.
-        socket: Where the threads run; the machine's first socket by default.
+        threads: Threads that the program will run with; those of the profile by default. Where they run on
+            several sockets, by socket, as ``{"socket0": 10, "socket1": 10}``; a policy is of one socket.
+        socket: Where the threads run, or from where `rest` is near; the machine's first socket by default.
 
     Raises:
         RequestError: An object, a memory, a policy or a share is wrong.
@@ -81,6 +83,9 @@ def predict(
     """
     program, on = Profile.of(profile), Machine.of(machine)
     if isinstance(placement, str):
+        if isinstance(threads, Mapping):
+            message = "a policy places for threads of one socket\nhint: give shares by object and memory"
+            raise RequestError(message)
         answer = plan(program, on, threads=threads, socket=socket, policies=[placement])
         return Prediction(answer.chosen["outcome"]["Ok"])
     shares = fractions(program, on, placement, rest, socket) if isinstance(placement, Mapping) else placement

@@ -6,6 +6,7 @@ The faces call these; they hand nouns to the engines of the Rust core and hand i
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,10 +16,13 @@ from tierloom.quantities import Amount, amount_in_bytes, fraction, seconds_text
 from tierloom.tables import Row, Tabular
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tierloom.schema import ComparisonDoc, PolicyDoc, PredictionDoc
+
+Threads = int | Mapping[str, int]
+"""How many, or how many on each socket."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -172,7 +176,7 @@ def predict(
     machine: Machine,
     fractions: Sequence[Sequence[float]],
     *,
-    threads: int | None = None,
+    threads: Threads | None = None,
     socket: str | None = None,
 ) -> PredictionDoc:
     """How long a program takes under one placement.
@@ -181,15 +185,16 @@ def predict(
         profile: What the program does with its data.
         machine: What memory there is.
         fractions: By object of the profile, the share of its pages in each memory of the machine.
-        threads: Threads that the program will run with; those of the profile by default.
-        socket: Where the threads run; the machine's first socket by default.
+        threads: Threads that the program will run with, by socket where they run on several; those of
+            the profile by default.
+        socket: Where the threads run unless `threads` says so; the machine's first socket by default.
 
     Raises:
         RequestError: The fractions do not fit the profile and machine, or a name is wrong.
     """
+    teams = threads if isinstance(threads, Mapping) else {socket: threads or profile.data["program"]["threads"]}
     request = {
-        "threads": threads or profile.data["program"]["threads"],
-        "socket": socket,
+        "teams": [{"socket": name, "threads": many} for name, many in teams.items()],
         "fractions": [list(row) for row in fractions],
     }
     answer = _core.predict(machine.text, profile.text, json.dumps(request))

@@ -60,6 +60,7 @@ class PathDoc(TypedDict):
     to: str
     idle_ns: Figure
     links: NotRequired[list[str]]
+    writes_at_home: NotRequired[Figure]
     load: dict[str, Any]
 
 

@@ -1,14 +1,20 @@
-//! All paths of one socket, sharing memories and links.
+//! All paths of one socket, or of several whose threads work together, sharing memories and links.
 //!
-//! Latency of a path is its idle latency plus the *largest* rise among the stations that a line
+//! A *way* is a path from one of the sockets to a memory. Ways are numbered socket by socket, each in
+//! the machine's order of memories, so with one socket a way is its memory.
+//!
+//! Latency of a way is its idle latency plus the *largest* rise among the stations that a line
 //! passes: the path itself at its own traffic, the memory (by the curve of its home path, the one
-//! with the least idle latency of any socket) at its total traffic, and each link in its busier
-//! direction. The largest and not the sum: near saturation one station dominates, and a published
-//! curve of a remote path already holds the waits in the link and in the memory that it was
+//! with the least idle latency of any socket) at the traffic of all ways to it, and each link in its
+//! busier direction. The largest and not the sum: near saturation one station dominates, and a
+//! published curve of a remote path already holds the waits in the link and in the memory that it was
 //! measured through; a sum would count them twice.
 //!
-//! A [`Flow`] is a fixed amount of traffic that can be asked how slow it makes each path when it
-//! passes within a given time. Two things are not modelled: traffic of other sockets, and the request
+//! A line that another socket writes may cost its memory more than one write
+//! ([`Path::writes_at_home`](tierloom_model::Path)); the path and its links carry it once.
+//!
+//! A [`Flow`] is a fixed amount of traffic that can be asked how slow it makes each way when it
+//! passes within a given time. Two things are not modelled: traffic of other programs, and the request
 //! queues in a core or its mesh that slow memories fill in front of fast ones (seen on real CXL
 //! machines: MIKU, arXiv 2503.17864).
 
@@ -37,38 +43,48 @@ pub enum Station {
     Link(usize),
 }
 
-/// The paths of one socket, compiled.
+/// The ways of some sockets, compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fabric {
-    paths: Vec<Option<Reach>>,
+    memories: usize,
+    ways: Vec<Option<Reach>>,
     links_gb_s: Vec<f64>,
 }
 
-/// How the socket reaches one memory.
+/// How a socket reaches one memory.
 #[derive(Debug, Clone, PartialEq)]
 struct Reach {
     own: PathLoad,
-    /// The home path's load where that is another path.
+    /// The home path's load where others share it: from another socket, or beside one.
     home: Option<PathLoad>,
+    /// Lines that the memory writes for each line written.
+    writes_at_home: f64,
     links: Vec<usize>,
 }
 
 /// A fixed amount of traffic on a [`Fabric`].
 #[derive(Debug, Clone)]
 pub struct Flow<'a> {
-    paths: SmallVec<[PathFlow<'a>; 8]>,
+    ways: SmallVec<[WayFlow<'a>; 8]>,
     links: SmallVec<[LinkFlow; 4]>,
     least_s: f64,
     bottleneck: Option<Station>,
 }
 
 #[derive(Debug, Clone)]
-struct PathFlow<'a> {
+struct WayFlow<'a> {
     idle_ns: f64,
     gigabytes: f64,
     own: Option<Slice<'a>>,
-    home: Option<Slice<'a>>,
+    home: Option<HomeFlow<'a>>,
     links: &'a [usize],
+}
+
+/// What arrives at a memory over all ways, at the load of its home path.
+#[derive(Debug, Clone, Copy)]
+struct HomeFlow<'a> {
+    gigabytes: f64,
+    slice: Slice<'a>,
 }
 
 /// Gigabytes in the busier direction, and how many pass in a second.
@@ -88,6 +104,11 @@ impl Traffic {
     pub fn read_fraction(&self) -> f64 {
         if self.bytes() > 0.0 { self.read / self.bytes() } else { 1.0 }
     }
+
+    fn add(&mut self, read: f64, write: f64) {
+        self.read += read;
+        self.write += write;
+    }
 }
 
 impl Fabric {
@@ -96,97 +117,133 @@ impl Fabric {
     /// # Errors
     /// [`ContentionError`] for a socket that is not there or a load that was built wrongly.
     pub fn new(machine: &Machine, socket: usize) -> Result<Self, ContentionError> {
-        if socket >= machine.sockets.len() {
+        Self::over(machine, &[socket])
+    }
+
+    /// Compiles the paths that lead from some sockets, one after the other.
+    ///
+    /// # Errors
+    /// As [`Fabric::new`].
+    pub fn over(machine: &Machine, sockets: &[usize]) -> Result<Self, ContentionError> {
+        if let Some(socket) = sockets.iter().copied().find(|socket| *socket >= machine.sockets.len()) {
             return Err(ContentionError::NoSocket { socket, sockets: machine.sockets.len() });
         }
-        let paths = (0..machine.memories.len())
-            .map(|memory| machine.path(socket, memory).map(|path| Reach::new(machine, path)).transpose())
-            .collect::<Result<_, _>>()?;
-        Ok(Self { paths, links_gb_s: machine.links.iter().map(|link| link.gb_s_each_way.value).collect() })
+        let memories = machine.memories.len();
+        let ways = sockets.iter().flat_map(|socket| (0..memories).map(|memory| machine.path(*socket, memory)));
+        let shared = sockets.len() > 1;
+        let ways = ways.map(|path| path.map(|path| Reach::new(machine, path, shared)).transpose());
+        let links_gb_s = machine.links.iter().map(|link| link.gb_s_each_way.value).collect();
+        Ok(Self { memories, ways: ways.collect::<Result<_, _>>()?, links_gb_s })
     }
 
     /// Memories of the machine, reached or not.
     pub fn memories(&self) -> usize {
-        self.paths.len()
+        self.memories
     }
 
-    /// Whether a path leads to this memory.
-    pub fn reaches(&self, memory: usize) -> bool {
-        self.paths[memory].is_some()
+    /// Ways: memories times sockets.
+    pub fn ways(&self) -> usize {
+        self.ways.len()
     }
 
-    /// Whether the path to this memory crosses this link.
-    pub fn crosses(&self, memory: usize, link: usize) -> bool {
-        self.paths[memory].as_ref().is_some_and(|reach| reach.links.contains(&link))
+    /// The memory at the end of a way.
+    pub fn memory_of(&self, way: usize) -> usize {
+        way % self.memories
     }
 
-    /// Latency of this memory at rest, ns; infinite where no path leads.
-    pub fn idle_ns(&self, memory: usize) -> f64 {
-        self.paths[memory].as_ref().map_or(f64::INFINITY, |reach| reach.own.idle_ns())
+    /// Whether a path leads along this way.
+    pub fn reaches(&self, way: usize) -> bool {
+        self.ways[way].is_some()
     }
 
-    /// Highest bandwidth of this memory alone, GB/s; 0 where no path leads.
-    pub fn peak_gb_s(&self, memory: usize, read_fraction: f64) -> f64 {
-        self.paths[memory].as_ref().map_or(0.0, |reach| {
-            let own = reach.own.peak_gb_s(read_fraction);
-            reach.home.as_ref().map_or(own, |home| own.min(home.peak_gb_s(read_fraction)))
-        })
+    /// Whether this way crosses this link.
+    pub fn crosses(&self, way: usize, link: usize) -> bool {
+        self.ways[way].as_ref().is_some_and(|reach| reach.links.contains(&link))
     }
 
-    /// Takes the traffic of each memory, one entry a memory in the machine's order.
+    /// Latency of this way at rest, ns; infinite where no path leads.
+    pub fn idle_ns(&self, way: usize) -> f64 {
+        self.ways[way].as_ref().map_or(f64::INFINITY, |reach| reach.own.idle_ns())
+    }
+
+    /// Highest bandwidth of this way alone, GB/s; 0 where no path leads.
+    pub fn peak_gb_s(&self, way: usize, read_fraction: f64) -> f64 {
+        let Some(reach) = &self.ways[way] else { return 0.0 };
+        let own = reach.own.peak_gb_s(read_fraction);
+        reach.home.as_ref().map_or(own, |home| own.min(reach.passed_gb_s(home, read_fraction)))
+    }
+
+    /// Takes the traffic of each way, in order.
     pub fn flow(&self, traffic: impl Iterator<Item = Traffic>) -> Flow<'_> {
+        let traffic: SmallVec<[Traffic; 8]> = traffic.collect();
         let mut links: SmallVec<[Traffic; 4]> = SmallVec::from_elem(Traffic::default(), self.links_gb_s.len());
-        let paths: SmallVec<[PathFlow<'_>; 8]> = self
-            .paths
-            .iter()
-            .zip(traffic)
-            .map(|(reach, bytes)| {
-                for link in reach.iter().flat_map(|reach| &reach.links) {
-                    links[*link].read += bytes.read;
-                    links[*link].write += bytes.write;
-                }
-                PathFlow::new(reach.as_ref(), bytes)
-            })
-            .collect();
+        let mut homes: SmallVec<[Traffic; 8]> = SmallVec::from_elem(Traffic::default(), self.memories);
+        for (way, bytes) in traffic.iter().enumerate() {
+            let Some(reach) = &self.ways[way] else { continue };
+            homes[self.memory_of(way)].add(bytes.read, bytes.write * reach.writes_at_home);
+            for link in &reach.links {
+                links[*link].add(bytes.read, bytes.write);
+            }
+        }
+        let ways = self.ways.iter().zip(&traffic).enumerate();
+        let ways = ways.map(|(way, (reach, bytes))| WayFlow::new(reach.as_ref(), *bytes, homes[self.memory_of(way)]));
         let links = links.iter().zip(&self.links_gb_s).map(|(bytes, gb_s)| LinkFlow::new(*bytes, *gb_s)).collect();
-        Flow::new(paths, links)
+        Flow::new(ways.collect(), links, self.memories)
     }
 }
 
 impl Reach {
-    fn new(machine: &Machine, path: &Path) -> Result<Self, ContentionError> {
+    /// `shared`: other sockets' traffic may meet this path's at its memory.
+    fn new(machine: &Machine, path: &Path, shared: bool) -> Result<Self, ContentionError> {
         let compile = |path: &Path| PathLoad::new(&path.load, path.idle_ns.value);
         let to_same = machine.paths.iter().filter(|other| other.to == path.to);
         let home = to_same.min_by(|a, b| a.idle_ns.value.total_cmp(&b.idle_ns.value));
-        let home = home.filter(|home| home.from != path.from).map(compile).transpose()?;
+        let home = home.filter(|home| shared || home.from != path.from).map(compile).transpose()?;
         let links = machine.links.iter().enumerate().filter(|(_, link)| path.links.contains(&link.name));
-        Ok(Self { own: compile(path)?, home, links: links.map(|(index, _)| index).collect() })
+        Ok(Self {
+            own: compile(path)?,
+            home,
+            writes_at_home: path.lines_written_at_home(),
+            links: links.map(|(index, _)| index).collect(),
+        })
+    }
+
+    /// What the home lets through of this path's traffic, GB/s: less than its peak where it writes more.
+    fn passed_gb_s(&self, home: &PathLoad, read_fraction: f64) -> f64 {
+        let at_home = read_fraction + (1.0 - read_fraction) * self.writes_at_home;
+        home.peak_gb_s(read_fraction / at_home) / at_home
     }
 }
 
-impl<'a> PathFlow<'a> {
-    fn new(reach: Option<&'a Reach>, traffic: Traffic) -> Self {
-        let (gigabytes, r) = (traffic.bytes() * 1e-9, traffic.read_fraction());
+impl<'a> WayFlow<'a> {
+    fn new(reach: Option<&'a Reach>, traffic: Traffic, at_home: Traffic) -> Self {
+        let gigabytes = traffic.bytes() * 1e-9;
         match reach {
             None => Self { idle_ns: f64::INFINITY, gigabytes, own: None, home: None, links: &[] },
             Some(reach) => Self {
                 idle_ns: reach.own.idle_ns(),
                 gigabytes,
-                own: Some(reach.own.at(r)),
-                home: reach.home.as_ref().map(|home| home.at(r)),
+                own: Some(reach.own.at(traffic.read_fraction())),
+                home: reach.home.as_ref().map(|home| HomeFlow::new(home, at_home)),
                 links: &reach.links,
             },
         }
     }
 
-    /// Least time that this path's traffic takes, s.
+    /// Least time that this way's traffic takes, s.
     fn least_s(&self) -> f64 {
         if self.gigabytes <= 0.0 {
             return 0.0;
         }
         let Some(own) = self.own else { return f64::INFINITY };
-        let peak = self.home.map_or(own.peak_gb_s(), |home| home.peak_gb_s().min(own.peak_gb_s()));
-        self.gigabytes / peak
+        let home_s = self.home.map_or(0.0, |home| home.gigabytes / home.slice.peak_gb_s());
+        home_s.max(self.gigabytes / own.peak_gb_s())
+    }
+}
+
+impl<'a> HomeFlow<'a> {
+    fn new(home: &'a PathLoad, arriving: Traffic) -> Self {
+        Self { gigabytes: arriving.bytes() * 1e-9, slice: home.at(arriving.read_fraction()) }
     }
 }
 
@@ -207,14 +264,14 @@ impl LinkFlow {
 }
 
 impl<'a> Flow<'a> {
-    fn new(paths: SmallVec<[PathFlow<'a>; 8]>, links: SmallVec<[LinkFlow; 4]>) -> Self {
-        let by_memory = paths.iter().enumerate().map(|(index, path)| (Station::Memory(index), path.least_s()));
+    fn new(ways: SmallVec<[WayFlow<'a>; 8]>, links: SmallVec<[LinkFlow; 4]>, memories: usize) -> Self {
+        let by_way = ways.iter().enumerate().map(|(way, flow)| (Station::Memory(way % memories), flow.least_s()));
         let by_link = links.iter().enumerate().map(|(index, link)| (Station::Link(index), link.least_s()));
         let slower = |worst: (f64, Option<Station>), (station, least_s): (Station, f64)| {
             if least_s > worst.0 { (least_s, Some(station)) } else { worst }
         };
-        let (least_s, bottleneck) = by_memory.chain(by_link).fold((0.0, None), slower);
-        Self { paths, links, least_s, bottleneck }
+        let (least_s, bottleneck) = by_way.chain(by_link).fold((0.0, None), slower);
+        Self { ways, links, least_s, bottleneck }
     }
 
     /// The roofline: least time in which the traffic can pass, s; infinite where a memory that is
@@ -228,13 +285,13 @@ impl<'a> Flow<'a> {
         self.bottleneck
     }
 
-    /// Latency of this memory when the traffic passes within `seconds`, ns.
-    pub fn latency_ns(&self, memory: usize, seconds: f64) -> f64 {
-        let path = &self.paths[memory];
-        let Some(own) = path.own else { return f64::INFINITY };
-        let gb_s = path.gigabytes / seconds;
-        let memory_ns = path.home.map_or(0.0, |home| home.excess_ns(gb_s));
-        let links_ns = path.links.iter().map(|link| self.links[*link].wait_ns(seconds));
-        path.idle_ns + links_ns.fold(own.excess_ns(gb_s).max(memory_ns), f64::max)
+    /// Latency of this way when the traffic passes within `seconds`, ns.
+    pub fn latency_ns(&self, way: usize, seconds: f64) -> f64 {
+        let way = &self.ways[way];
+        let Some(own) = way.own else { return f64::INFINITY };
+        let own_ns = own.excess_ns(way.gigabytes / seconds);
+        let home_ns = way.home.map_or(0.0, |home| home.slice.excess_ns(home.gigabytes / seconds));
+        let links_ns = way.links.iter().map(|link| self.links[*link].wait_ns(seconds));
+        way.idle_ns + links_ns.fold(own_ns.max(home_ns), f64::max)
     }
 }

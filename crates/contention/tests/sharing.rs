@@ -37,7 +37,7 @@ fn memory(name: &str, socket: &str) -> Memory {
 
 fn path(from: &str, to: &str, idle_ns: f64, links: &[&str], load: Load) -> Path {
     let links = links.iter().map(|link| (*link).to_owned()).collect();
-    Path { from: from.to_owned(), to: to.to_owned(), idle_ns: figure(idle_ns), links, load }
+    Path { from: from.to_owned(), to: to.to_owned(), idle_ns: figure(idle_ns), links, writes_at_home: None, load }
 }
 
 /// A memory near, two behind one link, and one that only the other socket reaches. The remote paths'
@@ -142,4 +142,49 @@ fn more_time_never_means_more_latency() {
 #[test]
 fn a_socket_that_is_not_there_is_an_error() {
     assert_eq!(Fabric::new(&machine(), 2).unwrap_err(), ContentionError::NoSocket { socket: 2, sockets: 2 });
+}
+
+/// Traffic of both sockets on `far`, GB read and written: from the first over the link, from its own.
+fn from_both(fabric: &Fabric, over: [f64; 2], own: [f64; 2]) -> Vec<Traffic> {
+    let traffic = |[read, write]: [f64; 2]| Traffic { read: read * 1e9, write: write * 1e9 };
+    let mut ways = vec![Traffic::default(); fabric.ways()];
+    (ways[1], ways[5]) = (traffic(over), traffic(own));
+    ways
+}
+
+#[test]
+fn sockets_that_meet_at_a_memory_wait_for_all_of_its_traffic() {
+    let fabric = Fabric::over(&machine(), &[0, 1]).unwrap();
+    assert_eq!((fabric.ways(), fabric.memories(), fabric.memory_of(5)), (8, 4, 1));
+    let flow = fabric.flow(from_both(&fabric, [10.0, 0.0], [20.0, 0.0]).into_iter());
+    let shared = rise(20.0, 30.0 / 60.0);
+    assert!(close(flow.latency_ns(1, 1.0), 180.0 + shared) && close(flow.latency_ns(5, 1.0), 100.0 + shared));
+    assert!(close(flow.least_s(), 30.0 / 60.0));
+    assert_eq!(flow.bottleneck(), Some(Station::Memory(1)));
+}
+
+#[test]
+fn a_socket_alone_gets_what_it_gets_beside_an_idle_one() {
+    let (alone, both) = (Fabric::new(&machine(), 0).unwrap(), Fabric::over(&machine(), &[0, 1]).unwrap());
+    let mut ways = reads([50.0, 20.0, 5.0, 0.0]).to_vec();
+    let one = alone.flow(ways.clone().into_iter());
+    ways.resize(8, Traffic::default());
+    let two = both.flow(ways.into_iter());
+    assert!(close(one.least_s(), two.least_s()));
+    assert!((0..3).all(|way| close(one.latency_ns(way, 2.0), two.latency_ns(way, 2.0))));
+}
+
+#[test]
+fn a_directory_makes_the_other_sockets_writes_cost_the_memory_more() {
+    let mut kept = machine();
+    kept.paths[1].writes_at_home = Some(figure(2.0));
+    let least_s = |machine: &Machine, over, own| {
+        let fabric = Fabric::over(machine, &[0, 1]).unwrap();
+        fabric.flow(from_both(&fabric, over, own).into_iter()).least_s()
+    };
+    assert!(close(least_s(&kept, [24.0, 8.0], [0.0, 0.0]), 40.0 / 60.0), "24 read, 8 written twice");
+    assert!(close(least_s(&kept, [24.0, 8.0], [24.0, 8.0]), 72.0 / 60.0), "its own writes count once");
+    assert!(close(least_s(&machine(), [24.0, 8.0], [0.0, 0.0]), 32.0 / 60.0));
+    let far_gb_s = Fabric::new(&kept, 0).unwrap().peak_gb_s(1, 0.75);
+    assert!(close(far_gb_s, 60.0 * 32.0 / 40.0), "the peak is of what the path carries");
 }

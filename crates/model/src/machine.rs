@@ -111,6 +111,11 @@ pub struct Path {
     /// Links that the path crosses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
+    /// Lines that the memory writes for each line written over this path; 1 unless said. It is 2 from
+    /// another socket where the memory keeps a directory of the lines that other sockets hold: writing
+    /// a line back clears its entry, and the next read from there sets it, which writes the line again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes_at_home: Option<Figure<f64>>,
     /// How latency grows with this path's traffic.
     pub load: Load,
 }
@@ -206,6 +211,7 @@ impl Machine {
             known(link, self.links.iter().map(|l| l.name.as_str())).map_err(|flaw| flaw.within("links"))?;
         }
         positive("idle_ns", path.idle_ns.value)?;
+        at_least("writes_at_home", path.lines_written_at_home(), 1.0)?;
         path.load.check().map_err(|flaw| flaw.within("load"))?;
         let twins = self.paths.iter().filter(|other| other.from == path.from && other.to == path.to).count();
         if twins > 1 {
@@ -241,7 +247,12 @@ impl Machine {
         }
         for (index, path) in self.paths.iter().enumerate() {
             let load = path.load.origins().into_iter().map(|origin| origin.source.as_str());
-            uses.extend(load.chain([path.idle_ns.source.as_str()]).map(|source| (format!("paths[{index}]"), source)));
+            let writes = path.writes_at_home.iter().map(|writes| writes.source.as_str());
+            uses.extend(
+                load.chain(writes)
+                    .chain([path.idle_ns.source.as_str()])
+                    .map(|source| (format!("paths[{index}]"), source)),
+            );
         }
         uses
     }
@@ -254,6 +265,13 @@ impl Machine {
             }
         }
         Ok(())
+    }
+}
+
+impl Path {
+    /// Lines that the memory writes for each line written over this path.
+    pub fn lines_written_at_home(&self) -> f64 {
+        self.writes_at_home.as_ref().map_or(1.0, |writes| writes.value)
     }
 }
 

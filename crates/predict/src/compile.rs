@@ -3,22 +3,37 @@
 use std::collections::BTreeMap;
 
 use tierloom_contention::LINE_BYTES;
-use tierloom_model::{Access, Pattern, Phase, Profile, Socket};
+use tierloom_model::{Access, Machine, Pattern, Phase, Profile};
 
 use crate::demand::Work;
 use crate::doubt::Doubt;
 use crate::error::PredictError;
+use crate::predictor::Run;
 
 /// Seconds in a nanosecond.
 const NS: f64 = 1e-9;
 
-/// The works of a profile under one doubt.
+/// The threads of one socket in one phase.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Team {
+    /// Cache lines that one thread keeps in flight: prefetched, and by demand.
+    pub(crate) stream_lines: f64,
+    pub(crate) demand_lines: f64,
+    /// Its part of the phase's threads, and so of its work.
+    pub(crate) share: f64,
+    /// Threads of all teams.
+    pub(crate) threads: f64,
+}
+
+/// The works of a profile under one doubt. A *row* is a team in a phase: phase by phase, the teams in
+/// the order of the run.
 #[derive(Debug, Clone)]
 pub(crate) struct Works {
     objects: usize,
-    /// Phase by phase, one entry per object: its work when it is whole in one memory.
+    teams: usize,
+    /// Row by row, one entry per object: its work when it is whole in one memory.
     all: Vec<Work>,
-    /// Sum over the objects, by phase.
+    /// Sum over the objects and teams, by phase.
     wholes: Vec<Work>,
     /// The factors that went in.
     pub(crate) doubt: Doubt,
@@ -47,62 +62,88 @@ pub(crate) fn touches(profile: &Profile) -> Result<Vec<Touches<'_>>, PredictErro
 }
 
 impl Works {
-    /// Sums the accesses of each object in each phase; `threads` has the run's threads by phase.
-    pub(crate) fn new(
-        profile: &Profile,
-        touches: &[Touches<'_>],
-        socket: &Socket,
-        threads: &[f64],
-        doubt: Doubt,
-    ) -> Self {
+    /// Sums the accesses of each object by row; `teams` has the run's teams by phase.
+    pub(crate) fn new(profile: &Profile, touches: &[Touches<'_>], teams: &[Vec<Team>], doubt: Doubt) -> Self {
         let objects = profile.objects.len();
-        let mut works = Self { objects, all: Vec::new(), wholes: Vec::new(), doubt };
-        for (touches, threads) in touches.iter().zip(threads) {
-            let mut row = vec![Work::default(); objects];
-            for (object, access) in touches {
-                row[*object] += work(access, socket, *threads, doubt) * doubt.of_object(&profile.objects[*object]);
+        let count = teams.first().map_or(1, Vec::len);
+        let mut works = Self { objects, teams: count, all: Vec::new(), wholes: Vec::new(), doubt };
+        for (touches, teams) in touches.iter().zip(teams) {
+            let mut rows = vec![Work::default(); objects * count];
+            for (row, team) in rows.chunks_exact_mut(objects.max(1)).zip(teams) {
+                for (object, access) in touches {
+                    row[*object] += work(access, team, doubt) * doubt.of_object(&profile.objects[*object]);
+                }
             }
-            works.wholes.push(row.iter().fold(Work::default(), |sum, work| sum + *work));
-            works.all.extend(row);
+            works.wholes.push(rows.iter().fold(Work::default(), |sum, work| sum + *work));
+            works.all.extend(rows);
         }
         works
     }
 
-    /// Works of a phase, by object.
-    pub(crate) fn of_phase(&self, phase: usize) -> &[Work] {
-        &self.all[phase * self.objects..(phase + 1) * self.objects]
+    /// Works of a row, by object.
+    pub(crate) fn of_row(&self, row: usize) -> &[Work] {
+        &self.all[row * self.objects..(row + 1) * self.objects]
     }
 
     /// Sum of a phase's works.
-    pub(crate) fn whole(&self, phase: usize) -> Work {
+    pub(crate) fn whole_of_phase(&self, phase: usize) -> Work {
         self.wholes[phase]
     }
 
-    /// One object's work over all phases.
+    /// Sum of the works of a row's phase.
+    pub(crate) fn whole_of_row(&self, row: usize) -> Work {
+        self.wholes[row / self.teams]
+    }
+
+    /// One object's work over all phases: waits of the team that waits most, traffic of all.
     pub(crate) fn of_object(&self, object: usize) -> Work {
-        let phases = self.all.iter().skip(object).step_by(self.objects.max(1));
-        phases.fold(Work::default(), |sum, work| sum + *work)
+        let phases = self.all.chunks_exact((self.objects * self.teams).max(1));
+        let of_phase = |rows: &[Work]| {
+            let teams = rows.iter().skip(object).step_by(self.objects.max(1));
+            let wait = teams.clone().map(|work| work.wait).fold(0.0, f64::max);
+            Work { wait, ..teams.fold(Work::default(), |sum, work| sum + *work) }
+        };
+        phases.map(of_phase).fold(Work::default(), |sum, work| sum + work)
     }
 }
 
-fn work(access: &Access, socket: &Socket, threads: f64, doubt: Doubt) -> Work {
-    let in_flight = (misses_in_flight(access, socket) * doubt.in_flight).max(1.0);
+fn work(access: &Access, team: &Team, doubt: Doubt) -> Work {
+    if team.share <= 0.0 {
+        return Work::default();
+    }
+    let in_flight = (misses_in_flight(access, team) * doubt.in_flight).max(1.0);
     Work {
-        wait: access.dram_read_bytes / LINE_BYTES / (threads * in_flight) * NS,
-        read: access.dram_read_bytes * doubt.traffic,
-        write: access.dram_write_bytes * doubt.traffic,
+        wait: access.dram_read_bytes / LINE_BYTES / (team.threads * in_flight) * NS,
+        read: access.dram_read_bytes * doubt.traffic * team.share,
+        write: access.dram_write_bytes * doubt.traffic * team.share,
     }
 }
 
 /// Misses that one thread keeps in flight: what the program offers, up to what a core can hold.
 ///
 /// A chain's `mlp` is the number of independent chains that one thread follows.
-fn misses_in_flight(access: &Access, socket: &Socket) -> f64 {
+fn misses_in_flight(access: &Access, team: &Team) -> f64 {
     let held = match access.pattern {
-        Pattern::Stream | Pattern::Strided => socket.stream_lines.value,
-        Pattern::Random | Pattern::Chain => socket.demand_lines.value,
+        Pattern::Stream | Pattern::Strided => team.stream_lines,
+        Pattern::Random | Pattern::Chain => team.demand_lines,
     };
     access.mlp.min(held).max(1.0)
+}
+
+/// The teams of a phase: its threads spread over the sockets as the run's are, but for one thread
+/// alone, which is the first team's.
+pub(crate) fn teams_of(machine: &Machine, phase: &Phase, profile: &Profile, runs: &[Run]) -> Vec<Team> {
+    let all: u32 = runs.iter().map(|run| run.threads).sum();
+    let threads = threads_of(phase, profile, all);
+    let alone = |at: usize| if at == 0 { 1.0 } else { 0.0 };
+    let spread = |run: &Run| f64::from(run.threads) / f64::from(all);
+    let team = |(at, run): (usize, &Run)| Team {
+        stream_lines: machine.sockets[run.socket].stream_lines.value,
+        demand_lines: machine.sockets[run.socket].demand_lines.value,
+        share: if threads > 1.0 { spread(run) } else { alone(at) },
+        threads,
+    };
+    runs.iter().enumerate().map(team).collect()
 }
 
 /// Threads that work in a phase when the program runs on `threads`: one where the profile saw one

@@ -15,14 +15,14 @@ pub(crate) struct Work {
     pub(crate) write: f64,
 }
 
-/// What a placement asks of each memory in each phase.
+/// What a placement asks of each memory in each phase, over each of the sockets that threads run on.
 ///
 /// Linear in the fractions. Made by [`Predictor::demand`](crate::Predictor::demand), changed by
-/// [`Predictor::shift`](crate::Predictor::shift); cloning is cheap (three numbers per phase and
-/// memory).
+/// [`Predictor::shift`](crate::Predictor::shift); cloning is cheap (three numbers per phase, socket
+/// and memory).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
-    /// Phase by phase, one entry per memory.
+    /// Phase by phase, socket by socket, one entry per memory.
     pub(crate) cells: Vec<Work>,
 }
 

@@ -30,6 +30,12 @@ pub enum PredictError {
         /// Machine.
         machine: String,
     },
+    /// Threads on one socket are asked for in two parts.
+    #[error("socket `{socket}` is named twice\nhint: give the threads on it in one number")]
+    SocketTwice {
+        /// Socket.
+        socket: String,
+    },
     /// An access names an object that the profile does not have.
     #[error(
         "phase `{phase}` of `{profile}` touches `{object}`, which is none of its objects\nhint: list the object or drop the access"

@@ -19,6 +19,10 @@
 //!
 //! Lines that are read are waited for. Lines written back load their memory, but no thread waits.
 //!
+//! Threads on several sockets ([`Predictor::over`]) take even parts of a phase's work and meet at its
+//! end, as OpenMP's loops do: `T` is that of the slowest team, while the memories carry the traffic of
+//! all of them within it.
+//!
 //! ```
 //! # const MACHINE: &str = include_str!("../../../python/tierloom/catalog/machines/liu-a.toml");
 //! # const PROFILE: &str = include_str!("../../../python/tierloom/catalog/profiles/mg-e.profile/profile.json");

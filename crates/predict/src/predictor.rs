@@ -1,16 +1,16 @@
 //! A machine and a profile, compiled for one run; asked for the time of many placements.
 
 use tierloom_contention::Fabric;
-use tierloom_model::{Machine, Placement, Prediction, Profile};
+use tierloom_model::{Machine, Phase, Placement, Prediction, Profile};
 
-use crate::compile::{Works, threads_of, touches};
+use crate::compile::{Team, Works, teams_of, touches};
 use crate::demand::{Demand, Work};
 use crate::doubt::Doubt;
 use crate::error::PredictError;
 use crate::phase::solve;
 use crate::report::{Labels, report};
 
-/// Where and how wide the program runs.
+/// Where and how wide the program runs, or the part of it on one socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     /// Position of the socket in the machine.
@@ -32,22 +32,32 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// Compiles a machine and a profile for a run.
+    /// Compiles a machine and a profile for a run on one socket.
     ///
     /// # Errors
     /// [`PredictError`] for a socket that is not there, no threads or more than the socket has
     /// cores, or an access to an object that is not there.
     pub fn new(machine: &Machine, profile: &Profile, run: Run) -> Result<Self, PredictError> {
-        let fabric = Fabric::new(machine, run.socket)?;
-        let socket = &machine.sockets[run.socket];
-        check_threads(machine, profile, run)?;
-        let threads: Vec<f64> = profile.phases.iter().map(|phase| threads_of(phase, profile, run.threads)).collect();
+        Self::over(machine, profile, &[run])
+    }
+
+    /// Compiles a machine and a profile for threads on several sockets, which share each phase's work
+    /// evenly and wait for each other at its end.
+    ///
+    /// # Errors
+    /// As [`Predictor::new`], and for no socket or one that is named twice.
+    pub fn over(machine: &Machine, profile: &Profile, runs: &[Run]) -> Result<Self, PredictError> {
+        let sockets: Vec<usize> = runs.iter().map(|run| run.socket).collect();
+        let fabric = Fabric::over(machine, &sockets)?;
+        check(machine, profile, runs)?;
+        let teams: Vec<Vec<Team>> =
+            profile.phases.iter().map(|phase| teams_of(machine, phase, profile, runs)).collect();
         let touches = touches(profile)?;
-        let works = |doubt| Works::new(profile, &touches, socket, &threads, doubt);
+        let works = |doubt| Works::new(profile, &touches, &teams, doubt);
         Ok(Self {
             fabric,
-            labels: Labels::new(machine, profile, run),
-            compute_s: profile.phases.iter().zip(&threads).map(|(phase, n)| phase.compute_s / n).collect(),
+            labels: Labels::new(machine, profile, runs),
+            compute_s: profile.phases.iter().zip(&teams).map(|(phase, teams)| compute_s(phase, teams)).collect(),
             likely: works(Doubt::NONE),
             low: works(Doubt::LOW),
             high: works(Doubt::HIGH),
@@ -74,10 +84,10 @@ impl Predictor {
 
     pub(crate) fn demand_under(&self, works: &Works, rows: &[Vec<f64>]) -> Demand {
         debug_assert_eq!(rows.len(), self.objects(), "one row of fractions per object");
-        let mut cells = vec![Work::default(); self.compute_s.len() * self.memories()];
-        for (phase, cells) in cells.chunks_exact_mut(self.memories()).enumerate() {
-            for (work, row) in works.of_phase(phase).iter().zip(rows) {
-                for (cell, fraction) in cells.iter_mut().zip(row) {
+        let mut cells = vec![Work::default(); self.compute_s.len() * self.fabric.ways()];
+        for (row, cells) in cells.chunks_exact_mut(self.memories()).enumerate() {
+            for (work, fractions) in works.of_row(row).iter().zip(rows) {
+                for (cell, fraction) in cells.iter_mut().zip(fractions) {
                     *cell += *work * *fraction;
                 }
             }
@@ -87,9 +97,9 @@ impl Predictor {
 
     /// Moves a share (0 to 1 of the whole object) from one memory to another.
     pub fn shift(&self, demand: &mut Demand, object: usize, from: usize, to: usize, fraction: f64) {
-        for (phase, cells) in demand.cells.chunks_exact_mut(self.memories()).enumerate() {
-            let moved = self.likely.of_phase(phase)[object] * fraction;
-            cells[from] = (cells[from] + moved * -1.0).without_dust(self.likely.whole(phase));
+        for (row, cells) in demand.cells.chunks_exact_mut(self.memories()).enumerate() {
+            let moved = self.likely.of_row(row)[object] * fraction;
+            cells[from] = (cells[from] + moved * -1.0).without_dust(self.likely.whole_of_row(row));
             cells[to] += moved;
         }
     }
@@ -100,7 +110,7 @@ impl Predictor {
     }
 
     pub(crate) fn time_under(&self, doubt: Doubt, demand: &Demand) -> f64 {
-        let phases = demand.cells.chunks_exact(self.memories()).zip(&self.compute_s);
+        let phases = demand.cells.chunks_exact(self.fabric.ways()).zip(&self.compute_s);
         phases.map(|(cells, compute_s)| solve(*compute_s, cells, &self.fabric, doubt.latency).time_s).sum()
     }
 
@@ -122,6 +132,24 @@ impl Predictor {
     pub fn predict(&self, placement: &Placement) -> Prediction {
         report(self, placement)
     }
+}
+
+/// Seconds of computing of a phase on its threads.
+fn compute_s(phase: &Phase, teams: &[Team]) -> f64 {
+    phase.compute_s / teams.first().map_or(1.0, |team| team.threads)
+}
+
+fn check(machine: &Machine, profile: &Profile, runs: &[Run]) -> Result<(), PredictError> {
+    if runs.is_empty() {
+        return Err(PredictError::NoThreads { profile: profile.name.clone() });
+    }
+    for (at, run) in runs.iter().enumerate() {
+        if runs[..at].iter().any(|other| other.socket == run.socket) {
+            return Err(PredictError::SocketTwice { socket: machine.sockets[run.socket].name.clone() });
+        }
+        check_threads(machine, profile, *run)?;
+    }
+    Ok(())
 }
 
 fn check_threads(machine: &Machine, profile: &Profile, run: Run) -> Result<(), PredictError> {

@@ -17,32 +17,32 @@ const STEP: f64 = 1e-3;
 /// Seconds per unit of work in each memory and phase, at one [`Demand`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prices {
-    /// Phase by phase, one entry per memory; infinite in memories that cannot be reached.
+    /// Phase by phase, socket by socket, one entry per memory; infinite in memories that cannot be reached.
     cells: Vec<Work>,
 }
 
 impl Predictor {
     /// Prices at a demand.
     pub fn prices(&self, demand: &Demand) -> Prices {
-        let phases = demand.cells.chunks_exact(self.memories()).enumerate();
+        let phases = demand.cells.chunks_exact(self.fabric.ways()).enumerate();
         Prices { cells: phases.flat_map(|(phase, cells)| self.phase_prices(phase, cells)).collect() }
     }
 
     /// Seconds, to first order, that moving all of an object from one memory to another costs;
     /// negative where it saves time.
     pub fn cost_of_move_s(&self, prices: &Prices, object: usize, from: usize, to: usize) -> f64 {
-        let phases = prices.cells.chunks_exact(self.memories()).enumerate();
-        let cost = |(phase, cells): (usize, &[Work])| {
-            let work = self.likely.of_phase(phase)[object];
+        let rows = prices.cells.chunks_exact(self.memories()).enumerate();
+        let cost = |(row, cells): (usize, &[Work])| {
+            let work = self.likely.of_row(row)[object];
             value(work, cells[to]) - value(work, cells[from])
         };
-        phases.map(cost).sum()
+        rows.map(cost).sum()
     }
 
     fn phase_prices(&self, phase: usize, cells: &[Work]) -> Vec<Work> {
         let solved_s = |cells: &[Work]| solve(self.compute_s[phase], cells, &self.fabric, Doubt::NONE.latency).time_s;
         let before_s = solved_s(cells);
-        let step = self.likely.whole(phase) * STEP;
+        let step = self.likely.whole_of_phase(phase) * STEP;
         let mut more = cells.to_vec();
         let mut price = |memory: usize, extra: Work, amount: f64| {
             if amount <= 0.0 {

@@ -6,6 +6,8 @@
 //! waited for, or per byte where only write-backs go through (Little's law: latency is lines in
 //! flight over throughput).
 
+use std::ops::Range;
+
 use tierloom_contention::Station;
 use tierloom_model::{Bound, Machine, ObjectUse, Placement, Prediction, Profile, TierUse};
 
@@ -35,20 +37,22 @@ struct PhaseUse<'a> {
     cells: &'a [Work],
     compute_s: f64,
     solved: Solved<'a>,
-    /// By memory: latency with the queue, ns.
+    /// Ways of the team that is done last: what the phase waits for, it waits for.
+    slowest: Range<usize>,
+    /// By way: latency with the queue, ns.
     latency_ns: Vec<f64>,
-    /// By memory: seconds of queueing per byte, where no line is waited for.
+    /// By way: seconds of queueing per byte, where no line is waited for.
     queue_s_per_byte: Vec<f64>,
 }
 
 impl Labels {
-    pub(crate) fn new(machine: &Machine, profile: &Profile, run: Run) -> Self {
+    pub(crate) fn new(machine: &Machine, profile: &Profile, runs: &[Run]) -> Self {
         Self {
             memories: machine.memories.iter().map(|memory| memory.name.clone()).collect(),
             links: machine.links.iter().map(|link| link.name.clone()).collect(),
             objects: profile.objects.iter().map(|object| object.name.clone()).collect(),
             sizes: profile.objects.iter().map(|object| object.size_bytes as f64).collect(),
-            assumptions: assumptions(machine, profile, run),
+            assumptions: assumptions(machine, profile, runs),
         }
     }
 
@@ -60,23 +64,22 @@ impl Labels {
     }
 }
 
-fn assumptions(machine: &Machine, profile: &Profile, run: Run) -> Vec<String> {
-    let socket = &machine.sockets[run.socket];
+fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String> {
+    let team = |run: &Run| format!("{} threads on socket `{}`", run.threads, machine.sockets[run.socket].name);
+    let teams: Vec<String> = runs.iter().map(team).collect();
     let mut words = vec![
-        format!(
-            "computing takes as long as on {}, shared evenly by {} threads on socket `{}`",
-            profile.program.cpu, run.threads, socket.name
-        ),
+        format!("computing takes as long as on {}, shared evenly by {}", profile.program.cpu, teams.join(" and ")),
         "nothing else uses the memories and links".to_owned(),
         "an object's accesses fall evenly on its pages".to_owned(),
         "threads wait for lines that are read, not for lines that are written back".to_owned(),
         Doubt::in_words(),
     ];
-    if profile.program.llc_bytes != socket.llc_bytes.value {
+    let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_bytes.value);
+    if let Some(cache) = caches.into_iter().find(|cache| *cache != profile.program.llc_bytes) {
         words.push(format!(
             "memory traffic is that of a last-level cache of {}; this one has {}",
             tierloom_model::units::format_bytes(profile.program.llc_bytes),
-            tierloom_model::units::format_bytes(socket.llc_bytes.value)
+            tierloom_model::units::format_bytes(cache)
         ));
     }
     let (all, at_once) = (profile.footprint_bytes(), profile.bytes_at_once());
@@ -95,7 +98,7 @@ pub(crate) fn report(predictor: &Predictor, placement: &Placement) -> Prediction
     let demand = predictor.demand(placement.rows());
     let phases: Vec<PhaseUse<'_>> = demand
         .cells
-        .chunks_exact(predictor.memories())
+        .chunks_exact(predictor.fabric.ways())
         .zip(&predictor.compute_s)
         .map(|(cells, compute_s)| PhaseUse::new(predictor, cells, *compute_s))
         .collect();
@@ -121,50 +124,66 @@ pub(crate) fn report(predictor: &Predictor, placement: &Placement) -> Prediction
 ///
 /// At a wall where only write-backs go through, no wait bounds it; there it is that of a station a
 /// hundredth short of full.
-fn settled_ns(solved: &Solved<'_>, memory: usize) -> f64 {
-    let latency_ns = solved.flow.latency_ns(memory, solved.time_s);
-    if latency_ns.is_finite() { latency_ns } else { solved.flow.latency_ns(memory, solved.time_s / SHORT_OF_FULL) }
+fn settled_ns(solved: &Solved<'_>, way: usize) -> f64 {
+    let latency_ns = solved.flow.latency_ns(way, solved.time_s);
+    if latency_ns.is_finite() { latency_ns } else { solved.flow.latency_ns(way, solved.time_s / SHORT_OF_FULL) }
 }
 
 impl<'a> PhaseUse<'a> {
     fn new(predictor: &'a Predictor, cells: &'a [Work], compute_s: f64) -> Self {
         let solved = solve(compute_s, cells, &predictor.fabric, Doubt::NONE.latency);
-        let latency_ns = (0..cells.len()).map(|memory| settled_ns(&solved, memory)).collect();
-        let mut phase = Self { cells, compute_s, solved, latency_ns, queue_s_per_byte: vec![0.0; cells.len()] };
+        let latency_ns = (0..cells.len()).map(|way| settled_ns(&solved, way)).collect();
+        let memories = predictor.memories();
+        let first = solved.slowest(cells, memories) * memories;
+        let slowest = first..first + memories;
+        let queue_s_per_byte = vec![0.0; cells.len()];
+        let mut phase = Self { cells, compute_s, solved, slowest, latency_ns, queue_s_per_byte };
         phase.charge_queue(predictor);
         phase
     }
 
-    /// Waiting that the curves do not hold, s: the bottleneck's queue, or the solver's rounding.
-    fn queueing_s(&self) -> f64 {
-        let waits = self.cells.iter().zip(&self.latency_ns).filter(|(cell, _)| cell.wait > 0.0);
-        self.solved.time_s - self.compute_s - waits.map(|(cell, latency_ns)| cell.wait * latency_ns).sum::<f64>()
+    /// Ways of the slowest team on which lines are waited for, with their works.
+    fn waited_for(&self) -> impl Iterator<Item = (usize, &Work)> {
+        self.slowest.clone().map(|way| (way, &self.cells[way])).filter(|(_, cell)| cell.wait > 0.0)
     }
 
-    /// Puts the queue on the memories behind the bottleneck.
+    /// Waiting that the curves do not hold, s: the bottleneck's queue, or the solver's rounding.
+    fn queueing_s(&self) -> f64 {
+        let waits = self.waited_for().map(|(way, cell)| cell.wait * self.latency_ns[way]);
+        self.solved.time_s - self.compute_s - waits.sum::<f64>()
+    }
+
+    /// Puts the queue on the ways behind the bottleneck, as long as the slowest team finds it.
     fn charge_queue(&mut self, predictor: &Predictor) {
         let queueing_s = self.queueing_s();
-        let behind = |memory: &usize| match self.solved.flow.bottleneck() {
-            Some(Station::Memory(full)) => *memory == full,
-            Some(Station::Link(link)) => predictor.fabric.crosses(*memory, link),
+        let behind = |way: &usize| match self.solved.flow.bottleneck() {
+            Some(Station::Memory(full)) => predictor.fabric.memory_of(*way) == full,
+            Some(Station::Link(link)) => predictor.fabric.crosses(*way, link),
             None => false,
         };
         let behind: Vec<usize> = (0..self.cells.len()).filter(behind).collect();
-        let whole = behind.iter().fold(Work::default(), |sum, memory| sum + self.cells[*memory]);
+        let found = behind.iter().filter(|way| self.slowest.contains(way));
+        let whole = found.fold(Work::default(), |sum, way| sum + self.cells[*way]);
         if !queueing_s.is_finite() {
             return;
         }
-        for memory in behind {
+        for way in behind {
             if whole.wait > 0.0 {
-                self.latency_ns[memory] += queueing_s / whole.wait;
+                self.latency_ns[way] += queueing_s / whole.wait;
             } else if whole.traffic().bytes() > 0.0 {
-                self.queue_s_per_byte[memory] = queueing_s / whole.traffic().bytes();
+                self.queue_s_per_byte[way] = queueing_s / whole.traffic().bytes();
             }
         }
     }
 
-    fn in_use(&self, memory: usize) -> bool {
-        self.cells[memory].traffic().bytes() > 0.0
+    /// Ways to a memory.
+    fn to_memory(&self, memory: usize) -> impl Iterator<Item = usize> + use<> {
+        (memory..self.cells.len()).step_by(self.slowest.len())
+    }
+
+    /// All teams' work in a memory.
+    fn in_memory(&self, memory: usize) -> Work {
+        self.to_memory(memory).fold(Work::default(), |sum, way| sum + self.cells[way])
     }
 }
 
@@ -173,8 +192,7 @@ impl<'a> PhaseUse<'a> {
 fn bound(predictor: &Predictor, phases: &[PhaseUse<'_>]) -> Bound {
     let longest = phases.iter().reduce(|a, b| if b.solved.time_s > a.solved.time_s { b } else { a });
     let Some(phase) = longest else { return Bound::Compute };
-    let waits = phase.cells.iter().enumerate().filter(|(_, cell)| cell.wait > 0.0);
-    let at_rest_s: f64 = waits.map(|(memory, cell)| cell.wait * predictor.fabric.idle_ns(memory)).sum();
+    let at_rest_s: f64 = phase.waited_for().map(|(way, cell)| cell.wait * predictor.fabric.idle_ns(way)).sum();
     let load_s = phase.solved.time_s - phase.compute_s - at_rest_s;
     match phase.solved.flow.bottleneck() {
         Some(station) if load_s > phase.compute_s.max(at_rest_s) => Bound::Bandwidth(predictor.labels.name(station)),
@@ -184,16 +202,24 @@ fn bound(predictor: &Predictor, phases: &[PhaseUse<'_>]) -> Bound {
 }
 
 fn tier_use(predictor: &Predictor, placement: &Placement, phases: &[PhaseUse<'_>], memory: usize) -> TierUse {
-    let idle_ns = predictor.fabric.idle_ns(memory);
+    let ways = (memory..predictor.fabric.ways()).step_by(predictor.memories());
+    let idle_ns = ways.map(|way| predictor.fabric.idle_ns(way)).fold(f64::INFINITY, f64::min);
     let mut work = Work::default();
     let (mut busy_s, mut loaded, mut filled) = (0.0, 0.0, 0.0);
-    for phase in phases.iter().filter(|phase| phase.in_use(memory)) {
-        let (cell, time_s) = (phase.cells[memory], phase.solved.time_s);
-        let peak_gb_s = predictor.fabric.peak_gb_s(memory, cell.traffic().read_fraction());
-        work += cell;
+    for phase in phases {
+        let (whole, time_s) = (phase.in_memory(memory), phase.solved.time_s);
+        if whole.traffic().bytes() <= 0.0 {
+            continue;
+        }
+        work += whole;
         busy_s += time_s;
-        loaded += phase.latency_ns[memory] * time_s;
-        filled += cell.traffic().bytes() * 1e-9 / peak_gb_s;
+        for way in phase.to_memory(memory) {
+            let bytes = phase.cells[way].traffic();
+            if bytes.bytes() > 0.0 {
+                loaded += phase.latency_ns[way] * time_s * (bytes.bytes() / whole.traffic().bytes());
+                filled += bytes.bytes() * 1e-9 / predictor.fabric.peak_gb_s(way, bytes.read_fraction());
+            }
+        }
     }
     let sizes = predictor.labels.sizes.iter().zip(placement.rows());
     TierUse {
@@ -217,10 +243,13 @@ fn object_use(
 ) -> ObjectUse {
     let mut stall_s = 0.0;
     for (index, phase) in phases.iter().enumerate() {
-        let work = predictor.likely.of_phase(index)[object];
-        for (memory, fraction) in placement.row(object).iter().enumerate().filter(|(_, fraction)| **fraction > 0.0) {
-            let by_line = if work.wait > 0.0 { work.wait * phase.latency_ns[memory] } else { 0.0 };
-            stall_s += fraction * (by_line + work.traffic().bytes() * phase.queue_s_per_byte[memory]);
+        let teams = predictor.fabric.ways() / predictor.memories();
+        let team = phase.slowest.start / predictor.memories();
+        let work = predictor.likely.of_row(index * teams + team)[object];
+        for (way, fraction) in phase.slowest.clone().zip(placement.row(object)).filter(|(_, fraction)| **fraction > 0.0)
+        {
+            let by_line = if work.wait > 0.0 { work.wait * phase.latency_ns[way] } else { 0.0 };
+            stall_s += fraction * (by_line + work.traffic().bytes() * phase.queue_s_per_byte[way]);
         }
     }
     ObjectUse { object: predictor.labels.objects[object].clone(), stall_s, share: ratio(stall_s, time_s, 0.0) }

@@ -163,6 +163,7 @@ fn path_of(report: &Report, socket: u32, node: u32) -> Option<Path> {
         to: memory_name(node),
         idle_ns: measured(significant(idle.p10), how),
         links: Vec::new(),
+        writes_at_home: None,
         load: Load::Points(mixes.into_iter().filter_map(|mix| curve(report, socket, node, mix, idle.p10)).collect()),
     })
 }

@@ -39,10 +39,18 @@ pub(crate) fn parse_budget(text: &str, footprint_bytes: u64) -> PyResult<u64> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PredictRequest {
-    threads: u32,
-    socket: Option<String>,
+    /// By socket, in the order in which they take a single thread.
+    teams: Vec<TeamRequest>,
     /// By object, the share of its pages in each memory.
     fractions: Vec<Vec<f64>>,
+}
+
+/// Threads on one socket; the machine's first where none is named.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TeamRequest {
+    socket: Option<String>,
+    threads: u32,
 }
 
 /// Time of one placement; takes and returns JSON.
@@ -57,8 +65,9 @@ pub(crate) fn predict(machine: &str, profile: &str, request: &str) -> PyResult<S
         let text = format!("{rows} rows of fractions for {objects} objects\nhint: give one row for each object");
         return Err(errors::wrong_request(text));
     }
-    let run = Run { socket: socket(&machine, request.socket.as_deref())?, threads: request.threads };
-    let predictor = Predictor::new(&machine, &profile, run).map_err(|error| errors::from_predict(&error))?;
+    let run = |team: &TeamRequest| Ok(Run { socket: socket(&machine, team.socket.as_deref())?, threads: team.threads });
+    let runs = request.teams.iter().map(run).collect::<PyResult<Vec<Run>>>()?;
+    let predictor = Predictor::over(&machine, &profile, &runs).map_err(|error| errors::from_predict(&error))?;
     nouns::to_json(&predictor.predict(&placement))
 }
 

@@ -5,6 +5,9 @@ overwrite, as gcc compiles them. STREAM-PMem reaches every element through the p
 (three times an element of Triad, nothing of it flushed): instructions, so computing, on top of the same
 traffic. Their cost is the one constant here, fitted to the one-thread Triad on near memory, which the
 ledger shows as an input.
+
+Threads run on one socket, or over both by affinity as OpenMP places them: `close` fills the first socket
+before the second, `spread` deals them out in turn. Each takes an even part of every kernel.
 """
 
 from __future__ import annotations
@@ -28,23 +31,36 @@ TRANSLATION_NS = 0.514
 """Pointer translation of one element of one array: Triad on near memory takes 24 bytes / 6.9 GB/s per element
 in a pool and 24 / 12.4 outside, so 1.54 ns for three of them."""
 
+SOCKETS = ("socket0", "socket1")
+CORES = 10
+"""Cores in use of each."""
+
 FREE = 64.0
 """Lines of a stream in flight: more than a core has, so the core is the limit."""
 
 
 @task(weight=0.05)
-def bandwidth(*, kernel: str, memory: str, socket: str, threads: int, pool: bool) -> float:
-    """What STREAM would print for a kernel, GB/s."""
+def bandwidth(*, kernel: str, memory: str, on: str, threads: int, pool: bool) -> float:
+    """What STREAM would print for a kernel, GB/s; `on` is a socket, or an affinity over both."""
     machine, profile = Machine.load(MACHINE), _profile(kernel, threads, pool=pool)
     place = [float(each["name"] == memory) for each in machine.data["memories"]]
-    done = predict(profile, machine, [place] * len(profile.data["objects"]), threads=threads, socket=socket)
+    done = predict(profile, machine, [place] * len(profile.data["objects"]), threads=_teams(on, threads))
     return _counted_bytes(kernel) / done["time_s"] / 1e9
 
 
+def _teams(on: str, threads: int) -> dict[str, int]:
+    """Threads by socket, none left out."""
+    first = {"close": min(threads, CORES), "spread": threads - threads // 2}
+    if on not in first:
+        return {on: threads}
+    teams = dict(zip(SOCKETS, (first[on], threads - first[on]), strict=True))
+    return {name: many for name, many in teams.items() if many}
+
+
 @computes
-def gb_s(runs: Runs, *, kernel: str, memory: str, socket: str, threads: int, pool: bool = False) -> float:
+def gb_s(runs: Runs, *, kernel: str, memory: str, on: str, threads: int, pool: bool = False) -> float:
     """A kernel's bandwidth."""
-    (found,) = runs(bandwidth(kernel=kernel, memory=memory, socket=socket, threads=threads, pool=pool))
+    (found,) = runs(bandwidth(kernel=kernel, memory=memory, on=on, threads=threads, pool=pool))
     return float(found)
 
 

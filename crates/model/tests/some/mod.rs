@@ -85,11 +85,13 @@ fn memory(name: &str, kind: MemoryKind) -> impl Strategy<Value = Memory> + use<>
 
 fn path(to: &str, links: Vec<String>) -> impl Strategy<Value = Path> + use<> {
     let to = to.to_owned();
-    (figure(20.0f64..900.0), load()).prop_map(move |(idle_ns, load)| Path {
+    let writes = prop::option::of(figure(1.0f64..3.0));
+    (figure(20.0f64..900.0), writes, load()).prop_map(move |(idle_ns, writes_at_home, load)| Path {
         from: "socket0".to_owned(),
         to: to.clone(),
         idle_ns,
         links: links.clone(),
+        writes_at_home,
         load,
     })
 }
