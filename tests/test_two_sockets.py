@@ -21,7 +21,8 @@ def test_one_socket_by_name_is_the_same_as_its_number_of_threads() -> None:
 
 def test_a_second_socket_helps_where_its_memory_does() -> None:
     alone, over = {NEAR: 32}, {NEAR: 32, FAR: 32}
-    assert time_s(over, {"*.ldram": 0.5, "*.rdram": 0.5}) < 0.6 * time_s(alone, {"*.ldram": 0.5, "*.rdram": 0.5})
+    both = {"*.ldram": 0.5, "*.rdram": 0.5}
+    assert time_s(over, both) < 0.6 * time_s(alone, both)
     assert time_s(over, {"*.cxl": 1.0}) == pytest.approx(time_s(alone, {"*.cxl": 1.0}), rel=0.05), "the card is full"
 
 

@@ -23,7 +23,7 @@ MISSED = {
         "group2a.cxl-socket1.4",
         *(f"group1b.cxl-socket0.{threads}" for threads in (4, 10)),
         *(f"group1b.cxl-socket1.{threads}" for threads in (4, 10)),
-        *(f"group1c.close.cxl.{threads}" for threads in (4, 10)),
+        *(f"group1c.{affinity}.cxl.{threads}" for affinity in ("close", "spread") for threads in (4, 10)),
         "text.cxl",
         "text.overhead",
     },
@@ -39,7 +39,6 @@ MISSED = {
     "liu24.gpu": set(),
     "liu24.training": {
         *(f"training.step.{pair}" for pair in ("all-over-ldram", "cxl-over-rdram", "all-over-rdram")),
-        "training.small.gpt2-6b",
     },
     "liu24.table2": {"table2.cg-e"},
     "liu24.table3": {"table3.batch.opt-66b.L+R+C", "table3.batch.llama-65b.L+C"},
@@ -48,10 +47,7 @@ MISSED = {
     "liu24.lio1": {"lio1.alike"},
     "liu24.lio3": set(),
     "liu24.hpc": {"hpc.mg.least", "hpc.four-threads.bt-e", "hpc.four-threads.lu-e", "hpc.all-threads"},
-    "liu24.oli": {
-        *("oli.128.saved", "oli.128.lost"),
-        *("oli.64.local", "oli.64.local.bt", "oli.64.uniform"),
-    },
+    "liu24.oli": {"oli.128.saved", "oli.128.lost", "oli.64.local.bt", "oli.64.uniform.lu"},
     "cxlgpu25.workloads": set(),
     "cxlgpu25.setup": set(),
     "cxlgpu25.abstract": set(),

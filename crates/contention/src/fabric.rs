@@ -60,6 +60,9 @@ struct Reach {
     /// Lines that the memory writes for each line written.
     writes_at_home: f64,
     links: Vec<usize>,
+    /// The memory hangs on a socket before this one: what it reads passes a link the way in which the
+    /// other socket's writes do.
+    backwards: bool,
 }
 
 /// A fixed amount of traffic on a [`Fabric`].
@@ -181,8 +184,9 @@ impl Fabric {
         for (way, bytes) in traffic.iter().enumerate() {
             let Some(reach) = &self.ways[way] else { continue };
             homes[self.memory_of(way)].add(bytes.read, bytes.write * reach.writes_at_home);
+            let (there, back) = if reach.backwards { (bytes.write, bytes.read) } else { (bytes.read, bytes.write) };
             for link in &reach.links {
-                links[*link].add(bytes.read, bytes.write);
+                links[*link].add(there, back);
             }
         }
         let ways = self.ways.iter().zip(&traffic).enumerate();
@@ -200,11 +204,13 @@ impl Reach {
         let home = to_same.min_by(|a, b| a.idle_ns.value.total_cmp(&b.idle_ns.value));
         let home = home.filter(|home| shared || home.from != path.from).map(compile).transpose()?;
         let links = machine.links.iter().enumerate().filter(|(_, link)| path.links.contains(&link.name));
+        let hangs_on = machine.memory_index(&path.to).map(|memory| machine.memories[memory].socket.as_str());
         Ok(Self {
             own: compile(path)?,
             home,
             writes_at_home: path.lines_written_at_home(),
             links: links.map(|(index, _)| index).collect(),
+            backwards: machine.socket_index(&path.from) > hangs_on.and_then(|socket| machine.socket_index(socket)),
         })
     }
 

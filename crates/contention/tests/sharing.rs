@@ -175,6 +175,17 @@ fn a_socket_alone_gets_what_it_gets_beside_an_idle_one() {
 }
 
 #[test]
+fn what_sockets_read_from_each_other_passes_a_link_in_opposite_directions() {
+    let mut wide = machine();
+    wide.paths.push(path("s1", "near", 180.0, &["upi"], load(1000.0, 0.1)));
+    let fabric = Fabric::over(&wide, &[0, 1]).unwrap();
+    let mut ways = vec![Traffic::default(); 8];
+    ways[1] = Traffic { read: 40e9, write: 0.0 };
+    ways[4] = Traffic { read: 40e9, write: 5e9 };
+    assert!(close(fabric.flow(ways.into_iter()).least_s(), 45.0 / 50.0), "40 one way, and beside it 5; 40 the other");
+}
+
+#[test]
 fn a_directory_makes_the_other_sockets_writes_cost_the_memory_more() {
     let mut kept = machine();
     kept.paths[1].writes_at_home = Some(figure(2.0));
