@@ -21,7 +21,7 @@ from tierloom.offload.host import LINE_BYTES, Host, block_tier, host_of
 from tierloom.offload.placement import Placement
 from tierloom.offload.problem import GPU, Problem, copy_s_per_byte
 from tierloom.offload.runtime import FLEXGEN
-from tierloom.offload.steps import steps
+from tierloom.offload.steps import Steps, steps
 from tierloom.reproducing.computing import Runs, computes, task
 from tierloom.reproducing.ledger import settings
 
@@ -85,10 +85,23 @@ def decode_gain(_runs: Runs, *, memories: str) -> float:
 
 
 @computes
-def decode_apart(runs: Runs, *, memories: str, against: str) -> float:
-    """Decode throughput over one set against another, less one."""
-    ours, theirs = (decode_gain(runs, memories=each) for each in (memories, against))
-    return (1.0 + ours) / (1.0 + theirs) - 1.0
+def apart(_runs: Runs, *, memories: str, against: str) -> float:
+    """Throughput over one set against another of the same capacity, less one, mean of the models.
+
+    FlexGen's planner sees capacity alone, so both are run with the batch and shares of the second: the study's
+    scripts have 30 sequences of LLaMA-65B and 8 % of the cache on the GPU for either.
+    """
+    host, given = _host(), settings(DOCUMENT)["host_gib"][against] * GIB
+    ours, theirs = _cut(host.only(SETS[memories]), given), host.only(SETS[against])
+    rates = [[_as_run(model, each, against).tokens_s for each in (ours, theirs)] for model in MODELS]
+    return sum(mine / other - 1.0 for mine, other in rates) / len(rates)
+
+
+def _cut(host: Host, capacity_bytes: float) -> Host:
+    """The host with its last tier cut down to a capacity of all."""
+    *kept, last = host.tiers
+    left = capacity_bytes - sum(tier.capacity_bytes for tier in kept)
+    return replace(host, tiers=(*kept, replace(last, capacity_bytes=min(left, last.capacity_bytes))))
 
 
 @computes
@@ -171,10 +184,15 @@ def _problem(model: str, host: Host) -> Problem:
 
 
 def _decode_rate(model: str, memories: str) -> float:
-    """Sequences a second of one decode step as the study ran it: its batch, its shares, interleaved by capacity."""
-    host = _host().only(SETS[memories])
+    """Sequences a second of one decode step as the study ran it."""
+    batch = settings(DOCUMENT)["batches"][model][memories]
+    return float(batch) / _as_run(model, _host().only(SETS[memories]), memories).decode_s
+
+
+def _as_run(model: str, host: Host, like: str) -> Steps:
+    """The steps of the batch and shares that the study ran over a set, interleaved over a host by capacity."""
     problem, given = _problem(model, host), settings(DOCUMENT)
-    batch, on_gpu = given["batches"][model][memories], given["cache_on_gpu"][model][memories]
+    batch, on_gpu = given["batches"][model][like], given["cache_on_gpu"][model][like]
     shares = {tier.name: tier.capacity_bytes / host.capacity_bytes for tier in host.tiers}
     placement = Placement(
         batch=batch,
@@ -183,7 +201,7 @@ def _decode_rate(model: str, memories: str) -> float:
         kv=_over(batch * problem.kv_bytes, on_gpu, shares),
         hidden=_over(batch * problem.hidden_bytes, 0.0, shares),
     )
-    return float(batch) / steps(problem, placement).decode_s
+    return steps(problem, placement)
 
 
 def _over(size: float, gpu_share: float, shares: Mapping[str, float]) -> dict[str, float]:
