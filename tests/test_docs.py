@@ -16,7 +16,7 @@ import pytest
 from support import ROOT
 
 import tierloom
-from tierloom.commands import main
+from tierloom.commands import SECTIONS, main
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 NUMBERS = "".join(f"{(line * 7919) % 100_003}\n" for line in range(200_000))
@@ -64,9 +64,10 @@ def verbs(command: click.Command = main, path: tuple[str, ...] = ()) -> list[tup
 
 
 @pytest.mark.timeout(900)
-def test_every_help_ends_with_two_examples_that_run(executable: Path, folder: Path) -> None:
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_help_ends_with_two_examples_that_run(section: str, executable: Path, folder: Path) -> None:
     (folder / "numbers.txt").write_text(NUMBERS)
-    for verb in verbs():
+    for verb in (verb for verb in verbs() if verb[0] in SECTIONS[section]):
         told = subprocess.run([executable, *verb, "--help"], capture_output=True, text=True, check=True).stdout
         examples = [line.strip()[2:] for line in told[told.index("Examples:") :].splitlines() if "$ " in line]
         assert len(examples) == 2, f"{verb} has {len(examples)} examples"
