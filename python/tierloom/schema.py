@@ -455,7 +455,10 @@ class WorkloadDoc(TypedDict):
     title: str
     sources: NotRequired[dict[str, str]]
     threads: int
+    main_works: NotRequired[bool]
+    filled_by: NotRequired[int]
     regions: list[WorkloadRegionDoc]
+    filling: NotRequired[list[dict[str, Any]]]
     phases: list[dict[str, Any]]
 
 
@@ -531,6 +534,13 @@ class PointDoc(TypedDict):
     fast_share: float
 
 
+class PhaseUseDoc(TypedDict):
+    """What a phase took."""
+
+    phase: str
+    time_s: float
+
+
 class OutcomeDoc(TypedDict):
     """A run under one policy; counters are under the names of ``/proc/vmstat``."""
 
@@ -544,6 +554,7 @@ class OutcomeDoc(TypedDict):
     fast_share: float
     nodes: list[SimulatedNodeDoc]
     regions: list[SimulatedRegionDoc]
+    phases: list[PhaseUseDoc]
     series: list[PointDoc]
     knobs: list[KnobDoc]
     warnings: list[str]

@@ -9,6 +9,7 @@
 mod error;
 mod figure;
 mod file;
+mod filling;
 mod load;
 mod machine;
 mod placement;
@@ -20,6 +21,7 @@ pub mod units;
 
 pub use error::{ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
+pub use filling::Piece;
 pub use load::{Curve, Form, Load, Peak, Shape};
 pub use machine::{Link, Machine, Memory, MemoryKind, Path, Socket};
 pub use placement::{Placement, PlacementError};

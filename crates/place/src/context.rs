@@ -5,11 +5,10 @@
 //! every policy is judged by what the kernel would really do with what it asks for.
 
 use tierloom_model::units::{format_bytes, round_to_u64};
-use tierloom_model::{Action, Machine, Placement, Profile};
+use tierloom_model::{Action, Machine, Piece, Placement, Profile};
 use tierloom_predict::Predictor;
 
 use crate::error::PlaceError;
-use crate::filling::{self, Piece};
 use crate::pages::{self, Deal, Turn};
 
 /// A program, a machine, and which part of its memory may be used.
@@ -53,7 +52,7 @@ impl<'a> Context<'a> {
         for node in &nodes {
             capacity[*node] = machine.memories[*node].capacity_bytes.value as f64;
         }
-        let filling = filling::order(profile);
+        let filling = profile.filling();
         let zonelists = (0..capacity.len()).map(|node| zonelist(machine, socket, &nodes, node)).collect();
         let context = Self { machine, profile, predictor, socket, nodes, fast, capacity, filling, zonelists };
         budget.map_or(Ok(context.clone()), |bytes| context.with_budget(bytes as f64)).and_then(Self::checked)

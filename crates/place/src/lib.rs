@@ -17,7 +17,6 @@ mod balance;
 mod bandwidth;
 mod context;
 mod error;
-mod filling;
 mod frontier;
 mod pages;
 mod plan;

@@ -95,6 +95,7 @@ fn uniform(bytes: u64, visits: f64, seconds: f64) -> Workload {
         read_bytes: visits * 64.0,
         write_bytes: 0.0,
         mlp: 8.0,
+        shared: false,
         source: String::new(),
     };
     let region = Region { name: "data".to_owned(), size_bytes: bytes, locked: false, source: String::new() };
@@ -106,6 +107,9 @@ fn uniform(bytes: u64, visits: f64, seconds: f64) -> Workload {
         sources: BTreeMap::new(),
         threads: 8,
         regions: vec![region],
+        main_works: true,
+        filled_by: 1,
+        filling: Vec::new(),
         phases: vec![phase],
     }
 }

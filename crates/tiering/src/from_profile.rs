@@ -1,14 +1,15 @@
 //! A profile as a workload: objects become regions, accesses become streams.
 
 use tierloom_model::units::PAGE_BYTES;
-use tierloom_model::{Access, FORMAT_VERSION, Object, Pattern, Profile};
+use tierloom_model::{Access, FORMAT_VERSION, Object, Pattern, Piece, Profile};
 
+use crate::filling::Fill;
 use crate::workload::{Phase, Region, Spread, Stream, Workload};
 
 impl Workload {
     /// What a profile says, for a run on `threads`.
     ///
-    /// Regions stand in the order of first touch. A stream visits a page once a sweep and random
+    /// Regions stand in the order of first touch, and fill side by side where the profile's objects did. A stream visits a page once a sweep and random
     /// accesses visit one each, cache hits included, because a hint fault asks the page table and
     /// not the cache. Visits within an object fall on its pages as its hotness says, evenly when it
     /// is not known. A phase in which the profile saw one thread of several keeps one.
@@ -29,6 +30,9 @@ impl Workload {
             sources: profile.sources.clone(),
             threads,
             phases: phases.collect(),
+            main_works: true,
+            filled_by: 1,
+            filling: filling(profile),
             regions: order.into_iter().map(region).collect(),
         }
     }
@@ -38,6 +42,17 @@ impl Workload {
 /// one where the profile saw one of several, else the share that it saw.
 fn threads_of(seen: u32, most: u32, threads: u32) -> u32 {
     if seen <= 1 && most > 1 { 1 } else { (threads * seen / most).max(1) }
+}
+
+/// Pieces of objects in the order in which they filled; nothing to say where none met another.
+fn filling(profile: &Profile) -> Vec<Fill> {
+    let pieces = profile.filling();
+    let of = |piece: &Piece| &profile.objects[piece.object];
+    if pieces.iter().all(|piece| piece.share >= 1.0 || of(piece).size_bytes == 0) {
+        return Vec::new();
+    }
+    let some = pieces.iter().filter(|piece| of(piece).size_bytes > 0);
+    some.map(|piece| Fill::Touch { region: of(piece).name.clone(), share: piece.share }).collect()
 }
 
 fn region(object: &Object) -> Region {
@@ -67,6 +82,7 @@ fn stream(profile: &Profile, access: &Access) -> Option<Stream> {
         read_bytes: access.dram_read_bytes,
         write_bytes: access.dram_write_bytes,
         mlp: access.mlp,
+        shared: false,
         source: String::new(),
     })
 }

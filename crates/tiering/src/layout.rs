@@ -8,6 +8,7 @@ use tierloom_model::units::{PAGE_BYTES, format_bytes, round_to_u64};
 
 use crate::counters::Counters;
 use crate::error::{Result, TieringError};
+use crate::filling::{self, Step};
 use crate::nodes::Nodes;
 use crate::vma::VmaPolicy;
 use crate::workload::Workload;
@@ -16,6 +17,10 @@ use crate::workload::Workload;
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) regions: Vec<Placed>,
+    /// In which order their pages are touched first.
+    pub(crate) filling: Vec<Step>,
+    /// Whether the process's first thread is one of those that work.
+    pub(crate) main_works: bool,
 }
 
 /// One region.
@@ -53,7 +58,9 @@ impl Layout {
             start += pages.next_multiple_of(512);
             placed
         };
-        Self { regions: workload.regions.iter().zip(policies).map(place).collect() }
+        let regions: Vec<Placed> = workload.regions.iter().zip(policies).map(place).collect();
+        let pages: Vec<u64> = regions.iter().map(|region| region.pages).collect();
+        Self { filling: filling::steps(workload, &pages, policies), regions, main_works: workload.main_works }
     }
 
     /// Pages of the address space, gaps included.
@@ -149,10 +156,10 @@ impl Dealer {
 }
 
 /// A region whose pages find no room.
-pub(crate) fn full(region: &Placed, pages: f64, nodes: &Nodes) -> TieringError {
+pub(crate) fn full(region: &str, pages: f64, nodes: &Nodes) -> TieringError {
     let names: Vec<&str> = nodes.list.iter().map(|node| node.name.as_str()).collect();
     TieringError::DoesNotFit {
-        region: region.name.clone(),
+        region: region.to_owned(),
         missing: format_bytes(round_to_u64(pages * PAGE_BYTES as f64)),
         nodes: names.join(", "),
         hint: "allow more memories, give more fast memory, or take a machine with more".to_owned(),

@@ -6,7 +6,7 @@ use tierloom_model::units::PAGE_BYTES;
 use crate::costs::Costs;
 use crate::counters::Counters;
 use crate::nodes::{Node, Nodes};
-use crate::outcome::{NodeUse, Outcome, POINTS, Parts, Point, RegionUse};
+use crate::outcome::{NodeUse, Outcome, POINTS, Parts, PhaseUse, Point, RegionUse};
 use crate::policy::Policy;
 use crate::reclaim::Pace;
 use crate::scanner::Walked;
@@ -30,6 +30,7 @@ pub(crate) struct Ledger {
     pub(crate) copies: Vec<Traffic>,
     pub(crate) copied: Vec<f64>,
     pub(crate) bytes: Vec<f64>,
+    phases: Vec<PhaseUse>,
     series: Vec<Point>,
     every_s: f64,
     since: Vec<f64>,
@@ -47,6 +48,7 @@ impl Ledger {
             copies: vec![Traffic::default(); nodes],
             copied: vec![0.0; nodes],
             bytes: vec![0.0; nodes],
+            phases: Vec::new(),
             series: Vec::new(),
             every_s: expected_s / POINTS as f64 * 2.0,
             since: vec![0.0; nodes],
@@ -144,6 +146,11 @@ impl Ledger {
         }
     }
 
+    /// A phase is over that began at this sum of parts.
+    pub(crate) fn phase(&mut self, name: &str, from_s: f64) {
+        self.phases.push(PhaseUse { phase: name.to_owned(), time_s: self.parts.sum() - from_s });
+    }
+
     /// Corrects the bytes of the step that ended last.
     pub(crate) fn rerouted(&mut self, work: &[Work]) {
         for (node, work) in work.iter().enumerate() {
@@ -223,6 +230,7 @@ impl Ledger {
             fast_share: self.fast_share(),
             nodes: nodes.list.iter().enumerate().map(node).collect(),
             regions,
+            phases: std::mem::take(&mut self.phases),
             series: self.take_series(),
             knobs: policy.knobs(),
             warnings: policy.limits().map(str::to_owned).into_iter().collect(),

@@ -15,13 +15,15 @@ const DRAM_DISTANCE: f64 = 576.0;
 const CHUNK_BITS: u32 = 7;
 /// `vm.watermark_scale_factor`: gap between watermarks, in ten-thousandths of the node.
 const WATERMARK_SCALE: f64 = 10.0;
-/// Free pages that stand on the list of the CPU that allocates, where watermarks do not see them: a
+/// Free pages that stand on the list of a CPU that allocates, where watermarks do not see them: a
 /// refill of `63 << PCP_BATCH_SCALE_MAX` (`nr_pcp_alloc`, since 6.7). They count as free again when the list
-/// decays.
+/// decays. The CPU whose refill took the node to its watermark has all of it left, others anything from none to all.
 const ON_CPU_LISTS: f64 = 2016.0;
 /// s after which they do: a list's limit (4580 pages in the recorded guest) loses an eighth a second
 /// (`decay_pcp_high`) and is below what it holds after six.
 const DECAY_S: f64 = 6.0;
+/// All CPUs' lists together hold at most this part of a zone (`MIN_PERCPU_PAGELIST_HIGH_FRACTION`).
+const LISTS_MOST: f64 = 8.0;
 /// Pages of 4 KiB in a GiB.
 const PAGES_IN_GIB: f64 = 262_144.0;
 
@@ -68,6 +70,8 @@ pub struct Node {
     pub top: bool,
     /// Where its pages are demoted to.
     pub demotion: Option<usize>,
+    /// CPUs that touch the program's pages first.
+    pub touched_by: f64,
 }
 
 /// All nodes that a program may use, and the paths to them.
@@ -135,6 +139,7 @@ impl Nodes {
             tier: tier(*memory),
             top: tier(*memory) <= last_top,
             demotion: None,
+            touched_by: 1.0,
         };
         let mut nodes = Self { list: near.iter().map(node).collect(), zonelists: Vec::new(), fabric };
         nodes.zonelists = (0..near.len()).map(|node| nodes.zonelist(machine, node)).collect();
@@ -162,6 +167,11 @@ impl Nodes {
             let target = self.zonelists[node].iter().find(|other| Some(self.list[**other].tier) == below);
             self.list[node].demotion = target.copied().filter(|_| below.is_some());
         }
+    }
+
+    /// So many CPUs touch the program's pages first.
+    pub(crate) fn touched_by(&mut self, cpus: u32) {
+        self.list.iter_mut().for_each(|node| node.touched_by = f64::from(cpus.max(1)));
     }
 
     /// Number of nodes.
@@ -203,7 +213,11 @@ impl Node {
 
     /// Free pages that no watermark sees, so long after the first touch of everything.
     pub(crate) fn on_cpu_lists(&self, now_s: f64) -> f64 {
-        if now_s < DECAY_S { ON_CPU_LISTS.min(self.pages / 8.0) } else { 0.0 }
+        if now_s >= DECAY_S {
+            return 0.0;
+        }
+        let held = ON_CPU_LISTS * f64::midpoint(1.0, self.touched_by);
+        held.min(self.pages / LISTS_MOST)
     }
 
     /// Free pages over the promotion watermark above which a node counts as not yet filled
@@ -280,5 +294,18 @@ mod tests {
     fn tiers_are_those_of_a_real_machine() {
         assert_eq!(tier_of_distance(DRAM_DISTANCE), 4);
         assert_eq!(tier_of_distance(DRAM_DISTANCE * (250.0 / 100.0) * (100.0 / 30.0)), 37);
+    }
+
+    fn node(pages: f64, touched_by: f64) -> Node {
+        let marks = Watermarks::of(1000.0, pages);
+        Node { name: "n".to_owned(), memory: 0, pages, marks, tier: 4, top: true, demotion: None, touched_by }
+    }
+
+    #[test]
+    fn each_cpu_that_touches_first_keeps_some_pages_on_its_list() {
+        let held = |pages, cpus, now_s| node(pages, cpus).on_cpu_lists(now_s);
+        let found = [held(1e7, 1.0, 0.0), held(1e7, 3.0, 0.0), held(8000.0, 32.0, 0.0), held(1e7, 32.0, 60.0)];
+        let wanted = [2016.0, 2.0 * 2016.0, 1000.0, 0.0];
+        assert!(found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 1e-9), "{found:?}");
     }
 }

@@ -31,6 +31,8 @@ pub struct Outcome {
     pub nodes: Vec<NodeUse>,
     /// Where each region's pages were at the end, as shares by node.
     pub regions: Vec<RegionUse>,
+    /// What each phase took, in order; none for a trace.
+    pub phases: Vec<PhaseUse>,
     /// The same over time.
     pub series: Vec<Point>,
     /// Knobs in use.
@@ -86,6 +88,15 @@ pub struct RegionUse {
     pub pages: f64,
     /// Share of them by node.
     pub shares: Vec<f64>,
+}
+
+/// One phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseUse {
+    /// Name.
+    pub phase: String,
+    /// Seconds of the run time.
+    pub time_s: f64,
 }
 
 /// Everything at one time.

@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::nodes::{Node, Watermarks};
+
 /// Rounds without progress after which a node is hopeless (`MAX_RECLAIM_RETRIES`).
 const HOPELESS: u32 = 16;
 /// Priority that a run starts with (`DEF_PRIORITY`): a 4096th of the list is looked at first.
@@ -72,7 +74,8 @@ pub enum LruKind {
 pub struct ReclaimRule {
     /// `demotion_enabled`: pages may leave for a lower tier.
     pub demotion: bool,
-    /// Free pages, as a share of the node, at which kswapd stops; the promotion watermark where it is 0.
+    /// Free pages, as a share of the node, at which kswapd stops, and how many it takes in a pass (TPP's
+    /// `WMARK_DEMOTE`); the promotion and the high watermark where it is 0.
     pub target_share: f64,
     /// Woken by any shortage, not only by failed promotions (TPP's allocation hook).
     pub proactive: bool,
@@ -85,6 +88,18 @@ impl ReclaimRule {
     pub const OFF: Self = Self { demotion: false, target_share: 0.0, proactive: false, retry_s: f64::INFINITY };
     /// `demotion_enabled=1`.
     pub const DEMOTE: Self = Self { demotion: true, target_share: 0.0, proactive: false, retry_s: f64::INFINITY };
+}
+
+impl ReclaimRule {
+    /// What kswapd works for on a node. TPP clamps its mark between twice the high one and the whole zone.
+    pub(crate) fn goal(&self, node: &Node) -> Goal {
+        let Watermarks { high, promo, .. } = node.marks;
+        if self.target_share <= 0.0 {
+            return Goal { target: promo, high };
+        }
+        let demote = (self.target_share * node.pages).max(2.0 * high).min(node.pages);
+        Goal { target: demote, high: demote }
+    }
 }
 
 /// What kswapd did in a stretch of time.
@@ -114,7 +129,7 @@ impl Pace {
 pub(crate) struct Goal {
     /// Free pages at which it goes to sleep.
     pub(crate) target: f64,
-    /// The high watermark: a pass frees no more than so many pages (`kswapd_shrink_node`).
+    /// The high watermark, or TPP's own: a pass frees no more than so many pages (`kswapd_shrink_node`).
     pub(crate) high: f64,
 }
 
@@ -276,5 +291,30 @@ fn age(lists: &mut impl Lists, node: usize, lru: LruKind, pages: f64, now_s: f64
     if let Some(run) = lists.take(node, List::Active, pages) {
         lists.used(&run, now_s);
         lists.put(node, List::Inactive, Run { referenced: false, cleared_s: now_s, ..run });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// TPP patch 3: `clamp(managed * demote_scale_factor / 10000, 2 * high, managed)`.
+    #[test]
+    fn a_mark_of_its_own_is_at_least_twice_the_high_one() {
+        let marks = Watermarks { min: 10.0, low: 20.0, high: 30.0, promo: 40.0 };
+        let node = |pages| Node {
+            name: "n".to_owned(),
+            memory: 0,
+            pages,
+            marks,
+            tier: 4,
+            top: true,
+            demotion: None,
+            touched_by: 1.0,
+        };
+        let tpp = ReclaimRule { target_share: 0.02, ..ReclaimRule::DEMOTE };
+        assert_eq!(tpp.goal(&node(1e5)), Goal { target: 2000.0, high: 2000.0 });
+        assert_eq!(tpp.goal(&node(1e3)), Goal { target: 60.0, high: 60.0 });
+        assert_eq!(ReclaimRule::DEMOTE.goal(&node(1e5)), Goal { target: 40.0, high: 30.0 });
     }
 }

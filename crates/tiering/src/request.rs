@@ -186,8 +186,9 @@ fn simulate_along(
         problem,
         hint,
     })?;
-    let setting = request.setting(machine)?;
+    let mut setting = request.setting(machine)?;
     let (narrow, note) = on_cores(workload, setting.socket);
+    setting.nodes.touched_by(narrow.filled_by);
     let mut outcome = if request.policy == ours::NAME {
         ours::simulate(&narrow, &setting, request)?
     } else {
@@ -201,6 +202,7 @@ fn simulate_along(
 fn on_cores(workload: &Workload, socket: &Socket) -> (Workload, Option<String>) {
     let (cores, mut narrow) = (socket.cores.value, workload.clone());
     narrow.threads = narrow.threads.min(cores);
+    narrow.filled_by = narrow.filled_by.min(cores);
     narrow.phases.iter_mut().for_each(|phase| phase.threads = phase.threads.min(cores));
     let note = (narrow.threads < workload.threads).then(|| {
         let (name, threads) = (&workload.name, workload.threads);

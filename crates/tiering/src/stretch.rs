@@ -31,7 +31,7 @@ fn in_flight(stream: &Stream, socket: &Socket) -> f64 {
 /// of the region, one in `threads` where they draw from all of it.
 pub(crate) fn private_share(stream: &Stream, threads: u32) -> f64 {
     match stream.pattern {
-        Pattern::Stream | Pattern::Strided => 1.0,
-        Pattern::Random | Pattern::Chain => 1.0 / f64::from(threads.max(1)),
+        Pattern::Stream | Pattern::Strided if !stream.shared => 1.0,
+        _ => 1.0 / f64::from(threads.max(1)),
     }
 }

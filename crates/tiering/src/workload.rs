@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tierloom_model::{FORMAT_VERSION, Pattern};
 
 use crate::error::{Result, TieringError};
+use crate::filling::{self, Fill};
 
 /// What a program does with its memory. File: `NAME.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,8 +29,18 @@ pub struct Workload {
     pub sources: BTreeMap<String, String>,
     /// Threads that the description holds for.
     pub threads: u32,
+    /// Whether the thread that the process began with works as the others do (OpenMP) or waits for them.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub main_works: bool,
+    /// Threads that touch its memory first, side by side.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub filled_by: u32,
     /// Memory, in the order of first touch.
     pub regions: Vec<Region>,
+    /// How memory fills, where regions do so side by side or other memory is there meanwhile; one region after
+    /// the other without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filling: Vec<Fill>,
     /// Stretches of the run, one after the other.
     pub phases: Vec<Phase>,
 }
@@ -85,6 +96,9 @@ pub struct Stream {
     pub write_bytes: f64,
     /// Misses that one thread keeps in flight.
     pub mlp: f64,
+    /// Whether threads meet each other's pages though they go in order, as where loops are scheduled dynamically.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub shared: bool,
     /// Where the numbers come from.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
@@ -104,6 +118,24 @@ pub enum Spread {
     Scattered(f64),
     /// Shares of equal parts of the pages, hottest first, scattered over the addresses.
     Bins(Vec<f64>),
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_yes(flag: &bool) -> bool {
+    *flag
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 fn whole() -> [f64; 2] {
@@ -144,7 +176,18 @@ impl Workload {
         let region = Region { name: "trace".to_owned(), size_bytes: 1, locked: false, source: String::new() };
         let (name, title) = ("trace".to_owned(), "an access trace".to_owned());
         let (regions, phases) = (vec![region], Vec::new());
-        Self { version: FORMAT_VERSION, name, title, sources: BTreeMap::new(), threads: 1, regions, phases }
+        Self {
+            version: FORMAT_VERSION,
+            name,
+            title,
+            sources: BTreeMap::new(),
+            threads: 1,
+            main_works: true,
+            filled_by: 1,
+            filling: Vec::new(),
+            regions,
+            phases,
+        }
     }
 
     /// Position of a region by name.
@@ -176,11 +219,15 @@ impl Workload {
             }
         }
         let total = self.regions.iter().fold(0u64, |sum, region| sum.saturating_add(region.size_bytes));
+        if self.filled_by == 0 {
+            return Err(("filled_by: no thread touches the memory".to_owned(), "give 1 thread or more".to_owned()));
+        }
         if self.regions.is_empty() || self.phases.is_empty() || total > MOST_BYTES {
             let problem =
                 format!("{} regions of {total} bytes in all, {} phases", self.regions.len(), self.phases.len());
             return Err((problem, "give at least one of each and no more than 2^43 bytes".to_owned()));
         }
+        filling::check(self)?;
         self.phases.iter().enumerate().try_for_each(|(index, phase)| {
             phase.check(&names).map_err(|(problem, hint)| (format!("phases[{index}].{problem}"), hint))
         })

@@ -133,6 +133,7 @@ fn workload(experiment: &Experiment) -> Workload {
         read_bytes: 0.0,
         write_bytes: 0.0,
         mlp: 1.0,
+        shared: false,
         source: String::new(),
     };
     Workload {
@@ -142,6 +143,9 @@ fn workload(experiment: &Experiment) -> Workload {
         sources: BTreeMap::new(),
         threads: 2,
         regions: experiment.regions.iter().map(region).collect(),
+        main_works: false,
+        filled_by: 1,
+        filling: Vec::new(),
         phases: vec![Phase {
             name: "run".to_owned(),
             threads: 2,

@@ -29,6 +29,7 @@ fn stream(region: &str, spread: Spread, visits: f64, pattern: Pattern) -> Stream
         read_bytes: visits * bytes,
         write_bytes: visits * bytes * 0.2,
         mlp: 4.0,
+        shared: false,
         source: String::new(),
     }
 }
@@ -52,6 +53,9 @@ fn workload(mib: [u64; 2], rates: [f64; 2], spread: Spread, seconds: f64) -> Wor
         sources: BTreeMap::new(),
         threads: 4,
         regions: vec![region("cold", mib[0]), region("hot", mib[1])],
+        main_works: true,
+        filled_by: 1,
+        filling: Vec::new(),
         phases: vec![Phase { name: "run".to_owned(), threads: 4, compute_s: 4.0 * seconds, streams }],
     }
 }

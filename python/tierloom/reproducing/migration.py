@@ -18,13 +18,21 @@ NODES = ("ldram", "cxl")
 FAST_BYTES = 50 * 10**9
 FAST_BYTES_HPC = 128 << 30
 PAGE_BYTES = 4096
-SYSTEMS = ("autonuma", "tiering", "tpp")
+SYSTEMS = ("autonuma", "tiering-0.8", "tpp")
 TOUCH, SPREAD, OBJECTS = "first-touch", "interleave", "object-interleave"
+REPORTED = {"btree-cited": "lookups"}
+"""What a program's own clock covers, where that is not the whole run (btree1.c takes the time of its look-ups)."""
+
+KNOBS: dict[str, dict[str, float]] = {"tiering-0.8": {"demotion_enabled": 0.0}, "tpp": {"near_is_node0": 0.0}}
+"""What follows from where the study ran: on its second socket, near memory node 1, far memory node 0, CXL memory node 2
+(run_2_tiering.sh of its artifact). Linux 5.15, on which Tiering-0.8 stands, gives a lower node to one node above only
+(`establish_migrate_target` marks it used): node 0 comes first, so nothing can be demoted from node 1. TPP's patch
+takes node 0 for the only node of the top tier."""
 
 
 @task(weight=3.0)
 def simulated(*, name: str, policy: str, placement: str) -> dict[str, float]:
-    """Time and counters of one run."""
+    """Time that the program reports, and counters, of one run."""
     hpc = name in WORKLOADS
     done = simulate(
         Profile.load(name) if hpc else Workload.load(name),
@@ -33,8 +41,11 @@ def simulated(*, name: str, policy: str, placement: str) -> dict[str, float]:
         placement=placement,
         nodes=NODES,
         fast_memory=FAST_BYTES_HPC if hpc else FAST_BYTES,
+        knobs=KNOBS.get(policy),
     )
-    return {"time_s": done.time_s, **done.data["counters"]}
+    phases = {use["phase"]: use["time_s"] for use in done.data["phases"]}
+    reported_s = phases[REPORTED[name]] if name in REPORTED else done.time_s
+    return {"reported_s": reported_s, **done.data["counters"]}
 
 
 def run(name: str, policy: str, placement: str) -> Job:
@@ -44,7 +55,7 @@ def run(name: str, policy: str, placement: str) -> Job:
 
 def times(runs: Runs, *cases: tuple[str, str, str]) -> list[float]:
     """Seconds of runs: workload, policy, placement."""
-    return [done["time_s"] for done in runs(*[run(*case) for case in cases])]
+    return [done["reported_s"] for done in runs(*[run(*case) for case in cases])]
 
 
 @computes
@@ -71,7 +82,7 @@ def gain(runs: Runs, *, name: str, policy: str, against: str, placement: str, ag
 @computes
 def spread(runs: Runs, *, name: str) -> float:
     """Slowest over quickest of all runs without and with migration, first touch and interleaved, less one."""
-    cases = [(name, policy, place) for policy in ("none", "autonuma", "tiering") for place in (TOUCH, SPREAD)]
+    cases = [(name, policy, place) for policy in ("none", "autonuma", "tiering-0.8") for place in (TOUCH, SPREAD)]
     seconds = times(runs, *cases)
     return max(seconds) / min(seconds) - 1.0
 

@@ -147,7 +147,7 @@ impl Cohort<'_> {
 
     fn note(&mut self, cohort: usize, slow: bool, local: bool, [pages, moved, failed]: [f64; 3]) {
         let (region, private, now_s) = (self.cohorts.places[cohort].region, self.rates[cohort].private, self.now_s);
-        let tiering = slow && self.scan.is_some_and(|scan| scan.slow_only);
+        let tiering = slow && self.scan.is_some_and(|scan| !scan.counts_slow);
         let Some(scanner) = &mut self.scanner else { return };
         scanner.touched(region);
         let private = if tiering { 1.0 } else { private };

@@ -16,12 +16,13 @@ use tierloom_model::Socket;
 
 use crate::costs::Costs;
 use crate::error::Result;
+use crate::filling::{Step, Taken};
 use crate::layout::{Dealer, Layout, full};
 use crate::ledger::Ledger;
 use crate::nodes::Nodes;
 use crate::outcome::{Outcome, RegionUse};
 use crate::policy::{Group, Move, Policy, Room, ScanRule, View};
-use crate::reclaim::{Goal, Kswapd, List, Lists, LruKind, ReclaimRule, Run};
+use crate::reclaim::{Kswapd, List, Lists, LruKind, ReclaimRule, Run};
 use crate::scanner::{Mapping, Scanner};
 use crate::settle::{Settled, Work, settle};
 use crate::workload::{Phase, Workload};
@@ -124,7 +125,8 @@ impl<'a> Cohort<'a> {
             pages: region.pages,
             migrates: region.policy.migrates_on_fault(),
         };
-        let scanner = scan.map(|rule| Scanner::new(rule.knobs, layout.regions.iter().map(mapping).collect(), threads));
+        let mappings = layout.regions.iter().map(mapping).collect();
+        let scanner = scan.map(|rule| Scanner::new(rule.knobs, mappings, threads, layout.main_works));
         let count = cohorts.places.len();
         Self {
             cells: vec![Cell::default(); count * nodes.len()],
@@ -171,15 +173,32 @@ impl<'a> Cohort<'a> {
         self.rule.demotion && self.nodes.list[node].demotion.is_some()
     }
 
-    /// Touches every page once, in the order of regions and addresses.
+    /// Touches every page once, as memory fills, within a region in the order of addresses.
     pub(crate) fn touch_all(&mut self) -> Result<()> {
-        for cohort in 0..self.cohorts.places.len() {
-            let (region, pages) = (self.cohorts.places[cohort].region, self.cohorts.places[cohort].pages());
-            let dealer = Dealer::new(&self.layout.regions[region].policy, self.nodes);
-            let placed = dealer
-                .many(pages, self.nodes, &mut self.free, &mut self.ledger.counters)
-                .map_err(|missing| full(&self.layout.regions[region], missing, self.nodes))?;
-            self.fill(cohort, &placed);
+        let mut taken = Taken::default();
+        for step in self.layout.filling.clone() {
+            match step {
+                Step::Touch(region, from, to) => self.touch_part(region, from, to)?,
+                Step::Take(name, policy, pages) => {
+                    taken.take((&name, &policy, pages), self.nodes, &mut self.free, &mut self.ledger.counters)?;
+                }
+                Step::Free(name) => taken.free(&name, &mut self.free),
+            }
+        }
+        Ok(())
+    }
+
+    fn touch_part(&mut self, region: usize, from: u64, to: u64) -> Result<()> {
+        let dealer = Dealer::new(&self.layout.regions[region].policy, self.nodes);
+        for cohort in self.cohorts.by_region[region]..self.cohorts.by_region[region + 1] {
+            let place = &self.cohorts.places[cohort];
+            let pages = to.min(place.first + place.chunk).saturating_sub(from.max(place.first)) as f64 * place.share;
+            if pages > 0.0 {
+                let placed = dealer
+                    .many(pages, self.nodes, &mut self.free, &mut self.ledger.counters)
+                    .map_err(|missing| full(&self.layout.regions[region].name, missing, self.nodes))?;
+                self.fill(cohort, &placed);
+            }
         }
         Ok(())
     }
@@ -193,7 +212,7 @@ impl<'a> Cohort<'a> {
             let dealer = Dealer::new(&policy, self.nodes);
             let placed = dealer
                 .many(place.pages(), self.nodes, &mut self.free, &mut self.ledger.counters)
-                .map_err(|missing| full(&self.layout.regions[place.region], missing, self.nodes))?;
+                .map_err(|missing| full(&self.layout.regions[place.region].name, missing, self.nodes))?;
             self.fill(cohort, &placed);
         }
         Ok(())
@@ -202,7 +221,7 @@ impl<'a> Cohort<'a> {
     fn fill(&mut self, cohort: usize, placed: &[f64]) {
         for (node, pages) in placed.iter().enumerate().filter(|(_, pages)| **pages > 0.0) {
             let at = self.at(cohort, node);
-            self.cells[at].pages = *pages;
+            self.cells[at].pages += *pages;
             if self.keeps_list(node) {
                 let id = u32::try_from(cohort).unwrap_or(u32::MAX);
                 // Bits are set by the fault that maps a page, so they read as visited.
@@ -348,11 +367,9 @@ impl<'a> Cohort<'a> {
         if !self.keeps_list(node) {
             return;
         }
-        let marks = self.nodes.list[node].marks;
-        let target = marks.promo.max(self.rule.target_share * self.nodes.list[node].pages);
-        let goal = Goal { target, high: marks.high };
+        let goal = self.rule.goal(&self.nodes.list[node]);
         let now_s = self.now_s;
-        if self.rule.proactive && self.visible(node) < target {
+        if self.rule.proactive && self.visible(node) < goal.target {
             self.kswapd[node].wake(&self.rule, now_s);
         }
         let (pace, lru) = (self.ledger.reclaim_pace(seconds), self.lru);
@@ -450,6 +467,7 @@ pub(crate) fn run(
     mut between: impl FnMut(&mut Cohort<'_>, usize),
 ) {
     for (index, phase) in workload.phases.iter().enumerate() {
+        let from_s = cohort.ledger.parts.sum();
         enter(cohort, workload, phase, socket);
         between(cohort, index);
         cohort.refresh_sums();
@@ -458,6 +476,7 @@ pub(crate) fn run(
         while done < 1.0 - 1e-12 {
             done += cohort.step(compute_s, 1.0 - done);
         }
+        cohort.ledger.phase(&phase.name, from_s);
     }
 }
 

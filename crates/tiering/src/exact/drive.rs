@@ -29,7 +29,9 @@ pub(crate) fn run(
             (drawer, exact.shares(region))
         };
         let drawers = phase.streams.iter().map(draw).collect();
+        let from_s = exact.ledger.parts.sum();
         run_phase(exact, drawers, phase, socket, &mut random)?;
+        exact.ledger.phase(&phase.name, from_s);
     }
     Ok(())
 }

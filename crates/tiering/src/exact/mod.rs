@@ -14,12 +14,13 @@ use tierloom_contention::LINE_BYTES;
 
 use crate::costs::Costs;
 use crate::error::Result;
-use crate::layout::{Dealer, Layout, full};
+use crate::filling::{Step as Filling, Taken};
+use crate::layout::{Dealer, Layout, Placed, full};
 use crate::ledger::Ledger;
 use crate::nodes::Nodes;
 use crate::outcome::{Outcome, RegionUse};
 use crate::policy::{Fault, Group, Policy, Room, ScanRule, View};
-use crate::reclaim::{Goal, Kswapd, List, LruKind, ReclaimRule};
+use crate::reclaim::{Kswapd, List, LruKind, ReclaimRule};
 use crate::scanner::{Mapping, Scanner};
 use crate::settle::{Settled, Work, settle};
 
@@ -87,7 +88,8 @@ impl<'a> Exact<'a> {
             pages: region.pages,
             migrates: region.policy.migrates_on_fault(),
         };
-        let scanner = scan.map(|rule| Scanner::new(rule.knobs, layout.regions.iter().map(mapping).collect(), threads));
+        let mappings = layout.regions.iter().map(mapping).collect();
+        let scanner = scan.map(|rule| Scanner::new(rule.knobs, mappings, threads, layout.main_works));
         #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 pages")]
         let span = layout.span() as usize;
         let sampled = policy.period_s().is_some();
@@ -119,14 +121,26 @@ impl<'a> Exact<'a> {
         }
     }
 
-    /// Touches every page of every region once, in order.
+    /// Touches every page of every region once, as memory fills.
     pub(crate) fn touch_all(&mut self) -> Result<()> {
-        for region in 0..self.layout.regions.len() {
-            let (start, pages) = (self.layout.regions[region].start, self.layout.regions[region].pages);
-            for index in 0..pages {
-                self.touch(region, start + index)
-                    .ok_or_else(|| full(&self.layout.regions[region], (pages - index) as f64, self.nodes))?;
+        let mut taken = Taken::default();
+        for step in self.layout.filling.clone() {
+            match step {
+                Filling::Touch(region, from, to) => self.touch_part(region, from, to)?,
+                Filling::Take(name, policy, pages) => {
+                    taken.take((&name, &policy, pages), self.nodes, &mut self.free, &mut self.ledger.counters)?;
+                }
+                Filling::Free(name) => taken.free(&name, &mut self.free),
             }
+        }
+        Ok(())
+    }
+
+    fn touch_part(&mut self, region: usize, from: u64, to: u64) -> Result<()> {
+        let Placed { start, pages, .. } = self.layout.regions[region];
+        for index in from..to {
+            self.touch(region, start + index)
+                .ok_or_else(|| full(&self.layout.regions[region].name, (pages - index) as f64, self.nodes))?;
         }
         Ok(())
     }
@@ -189,7 +203,7 @@ impl<'a> Exact<'a> {
     fn first_since(&mut self, page: usize, now_s: f64) -> Result<u16> {
         if self.pages.flags[page] & NODE == ABSENT {
             let region = self.region_of(page as u64);
-            self.touch(region, page as u64).ok_or_else(|| full(&self.layout.regions[region], 1.0, self.nodes))?;
+            self.touch(region, page as u64).ok_or_else(|| full(&self.layout.regions[region].name, 1.0, self.nodes))?;
         }
         if self.pages.flags[page] & PROTECTED != 0 {
             self.fault(page, now_s);
@@ -240,11 +254,11 @@ impl<'a> Exact<'a> {
         self.note(page, [slow, moved], local, failed, now_s);
     }
 
-    /// `task_numa_fault` and the bit that tells who touches a mapping. In tiering mode, faults that leave a
+    /// `task_numa_fault` and the bit that tells who touches a mapping. In mode 2, faults that leave a
     /// page in slow memory do not count, and others there are private: who faulted last is not known.
     fn note(&mut self, page: usize, [slow, moved]: [bool; 2], local: bool, failed: bool, now_s: f64) {
         let region = self.region_of(page as u64);
-        let tiering = slow && self.scan.is_some_and(|scan| scan.slow_only);
+        let tiering = slow && self.scan.is_some_and(|scan| !scan.counts_slow);
         let private = if tiering { 1.0 } else { self.private };
         if let Some(scanner) = &mut self.scanner {
             scanner.touched(region);
@@ -368,10 +382,8 @@ impl<'a> Exact<'a> {
         if !self.keeps_list(node) {
             return;
         }
-        let marks = self.nodes.list[node].marks;
-        let target = marks.promo.max(self.rule.target_share * self.nodes.list[node].pages);
-        let goal = Goal { target, high: marks.high };
-        if self.rule.proactive && self.visible(node) < target {
+        let goal = self.rule.goal(&self.nodes.list[node]);
+        if self.rule.proactive && self.visible(node) < goal.target {
             self.kswapd[node].wake(&self.rule, now_s);
         }
         let (pace, lru) = (self.ledger.reclaim_pace((now_s - self.reclaimed_s).max(0.0)), self.lru);

@@ -34,7 +34,7 @@ impl Policy for AutoNuma {
     }
 
     fn scan(&self) -> Option<ScanRule> {
-        Some(ScanRule { knobs: self.scan, slow_only: false, protect_demoted: false })
+        Some(ScanRule { knobs: self.scan, slow_only: false, protect_demoted: false, counts_slow: true })
     }
 
     fn on_fault(&mut self, fault: &Fault, _room: &Room, _counters: &mut Counters) -> Verdict {

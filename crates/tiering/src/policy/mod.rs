@@ -34,6 +34,9 @@ pub struct ScanRule {
     pub slow_only: bool,
     /// A page is protected again as soon as it has been demoted (TPP patch 1).
     pub protect_demoted: bool,
+    /// Faults on slow pages count towards the scan period as any others: `task_numa_fault` returns early in mode 2,
+    /// whose slow pages hold a time instead of who faulted last, and does not in TPP.
+    pub counts_slow: bool,
 }
 
 /// Pages of one kind that fault at one time.

@@ -163,7 +163,7 @@ impl Policy for Mode2 {
     }
 
     fn scan(&self) -> Option<ScanRule> {
-        Some(ScanRule { knobs: self.scan, slow_only: true, protect_demoted: self.old })
+        Some(ScanRule { knobs: self.scan, slow_only: true, protect_demoted: self.old, counts_slow: false })
     }
 
     fn reclaim(&self) -> ReclaimRule {

@@ -25,11 +25,20 @@ pub(super) struct Tpp {
     pub(super) scan: ScanKnobs,
     pub(super) demote_scale_factor: f64,
     pub(super) refault: bool,
+    pub(super) demotion: bool,
+    /// `node_is_toptier`: the posted patch takes node 0 for the only node of the top tier.
+    pub(super) near_is_node0: bool,
 }
 
 impl Default for Tpp {
     fn default() -> Self {
-        Self { scan: ScanKnobs::default(), demote_scale_factor: 200.0, refault: true }
+        Self {
+            scan: ScanKnobs::default(),
+            demote_scale_factor: 200.0,
+            refault: true,
+            demotion: true,
+            near_is_node0: true,
+        }
     }
 }
 
@@ -50,6 +59,16 @@ impl Policy for Tpp {
             f64::from(u8::from(self.refault)),
             "TPP patch 5: the entry is not restored on this path",
         ));
+        all.push(knob(
+            "demotion_enabled",
+            f64::from(u8::from(self.demotion)),
+            "TPP's kswapd asks it as any other does (can_demote); the kernel's default is 0",
+        ));
+        all.push(knob(
+            "near_is_node0",
+            f64::from(u8::from(self.near_is_node0)),
+            "TPP patch: node 0 alone is top tier; of any other, pages are scanned and none demoted",
+        ));
         all
     }
 
@@ -57,18 +76,21 @@ impl Policy for Tpp {
         match name {
             "demote_scale_factor" => self.demote_scale_factor = value,
             "refault" => self.refault = value != 0.0,
+            "demotion_enabled" => self.demotion = value != 0.0,
+            "near_is_node0" => self.near_is_node0 = value != 0.0,
             _ => return set_scan_knob(&mut self.scan, name, value),
         }
         true
     }
 
     fn scan(&self) -> Option<ScanRule> {
-        Some(ScanRule { knobs: self.scan, slow_only: true, protect_demoted: true })
+        Some(ScanRule { knobs: self.scan, slow_only: self.near_is_node0, protect_demoted: true, counts_slow: true })
     }
 
     fn reclaim(&self) -> ReclaimRule {
         ReclaimRule {
-            demotion: true,
+            // Only a node of the top tier is checked (`check_toptier_balanced`), and failed promotions wake nobody.
+            demotion: self.demotion && self.near_is_node0,
             target_share: self.demote_scale_factor / 10_000.0,
             proactive: true,
             retry_s: RETRY_S,

@@ -100,7 +100,7 @@ pub fn simulate_trace(
     let mut policy = request.policy()?;
     let vma = request.trace_policy(&setting)?;
     let region = Placed { name: "trace".to_owned(), start: 0, pages: 0, locked: false, policy: vma };
-    let layout = Layout { regions: vec![region] };
+    let layout = Layout { regions: vec![region], filling: Vec::new(), main_works: true };
     let warning = policy.idle_on(&setting.nodes);
     let mut exact =
         Exact::new(&setting.nodes, layout, policy.as_mut(), setting.costs.clone(), request.lru, pace.threads, 1.0);
