@@ -3,7 +3,8 @@
 //!
 //! Reads pass through the internal DRAM; a miss fetches from the media, and so does a speculative
 //! read, which nobody waits for. Writes enter a buffer and are programmed page by page. The ingress
-//! queue is first come, first served: a write that finds the buffer full holds up what is behind it.
+//! queue is first come, first served: a write that finds the buffer full, or a garbage collection
+//! running, holds up what is behind it.
 
 use std::collections::VecDeque;
 
@@ -76,6 +77,7 @@ pub(crate) struct Ssd {
     port: u8,
     cache: Cache,
     fill_lines: u32,
+    page_lines: u32,
     fetches: Map<u32, SmallVec<[RequestId; 4]>>,
     most_fetches: usize,
     ingress: VecDeque<Arrival>,
@@ -98,12 +100,13 @@ impl Ssd {
         let share = |share: f64| (share * f64::from(lines)) as u32;
         let page_lines = (medium.page_bytes.value / LINE_BYTES) as u32;
         let block_pages = (medium.block_bytes.value / medium.page_bytes.value) as u32;
-        let log = || Log::new(lines.div_ceil(page_lines), block_pages, medium.spare.value);
+        let log = || Log::new(lines, block_pages * page_lines, medium.spare.value);
         let room = endpoint.buffer_pages.value.max(1) * medium.dies.value * page_lines;
         Self {
             port,
             cache: Cache::new(u64::from(share(endpoint.cache_share.value) / fill_lines), endpoint.cache_ways.value),
             fill_lines,
+            page_lines,
             fetches: Map::default(),
             most_fetches: endpoint.fetches.value as usize,
             ingress: VecDeque::new(),
@@ -169,7 +172,7 @@ impl Ssd {
         let Some((block, live)) = self.log.as_ref().and_then(Log::victim) else { return };
         self.collection = Collection::Running(block);
         self.counts.collections += 1;
-        let end = self.media.collect(now, live);
+        let end = self.media.collect(now, live.div_ceil(self.page_lines));
         self.collected = end;
         events.at(end, Event::CollectionEnds(self.port));
     }
@@ -212,10 +215,11 @@ impl Ssd {
         self.media.bytes
     }
 
-    /// Takes requests from the ingress queue until a write finds no room.
+    /// Takes requests from the ingress queue until a write has to wait: for room, or for the end of a
+    /// collection, which has the device to itself.
     fn admit(&mut self, now: Ps, events: &mut Events<Event>) {
         while let Some(&arrival) = self.ingress.front() {
-            if arrival.write && !self.buffer.take(arrival.line) {
+            if arrival.write && (self.is_collecting() || !self.buffer.take(arrival.line)) {
                 return;
             }
             self.ingress.pop_front();
@@ -256,14 +260,17 @@ impl Ssd {
 
     /// Starts programs while pages are due, dies free, and the log has room.
     fn program(&mut self, now: Ps, events: &mut Events<Event>) {
-        while self.buffer.is_due() && self.log.as_ref().is_none_or(Log::has_room) && self.media.can_program(now) {
-            let Some(program) = self.buffer.program() else { return };
-            let done = self.media.program(now, program.partial);
+        let page_lines = self.page_lines;
+        let room = |log: &Option<Log>| log.as_ref().is_none_or(|log| log.has_room(page_lines));
+        while self.buffer.is_due() && room(&self.log) && self.media.can_program(now) {
+            let lines = self.buffer.program();
             if let Some(log) = &mut self.log {
-                log.append(program.page);
+                for &line in lines {
+                    log.append(line);
+                }
             }
             self.counts.programs += 1;
-            events.at(done, Event::Programmed(self.port));
+            events.at(self.media.program(now), Event::Programmed(self.port));
             self.announce(now, events);
         }
     }

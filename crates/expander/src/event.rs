@@ -36,7 +36,7 @@ pub(crate) enum Event {
     CollectionStarts(u8),
     /// A garbage collection ends.
     CollectionEnds(u8),
-    /// Time to try again to write back buffered stores.
+    /// Time to ask whether buffered stores can be written back.
     Flush(u8),
     /// The driver has served a batch of faults.
     BatchDone,

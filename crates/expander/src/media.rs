@@ -50,13 +50,12 @@ impl Media {
     }
 
     /// Reads a 256-byte block into its die's register; when it is there. A program, or a
-    /// collection, that runs on the die is suspended at its next pulse.
+    /// collection, that runs on the die is suspended first, unless a read before has done so.
     pub(crate) fn read(&mut self, now: Ps, block: u32) -> Ps {
         let die = (((scatter(block) >> 32) * self.reading.len() as u64) >> 32) as usize;
-        let mut start = (now + self.controller).max(self.reading[die]);
-        if self.programming[die].max(self.collecting) > start {
-            start += self.suspend;
-        }
+        let (asked, free) = (now + self.controller, self.reading[die]);
+        let works = self.programming[die].max(self.collecting) > asked;
+        let start = if free > asked || !works { asked.max(free) } else { asked + self.suspend };
         self.reading[die] = start + self.read;
         self.reading[die]
     }
@@ -74,15 +73,12 @@ impl Media {
         self.programming[self.next_program] <= now && self.collecting <= now
     }
 
-    /// Programs a page on the next die in turn, after reading what is missing of a partial one.
-    pub(crate) fn program(&mut self, now: Ps, partial: bool) -> Ps {
-        let before = if partial { self.read } else { 0 };
-        let done = now + before + self.program;
-        // Programs end in the order in which they began, whether or not they had to read.
-        let last = self.programming.iter().copied().max().unwrap_or(0);
-        self.programming[self.next_program] = done.max(last);
+    /// Programs a page on the next die in turn; when it is done.
+    pub(crate) fn program(&mut self, now: Ps) -> Ps {
+        let done = now + self.program;
+        self.programming[self.next_program] = done;
         self.next_program = (self.next_program + 1) % self.programming.len();
-        done.max(last)
+        done
     }
 
     /// Moves `pages` live pages and erases their block with all dies; when they are free again.

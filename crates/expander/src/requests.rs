@@ -12,6 +12,8 @@ pub(crate) enum Purpose {
     Read,
     /// A line written back, which the cache waits to be rid of.
     WriteBack,
+    /// A read that brings news of the endpoint's load, and whose line nobody waits for.
+    Probe,
     /// A buffered store on its way to the endpoint, of this version.
     Flight(u64),
 }

@@ -107,6 +107,11 @@ impl RootPort {
         Some(send)
     }
 
+    /// Whether nothing that waits or is under way could bring news of the endpoint's load.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.under_way == 0 && self.arriving.is_empty() && self.reads.is_empty() && self.writes.is_empty()
+    }
+
     /// An answer frees its place in the memory queue.
     pub(crate) fn release(&mut self, line: Line) {
         self.under_way -= 1;
@@ -124,9 +129,6 @@ impl RootPort {
     /// Whether nothing waits and nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
         let buffered = self.buffer.as_ref().map_or(0, Buffer::entries);
-        self.arriving.is_empty()
-            && self.reads.is_empty()
-            && self.writes.is_empty()
-            && self.under_way + buffered as u32 == 0
+        self.is_quiet() && buffered == 0
     }
 }

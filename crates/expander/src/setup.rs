@@ -18,7 +18,7 @@ pub enum Config {
     Gds,
     /// CXL endpoint, nothing else.
     Cxl,
-    /// With a speculative read of every line that is about to be read.
+    /// With a speculative read of the 256 bytes around every line that is about to be read.
     CxlNaive,
     /// With speculative reads as long as `DevLoad` allows, forward.
     CxlDyn,

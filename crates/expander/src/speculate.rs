@@ -1,8 +1,9 @@
 //! The speculative reader of a root port: which `MemSpecRd` to send for a load in the queue.
 //!
-//! It remembers what it issued in a ring of 256-byte triggers and adapts how far it reads ahead to
-//! the endpoint's `DevLoad` (256 to 1024 bytes). A speculative read has no answer; it only makes the
-//! endpoint fetch.
+//! A `MemSpecRd` names a 256-byte block and how many of them, one to four; nothing smaller can be
+//! asked for. The reader remembers what it issued in a ring of such blocks and adapts how far it reads
+//! ahead to the endpoint's `DevLoad` (256 to 1024 bytes). A speculative read has no answer; it only
+//! makes the endpoint fetch.
 
 use std::collections::VecDeque;
 
@@ -61,13 +62,12 @@ impl Reader {
         if controlled && self.level == Level::Severe {
             return None;
         }
-        let naive = self.config == Config::CxlNaive;
-        let trigger = if naive { line } else { line / BLOCK_LINES };
+        let trigger = line / BLOCK_LINES;
         if self.ring.holds(trigger) {
             return None;
         }
         let found = match self.config {
-            Config::CxlNaive => Some(Speculation { start: line, end: line + 1 }),
+            Config::CxlNaive => Some(forward(trigger, 1)),
             Config::CxlMax => Some(forward(trigger, MOST_BLOCKS)),
             Config::CxlDyn => Some(forward(trigger, self.reach)),
             Config::CxlSr | Config::CxlDs => Some(match self.window {
@@ -221,9 +221,10 @@ mod tests {
     }
 
     #[test]
-    fn naive_reads_the_line_itself() {
+    fn naive_reads_the_block_of_the_line_whatever_the_load() {
         let mut reader = reader(Config::CxlNaive, Window::Steer);
-        assert_eq!(reader.speculate(7, none(), none()), Some(Speculation { start: 7, end: 8 }));
-        assert_eq!(reader.speculate(7, none(), none()), None);
+        reader.hear(Level::Severe);
+        assert_eq!(reader.speculate(7, none(), none()), Some(Speculation { start: 4, end: 8 }));
+        assert_eq!(reader.speculate(5, none(), none()), None);
     }
 }

@@ -113,11 +113,9 @@ impl Buffer {
         }
     }
 
-    /// The next line to write back, the latest first, while the endpoint's load allows; `probe`
-    /// sends one whatever the load, whose answer will tell of it.
-    pub(crate) fn flush(&mut self, probe: bool) -> Option<Flight> {
-        let allowed = self.may_send() || (probe && self.under_way == 0);
-        if !allowed {
+    /// The next line to write back, the latest first, while the endpoint's load allows.
+    pub(crate) fn flush(&mut self) -> Option<Flight> {
+        if !self.may_send() {
             return None;
         }
         let line = self.stack.pop()?;
@@ -142,9 +140,9 @@ impl Buffer {
         self.tree.len() <= self.most_entries && self.under_way <= self.most_under_way
     }
 
-    /// Whether lines wait while nothing under way could bring news of the load.
-    pub(crate) fn is_stuck(&self) -> bool {
-        !self.stack.is_empty() && self.under_way == 0
+    /// The line to write back next, where none is under way.
+    pub(crate) fn stuck(&self) -> Option<Line> {
+        self.stack.last().copied().filter(|_| self.under_way == 0)
     }
 
     fn may_send(&self) -> bool {
@@ -190,7 +188,7 @@ mod tests {
                         buffer.acknowledge(flight.line, flight.version);
                     }
                     2 => buffer.hear(if line < 3 { Level::Light } else { Level::Severe }),
-                    _ => flights.extend(buffer.flush(line == 0)),
+                    _ => flights.extend(buffer.flush()),
                 }
                 for (line, value) in &latest {
                     let held = buffer.holds(*line).or_else(|| endpoint.get(line).copied());

@@ -1,13 +1,14 @@
 //! The write buffer of an SSD endpoint: lines that are acknowledged and not yet programmed.
 //!
-//! Lines of one page wait together, so that a page that fills up is programmed once; the oldest page
-//! goes, full or not, when the buffer gets full.
+//! It is a log: a line that waits takes another store of itself without room, and when the buffer is
+//! half full, the oldest lines are programmed together, as many as a page holds, wherever they belong.
+//! Reading the rest of every line's own page first would cost a program for each random store.
 
 use std::collections::VecDeque;
 
 use crate::line::{Line, Map};
 
-/// Fill from which pages are programmed that are not complete.
+/// Fill from which lines are programmed.
 const HIGH: f64 = 0.5;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,21 +19,11 @@ struct Held {
     waits: bool,
 }
 
-/// A page that is being programmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Program {
-    pub(crate) page: u32,
-    /// Lines that are missing have to be read first.
-    pub(crate) partial: bool,
-}
-
-/// Lines by page, pages in the order of their first line.
+/// Lines in the order in which they came.
 #[derive(Debug)]
 pub(crate) struct WriteBuffer {
     lines: Map<Line, Held>,
-    pages: Map<u32, Vec<Line>>,
-    waiting: VecDeque<u32>,
-    complete: VecDeque<u32>,
+    waiting: VecDeque<Line>,
     programming: VecDeque<Vec<Line>>,
     used: u32,
     capacity: u32,
@@ -43,12 +34,10 @@ impl WriteBuffer {
     pub(crate) fn new(capacity: u32, page_lines: u32) -> Self {
         Self {
             lines: Map::default(),
-            pages: Map::default(),
             waiting: VecDeque::new(),
-            complete: VecDeque::new(),
             programming: VecDeque::new(),
             used: 0,
-            capacity,
+            capacity: capacity.max(page_lines),
             page_lines,
         }
     }
@@ -64,20 +53,8 @@ impl WriteBuffer {
         }
         self.lines.insert(line, Held { copies: held.copies + 1, waits: true });
         self.used += 1;
-        self.collect(line);
+        self.waiting.push_back(line);
         true
-    }
-
-    fn collect(&mut self, line: Line) {
-        let page = line / self.page_lines;
-        let together = self.pages.entry(page).or_default();
-        together.push(line);
-        if together.len() == 1 {
-            self.waiting.push_back(page);
-        }
-        if together.len() == self.page_lines as usize {
-            self.complete.push_back(page);
-        }
     }
 
     pub(crate) fn holds(&self, line: Line) -> bool {
@@ -86,31 +63,20 @@ impl WriteBuffer {
 
     /// Whether a page is to be programmed.
     pub(crate) fn is_due(&self) -> bool {
-        !self.complete.is_empty() || (self.fill() > HIGH && !self.pages.is_empty())
+        self.waiting.len() >= self.page_lines as usize && self.fill() > HIGH
     }
 
-    /// The page to program: one that is complete, or the oldest.
-    pub(crate) fn program(&mut self) -> Option<Program> {
-        let page = self.complete.pop_front().or_else(|| self.oldest())?;
-        let lines = self.pages.remove(&page)?;
-        for line in &lines {
+    /// The lines of the next page to program: the oldest.
+    pub(crate) fn program(&mut self) -> &[Line] {
+        let count = self.waiting.len().min(self.page_lines as usize);
+        let page: Vec<Line> = self.waiting.drain(..count).collect();
+        for line in &page {
             if let Some(held) = self.lines.get_mut(line) {
                 held.waits = false;
             }
         }
-        let partial = lines.len() < self.page_lines as usize;
-        self.programming.push_back(lines);
-        Some(Program { page, partial })
-    }
-
-    /// The oldest page that has not gone yet as a complete one.
-    fn oldest(&mut self) -> Option<u32> {
-        while let Some(page) = self.waiting.pop_front() {
-            if self.pages.contains_key(&page) {
-                return Some(page);
-            }
-        }
-        None
+        self.programming.push_back(page);
+        self.programming.back().map_or(&[], Vec::as_slice)
     }
 
     /// The oldest program has ended: its lines leave.
@@ -141,7 +107,7 @@ mod tests {
     fn a_line_stored_again_while_it_is_programmed_stays() {
         let mut buffer = WriteBuffer::new(2, 1);
         assert!(buffer.take(5) && buffer.take(5));
-        assert_eq!(buffer.program(), Some(Program { page: 5, partial: false }));
+        assert_eq!(buffer.program(), [5]);
         assert!(buffer.take(5));
         assert!(!buffer.take(6), "both places are taken");
         buffer.programmed();
@@ -152,18 +118,17 @@ mod tests {
     }
 
     #[test]
-    fn complete_pages_go_first_and_the_oldest_when_room_is_short() {
+    fn the_oldest_lines_share_a_page_wherever_they_belong() {
         let mut buffer = WriteBuffer::new(8, 4);
-        for line in [0, 4, 5, 6] {
+        for line in [900, 4, 77] {
             assert!(buffer.take(line));
         }
         assert!(!buffer.is_due());
-        assert!(buffer.take(7));
-        assert_eq!(buffer.program(), Some(Program { page: 1, partial: false }));
-        assert!(buffer.is_due(), "more than half is taken until the program ends");
-        assert_eq!(buffer.program(), Some(Program { page: 0, partial: true }));
+        assert!(buffer.take(5) && buffer.take(6));
+        assert!(buffer.is_due(), "more than half is taken");
+        assert_eq!(buffer.program(), [900, 4, 77, 5]);
+        assert!(!buffer.is_due());
         buffer.programmed();
-        buffer.programmed();
-        assert!(!buffer.is_due() && buffer.program().is_none());
+        assert!(buffer.holds(6) && !buffer.holds(900));
     }
 }

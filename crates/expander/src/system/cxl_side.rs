@@ -4,6 +4,7 @@ use super::System;
 use crate::dev_load::Level;
 use crate::endpoint::{Arrival, Counts, Endpoint};
 use crate::event::{Event, RequestId};
+use crate::line::Line;
 use crate::requests::Purpose;
 use crate::root_port::Send;
 use crate::speculate::Speculation;
@@ -68,7 +69,7 @@ impl System {
     /// A request reaches the endpoint.
     pub(super) fn at_endpoint(&mut self, id: RequestId) {
         let request = self.requests.get(id);
-        let write = request.purpose != Purpose::Read;
+        let write = !matches!(request.purpose, Purpose::Read | Purpose::Probe);
         if write && let Some(ledger) = &mut self.ledger {
             ledger.put_far(request.line, request.value);
         }
@@ -120,7 +121,9 @@ impl System {
         let port = request.port as usize;
         self.ports[port].release(request.line);
         self.hear(port, request.level);
-        self.fill(request);
+        if request.purpose == Purpose::Read {
+            self.fill(request);
+        }
         self.pump(port);
     }
 
@@ -144,25 +147,38 @@ impl System {
         self.ports[port].reader.hear(level);
         if let Some(buffer) = &mut self.ports[port].buffer {
             buffer.hear(level);
-            self.flush(port as u8, false);
+            self.flush(port as u8);
         }
     }
 
-    /// Writes back buffered stores while the load allows; `probe` sends one in any case.
-    pub(super) fn flush(&mut self, port: u8, probe: bool) {
+    /// Writes back buffered stores while the load allows, or sees to it that news of the load comes.
+    fn flush(&mut self, port: u8) {
         let at = port as usize;
-        self.ports[at].retrying &= !probe;
-        while let Some(flight) = self.ports[at].buffer.as_mut().and_then(|buffer| buffer.flush(probe)) {
+        while let Some(flight) = self.ports[at].buffer.as_mut().and_then(Buffer::flush) {
             self.send_flight(flight);
         }
-        let stuck = self.ports[at].buffer.as_ref().is_some_and(Buffer::is_stuck);
-        if stuck && !self.ports[at].retrying {
+        if self.stuck(at).is_some() && !self.ports[at].retrying {
             self.ports[at].retrying = true;
             self.events.at(self.now + self.retry, Event::Flush(port));
         }
-        if probe {
+    }
+
+    fn stuck(&self, port: usize) -> Option<Line> {
+        self.ports[port].buffer.as_ref().and_then(Buffer::stuck)
+    }
+
+    /// Time to ask for the load, unless an answer is on its way anyhow. A write would have to wait for
+    /// the end of a collection, and so would all loads behind it: a read asks.
+    pub(super) fn ask(&mut self, port: u8) {
+        let at = port as usize;
+        self.ports[at].retrying = false;
+        let Some(line) = self.stuck(at) else { return };
+        if self.ports[at].is_quiet() {
+            let id = self.request(line, Purpose::Probe, 0);
+            self.ports[at].push_read(id, line);
             self.pump(at);
         }
+        self.flush(port);
     }
 
     pub(super) fn send_flight(&mut self, flight: Flight) {

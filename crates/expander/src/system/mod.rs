@@ -143,7 +143,7 @@ impl System {
             Event::Acknowledged(id) => self.acknowledged(id),
             Event::LocalRead(id) => self.local_read(id),
             Event::LocalWrite(id) => self.released(id),
-            Event::Flush(port) => self.flush(port, true),
+            Event::Flush(port) => self.ask(port),
             Event::BatchDone => self.batch_done(),
             Event::Filled(port, unit) => self.at_ssd(port, |ssd, events| ssd.filled(now, unit, events)),
             Event::Programmed(port) => self.at_ssd(port, |ssd, events| ssd.programmed(now, events)),
