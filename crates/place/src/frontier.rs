@@ -109,8 +109,12 @@ pub(crate) fn least_memory(
     Ok(Some(best))
 }
 
-/// What a reader sees: of all pairs of fast bytes and time, those that no other one beats in both.
+/// What a reader sees: of all pairs of fast bytes and time, those that no other one beats in both. Shares
+/// of objects add up to whole bytes only but for rounding.
 pub(crate) fn envelope(mut pairs: Vec<(f64, f64)>) -> Vec<FrontierPoint> {
+    for pair in &mut pairs {
+        pair.0 = pair.0.round();
+    }
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let mut points: Vec<FrontierPoint> = Vec::new();
     for (fast_bytes, time_s) in pairs {
@@ -123,4 +127,16 @@ pub(crate) fn envelope(mut pairs: Vec<(f64, f64)>) -> Vec<FrontierPoint> {
         point.slowdown = point.time_s / least_s;
     }
     points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_budget_has_one_point() {
+        let points = envelope(vec![(8.0, 3.0), (8.000_000_1, 2.0), (4.0, 5.0), (9.0, 2.5)]);
+        let seen: Vec<(f64, f64)> = points.iter().map(|point| (point.fast_bytes, point.time_s)).collect();
+        assert_eq!(seen, [(4.0, 5.0), (8.0, 2.0)]);
+    }
 }
