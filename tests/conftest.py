@@ -17,6 +17,11 @@ settings.register_profile("house", max_examples=50, derandomize=True, deadline=N
 settings.load_profile("house")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long comes first, so that no processor waits for it alone at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(autouse=True)
 def quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Golden output does not depend on who runs the tests."""

@@ -37,6 +37,7 @@ def shell(command: str, executable: Path, folder: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_commands_of_each_document_run_in_order(executable: Path, folder: Path) -> None:
     commands = [line[2:] for _, text in blocks("console") for line in text.splitlines() if line.startswith("$ ")]
@@ -63,6 +64,7 @@ def verbs(command: click.Command = main, path: tuple[str, ...] = ()) -> list[tup
     return [verb for name, found in inner if found for verb in verbs(found, (*path, name))]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_help_ends_with_two_examples_that_run(section: str, executable: Path, folder: Path) -> None:
