@@ -14,6 +14,9 @@ use crate::trips::Trip;
 /// would carries over more often than it is set anew, so that the usual pace is that of carrying over.
 /// Derived: a median belongs to the majority.
 const CARRIED_SHARE: f64 = 0.5;
+/// A clock that runs backwards in more than this share of the intervals is set anew by its loop; in fewer
+/// a register may just have held something else. Assumed.
+const SET_ANEW: f64 = 0.05;
 /// Clocks contradict each other where the solution is this factor, and this many standard deviations, off
 /// one of them: no clock that is right at all is off by so much. Assumed.
 const CONTRADICTION: f64 = 2.0;
@@ -30,7 +33,7 @@ pub(crate) fn aliased(observed: &Observed, count: &Count, trips: &BTreeMap<(Func
     // in half of them if instances are shorter. One that does so far less carries over from instance
     // to instance: the address in an array that a loop continues where the call before left off.
     let carries_over = count.backward < CARRIED_SHARE * (mean / trip.rounds).min(0.5);
-    let reset = count.backward > 0.05 && !carries_over;
+    let reset = count.backward > SET_ANEW && !carries_over;
     reset && (mean > 0.4 * trip.rounds || count.backward > 3.0 * mean / trip.rounds + 0.05)
 }
 
@@ -49,7 +52,7 @@ pub(crate) fn best_clocks(observed: &Observed, clocks: &[Count]) -> BTreeMap<(Fu
 
 /// One clock for each block. Addresses that run on from one instance of a loop to the next may skip
 /// memory in between and then show too much, never too little: of clocks that are about equally good
-/// the one that shows least is right.
+/// the one that shows least is right. A clock that is set anew where others are not shows too little.
 fn of_blocks<'a>(clocks: &[&'a Count]) -> Vec<&'a Count> {
     let mut by_block: BTreeMap<BlockId, Vec<&Count>> = BTreeMap::new();
     for count in clocks {
@@ -57,7 +60,9 @@ fn of_blocks<'a>(clocks: &[&'a Count]) -> Vec<&'a Count> {
     }
     let least = |all: Vec<&'a Count>| {
         let most = all.iter().map(|count| count.trusted).max().unwrap_or(0);
-        let good = all.into_iter().filter(|count| 10 * count.trusted >= 7 * most);
+        let steadiest = all.iter().map(|count| count.backward).fold(f64::INFINITY, f64::min);
+        let is_good = |count: &&Count| 10 * count.trusted >= 7 * most && count.backward <= steadiest + SET_ANEW;
+        let good = all.into_iter().filter(is_good);
         good.min_by(|left, right| left.executions.total_cmp(&right.executions))
     };
     by_block.into_values().filter_map(least).collect()
@@ -158,5 +163,7 @@ mod tests {
     fn of_good_clocks_of_a_block_the_one_that_shows_least_is_right() {
         let (more, less) = (clock(0, 1.2e5, 0.0), clock(0, 1e5, 0.0));
         assert_eq!(by_clocks(&[&more, &less]), [Observation::block(0, 1e5, 1000.5)]);
+        let set_anew = clock(0, 1.2e4, 0.29);
+        assert_eq!(by_clocks(&[&set_anew, &less, &more]), [Observation::block(0, 1e5, 1000.5)]);
     }
 }
