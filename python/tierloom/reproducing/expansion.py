@@ -27,6 +27,7 @@ ALL = (*GROUPS["compute"], *GROUPS["load"], *GROUPS["store"])
 """The eleven of the averages."""
 
 NO_MEDIUM = ("gpu-dram", "uvm")
+BOTH = "hit_or_in_flight_share"
 
 
 @task(weight=0.25)
@@ -37,6 +38,7 @@ def expanded(*, workload: str, config: str, media: str) -> dict[str, Any]:
         "time_s": done["time_s"],
         "loads_per_access": done["loads"]["count"] / done["accesses"],
         "hit_share": done["endpoint"]["hit_share"],
+        BOTH: done["endpoint"][BOTH],
         "collections": done["endpoint"]["collections"],
         "stall_ns": done["write_backs_in_collection"]["p99_ns"],
     }
@@ -101,10 +103,10 @@ def fewer_misses(runs: Runs, *, group: str, other: str) -> float:
 
 
 @computes
-def hit_share(runs: Runs, *, group: str, config: str) -> float:
+def hit_share(runs: Runs, *, group: str, config: str, in_flight: bool = False) -> float:
     """Hit rate of the endpoint's internal DRAM, mean of a group."""
     done = runs(*[run(name, config, "znand") for name in names(group)])
-    return fmean(float(each["hit_share"]) for each in done)
+    return fmean(float(each[BOTH if in_flight else "hit_share"]) for each in done)
 
 
 @computes
