@@ -82,7 +82,8 @@ class ThreeWays:
         assert not lost, lost
 
     def warnings(self) -> list[str]:
-        return self.profile["sampling"]["warnings"]
+        """What the profile warns of; one without warnings does not have the list."""
+        return self.profile["sampling"].get("warnings", [])
 
     def objects(self, name: str) -> list[dict]:
         """Objects by the function that allocated them, or by their symbol."""
