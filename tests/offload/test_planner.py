@@ -15,6 +15,7 @@ from tierloom.offload import audit, layers, planner
 from tierloom.offload.advice import advise
 from tierloom.offload.blind import blind_plan
 from tierloom.offload.catalog import load_gpu, load_model, model_names
+from tierloom.offload.ceilings import TIED, ceiling, ties
 from tierloom.offload.host import Host, Tier, block_tier, host_of
 from tierloom.offload.interleaving import filler, shares
 from tierloom.offload.placement import Placement
@@ -61,6 +62,10 @@ def test_no_policy_beats_the_plan_on_any_machine(model: str, machine: str) -> No
     audit.check(problem, plan.placement)
     rival = planner.plan(problem, "interleave")
     assert plan.tokens_s >= rival.tokens_s * (1 - 1e-6)
+    if ties(plan, rival):
+        most = ceiling(plan, rival)
+        assert most.tokens_s >= plan.tokens_s * (1 - 1e-6)
+        assert most.tokens_s <= rival.tokens_s * (1 + 2 * TIED), "the tie could be broken by a better placement"
     whole = layers.whole_layers(plan)
     assert whole.loss < 0.02
     for held in audit.check(problem, whole.plan.placement):
@@ -112,6 +117,29 @@ def test_batch_is_what_memory_allows_as_a_person_would_count(problem: Problem) -
     plan = planner.plan(problem)
     room = 0.8 * problem.host.capacity_bytes + 0.8 * problem.gpu.memory_bytes
     assert plan.placement.batch == pytest.approx((room - problem.model.weight_bytes) / problem.kv_bytes, rel=0.05)
+
+
+def test_a_tie_says_why_it_cannot_be_broken(problem: Problem) -> None:
+    answer = offload.infer("qwen3-32b", "a10", "liu-a", prompt=512, generate=128, compare=("interleave",))
+    (rival,) = answer.data["policies"]
+    assert rival["against"] < TIED
+    assert rival["tie"]["bound"] == "GPU link"
+    assert 0.0 <= rival["tie"]["room"] < TIED
+    (slower,) = offload.infer("opt-66b", "a10", "liu-a", compare=("interleave",)).data["policies"]
+    assert "tie" not in slower
+    plan = planner.plan(problem)
+    assert ceiling(plan, plan).tokens_s > 1.01 * plan.tokens_s, "faster memories would help this one"
+
+
+def test_a_drive_is_read_through_host_memory_and_not_behind_the_link(problem: Problem) -> None:
+    """FlexGen: decode takes the link's load, and then the longer of the drive's reads and computing."""
+    host = problem.host.only(["ldram"]).with_tier(block_tier(2e12, 6.8, 5.0))
+    plan = planner.plan(replace(problem, host=host, model=load_model("opt-175b")))
+    pieces = plan.steps.decode
+    assert plan.steps.decode_s == pytest.approx(pieces["GPU link"] + pieces["loads from nvme"])
+    overlapped = replace(plan.problem, runtime=runtime_of("copied").on(32))
+    timed = steps(overlapped, plan.placement)
+    assert timed.decode_s < plan.steps.decode_s
 
 
 def test_a_given_batch_is_kept(problem: Problem) -> None:

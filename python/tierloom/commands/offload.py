@@ -95,7 +95,7 @@ def what(function: Callable[..., None]) -> Callable[..., None]:
     "--runtime", default="flexgen", show_default=True, metavar="R", help="flexgen, overlapped, copied or resident."
 )
 @click.option("--policy", default="tier-aware", show_default=True, metavar="P", help="Leave host memory to a policy.")
-@comparing("Policies to compare with: interleave, first-touch, prefer:NODE, tier-blind.")
+@comparing("Policies to compare with: interleave, first-touch, prefer:NODE, tier-blind (FlexGen's search).")
 @click.option("--peer", is_flag=True, help="The GPU reaches CXL memory directly (CXL 3.1), not through the CPU.")
 @click.option("--weight-bits", type=float, metavar="N", help="Bits a weight, scales included; as stored by default.")
 @click.option(

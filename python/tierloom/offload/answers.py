@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from tierloom.offload.ceilings import Ceiling, ceiling, ties
+from tierloom.offload.planner import TIER_AWARE
 from tierloom.offload.steps import steps
 from tierloom.tables import Row, Tabular
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tierloom.offload.advice import Advice
-    from tierloom.offload.documents import AdviceDoc, InferDoc, PlaceDoc, RivalDoc, WholeDoc
+    from tierloom.offload.documents import AdviceDoc, InferDoc, PlaceDoc, RivalDoc, TieDoc, WholeDoc
     from tierloom.offload.layers import LayerPlan
     from tierloom.offload.placement import Placement
     from tierloom.offload.planner import InferPlan
@@ -160,13 +162,25 @@ def _whole(whole: LayerPlan) -> WholeDoc:
 def _rival(name: str, rival: InferPlan | str, plan: InferPlan) -> RivalDoc:
     if isinstance(rival, str):
         return {"policy": name, "problem": rival}
-    return {
+    told: RivalDoc = {
         "policy": name,
         "tokens_s": rival.tokens_s,
         "batch": rival.placement.batch,
         "gpu_batch": rival.placement.gpu_batch,
         "against": plan.tokens_s / rival.tokens_s - 1.0,
         "places": places(rival),
+    }
+    if plan.policy == TIER_AWARE and ties(plan, rival):
+        told["tie"] = _tie(ceiling(plan, rival))
+    return told
+
+
+def _tie(found: Ceiling) -> TieDoc:
+    return {
+        "ceiling_tokens_s": found.tokens_s,
+        "room": found.room,
+        "bound": found.bound,
+        "best_tokens_s": found.block_tokens_s,
     }
 
 

@@ -10,7 +10,7 @@ from tierloom.nouns import Machine
 from tierloom.offload import planner
 from tierloom.offload.advice import advise
 from tierloom.offload.answers import InferAnswer
-from tierloom.offload.blind import NAME as BLIND
+from tierloom.offload.blind import NAMES as BLIND_NAMES
 from tierloom.offload.blind import blind_plan
 from tierloom.offload.catalog import load_gpu, load_model
 from tierloom.offload.gpu import Gpu
@@ -109,7 +109,7 @@ def the_host(
 
 def _rival(problem: Problem, policy: str) -> InferPlan | str:
     try:
-        return blind_plan(problem) if policy == BLIND else planner.plan(problem, policy)
+        return blind_plan(problem) if policy in BLIND_NAMES else planner.plan(problem, policy)
     except PlacementError as error:
         return str(error).split("\nhint:", maxsplit=1)[0]
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tierloom.offload.problem import Problem
 
 NAME = "tier-blind"
+NAMES = (NAME, "flexgen")
+"""What `compare` calls it."""
 
 
 def blind_plan(problem: Problem) -> InferPlan:

@@ -30,10 +30,25 @@ class WholeDoc(TypedDict):
     loss: float
 
 
+class TieDoc(TypedDict):
+    """Why a policy ties with the plan.
+
+    `ceiling_tokens_s` is what the plan's block would reach with infinitely fast memories, which no placement
+    passes; `room` how far the plan is below it, a share; `bound` what is waited for then; `best_tokens_s` the
+    most that any placement of the policy's own block reaches.
+    """
+
+    ceiling_tokens_s: float
+    room: float
+    bound: str
+    best_tokens_s: float
+
+
 class RivalDoc(TypedDict):
     """What another policy brings; `against` is by how much the plan is faster, a share; or why it cannot."""
 
     policy: str
+    tie: NotRequired[TieDoc]
     problem: NotRequired[str]
     tokens_s: NotRequired[float]
     batch: NotRequired[int]

@@ -118,10 +118,15 @@ def at_least_as(plan: InferPlan, rivals: Iterable[InferPlan]) -> InferPlan:
     best = plan
     for rival in rivals:
         if rival.tokens_s > best.tokens_s * (1.0 + 1e-6) and plan.policy == TIER_AWARE:
-            block = rival.placement
-            found = list(_fixed(plan.problem, block.gpu_batch, block.batch, TIER_AWARE, None, Count()))
-            best = max([best, *found], key=lambda each: each.tokens_s)
+            found = best_of_block(plan.problem, rival)
+            best = best if found is None else max(best, found, key=lambda each: each.tokens_s)
     return best
+
+
+def best_of_block(problem: Problem, like: InferPlan) -> InferPlan | None:
+    """The optimum over all placements of another plan's block; none where it does not fit."""
+    block = like.placement
+    return next(_fixed(problem, block.gpu_batch, block.batch, TIER_AWARE, None, Count()), None)
 
 
 def _climbed(best: InferPlan, counted: Count) -> InferPlan:

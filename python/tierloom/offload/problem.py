@@ -108,6 +108,14 @@ class Problem:
         """Bytes of KV cache of one layer and GPU batch."""
         return self.kv_bytes * gpu_batch / self.model.layers
 
+    def staged_by_host(self, tier: Tier) -> bool:
+        """Whether a copy from a tier is read into host memory first, and only then goes over the GPU's link.
+
+        FlexGen's execution (arXiv 2303.06865, section 4.3): ``max(ctog + dtoc, gtoc + ctod, comp)`` in prefill,
+        ``ctog + max(dtoc, comp)`` in decode. Where a runtime overlaps everything, so it does these.
+        """
+        return tier.block and not self.runtime.overlapped
+
     def staged_bytes_s(self, tier: Tier) -> float:
         """What the threads of staged copies reach: lines in flight over the tier's latency."""
         return min(tier.read_bytes_s, COPY_THREADS * self.host.lines * LINE_BYTES / tier.idle_s)

@@ -136,13 +136,17 @@ def _copied(problem: Problem, tier: Tier, gpu_batch: int, guess: Guess) -> list[
 
 
 def _load_of_decode(made: Programme, problem: Problem, gpu_batch: int, guess: Guess) -> None:
-    """``load``: what a decode step copies; the link carries all of it, each tier gives its own."""
+    """``load``: what a decode step copies; the link carries all of it, each tier gives its own.
+
+    What a block device gives is read into host memory first: `Problem.staged_by_host`.
+    """
     link: Terms = {"load": -1.0}
     for tier in problem.host.tiers:
         copied = _copied(problem, tier, gpu_batch, guess)
         link |= {name: share * problem.copy_s_per_byte(tier, grain) for name, share, grain in copied}
         terms = {name: share / tier.read_bytes_s for name, share, _ in copied}
-        made.at_most(f"decode: loads from {tier.name}", terms | {"load": -1.0}, 0.0)
+        waited = {"load": 1.0, "decode": -1.0} if problem.staged_by_host(tier) else {"load": -1.0}
+        made.at_most(f"decode: loads from {tier.name}", terms | waited, 0.0)
         per_pass = problem.model.layers / problem.prompt
         link[a(tier.name)] = per_pass * problem.copy_s_per_byte(tier, problem.hidden_bytes)
     made.at_most("decode: GPU link", link, 0.0)
@@ -235,9 +239,9 @@ def _prefill(made: Programme, problem: Problem, guess: Guess) -> None:
     link: Terms = {"prefill": -1.0}
     back: Terms = {"prefill": -1.0}
     staged: Terms = {"prefill": -1.0}
-    layers, written = problem.model.layers, problem.prompt_share
+    layers, written, tokens = problem.model.layers, problem.prompt_share, guess.batch * problem.prompt
     for tier in problem.host.tiers:
-        loaded = list(_streamed(problem, tier, guess.batch * problem.prompt))
+        loaded = list(_streamed(problem, tier, tokens))
         link |= {name: share * problem.copy_s_per_byte(tier, grain) for name, share, grain in loaded}
         link[a(tier.name)] = layers * problem.copy_s_per_byte(tier, problem.hidden_bytes)
         back |= {k(tier.name): written / _out(problem), a(tier.name): layers / _out(problem)}
@@ -248,6 +252,12 @@ def _prefill(made: Programme, problem: Problem, guess: Guess) -> None:
         made.at_most(f"prefill: all of {tier.name}", shared | {"prefill": -1.0}, 0.0)
     made.at_most("prefill: GPU link in", link, 0.0)
     made.at_most("prefill: GPU link out", back, 0.0)
+    for tier in (tier for tier in problem.host.tiers if problem.staged_by_host(tier)):
+        read = {name: share / tier.read_bytes_s for name, share, _ in _streamed(problem, tier, tokens)}
+        both = {name: link.get(name, 0.0) + read.get(name, 0.0) for name in link | read}
+        made.at_most(f"prefill: through the host from {tier.name}", both, 0.0)
+        stored = back | {k(tier.name): back[k(tier.name)] + written / tier.write_bytes_s}
+        made.at_most(f"prefill: through the host to {tier.name}", stored, 0.0)
     if problem.runtime.staged:
         made.at_most("prefill: staged stores", staged, 0.0)
 

@@ -79,6 +79,7 @@ def _streams(problem: Problem, placement: Placement, tier: Tier, tokens: float) 
 def _prefill(problem: Problem, placement: Placement) -> dict[str, float]:
     layers, tokens = problem.model.layers, placement.batch * problem.prompt
     link_in = link_out = staged = 0.0
+    through: list[tuple[str, float, float]] = []
     pieces = {"GPU": placement.batch * problem.prefill_flop / problem.gpu.prefill_flop_s}
     for tier in problem.host.tiers:
         amount, seconds = _streams(problem, placement, tier, tokens)
@@ -87,10 +88,15 @@ def _prefill(problem: Problem, placement: Placement) -> dict[str, float]:
         link_in += seconds + hidden * problem.copy_s_per_byte(tier, problem.hidden_bytes)
         link_out += (stored + hidden) / (problem.gpu.out_gb_s * 1e9)
         staged += stored / problem.staged_bytes_s(tier)
-        pieces[tier.name] = (amount + hidden) / tier.read_bytes_s + (stored + hidden) / tier.write_bytes_s
+        read, write = (amount + hidden) / tier.read_bytes_s, (stored + hidden) / tier.write_bytes_s
+        pieces[tier.name] = read + write
+        if problem.staged_by_host(tier):
+            through.append((tier.name, read, write))
     pieces |= {"GPU link in": link_in, "GPU link out": link_out}
     if problem.runtime.staged:
         pieces["staged stores"] = staged
+    for name, read, write in through:
+        pieces[f"through the host, {name}"] = max(link_in + read, link_out + write)
     return pieces
 
 
@@ -112,10 +118,12 @@ def _decode(problem: Problem, placement: Placement) -> dict[str, float]:
 def _step(problem: Problem, placement: Placement, pieces: Mapping[str, float]) -> float:
     """One decode step from its pieces."""
     tiers = problem.host.tiers
-    load = max(pieces["GPU link"], *(pieces[f"loads from {tier.name}"] for tier in tiers))
+    through = [tier for tier in tiers if problem.staged_by_host(tier)]
+    load = max(pieces["GPU link"], *(pieces[f"loads from {tier.name}"] for tier in tiers if tier not in through))
     move = max(pieces["CPU waits"], *(pieces[f"CPU reads {tier.name}"] for tier in tiers))
     if not problem.runtime.overlapped:
-        return load + move + pieces["CPU arithmetic"] + pieces["GPU"]
+        computing = move + pieces["CPU arithmetic"] + pieces["GPU"]
+        return load + max(computing, *(pieces[f"loads from {tier.name}"] for tier in through), 0.0)
     both = (pieces[f"loads from {tier.name}"] + pieces[f"CPU reads {tier.name}"] for tier in tiers)
     return max(load, move, pieces["CPU arithmetic"], pieces["GPU"], *both, _fabric(problem, placement))
 
@@ -137,7 +145,8 @@ def _moved(problem: Problem, placement: Placement, tier: Tier) -> float:
     """Bytes that the CPU's own computing moves in a tier in a decode step."""
     amount = 0.0
     if problem.runtime.cpu_attention:
-        amount += problem.runtime.amplification * problem.mean_share * placement.kv.get(tier.name, 0.0)
+        again = 1.0 if tier.block else problem.runtime.amplification  # from a block device it is read once
+        amount += again * problem.mean_share * placement.kv.get(tier.name, 0.0)
     if problem.runtime.cpu_weights:
         amount += sum(
             placement.weights[part.name].get(tier.name, 0.0) * problem.stream_share(part, placement.batch)

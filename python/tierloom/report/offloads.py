@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tierloom.offload.ceilings import TIED
 from tierloom.quantities import bytes_text, percent_text, seconds_text
 from tierloom.report.layout import noted, table
 from tierloom.report.marks import LEGEND, marked
@@ -38,7 +39,20 @@ def policies(data: InferDoc) -> Group:
         made.add_row(*_rival_cells(rival))
     bound = data["bound_tokens_s"]
     about = f" The optimum over batches that need not be whole is {bound:.3g}." if bound else ""
-    return noted(made, f"batch: sequences of a block, as GPU batches of so many.{about}")
+    said = [f"batch: sequences of a block, as GPU batches of so many.{about}"]
+    return noted(made, "\n".join([*said, *(_why_tied(rival) for rival in data["policies"] if "tie" in rival)]))
+
+
+def _why_tied(rival: RivalDoc) -> str:
+    """Why the plan is no faster than a policy: what infinitely fast memories would bring."""
+    tie = rival["tie"]
+    gain = f"{tie['room'] * 100:.1f} %"
+    if tie["room"] <= TIED:
+        return (
+            f"{rival['policy']} ties, and no placement breaks the tie: infinitely fast memories would bring {gain}, "
+            f"for the block waits for: {tie['bound']}."
+        )
+    return f"{rival['policy']} ties: infinitely fast memories would bring {gain}, better placements no more than this."
 
 
 def _block(data: InferDoc | RivalDoc) -> str:
