@@ -19,7 +19,15 @@ def amount_in_bytes(amount: Amount, whole_bytes: int) -> int:
         >>> amount_in_bytes("50%", 4096)
         2048
     """
-    return amount if isinstance(amount, int) else _core.parse_budget(amount, whole_bytes)
+    if isinstance(amount, int):
+        return amount
+    try:
+        return _core.parse_budget(amount, whole_bytes)
+    except RequestError as problem:
+        if whole_bytes:
+            raise
+        message = f"`{amount}` is not an amount of memory\nhint: write for example 64GiB, 1.5GB or 4096"
+        raise RequestError(message) from problem
 
 
 def fraction(share: str | float) -> float:

@@ -70,6 +70,8 @@ NO_FILES = {
     "capacity shape",
     "capacity measure duckdb",
     "capacity measure records",
+    "capacity measure redis",
+    "capacity measure spark",
     *(f"lab {word}" for word in ("down", "image", "run", "ssh", "status", "up")),
 }
 """Verbs that read no file of the user's."""

@@ -74,6 +74,102 @@ def config(name: str) -> dict:
     return dict(catalog.model_entry(name).data["config"])
 
 
+OTHERS = {
+    "gemma-2-9b": (
+        9.24e9,
+        "gemma2",
+        (42, 3584, 14336, 16, 256000),
+        {"num_key_value_heads": 8, "head_dim": 256, "sliding_window": 4096},
+    ),
+    "phi-3-mini": (3.82e9, "phi3", (32, 3072, 8192, 32, 32064), {"num_key_value_heads": 32}),
+    "olmo-2-7b": (7.30e9, "olmo2", (32, 4096, 11008, 32, 100352), {"num_key_value_heads": 32}),
+    "qwen1.5-moe-a2.7b": (
+        14.3e9,
+        "qwen2_moe",
+        (24, 2048, 5632, 16, 151936),
+        {
+            "num_key_value_heads": 16,
+            "num_experts": 60,
+            "num_experts_per_tok": 4,
+            "moe_intermediate_size": 1408,
+            "shared_expert_intermediate_size": 5632,
+        },
+    ),
+    "glm-4.5-air": (
+        106.85e9,
+        "glm4_moe",
+        (46, 4096, 10944, 96, 151552),
+        {
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "attention_bias": True,
+            "n_routed_experts": 128,
+            "n_shared_experts": 1,
+            "num_experts_per_tok": 8,
+            "moe_intermediate_size": 1408,
+            "first_k_dense_replace": 1,
+        },
+    ),
+    "llama-4-scout": (
+        107.8e9,
+        "llama4_text",
+        (48, 5120, 8192, 40, 202048),
+        {
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "num_local_experts": 16,
+            "num_experts_per_tok": 1,
+            "intermediate_size_mlp": 16384,
+            "interleave_moe_layer_step": 1,
+        },
+    ),
+    "llama-4-maverick": (
+        400.7e9,
+        "llama4_text",
+        (48, 5120, 8192, 40, 202048),
+        {
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "num_local_experts": 128,
+            "num_experts_per_tok": 1,
+            "intermediate_size_mlp": 16384,
+            "interleave_moe_layer_step": 2,
+        },
+    ),
+}
+"""Parameters of the language models as their makers publish them (Scout's 109 billion have a vision encoder of about
+one), `model_type`, layers, widths, heads and words, and what else the config has."""
+
+
+def other(name: str) -> tuple[float, dict]:
+    published, kind, sizes, more = OTHERS[name]
+    names = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads", "vocab_size")
+    fields = dict(zip(names, sizes, strict=True)) | {"model_type": kind, "torch_dtype": "bfloat16"}
+    return published, fields | more
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_architectures_without_a_preset_are_counted_too(name: str) -> None:
+    published, fields = other(name)
+    assert model_of(fields, name).parameters == pytest.approx(published, rel=0.003)
+
+
+def test_the_language_model_of_one_that_sees_is_read() -> None:
+    published, fields = other("llama-4-scout")
+    kind = fields.pop("torch_dtype")
+    whole = {"model_type": "llama4", "torch_dtype": kind, "text_config": fields, "vision_config": {"hidden_size": 1408}}
+    assert model_of(whole, "scout").parameters == pytest.approx(published, rel=0.003)
+    del fields["num_local_experts"]
+    with pytest.raises(RequestError, match=r"config\.json, text_config: there is no `num_local_experts`"):
+        model_of(whole, "scout")
+
+
+@pytest.mark.parametrize("value", [float("nan"), 1e308, -1, "4096", True])
+def test_a_size_that_is_none_is_refused(value: object) -> None:
+    with pytest.raises(RequestError, match="`hidden_size` is"):
+        model_of(config("llama-7b") | {"hidden_size": value}, "m")
+
+
 def test_a_config_json_is_read_from_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()

@@ -65,7 +65,7 @@ def test_no_policy_beats_the_plan_on_any_machine(model: str, machine: str) -> No
     if ties(plan, rival):
         most = ceiling(plan, rival)
         assert most.tokens_s >= plan.tokens_s * (1 - 1e-6)
-        assert most.tokens_s <= rival.tokens_s * (1 + 2 * TIED), "the tie could be broken by a better placement"
+        assert most.room < 2 * TIED, "no placement could break the tie by much: memories do not limit the block"
     whole = layers.whole_layers(plan)
     assert whole.loss < 0.02
     for held in audit.check(problem, whole.plan.placement):

@@ -96,6 +96,7 @@ fn hint(error: &LinuxError) -> &'static str {
         ("flock", _) => "\nhint: another process has the pool open; one at a time",
         ("open", Some(libc_errno::EEXIST)) => "\nhint: open it, or choose another name",
         ("open", Some(libc_errno::ENOENT)) => "\nhint: create it first",
+        ("read size of", _) => "\nhint: a device has to be a DAX device such as /dev/dax0.0",
         ("posix_fallocate", _) => "\nhint: the file system has too little room",
         _ => "",
     }

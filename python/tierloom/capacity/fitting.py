@@ -18,6 +18,7 @@ from scipy.optimize import nnls
 from tierloom.capacity.runs import medians
 from tierloom.capacity.spill import Spill, spill_shape
 from tierloom.errors import RequestError
+from tierloom.quantities import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +109,7 @@ def held_out(runs: Sequence[Run], out: Sequence[int]) -> Fit:
     known = sorted({run.memory_bytes for run in points})
     for size in out:
         if size not in known:
-            message = f"no run has {size} bytes of memory\nhint: there are {', '.join(map(str, known))}"
+            message = f"no run has {bytes_text(size)} of memory\nhint: there are {', '.join(map(bytes_text, known))}"
             raise RequestError(message)
     model = solve([run for run in points if run.memory_bytes not in out])
     made = tuple(

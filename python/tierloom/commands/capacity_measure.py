@@ -184,6 +184,112 @@ def records_(
     keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
 
 
+@measure.command(
+    name="redis",
+    epilog=options.examples(
+        "tierloom capacity measure redis --data 4MiB --memory 4MiB,64MiB --operations 4000 --repeats 1 -o store.csv",
+        "tierloom capacity measure redis --mix ycsb-e --data 4MiB --memory 4MiB,64MiB --operations 1000 --repeats 1"
+        " --json",
+    ),
+)
+@click.option("--mix", default="ycsb-b", show_default=True, help="ycsb-a to ycsb-f.")
+@click.option("--data", default="256MiB", show_default=True, metavar="SIZE", help="All records, of 1000 bytes.")
+@click.option("--operations", type=click.IntRange(min=100), default=100_000, show_default=True, help="Of a run.")
+@click.option("--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Threads of the client.")
+@click.option("--theta", type=float, default=0.99, show_default=True, help="Zipf's exponent; 0 is even.")
+@click.option("--server", metavar="NAME", help="valkey-server or redis-server by default, whichever is there.")
+@study
+def redis_(
+    mix: str,
+    data: str,
+    operations: int,
+    threads: int,
+    theta: float,
+    server: str | None,
+    memory: str,
+    repeats: int,
+    storage: str | None,
+    folder: Path,
+    seed: int,
+    append: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Redis or Valkey under YCSB's mixes, with a file behind it for what its memory cannot hold.
+
+    `--memory` is the server's own limit; it puts out what was used least recently, and that is read from the
+    file again, past the page cache. Where everything fits, the store is in memory alone.
+    """
+    from tierloom.capacity.experiment import redis_store
+
+    _appendable(output, append=append)
+    wanted = redis_store.Study(
+        folder=folder,
+        mix=mix,
+        data_bytes=amount_in_bytes(data, 0),
+        memories=tuple(amount_in_bytes(text, 0) for text in names_of(memory) or []),
+        operations=operations,
+        threads=threads,
+        theta=theta,
+        repeats=repeats,
+        storage_bytes_s=amount_in_bytes(storage, 0) if storage else None,
+        server=server,
+        seed=seed,
+    )
+    with say.progress_bar("measuring") as bar:
+        found = redis_store.measure(wanted, paced(bar))
+    told = f"{mix}, {data} of records, {operations} operations by {threads} threads, Zipf {theta:g}"
+    keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
+
+
+@measure.command(
+    name="spark",
+    epilog=options.examples(
+        "tierloom capacity measure spark --job shuffle --rows 200000 --memory 512MiB,1GiB --repeats 1 -o shuffle.csv",
+        "tierloom capacity measure spark --job svm --rows 20000 --memory 512MiB,1GiB --repeats 1 --json",
+    ),
+)
+@click.option("--job", type=click.Choice(["svm", "shuffle"]), default="shuffle", show_default=True, help="What runs.")
+@click.option("--rows", type=click.IntRange(min=1000), default=4_000_000, show_default=True, help="Of the data.")
+@click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Threads of Spark.")
+@study
+def spark_(
+    job: str,
+    rows: int,
+    threads: int,
+    memory: str,
+    repeats: int,
+    storage: str | None,
+    folder: Path,
+    seed: int,
+    append: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Spark: a support vector machine over cached rows (svm), or a join that shuffles.
+
+    `--memory` is Java's heap; what Spark cannot keep in it goes to the folder's disk. Needs Java and
+    `pip install 'tierloom[spark]'`.
+    """
+    from tierloom.capacity.experiment import spark
+
+    _appendable(output, append=append)
+    wanted = spark.Study(
+        folder=folder,
+        job=job,
+        rows=rows,
+        memories=tuple(amount_in_bytes(text, 0) for text in names_of(memory) or []),
+        repeats=repeats,
+        threads=threads,
+        storage_bytes_s=amount_in_bytes(storage, 0) if storage else None,
+        seed=seed,
+    )
+    with say.progress_bar("measuring") as bar:
+        found = spark.measure(wanted, paced(bar))
+    told = f"{job}, {rows} rows, {threads} threads"
+    keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
+
+
 def paced(bar: Callable[[float, float, str], None]) -> Callable[[int, int, str], None]:
     """Tells the bar how long the rest takes if runs go on as they did."""
     start = time.monotonic()

@@ -103,6 +103,9 @@ def the_host(
     if isinstance(machine, str):
         machine = Machine.load(machine)
     host = host_of(machine, socket=socket, peer=peer) if isinstance(machine, Machine) else machine
+    if tiers is not None and not tiers:
+        message = f"no memory may be used\nhint: {host.name} has {', '.join(tier.name for tier in host.tiers)}"
+        raise RequestError(message)
     host = host if tiers is None else host.only(tiers)
     return host if nvme is None else host.with_tier(nvme)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
@@ -32,6 +33,14 @@ NOT_SIZES = (
 """Names with such words that do not change how many bytes the weights take."""
 
 
+MOST = 10**9
+"""Layers, widths, heads, words: a thousand times what the largest of them is in any model."""
+
+
+def _whole(value: float, least: int) -> bool:
+    return math.isfinite(value) and value == int(value) and value >= least
+
+
 class Fields:
     """The fields of one ``config.json``; remembers which were asked for.
 
@@ -55,8 +64,11 @@ class Fields:
             value = self._value(name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < least:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not _whole(value, least):
                 message = f"{self.file}: `{name}` is {value!r}\nhint: it has to be a whole number of at least {least}"
+                raise RequestError(message)
+            if value > MOST:
+                message = f"{self.file}: `{name}` is {value:g}\nhint: no model has more than {MOST:.0e} of anything"
                 raise RequestError(message)
             return int(value)
         message = f"{self.file}: there is no `{names[0]}`\nhint: a config.json of this `model_type` has it; add it"

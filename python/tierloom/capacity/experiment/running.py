@@ -96,7 +96,7 @@ def ask(worker: str, request: dict[str, Any], setting: Setting) -> dict[str, Any
     problem = answer.get("problem") or (None if answer else f"ended with code {done.returncode}")
     if problem:
         first = problem.split("\n")[0]
-        size = f"{setting.memory_bytes / 2**20:.0f} MiB"
+        size = f"{setting.memory_bytes / 2**20:.4g} MiB"
         message = f"a run with {size} failed: {first}\nhint: give more memory or fewer streams"
         raise MeasurementError(message)
     return answer

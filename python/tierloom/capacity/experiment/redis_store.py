@@ -1,0 +1,125 @@
+"""Redis or Valkey under YCSB's mixes with less and less memory, spilling to a file of records.
+
+An instrument. The server keeps what it was given (``maxmemory``, least recently used out first); what it has put
+out is read from the file, past the page cache, and put back: a cache in front of flash. Updates and inserts go to
+both. Where everything fits there is no file: the store is in memory alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tierloom.capacity.experiment import blocks, running
+from tierloom.capacity.experiment.running import Measured, Progress, Setting
+from tierloom.capacity.experiment.ycsb import MIXES
+from tierloom.capacity.skew import THETA
+from tierloom.errors import MissingPackageError, RequestError
+
+SERVERS = ("valkey-server", "redis-server")
+ROOM_BYTES = 320 * 2**20
+"""Memory of the control group beyond the server's limit: the server itself, fragments of its heap, and the client
+with its drawn operations (assumed; an empty server takes 10 MiB, the client 60 MiB, measured with Redis 7.0.15)."""
+
+FRAGMENTS = 1.2
+"""Resident bytes of the server for each byte that it counts against ``maxmemory``; assumed."""
+
+LEAST_RECORDS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What to run: the mix, data, operations of a run, and memory limits."""
+
+    folder: Path
+    mix: str
+    data_bytes: int
+    memories: tuple[int, ...]
+    operations: int = 100_000
+    threads: int = 4
+    repeats: int = 3
+    theta: float = THETA
+    storage_bytes_s: int | None = None
+    server: str | None = None
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.mix not in MIXES:
+            message = f"there is no mix `{self.mix}`\nhint: there are {', '.join(MIXES)}"
+            raise RequestError(message)
+        if not self.memories or min(self.memories) <= 0 or self.records < LEAST_RECORDS:
+            message = "memory has to be above 0 and data at least 1MiB\nhint: --memory 64MiB,128MiB --data 256MiB"
+            raise RequestError(message)
+        if not 0.0 <= self.theta < 100.0:
+            message = f"an exponent of {self.theta:g}\nhint: 0.99 is YCSB's, 0 touches all records alike"
+            raise RequestError(message)
+
+    @property
+    def records(self) -> int:
+        """Records that are loaded."""
+        return self.data_bytes // blocks.RECORD_BYTES
+
+
+def measure(study: Study, progress: Progress = running.silent) -> Measured:
+    """Runs the study.
+
+    Raises:
+        MissingPackageError: There is no server or no client.
+        MeasurementError: A run failed, or two gave different answers.
+    """
+    server = require(study.server)
+    progress(0, 1, "writing records")
+    file = study.folder / "store.bin"
+    blocks.make(file, study.records + study.operations * 2, study.seed)
+    settings = [
+        Setting(memory_bytes=size, group_bytes=int(size * FRAGMENTS) + ROOM_BYTES)
+        for _ in range(study.repeats)
+        for size in study.memories
+    ]
+    try:
+        return running.run_all(
+            settings,
+            lambda setting, groups: _one(study, server, file, setting, groups),
+            seed=study.seed,
+            folder=study.folder,
+            storage_bytes_s=study.storage_bytes_s,
+            progress=progress,
+        )
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def require(server: str | None = None) -> str:
+    """Path of the server; and the client is there.
+
+    Raises:
+        MissingPackageError: One of them is missing.
+    """
+    if importlib.util.find_spec("redis") is None:
+        message = "redis: not installed\nhint: pip install 'tierloom[capacity]'"
+        raise MissingPackageError(message)
+    names = (server,) if server else SERVERS
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    if found is None:
+        message = f"{' or '.join(names)}: not installed\nhint: apt-get install redis-server, or name one with --server"
+        raise MissingPackageError(message)
+    return found
+
+
+def _one(study: Study, server: str, file: Path, setting: Setting, groups: list[Path]) -> dict[str, Any]:
+    request = {
+        "server": server,
+        "file": str(file),
+        "records": study.records,
+        "mix": study.mix,
+        "operations": study.operations,
+        "threads": study.threads,
+        "theta": study.theta,
+        "seed": study.seed,
+        "memory_bytes": setting.memory_bytes,
+        "groups": [str(path) for path in groups],
+    }
+    return running.ask("redis_worker", request, setting)
