@@ -69,7 +69,7 @@ def test_two_points_are_no_curve() -> None:
 
 
 def test_a_memory_that_was_not_run_cannot_be_held_out() -> None:
-    with pytest.raises(RequestError, match="no run has 5 bytes"):
+    with pytest.raises(RequestError, match="no run has 5B of memory"):
         held_out([Run(memory_bytes=size, seconds=1.0) for size in SIZES], [5])
 
 
