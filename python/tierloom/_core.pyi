@@ -80,8 +80,8 @@ def simulate(machine: str, workload: str, request: str) -> str:
 def simulate_samples(machine: str, profile: str, threads: int, samples: bytes, request: str) -> str:
     """Simulates a profile along its samples (the bytes of `samples.npy`); takes and returns JSON."""
 
-def simulate_trace(machine: str, request: str, pace: str, read: Callable[[], bytes]) -> str:
-    """Simulates a trace whose packed rows `read` returns, none at the end; returns JSON."""
+def simulate_trace(machine: str, request: str, file: str, pace: str, read: Callable[[], bytes]) -> str:
+    """Simulates a trace whose packed rows `read` returns, none at the end; `file` is named in errors. Returns JSON."""
 
 def import_trace(
     kind: str, file: str, llc_bytes: int | None, read: Callable[[], bytes], write: Callable[[bytes], object]

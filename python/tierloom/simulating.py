@@ -222,7 +222,7 @@ def simulate(
     fast_memory: Amount | None = None,
     knobs: Mapping[str, float] | None = None,
     evaluator: str = "auto",
-    tiers: str = "hmat",
+    tiers: str | None = None,
     lru: str = "two-lists",
     costs: CostsDoc | None = None,
     seed: int = 0,
@@ -241,8 +241,9 @@ def simulate(
         fast_memory: Nearest memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the footprint.
         knobs: Knobs of the policy, under the kernel's names.
         evaluator: ``exact``, ``cohort``, or ``auto``.
-        tiers: How the kernel sorts nodes into tiers: ``hmat`` (6.7 and later), ``cpuless`` (6.0 and before,
-            TPP, Tiering-0.8), ``one-tier`` (6.1 to 6.6 with memory that the firmware maps as ordinary).
+        tiers: How the kernel sorts nodes into tiers: ``hmat`` (6.7 and later), ``cpuless`` (6.0 and before),
+            ``one-tier`` (6.1 to 6.6 with memory that the firmware maps as ordinary); by default that of
+            the policy's own kernel, ``cpuless`` for TPP and what stands on it and for Tiering-0.8.
         lru: ``two-lists``, or ``multi-gen`` for a kernel with ``lru_gen`` on.
         costs: What events cost; :func:`tierloom.calibrate` measures them.
         seed: Seed of the visits of the exact evaluator.
@@ -285,7 +286,7 @@ def simulate_trace(
     nodes: Sequence[str] | None = None,
     fast_memory: Amount | None = None,
     knobs: Mapping[str, float] | None = None,
-    tiers: str = "hmat",
+    tiers: str | None = None,
     lru: str = "two-lists",
     costs: CostsDoc | None = None,
 ) -> Simulation:
@@ -322,7 +323,7 @@ def simulate_trace(
     blocks = traces.blocks(Path(trace))
     read = lambda: next(blocks, b"")  # noqa: E731 (an iterator as the core wants it)
     on = Machine.of(machine)
-    answer = _core.simulate_trace(on.text, json.dumps(request), json.dumps(pace), read)
+    answer = _core.simulate_trace(on.text, json.dumps(request), str(trace), json.dumps(pace), read)
     return Simulation(on, Path(trace).stem, cast("OutcomeDoc", json.loads(answer)))
 
 
@@ -377,13 +378,14 @@ def _request(
     nodes: Sequence[str] | None,
     knobs: Mapping[str, float] | None,
     evaluator: str,
-    tiers: str,
+    tiers: str | None,
     lru: str,
     costs: CostsDoc | None,
     seed: int,
 ) -> dict[str, object]:
     _known("evaluator", evaluator, ("auto", "exact", "cohort"))
-    _known("tiers", tiers, ("hmat", "cpuless", "one-tier"))
+    if tiers is not None:
+        _known("tiers", tiers, ("hmat", "cpuless", "one-tier"))
     _known("lru", lru, ("two-lists", "multi-gen"))
     return {
         "policy": policy,

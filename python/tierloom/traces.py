@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 ROW = np.dtype([("time_ns", "<u8"), ("address", "<u8"), ("thread", "<u4"), ("write", "u1")])
 """One access, as the core reads it."""
 
-BLOCK_ROWS = 1 << 18
+MOST = {"time_ns": 2**64 - 1, "address": 2**64 - 1, "page": 2**52 - 1, "thread": 2**32 - 1, "write": 1}
+"""Largest value of each column that a file may have."""
+
+BLOCK_ROWS = 1 << 15
+"""Rows in memory at a time: few enough for a second-level cache, packed and unpacked."""
+
 TEXT_BYTES = 1 << 22
 PAGE_BYTES = 4096
 HEADER_BYTES = 192
@@ -66,21 +71,32 @@ def _parquet(path: Path) -> Iterator[Any]:
         message = f"{path}: reading Parquet needs pyarrow\nhint: pip install pyarrow, or save the columns as .npy"
         raise TraceError(message) from problem
     try:
-        file = parquet.ParquetFile(path)
+        file, first_row = parquet.ParquetFile(path), 1
         for batch in file.iter_batches(batch_size=BLOCK_ROWS):
-            columns = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
-            kept = {name: column for name, column in columns.items() if name in (*(ROW.names or ()), "page")}
-            made = np.empty(batch.num_rows, dtype=[(name, column.dtype) for name, column in kept.items()])
-            for name, column in kept.items():
+            names = [name for name in batch.schema.names if name in MOST]
+            columns = {name: _column(path, name, batch.column(name), first_row) for name in names}
+            made = np.empty(batch.num_rows, dtype=[(name, column.dtype) for name, column in columns.items()])
+            for name, column in columns.items():
                 made[name] = column
+            first_row += batch.num_rows
             yield made
     except (OSError, ValueError) as problem:
         message = f"{path}: {problem}\nhint: give a Parquet file with a column `address` or `page`"
         raise TraceError(message) from problem
 
 
+def _column(path: Path, name: str, column: Any, first_row: int) -> Any:  # noqa: ANN401 (pyarrow has no types)
+    if column.null_count:
+        row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        message = f"{path}:{row}: {name} is missing\nhint: drop the rows that have none"
+        raise TraceError(message)
+    return column.to_numpy(zero_copy_only=False)
+
+
 def _packed(path: Path, block: Any, first_row: int) -> Any:  # noqa: ANN401 (NumPy has no type for "any structured array")
     names = block.dtype.names
+    if block.dtype == ROW and block["write"].max(initial=0) <= MOST["write"]:
+        return block
     packed = np.zeros(len(block), dtype=ROW)
     if names is None:
         packed["address"] = _whole(path, "address", block, first_row)
@@ -93,12 +109,6 @@ def _packed(path: Path, block: Any, first_row: int) -> Any:  # noqa: ANN401 (Num
             packed[name] = _whole(path, name, block[name], first_row)
     if "address" not in names:
         packed["address"] = _whole(path, "page", block["page"], first_row).astype("<u8") * PAGE_BYTES
-    if "write" in names and packed["write"].max(initial=0) > 1:
-        row = first_row + int(np.argmax(packed["write"] > 1))
-        message = (
-            f"{path}:{row}: write is {packed['write'][row - first_row]}\nhint: it is 0 for a load and 1 for a store"
-        )
-        raise TraceError(message)
     return packed
 
 
@@ -106,11 +116,13 @@ def _whole(path: Path, name: str, column: Any, first_row: int) -> Any:  # noqa: 
     if column.dtype.kind not in "uib":
         message = f"{path}: `{name}` holds {column.dtype}, not whole numbers\nhint: save it as unsigned integers"
         raise TraceError(message)
-    if column.dtype.kind == "i" and column.min(initial=0) < 0:
-        row = first_row + int(np.argmax(column < 0))
-        message = f"{path}:{row}: {name} is {column[row - first_row]}\nhint: it cannot be negative; save it as uint64"
-        raise TraceError(message)
-    return column
+    most = MOST[name]
+    if column.min(initial=0) >= 0 and column.max(initial=0) <= most:
+        return column
+    row = int(np.argmax((column < 0) | (column > most)))
+    hint = "it is 0 for a load and 1 for a store" if name == "write" else f"it has to be 0 to {most}"
+    message = f"{path}:{first_row + row}: {name} is {column[row]}\nhint: {hint}"
+    raise TraceError(message)
 
 
 @contextmanager

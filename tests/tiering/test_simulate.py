@@ -164,8 +164,11 @@ def test_a_bad_row_of_text_is_named(folder: Path, text: str, row: int) -> None:
         (np.array([[1, 2], [3, 4]]), "2 dimensions"),
         (np.array([4096, -1]), r"t.npy:2: address is -1"),
         (np.array([(1, 7)], dtype=[("address", "<u8"), ("write", "<u8")]), r"t.npy:1: write is 7"),
+        (np.array([(1, 256)], dtype=[("address", "<u8"), ("write", "<u8")]), r"t.npy:1: write is 256"),
+        (np.array([(1, 2**32)], dtype=[("address", "<u8"), ("thread", "<u8")]), r"t.npy:1: thread is 4294967296"),
+        (np.array([(1,), (2**52,)], dtype=[("page", "<u8")]), r"t.npy:2: page is 4503599627370496"),
         (np.array([(1,)], dtype=[("where", "<u8")]), "one of them has to be `address`"),
-        (np.array([(9, 1), (5, 1)], dtype=[("time_ns", "<u8"), ("address", "<u8")]), ":2: time 5 ns"),
+        (np.array([(9, 1), (5, 1)], dtype=[("time_ns", "<u8"), ("address", "<u8")]), r"t.npy:2: time 5 ns"),
     ],
 )
 def test_a_bad_trace_is_named(folder: Path, rows: np.ndarray, said: str) -> None:
@@ -210,7 +213,7 @@ def test_a_long_trace_takes_no_more_memory_than_a_short_one(folder: Path) -> Non
     """Same pages, 24 times as many rows: 130 MB of them."""
     peaks = []
     for blocks in (1, 24):
-        pages = np.arange(blocks * traces.BLOCK_ROWS, dtype="<u8") % 4096
+        pages = np.arange(blocks << 18, dtype="<u8") % 4096
         rows = np.zeros(len(pages), dtype=traces.ROW)
         rows["address"] = pages * 4096
         np.save(folder / "long.npy", rows)
@@ -311,7 +314,7 @@ def test_parquet_says_what_npy_says(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ({"address": [1, None, 3]}, "not whole numbers"),
+        ({"address": [1, None, 3]}, r"t.parquet:2: address is missing"),
         ({"address": ["a", "b"]}, "not whole numbers"),
         ({"page": [4, -1]}, r"t.parquet:2: page is -1"),
         ({"where": [1]}, "one of them has to be `address`"),

@@ -60,14 +60,20 @@ struct TracePace {
     ns_per_access: f64,
 }
 
-/// Simulates a trace on a machine; `read` returns packed rows, and none at the end.
+/// Simulates a trace on a machine; `read` returns packed rows, and none at the end; `file` is only named in errors.
 #[pyfunction]
-pub(crate) fn simulate_trace(machine: &str, request: &str, pace: &str, read: &Bound<'_, PyAny>) -> PyResult<String> {
+pub(crate) fn simulate_trace(
+    machine: &str,
+    request: &str,
+    file: &str,
+    pace: &str,
+    read: &Bound<'_, PyAny>,
+) -> PyResult<String> {
     let machine = nouns::machine(machine, "machine")?;
     let (request, pace): (Request, TracePace) = (parse(request)?, parse(pace)?);
     let pace = Pace { threads: pace.threads, mlp: pace.mlp, ns_per_access: pace.ns_per_access };
     let (mut raised, mut row) = (None, 0);
-    let answer = tiering::trace::simulate_trace(&machine, &request, pace, |out| {
+    let answer = tiering::trace::simulate_trace(&machine, &request, file, pace, |out| {
         take_rows(read, &mut row, out).map_err(|error| {
             raised = Some(error);
             TieringError::BadTrace { file: String::new(), row, problem: String::new(), hint: String::new() }

@@ -40,13 +40,13 @@ fn walk(bencher: Bencher<'_, '_>) {
 }
 
 fn exact(bencher: Bencher<'_, '_>, policy: &str, fast_gib: u64) {
-    let (machine, block) = (machine(), 1 << 18);
+    let (machine, block) = (machine(), 1 << 15);
     let request = Request { fast_bytes: Some(fast_gib << 30), ..Request::of(policy) };
     // Touched once in order first, so that the measured accesses meet pages that are there.
-    let pace = Pace { threads: 8, mlp: 8.0, ns_per_access: 20.0 };
+    let pace = Pace { threads: 8, mlp: 8.0, ns_per_access: 200.0 };
     bencher.counter(ItemsCount::new(ACCESSES + PAGES)).bench_local(|| {
         let mut next = 0u64;
-        let answer = simulate_trace(&machine, &request, pace, |rows| {
+        let answer = simulate_trace(&machine, &request, "bench", pace, |rows| {
             let end = (next + block).min(PAGES + ACCESSES);
             rows.extend((next..end).map(|index| {
                 let page = if index < PAGES { index } else { page(index) };
@@ -55,7 +55,9 @@ fn exact(bencher: Bencher<'_, '_>, policy: &str, fast_gib: u64) {
             next = end;
             Ok(())
         });
-        black_box(answer.expect("the trace fits"))
+        let counters = answer.expect("the trace fits").counters;
+        assert_eq!(counters.numa_pages_migrated > 1e5, policy != "none", "{counters:?}");
+        black_box(counters)
     });
 }
 

@@ -4,7 +4,7 @@
 //! a node; and what a program builds with and frees leaves a hole in fast memory for whatever is touched next.
 //! Nothing migrates meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use tierloom_model::units::PAGE_BYTES;
@@ -57,47 +57,60 @@ pub(crate) enum Step {
 
 /// What is wrong with a workload's filling and what to do, if anything.
 pub(crate) fn check(workload: &Workload) -> Result<(), (String, String)> {
-    let mut shares: BTreeMap<&str, f64> = workload.regions.iter().map(|region| (region.name.as_str(), 0.0)).collect();
-    let mut taken: Vec<&str> = Vec::new();
+    let mut followed = Followed::new(workload);
     for (index, fill) in workload.filling.iter().enumerate() {
-        let problem = match fill {
-            Fill::Touch { region, share } if *share > 0.0 && *share <= 1.0 => match shares.get_mut(region.as_str()) {
-                Some(sum) => {
-                    *sum += share;
-                    None
-                }
-                None => Some(format!("there is no region `{region}`")),
-            },
-            Fill::Touch { share, .. } => Some(format!("{share} is no share")),
-            Fill::Take(region) if region.size_bytes == 0 || taken.contains(&region.name.as_str()) => {
-                Some(format!("`{}` has no bytes or is taken twice", region.name))
-            }
-            Fill::Take(region) => {
-                taken.push(&region.name);
-                None
-            }
-            Fill::Free(name) => match taken.iter().position(|held| held == name) {
-                Some(at) => {
-                    taken.remove(at);
-                    None
-                }
-                None => Some(format!("`{name}` is not taken when it is freed")),
-            },
-        };
-        if let Some(problem) = problem {
-            return Err((
-                format!("filling[{index}]: {problem}"),
-                "touch regions, take and free other memory".to_owned(),
-            ));
-        }
+        let wrong =
+            |problem| (format!("filling[{index}]: {problem}"), "touch regions, take and free other memory".into());
+        followed.follow(fill).map_err(wrong)?;
     }
-    let odd = shares.iter().find(|(_, sum)| (**sum - 1.0).abs() > ROUNDING);
-    match odd.filter(|_| !workload.filling.is_empty()) {
+    match followed.odd().filter(|_| !workload.filling.is_empty()) {
         Some((name, sum)) => Err((
             format!("filling: {sum} of region `{name}` is touched"),
             "touch all of every region, in shares with sum 1".to_owned(),
         )),
         None => Ok(()),
+    }
+}
+
+/// What a filling has done so far, while it is checked.
+struct Followed<'a> {
+    /// Shares of the regions that are touched.
+    shares: BTreeMap<&'a str, f64>,
+    taken: BTreeSet<&'a str>,
+}
+
+impl<'a> Followed<'a> {
+    fn new(workload: &'a Workload) -> Self {
+        let shares = workload.regions.iter().map(|region| (region.name.as_str(), 0.0)).collect();
+        Self { shares, taken: BTreeSet::new() }
+    }
+
+    /// Goes along with one step, or says why it cannot be.
+    fn follow(&mut self, fill: &'a Fill) -> Result<(), String> {
+        match fill {
+            Fill::Touch { region, share } => self.touch(region, *share),
+            Fill::Take(region) => self.take(region),
+            Fill::Free(name) if self.taken.remove(name.as_str()) => Ok(()),
+            Fill::Free(name) => Err(format!("`{name}` is not taken when it is freed")),
+        }
+    }
+
+    fn touch(&mut self, region: &str, share: f64) -> Result<(), String> {
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(format!("{share} is no share"));
+        }
+        *self.shares.get_mut(region).ok_or_else(|| format!("there is no region `{region}`"))? += share;
+        Ok(())
+    }
+
+    fn take(&mut self, region: &'a Region) -> Result<(), String> {
+        let is_new = region.size_bytes > 0 && self.taken.insert(&region.name);
+        if is_new { Ok(()) } else { Err(format!("`{}` has no bytes or is taken twice", region.name)) }
+    }
+
+    /// A region that is not touched as a whole.
+    fn odd(&self) -> Option<(&str, f64)> {
+        self.shares.iter().map(|(name, sum)| (*name, *sum)).find(|(_, sum)| (sum - 1.0).abs() > ROUNDING)
     }
 }
 
@@ -145,9 +158,8 @@ impl Taken {
         free: &mut [f64],
         counters: &mut Counters,
     ) -> Result<()> {
-        let placed = Dealer::new(policy, nodes)
-            .many(pages, nodes, free, counters)
-            .map_err(|missing| full(name, missing, nodes))?;
+        let placed =
+            Dealer::new(policy, nodes).many(pages, free, counters).map_err(|missing| full(name, missing, nodes))?;
         self.0.insert(name.to_owned(), placed);
         Ok(())
     }
@@ -197,5 +209,9 @@ mod tests {
         let wrong = |filling: Vec<Fill>| check(&workload(filling)).err().map(|(problem, _)| problem);
         assert!(wrong(vec![touch("a", 1.0), touch("b", 0.5)]).is_some_and(|problem| problem.contains("`b`")));
         assert!(wrong(vec![Fill::Free("c".to_owned())]).is_some_and(|problem| problem.contains("`c`")));
+        assert!(wrong(vec![touch("z", 1.0)]).is_some_and(|problem| problem.contains("no region `z`")));
+        assert!(wrong(vec![touch("a", 1.5)]).is_some_and(|problem| problem.contains("1.5 is no share")));
+        let take = |name: &str| Fill::Take(Region { name: name.to_owned(), ..workload(Vec::new()).regions[0].clone() });
+        assert!(wrong(vec![take("c"), take("c")]).is_some_and(|problem| problem.contains("taken twice")));
     }
 }

@@ -9,7 +9,7 @@ use tierloom_model::units::{PAGE_BYTES, format_bytes, round_to_u64};
 use crate::counters::Counters;
 use crate::error::{Result, TieringError};
 use crate::filling::{self, Step};
-use crate::nodes::Nodes;
+use crate::nodes::{Node, Nodes};
 use crate::vma::VmaPolicy;
 use crate::workload::Workload;
 
@@ -37,11 +37,21 @@ pub(crate) struct Placed {
 /// Deals pages of one region out to nodes, in the order of first touch.
 #[derive(Debug, Clone)]
 pub(crate) struct Dealer {
-    /// Node that is meant, pages per round, nodes to try.
-    turns: Vec<(usize, f64, Vec<usize>)>,
+    turns: Vec<Turn>,
     /// Turn of page number `index % round.len()`, where weights are whole.
     round: Vec<usize>,
+    /// By node: free pages at which pages go on to the next.
+    spills_at: Vec<f64>,
     interleaved: bool,
+}
+
+/// What one page of a round, or so many, is meant for.
+#[derive(Debug, Clone)]
+struct Turn {
+    node: usize,
+    weight: f64,
+    /// Nodes to try.
+    zonelist: Vec<usize>,
 }
 
 /// Most pages per round that are dealt one by one; `u8` weights of a few nodes.
@@ -71,62 +81,61 @@ impl Layout {
 
 impl Dealer {
     pub(crate) fn new(policy: &VmaPolicy, nodes: &Nodes) -> Self {
-        let turns: Vec<(usize, f64, Vec<usize>)> =
-            policy.turns().into_iter().map(|(node, weight)| (node, weight, policy.zonelist(node, nodes))).collect();
-        let sum: f64 = turns.iter().map(|turn| turn.1).sum();
-        let whole = turns.iter().all(|turn| (turn.1 - turn.1.round()).abs() < 1e-9) && sum <= MOST_ROUND;
+        let turn = |(node, weight)| Turn { node, weight, zonelist: policy.zonelist(node, nodes) };
+        let turns: Vec<Turn> = policy.turns().into_iter().map(turn).collect();
+        let sum: f64 = turns.iter().map(|turn| turn.weight).sum();
+        let whole = turns.iter().all(|turn| (turn.weight - turn.weight.round()).abs() < 1e-9) && sum <= MOST_ROUND;
         let round = if whole {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, at most 4096")]
             let times = |weight: f64| weight.round() as usize;
-            turns.iter().enumerate().flat_map(|(turn, (_, weight, _))| vec![turn; times(*weight)]).collect()
+            turns.iter().enumerate().flat_map(|(at, turn)| vec![at; times(turn.weight)]).collect()
         } else {
             Vec::new()
         };
         let interleaved = matches!(policy, VmaPolicy::Interleave { .. });
-        Self { turns, round, interleaved }
+        Self { turns, round, spills_at: nodes.list.iter().map(Node::spills_at).collect(), interleaved }
     }
 
     /// Turn of one page; fractional weights by the largest remainder so far.
     fn turn(&self, index: u64) -> usize {
-        if !self.round.is_empty() {
+        match self.round.len() {
+            0 => self.fractional(index),
+            1 => self.round[0],
             #[expect(clippy::cast_possible_truncation, reason = "less than the round")]
-            return self.round[(index % self.round.len() as u64) as usize];
+            all => self.round[(index % all as u64) as usize],
         }
-        let sum: f64 = self.turns.iter().map(|turn| turn.1).sum();
-        let dealt = |turn: usize, count: f64| (count * self.turns[turn].1 / sum).floor();
+    }
+
+    fn fractional(&self, index: u64) -> usize {
+        let sum: f64 = self.turns.iter().map(|turn| turn.weight).sum();
+        let dealt = |turn: usize, count: f64| (count * self.turns[turn].weight / sum).floor();
         let (before, after) = (index as f64, index as f64 + 1.0);
         (0..self.turns.len()).find(|turn| dealt(*turn, after) > dealt(*turn, before)).unwrap_or(0)
     }
 
     /// Node of one page; takes it from `free`.
-    pub(crate) fn one(&self, index: u64, nodes: &Nodes, free: &mut [f64], counters: &mut Counters) -> Option<usize> {
-        let (meant, _, zonelist) = self.turns.get(self.turn(index))?;
-        let node = *zonelist.iter().find(|node| free[**node] > nodes.list[**node].spills_at())?;
+    pub(crate) fn one(&self, index: u64, free: &mut [f64], counters: &mut Counters) -> Option<usize> {
+        let turn = self.turns.get(self.turn(index))?;
+        let node = *turn.zonelist.iter().find(|node| free[**node] > self.spills_at[**node])?;
         free[node] -= 1.0;
-        self.count(*meant, node, 1.0, counters);
+        self.count(turn.node, node, 1.0, counters);
         Some(node)
     }
 
     /// Pages by node of a run of `pages`; takes them from `free`. Errs with the pages that found no
     /// room.
-    pub(crate) fn many(
-        &self,
-        pages: f64,
-        nodes: &Nodes,
-        free: &mut [f64],
-        counters: &mut Counters,
-    ) -> Result<Vec<f64>, f64> {
-        let sum: f64 = self.turns.iter().map(|turn| turn.1).sum();
+    pub(crate) fn many(&self, pages: f64, free: &mut [f64], counters: &mut Counters) -> Result<Vec<f64>, f64> {
+        let sum: f64 = self.turns.iter().map(|turn| turn.weight).sum();
         let mut placed = vec![0.0; free.len()];
         let mut left = pages;
         while left > 1e-9 * pages {
-            let room = |node: usize, free: &[f64]| free[node] - nodes.list[node].spills_at();
+            let room = |node: usize, free: &[f64]| free[node] - self.spills_at[node];
             let mut rates = vec![0.0; free.len()];
             let mut shares = Vec::new();
-            for (meant, weight, zonelist) in &self.turns {
-                let node = *zonelist.iter().find(|node| room(**node, free) > 1e-6).ok_or(left)?;
-                rates[node] += weight / sum;
-                shares.push((*meant, node, weight / sum));
+            for turn in &self.turns {
+                let node = *turn.zonelist.iter().find(|node| room(**node, free) > 1e-6).ok_or(left)?;
+                rates[node] += turn.weight / sum;
+                shares.push((turn.node, node, turn.weight / sum));
             }
             let step = (0..free.len())
                 .filter(|node| rates[*node] > 0.0)

@@ -27,14 +27,15 @@ const LISTS_MOST: f64 = 8.0;
 /// Pages of 4 KiB in a GiB.
 const PAGES_IN_GIB: f64 = 262_144.0;
 
-/// How a kernel sorts nodes into tiers.
+/// How a kernel sorts nodes into tiers, and where it demotes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TierRule {
     /// 6.7 and later: by the latency and bandwidth that the firmware states.
     #[default]
     Hmat,
-    /// 6.0 and before, Tiering-0.8 and TPP: nodes without CPUs are slow.
+    /// 6.0 and before, Tiering-0.8 and TPP: nodes without CPUs are slow, and each is what one other node demotes
+    /// to: the first by number that is nearest to it (`establish_migrate_target` marks it as used).
     Cpuless,
     /// 6.1 to 6.6 with memory that the firmware maps as ordinary: all nodes are one tier.
     OneTier,
@@ -58,7 +59,7 @@ pub struct Watermarks {
 pub struct Node {
     /// Name of the memory.
     pub name: String,
-    /// Position of the memory in the machine.
+    /// Position of the memory in the machine: the node's number, because machines stand in the kernel's order.
     pub memory: usize,
     /// Pages that the kernel manages and the program may take.
     pub pages: f64,
@@ -143,18 +144,17 @@ impl Nodes {
         };
         let mut nodes = Self { list: near.iter().map(node).collect(), zonelists: Vec::new(), fabric };
         nodes.zonelists = (0..near.len()).map(|node| nodes.zonelist(machine, node)).collect();
-        nodes.find_demotion_targets();
+        match rule {
+            TierRule::Cpuless => nodes.take_demotion_targets(machine),
+            TierRule::Hmat | TierRule::OneTier => nodes.find_demotion_targets(),
+        }
         Ok(nodes)
     }
 
     /// Nodes in the order in which the allocator tries them for a page meant for `node`: by distance
     /// from the socket that the node hangs on, as SLIT distances do.
     fn zonelist(&self, machine: &Machine, node: usize) -> Vec<usize> {
-        let home = machine.socket_index(&machine.memories[self.list[node].memory].socket).unwrap_or(0);
-        let distance = |other: &usize| {
-            let memory = self.list[*other].memory;
-            machine.path(home, memory).map_or(f64::INFINITY, |path| path.idle_ns.value)
-        };
+        let distance = |other: &usize| idle_ns(machine, self.list[node].memory, self.list[*other].memory);
         let mut order: Vec<usize> = (0..self.list.len()).collect();
         order.sort_by(|a, b| (*a != node).cmp(&(*b != node)).then(distance(a).total_cmp(&distance(b))));
         order
@@ -167,6 +167,20 @@ impl Nodes {
             let target = self.zonelists[node].iter().find(|other| Some(self.list[**other].tier) == below);
             self.list[node].demotion = target.copied().filter(|_| below.is_some());
         }
+    }
+
+    /// The same before 6.1, for all nodes of the machine, because one that the program does not use takes its part.
+    fn take_demotion_targets(&mut self, machine: &Machine) {
+        let targets = targets_by_number(machine);
+        for node in 0..self.list.len() {
+            let target = targets[self.list[node].memory];
+            self.list[node].demotion = self.list.iter().position(|other| Some(other.memory) == target);
+        }
+    }
+
+    /// Whether the nearest node is the kernel's node 0.
+    pub(crate) fn near_is_node0(&self) -> bool {
+        self.list[0].memory == 0
     }
 
     /// So many CPUs touch the program's pages first.
@@ -247,6 +261,31 @@ fn tier_of(machine: &Machine, first: usize, memory: usize, rule: TierRule) -> u3
     }
 }
 
+/// `__set_migration_target_nodes`: from the nodes with CPUs downwards, in the order of their numbers, each to the nearest
+/// that is nobody's target yet.
+fn targets_by_number(machine: &Machine) -> Vec<Option<usize>> {
+    let all = 0..machine.memories.len();
+    let mut pass: Vec<usize> = all.clone().filter(|memory| has_cpus(machine, *memory)).collect();
+    let mut left: Vec<usize> = all.clone().filter(|memory| !pass.contains(memory)).collect();
+    let mut targets = vec![None; all.len()];
+    while !pass.is_empty() {
+        for node in &pass {
+            let distance = |other: &&usize| idle_ns(machine, *node, **other);
+            targets[*node] = left.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))).copied();
+            left.retain(|other| Some(*other) != targets[*node]);
+        }
+        pass = pass.iter().filter_map(|node| targets[*node]).collect();
+        pass.sort_unstable();
+    }
+    targets
+}
+
+/// From the socket that one node hangs on to another.
+fn idle_ns(machine: &Machine, node: usize, other: usize) -> f64 {
+    let home = machine.socket_index(&machine.memories[node].socket).unwrap_or(0);
+    machine.path(home, other).map_or(f64::INFINITY, |path| path.idle_ns.value)
+}
+
 fn tier_of_distance(distance: f64) -> u32 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "distances are small and positive")]
     let whole = distance as u32;
@@ -307,5 +346,21 @@ mod tests {
         let found = [held(1e7, 1.0, 0.0), held(1e7, 3.0, 0.0), held(8000.0, 32.0, 0.0), held(1e7, 32.0, 60.0)];
         let wanted = [2016.0, 2.0 * 2016.0, 1000.0, 0.0];
         assert!(found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 1e-9), "{found:?}");
+    }
+
+    /// What the nearest node of a socket demotes to; DRAM on both sockets, a card on the second.
+    fn demotion(socket: usize, memories: &[usize], rule: TierRule) -> Option<String> {
+        let machine = tierloom_fixtures::machine([64, 64, 128], [200.0, 100.0, 30.0]);
+        let nodes = Nodes::new(&machine, socket, memories, None, rule).unwrap();
+        nodes.list[0].demotion.map(|target| nodes.list[target].name.clone())
+    }
+
+    #[test]
+    fn before_6_1_a_card_is_for_the_node_of_the_lowest_number_wherever_it_hangs() {
+        for memories in [vec![0, 1, 2], vec![1, 2]] {
+            assert_eq!(demotion(1, &memories, TierRule::Cpuless), None);
+            assert_eq!(demotion(1, &memories, TierRule::Hmat).as_deref(), Some("cxl"));
+        }
+        assert_eq!(demotion(0, &[0, 2], TierRule::Cpuless).as_deref(), Some("cxl"));
     }
 }

@@ -63,9 +63,9 @@ pub struct Request {
     /// Evaluator.
     #[serde(default)]
     pub evaluator: Evaluator,
-    /// How the kernel sorts nodes into tiers.
+    /// How the kernel sorts nodes into tiers; as the policy's own kernel does by default.
     #[serde(default)]
-    pub tiers: TierRule,
+    pub tiers: Option<TierRule>,
     /// How kswapd keeps its lists.
     #[serde(default)]
     pub lru: LruKind,
@@ -103,7 +103,8 @@ impl Request {
             None => (0..machine.memories.len()).collect(),
             Some(names) => names.iter().map(|name| memory(machine, name)).collect::<Result<Vec<usize>>>()?,
         };
-        let nodes = Nodes::new(machine, socket, &memories, self.fast_bytes, self.tiers)?;
+        let tiers = self.tiers.unwrap_or(self.policy()?.tiers());
+        let nodes = Nodes::new(machine, socket, &memories, self.fast_bytes, tiers)?;
         if nodes.len() > 7 {
             let problem = format!("{} memories are more than the simulator tells apart", nodes.len());
             return Err(TieringError::request("nodes", problem, "name at most seven"));
@@ -111,7 +112,14 @@ impl Request {
         Ok(Setting { socket: &machine.sockets[socket], nodes, costs: self.costs.clone().unwrap_or_default() })
     }
 
-    pub(crate) fn policy(&self) -> Result<Box<dyn Policy>> {
+    /// The policy with its knobs, told where it is.
+    pub(crate) fn policy_on(&self, nodes: &Nodes) -> Result<Box<dyn Policy>> {
+        let mut policy = self.policy()?;
+        policy.meet(nodes);
+        Ok(policy)
+    }
+
+    fn policy(&self) -> Result<Box<dyn Policy>> {
         let mut policy = policy::by_name(if self.policy == ours::NAME { "none" } else { &self.policy })?;
         for (name, value) in &self.knobs {
             if !value.is_finite() || *value < 0.0 || !policy.set(name, *value) {
@@ -218,7 +226,7 @@ fn simulate_policy(
     request: &Request,
 ) -> Result<Outcome> {
     let (placement, policies) = request.policies(workload, setting)?;
-    let mut policy = request.policy()?;
+    let mut policy = request.policy_on(&setting.nodes)?;
     let warning = policy.idle_on(&setting.nodes);
     let layout = Layout::new(workload, &policies);
     let asked = if samples.is_some() { Evaluator::Exact } else { request.evaluator };

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tierloom_model::units::PAGE_BYTES;
 use tierloom_model::{Phase, Profile, SampleRow};
 
-use crate::exact::Step;
+use crate::exact::Seen;
 use crate::workload::Workload;
 
 /// Seconds in a nanosecond.
@@ -18,7 +18,7 @@ const NS: f64 = 1e-9;
 /// Steps by phase and region, in the order of time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Samples {
-    steps: BTreeMap<(usize, usize), Vec<Step>>,
+    steps: BTreeMap<(usize, usize), Vec<Seen>>,
     count: usize,
 }
 
@@ -37,7 +37,7 @@ impl Samples {
             let (Some(region), Some(phase)) = (region, phase) else { continue };
             let pages = workload.regions[region].size_bytes.div_ceil(PAGE_BYTES);
             let page = (sample.offset / PAGE_BYTES).min(pages - 1);
-            let step = Step { done: done(&profile.phases[phase], time_s), page };
+            let step = Seen { done: done(&profile.phases[phase], time_s), page };
             found.steps.entry((phase, region)).or_default().push(step);
             found.count += 1;
         }
@@ -51,7 +51,7 @@ impl Samples {
     }
 
     /// Of one phase and region; none where nothing was sampled.
-    pub(crate) fn of(&self, phase: usize, region: usize) -> Option<&[Step]> {
+    pub(crate) fn of(&self, phase: usize, region: usize) -> Option<&[Seen]> {
         self.steps.get(&(phase, region)).map(Vec::as_slice)
     }
 }

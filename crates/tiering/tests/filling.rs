@@ -89,20 +89,25 @@ fn a_hole_in_fast_memory_is_filled_by_any_migration_and_a_full_one_by_none() {
     }
 }
 
-/// The posted patch takes node 0 for the only node of the top tier.
+/// Kernels up to 6.0 and the posted patches of TPP go by the numbers of nodes, and a machine's memories stand in their order.
 #[test]
-fn tpp_on_another_node_scans_the_near_memory_too_and_demotes_none_of_it() {
+fn from_a_node_of_a_higher_number_nothing_is_demoted_and_a_warning_says_so() {
     let mut workload = workload([None, None]);
     workload.phases[0].compute_s = 40.0;
-    for evaluator in EVALUATORS {
-        let counters = |near_is_node0: f64| {
-            let knobs = vec![("near_is_node0".to_owned(), near_is_node0)];
-            let request = Request { evaluator, fast_bytes: Some(300 * MIB), knobs, ..Request::of("tpp") };
-            simulate(&machine(), &workload, &request).unwrap().counters
-        };
-        let (here, there) = (counters(1.0), counters(0.0));
-        assert!(here.numa_hint_faults_local == 0.0 && here.pgdemote_kswapd > 0.0, "{here:?}");
-        assert!(there.numa_hint_faults_local > 0.0 && there.pgdemote_kswapd == 0.0, "{there:?}");
-        assert!(there.numa_pages_migrated < here.numa_pages_migrated, "{there:?}");
+    let mut other = machine();
+    other.memories.insert(0, memory("far", MemoryKind::Dram, "s1", 1));
+    other.paths.push(path("s0", "far", 200.0, &["upi"], ddr(60.0)));
+    for (evaluator, policy) in
+        EVALUATORS.into_iter().flat_map(|evaluator| [(evaluator, "tiering-0.8"), (evaluator, "tpp")])
+    {
+        let nodes = Some(vec!["fast".to_owned(), "slow".to_owned()]);
+        let request = Request { evaluator, nodes, fast_bytes: Some(300 * MIB), ..Request::of(policy) };
+        let [here, there] = [machine(), other.clone()].map(|machine| simulate(&machine, &workload, &request).unwrap());
+        assert!(here.counters.pgdemote_kswapd > 0.0 && here.warnings.iter().all(|said| !said.contains("demote")));
+        assert!(there.counters.pgdemote_kswapd == 0.0 && there.warnings.iter().any(|said| said.contains("demote")));
+        assert!(there.counters.numa_pages_migrated < here.counters.numa_pages_migrated, "{:?}", there.counters);
+        // TPP does not take that node for fast, and scans it.
+        let [local, remote] = [here, there].map(|done| done.counters.numa_hint_faults_local > 0.0);
+        assert_eq!((local, remote), (false, policy == "tpp"));
     }
 }

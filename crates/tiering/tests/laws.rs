@@ -175,7 +175,7 @@ fn tpp_faults_many_times_for_each_page_unless_its_entry_is_restored() {
 #[test]
 fn mode_2_says_when_it_has_nothing_to_do() {
     let workload = workload([32, 32], [1000.0, 1000.0], Spread::Uniform, 1.0);
-    let request = Request { tiers: tierloom_tiering::TierRule::OneTier, ..Request::of("tiering") };
+    let request = Request { tiers: Some(tierloom_tiering::TierRule::OneTier), ..Request::of("tiering") };
     let outcome = simulate(&machine(), &workload, &request).unwrap();
     assert!(outcome.warnings.iter().any(|words| words.contains("one tier")), "{:?}", outcome.warnings);
 }

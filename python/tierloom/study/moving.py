@@ -52,7 +52,7 @@ def simulate_row(
     nodes: str | list[str] | None = None,
     fast_memory: Amount | None = None,
     evaluator: str = "auto",
-    tiers: str = "hmat",
+    tiers: str | None = None,
     lru: str = "two-lists",
     seed: int = 0,
     size: Amount = "16GiB",

@@ -195,7 +195,7 @@ impl<'a> Cohort<'a> {
             let pages = to.min(place.first + place.chunk).saturating_sub(from.max(place.first)) as f64 * place.share;
             if pages > 0.0 {
                 let placed = dealer
-                    .many(pages, self.nodes, &mut self.free, &mut self.ledger.counters)
+                    .many(pages, &mut self.free, &mut self.ledger.counters)
                     .map_err(|missing| full(&self.layout.regions[region].name, missing, self.nodes))?;
                 self.fill(cohort, &placed);
             }
@@ -211,7 +211,7 @@ impl<'a> Cohort<'a> {
             let policy = crate::vma::VmaPolicy::Placed { weights, balancing: false };
             let dealer = Dealer::new(&policy, self.nodes);
             let placed = dealer
-                .many(place.pages(), self.nodes, &mut self.free, &mut self.ledger.counters)
+                .many(place.pages(), &mut self.free, &mut self.ledger.counters)
                 .map_err(|missing| full(&self.layout.regions[place.region].name, missing, self.nodes))?;
             self.fill(cohort, &placed);
         }

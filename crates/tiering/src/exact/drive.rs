@@ -62,10 +62,10 @@ fn run_phase(
             drawer.draw(phase.streams[index].visits * share, done + share, random, &mut visits);
             exact.private = private_share(&phase.streams[index], phase.threads);
             let counts = exact.visit(&visits, exact.now_s, WINDOW_S)?;
-            let all: u64 = counts.iter().sum();
+            let all = counts.sum();
             for (node, part) in served.iter_mut().enumerate() {
                 // Where there are too few visits to draw one, the work goes where the last ones went.
-                *part = if all > 0 { counts[node << 1] as f64 / all as f64 } else { *part };
+                *part = if all > 0 { counts.of(node)[0] as f64 / all as f64 } else { *part };
                 cells[node] += works[index] * (share * *part);
             }
         }

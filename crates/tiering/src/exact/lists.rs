@@ -1,7 +1,7 @@
 //! The lists of kswapd, page by page.
 
 use super::Exact;
-use super::pages::{self, ACCESSED, DEMOTED, PROTECTED};
+use super::pages::{self, DEMOTED, IDLE, PROTECTED};
 use crate::reclaim::{List, Lists, Run};
 
 impl Lists for Exact<'_> {
@@ -22,8 +22,8 @@ impl Lists for Exact<'_> {
 
     fn used(&mut self, run: &Run, _now_s: f64) -> f64 {
         let flags = &mut self.pages.flags[run.id as usize];
-        let used = *flags & ACCESSED != 0;
-        *flags &= !ACCESSED;
+        let used = *flags & IDLE == 0;
+        *flags |= IDLE;
         if used { 1.0 } else { 0.0 }
     }
 

@@ -6,36 +6,35 @@
 //! kernel's own threads get as much time: the scanner, kswapd, the policy's sampler.
 
 mod drive;
+mod groups;
 mod lists;
 mod pages;
 mod source;
+mod visit;
 
 use tierloom_contention::LINE_BYTES;
 
 use crate::costs::Costs;
 use crate::error::Result;
-use crate::filling::{Step as Filling, Taken};
+use crate::filling::{Step, Taken};
 use crate::layout::{Dealer, Layout, Placed, full};
 use crate::ledger::Ledger;
 use crate::nodes::Nodes;
 use crate::outcome::{Outcome, RegionUse};
-use crate::policy::{Fault, Group, Policy, Room, ScanRule, View};
+use crate::policy::{Policy, Room, ScanRule};
 use crate::reclaim::{Kswapd, List, LruKind, ReclaimRule};
 use crate::scanner::{Mapping, Scanner};
 use crate::settle::{Settled, Work, settle};
 
-use pages::{ABSENT, ACCESSED, ACTIVE, DEMOTED, NODE, PROTECTED, Pages};
+use groups::GROUP;
+use pages::{ACTIVE, IDLE, PROTECTED, Pages, node_of};
 
 pub(crate) use drive::run;
 pub use pages::BYTES_PER_PAGE;
-pub(crate) use source::{Step, zipf_share};
+pub(crate) use source::{Seen, zipf_share};
 
 /// Program time per window, s: a tenth of the least scan period, and finer than any threshold.
 const WINDOW_S: f64 = 0.01;
-/// Slots for counting visits by node and kind.
-const COUNTS: usize = 16;
-/// Pages per group that samplers see: 2 MiB.
-const GROUP: usize = 512;
 
 /// The state of one run.
 pub(crate) struct Exact<'a> {
@@ -126,11 +125,11 @@ impl<'a> Exact<'a> {
         let mut taken = Taken::default();
         for step in self.layout.filling.clone() {
             match step {
-                Filling::Touch(region, from, to) => self.touch_part(region, from, to)?,
-                Filling::Take(name, policy, pages) => {
+                Step::Touch(region, from, to) => self.touch_part(region, from, to)?,
+                Step::Take(name, policy, pages) => {
                     taken.take((&name, &policy, pages), self.nodes, &mut self.free, &mut self.ledger.counters)?;
                 }
-                Filling::Free(name) => taken.free(&name, &mut self.free),
+                Step::Free(name) => taken.free(&name, &mut self.free),
             }
         }
         Ok(())
@@ -148,11 +147,11 @@ impl<'a> Exact<'a> {
     /// First touch of one page; none where no node has room.
     fn touch(&mut self, region: usize, page: u64) -> Option<usize> {
         let index = page - self.layout.regions[region].start;
-        let node = self.dealers[region].one(index, self.nodes, &mut self.free, &mut self.ledger.counters)?;
+        let node = self.dealers[region].one(index, &mut self.free, &mut self.ledger.counters)?;
         #[expect(clippy::cast_possible_truncation, reason = "at most 2^31 pages")]
         let (at, page) = (page as usize, page as u32);
         self.pages.set_node(at, node);
-        self.pages.flags[at] |= ACCESSED;
+        self.pages.flags[at] &= !IDLE;
         self.pages.stamp[at] = 0;
         if self.keeps_list(node) {
             self.pages.link(page, node, List::Inactive);
@@ -166,117 +165,6 @@ impl<'a> Exact<'a> {
 
     fn region_of(&self, page: u64) -> usize {
         self.layout.regions.partition_point(|region| region.start <= page).saturating_sub(1)
-    }
-
-    /// Visits pages in order; returns how many fell on each node, writes (bit 0 of a code) apart.
-    ///
-    /// `span_s` is the program time that the visits take without faults, for the times of faults.
-    pub(crate) fn visit(&mut self, codes: &[u32], from_s: f64, span_s: f64) -> Result<[u64; COUNTS]> {
-        if self.touched.is_empty() {
-            self.visit_all::<false>(codes, from_s, span_s)
-        } else {
-            self.visit_all::<true>(codes, from_s, span_s)
-        }
-    }
-
-    fn visit_all<const SAMPLED: bool>(&mut self, codes: &[u32], from_s: f64, span_s: f64) -> Result<[u64; COUNTS]> {
-        let mut counts = [0u64; COUNTS];
-        let step_s = span_s / codes.len().max(1) as f64;
-        for (index, code) in codes.iter().enumerate() {
-            let page = (code >> 1) as usize;
-            let mut flags = self.pages.flags[page];
-            if flags & (PROTECTED | ACCESSED) != ACCESSED {
-                // What the window's faults have cost so far has passed as well.
-                let now_s = from_s + step_s * index as f64 + self.ledger.overhead_s();
-                flags = self.first_since(page, now_s)?;
-            }
-            counts[usize::from((flags & NODE) << 1) | (code & 1) as usize] += 1;
-            if SAMPLED {
-                self.touched[page / GROUP] += 1;
-            }
-        }
-        Ok(counts)
-    }
-
-    /// The first visit since the page was protected, cleared or mapped.
-    #[cold]
-    fn first_since(&mut self, page: usize, now_s: f64) -> Result<u16> {
-        if self.pages.flags[page] & NODE == ABSENT {
-            let region = self.region_of(page as u64);
-            self.touch(region, page as u64).ok_or_else(|| full(&self.layout.regions[region].name, 1.0, self.nodes))?;
-        }
-        if self.pages.flags[page] & PROTECTED != 0 {
-            self.fault(page, now_s);
-        }
-        self.pages.flags[page] |= ACCESSED;
-        Ok(self.pages.flags[page])
-    }
-
-    /// `do_numa_page`.
-    fn fault(&mut self, page: usize, now_s: f64) {
-        let flags = self.pages.flags[page];
-        let from = self.pages.node(page);
-        let local = from == 0;
-        let slow = !self.nodes.list[from].top;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ms of a run")]
-        let now_ms = (now_s * 1e3) as u32;
-        let fault = Fault {
-            now_s,
-            latency_ms: f64::from(now_ms.wrapping_sub(self.pages.stamp[page])),
-            pages: 1.0,
-            active: if flags & ACTIVE == 0 { 0.0 } else { 1.0 },
-            demoted: if flags & DEMOTED == 0 { 0.0 } else { 1.0 },
-            slow,
-            local,
-            threads: f64::from(self.threads),
-        };
-        let room = self.room();
-        let verdict = self.policy.on_fault(&fault, &room, &mut self.ledger.counters);
-        self.ledger.faults(1.0 + verdict.repeats, local);
-        self.pages.flags[page] &= !PROTECTED;
-        if self.take_fraction(verdict.activate) && !self.keeps_list(from) {
-            self.pages.flags[page] |= ACTIVE;
-        }
-        let (mut moved, mut failed) = (false, false);
-        if self.take_fraction(verdict.promote) && !local {
-            moved = room.free >= room.marks.high + 1.0;
-            failed = !moved;
-            if moved {
-                self.relocate(page, from, 0);
-                self.ledger.promoted(1.0, from, 0, slow, self.policy);
-            } else if self.policy.wakes_kswapd() && self.keeps_list(0) {
-                // It has worked since the last failure, if it was awake.
-                self.reclaim(0, now_s);
-                self.kswapd[0].wake(&self.rule, now_s);
-                self.reclaimed_s = self.reclaimed_s.max(now_s);
-            }
-        }
-        self.note(page, [slow, moved], local, failed, now_s);
-    }
-
-    /// `task_numa_fault` and the bit that tells who touches a mapping. In mode 2, faults that leave a
-    /// page in slow memory do not count, and others there are private: who faulted last is not known.
-    fn note(&mut self, page: usize, [slow, moved]: [bool; 2], local: bool, failed: bool, now_s: f64) {
-        let region = self.region_of(page as u64);
-        let tiering = slow && self.scan.is_some_and(|scan| !scan.counts_slow);
-        let private = if tiering { 1.0 } else { self.private };
-        if let Some(scanner) = &mut self.scanner {
-            scanner.touched(region);
-            if moved || !tiering {
-                scanner.faulted(now_s, 1.0, local, failed, private);
-            }
-        }
-    }
-
-    /// Fractions of a page add up to whole ones.
-    fn take_fraction(&mut self, share: f64) -> bool {
-        if share >= 1.0 {
-            return true;
-        }
-        self.owed += share;
-        let whole = self.owed >= 1.0;
-        self.owed -= if whole { 1.0 } else { 0.0 };
-        whole
     }
 
     /// Free pages that watermarks see.
@@ -325,7 +213,7 @@ impl<'a> Exact<'a> {
         let mut updated = 0.0;
         for page in first..last {
             let flags = self.pages.flags[page];
-            if flags & PROTECTED == 0 && eligible[usize::from(flags & NODE)] {
+            if flags & PROTECTED == 0 && eligible[node_of(flags)] {
                 self.pages.flags[page] = flags | PROTECTED;
                 self.pages.stamp[page] = now_ms;
                 updated += 1.0;
@@ -393,54 +281,6 @@ impl<'a> Exact<'a> {
         self.ledger.failed(done.failed);
     }
 
-    /// Shows the policy what was sampled and does what it says.
-    fn look(&mut self) {
-        let since_s = self.now_s - self.last_look_s;
-        self.last_look_s = self.now_s;
-        let groups: Vec<Group> = (0..self.touched.len()).map(|group| self.group(group, since_s)).collect();
-        self.touched.iter_mut().for_each(|count| *count = 0);
-        let view = View {
-            now_s: self.now_s,
-            since_s,
-            groups: &groups,
-            nodes: self.nodes,
-            free: &self.free,
-            latency_ns: &self.settled.latency_ns,
-        };
-        for step in self.policy.look(&view) {
-            self.move_group(step.group, step.from, step.to, step.pages);
-        }
-    }
-
-    fn group(&self, group: usize, since_s: f64) -> Group {
-        let first = group * GROUP;
-        let last = (first + GROUP).min(self.pages.flags.len());
-        let mut pages = vec![0.0; self.nodes.len()];
-        for flags in &self.pages.flags[first..last] {
-            if flags & NODE != ABSENT {
-                pages[usize::from(flags & NODE)] += 1.0;
-            }
-        }
-        let all = pages.iter().sum::<f64>().max(1.0);
-        let rate = f64::from(self.touched[group]) / all / since_s;
-        Group { region: self.region_of(first as u64), pages, reads: rate, writes: 0.0, visits: rate }
-    }
-
-    fn move_group(&mut self, group: usize, from: usize, to: usize, pages: f64) {
-        let first = group * GROUP;
-        let mut left = pages.round();
-        for page in first..(first + GROUP).min(self.pages.flags.len()) {
-            if left < 1.0 || self.free[to] < 1.0 {
-                break;
-            }
-            if self.pages.flags[page] & NODE != ABSENT && self.pages.node(page) == from {
-                self.relocate(page, from, to);
-                self.ledger.moved(1.0, from, to, self.policy);
-                left -= 1.0;
-            }
-        }
-    }
-
     /// Makes room for pages that a trace touches for the first time.
     pub(crate) fn grow(&mut self, pages: u64) {
         if pages <= self.layout.regions[0].pages {
@@ -462,7 +302,8 @@ impl<'a> Exact<'a> {
         let counts = self.visit(codes, self.now_s, span_s)?;
         let mut cells = vec![Work::default(); self.nodes.len()];
         for (node, cell) in cells.iter_mut().enumerate() {
-            *cell = per.read * counts[node << 1] as f64 + per.write * counts[(node << 1) | 1] as f64;
+            let [reads, writes] = counts.of(node);
+            *cell = per.read * reads as f64 + per.write * writes as f64;
         }
         self.end_window(span_s, &mut cells);
         Ok(())
@@ -492,7 +333,7 @@ impl<'a> Exact<'a> {
         let (first, last) = (placed.start as usize, (placed.start + placed.pages) as usize);
         let mut counts = vec![0u64; self.nodes.len()];
         for flags in &self.pages.flags[first..last] {
-            if let Some(count) = counts.get_mut(usize::from(flags & NODE)) {
+            if let Some(count) = counts.get_mut(node_of(*flags)) {
                 *count += 1;
             }
         }

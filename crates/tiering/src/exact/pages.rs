@@ -1,37 +1,38 @@
-//! State of every page, as a structure of arrays: 14 bytes a page.
+//! State of every page, as a structure of arrays: 13 bytes a page.
 //!
-//! Two bytes of flags are all that a visit reads; stamps and list links are touched by faults, scans
+//! One byte of flags is all that a visit reads; stamps and list links are touched by faults, scans
 //! and reclaim only.
 
 use crate::reclaim::{List, Run};
 
-/// Node of the page.
-pub(crate) const NODE: u16 = 0x7;
-/// Not mapped yet.
-pub(crate) const ABSENT: u16 = 0x7;
+/// Twice the node of the page: where a visit's code says whether it writes.
+pub(crate) const NODE: u8 = 0b1110;
+/// Instead of a node: not mapped yet.
+pub(crate) const ABSENT: usize = 7;
+/// What a page is before it is touched.
+const FRESH: u8 = NODE | IDLE;
+/// Not visited since its accessed bit was last cleared.
+pub(crate) const IDLE: u8 = 1;
 /// The entry is `PROT_NONE`.
-pub(crate) const PROTECTED: u16 = 1 << 3;
-/// Visited since the bit was last cleared.
-pub(crate) const ACCESSED: u16 = 1 << 4;
+pub(crate) const PROTECTED: u8 = 1 << 4;
 /// `PG_referenced`.
-pub(crate) const REFERENCED: u16 = 1 << 5;
+pub(crate) const REFERENCED: u8 = 1 << 5;
 /// `PG_active`.
-pub(crate) const ACTIVE: u16 = 1 << 6;
+pub(crate) const ACTIVE: u8 = 1 << 6;
 /// Was demoted.
-pub(crate) const DEMOTED: u16 = 1 << 7;
-/// Stands on a list.
-pub(crate) const LISTED: u16 = 1 << 8;
-
+pub(crate) const DEMOTED: u8 = 1 << 7;
 /// End of a list.
 const NIL: u32 = u32::MAX;
+/// In place of the next page: stands on no list.
+const LOOSE: u32 = u32::MAX - 1;
 
 /// Bytes of state that one page takes.
-pub const BYTES_PER_PAGE: usize = 2 + 4 + 4 + 4;
+pub const BYTES_PER_PAGE: usize = 1 + 4 + 4 + 4;
 
 /// All pages.
 #[derive(Debug, Clone)]
 pub(crate) struct Pages {
-    pub(crate) flags: Vec<u16>,
+    pub(crate) flags: Vec<u8>,
     /// Scan time in ms on slow nodes; the last thread that faulted, plus 1, elsewhere.
     pub(crate) stamp: Vec<u32>,
     next: Vec<u32>,
@@ -54,9 +55,9 @@ impl Pages {
         let links = if listed { pages } else { 0 };
         let empty = Ends { head: NIL, tail: NIL, length: 0 };
         Self {
-            flags: vec![ABSENT; pages],
+            flags: vec![FRESH; pages],
             stamp: vec![0; pages],
-            next: vec![NIL; links],
+            next: vec![LOOSE; links],
             prev: vec![NIL; links],
             linked: listed,
             lists: vec![[empty; 2]; nodes],
@@ -65,21 +66,21 @@ impl Pages {
 
     /// Adds pages that are not mapped.
     pub(crate) fn grow(&mut self, pages: usize) {
-        self.flags.resize(pages, ABSENT);
+        self.flags.resize(pages, FRESH);
         self.stamp.resize(pages, 0);
         if self.linked {
-            self.next.resize(pages, NIL);
+            self.next.resize(pages, LOOSE);
             self.prev.resize(pages, NIL);
         }
     }
 
     pub(crate) fn node(&self, page: usize) -> usize {
-        usize::from(self.flags[page] & NODE)
+        node_of(self.flags[page])
     }
 
     pub(crate) fn set_node(&mut self, page: usize, node: usize) {
         #[expect(clippy::cast_possible_truncation, reason = "at most seven nodes")]
-        let bits = node as u16;
+        let bits = (node << 1) as u8;
         self.flags[page] = (self.flags[page] & !NODE) | bits;
     }
 
@@ -100,13 +101,13 @@ impl Pages {
         ends.head = page;
         ends.length += 1;
         let active = if list == List::Active { ACTIVE } else { 0 };
-        self.flags[at] = (self.flags[at] & !ACTIVE) | LISTED | active;
+        self.flags[at] = (self.flags[at] & !ACTIVE) | active;
     }
 
     /// Takes a page off the list that it stands on, if it does.
     pub(crate) fn unlink(&mut self, page: u32, node: usize) {
         let at = page as usize;
-        if self.flags[at] & LISTED == 0 {
+        if self.next[at] == LOOSE {
             return;
         }
         let list = if self.flags[at] & ACTIVE == 0 { List::Inactive } else { List::Active };
@@ -123,7 +124,7 @@ impl Pages {
             self.prev[next as usize] = prev;
         }
         ends.length -= 1;
-        self.flags[at] &= !LISTED;
+        self.next[at] = LOOSE;
     }
 
     /// Takes the oldest page of a list.
@@ -136,6 +137,11 @@ impl Pages {
         let referenced = self.flags[page as usize] & REFERENCED != 0;
         Some(Run { id: page, pages: 1.0, referenced, cleared_s: 0.0 })
     }
+}
+
+/// Node that flags name.
+pub(crate) fn node_of(flags: u8) -> usize {
+    usize::from((flags & NODE) >> 1)
 }
 
 fn slot(list: List) -> usize {

@@ -76,7 +76,7 @@ enum Kind {
 
 /// A sample of where a stream was.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Step {
+pub(crate) struct Seen {
     /// Share of the phase that was done by then.
     pub(crate) done: f64,
     /// Page of the region.
@@ -86,7 +86,7 @@ pub(crate) struct Step {
 /// Samples to go along.
 #[derive(Debug, Clone)]
 struct Trail {
-    steps: Vec<Step>,
+    steps: Vec<Seen>,
     /// Those that are behind.
     passed: usize,
     /// Pages go on one after the other from a sample.
@@ -115,7 +115,7 @@ impl Drawer {
     }
 
     /// Visits along samples of the whole region.
-    pub(crate) fn along(layout: &Layout, region: usize, stream: &Stream, steps: &[Step]) -> Self {
+    pub(crate) fn along(layout: &Layout, region: usize, stream: &Stream, steps: &[Seen]) -> Self {
         let (placed, swept) = (&layout.regions[region], matches!(stream.pattern, Pattern::Stream | Pattern::Strided));
         let trail = Some(Trail { steps: steps.to_vec(), passed: 0, swept });
         Self { first: placed.start, pages: placed.pages, kind: Kind::Uniform, trail, cursor: 0, owed: 0.0 }

@@ -6,6 +6,7 @@
 use super::tpp::Tpp;
 use super::{Fault, Knob, Policy, Room, ScanRule, Verdict};
 use crate::counters::Counters;
+use crate::nodes::{Nodes, TierRule};
 use crate::reclaim::ReclaimRule;
 
 /// Cost of a miss up to which this share of promotions goes through, ns.
@@ -42,6 +43,18 @@ impl Policy for Alto {
 
     fn set(&mut self, name: &str, value: f64) -> bool {
         self.inner.set(name, value)
+    }
+
+    fn tiers(&self) -> TierRule {
+        self.inner.tiers()
+    }
+
+    fn meet(&mut self, nodes: &Nodes) {
+        self.inner.meet(nodes);
+    }
+
+    fn idle_on(&self, nodes: &Nodes) -> Option<String> {
+        self.inner.idle_on(nodes)
     }
 
     fn scan(&self) -> Option<ScanRule> {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
 use crate::error::{Result, TieringError};
-use crate::nodes::{Nodes, Watermarks};
+use crate::nodes::{Nodes, TierRule, Watermarks};
 use crate::reclaim::ReclaimRule;
 use crate::scanner::ScanKnobs;
 
@@ -120,6 +120,14 @@ pub trait Policy {
         false
     }
 
+    /// How its kernel sorts nodes into tiers; as the current one does by default.
+    fn tiers(&self) -> TierRule {
+        TierRule::Hmat
+    }
+
+    /// Told the nodes before the run.
+    fn meet(&mut self, _nodes: &Nodes) {}
+
     /// What the NUMA scanner does; nothing by default.
     fn scan(&self) -> Option<ScanRule> {
         None
@@ -175,14 +183,24 @@ pub trait Policy {
         None
     }
 
-    /// Why it does nothing on these nodes, if so.
+    /// What it does not do on these nodes, and why, if so.
     fn idle_on(&self, nodes: &Nodes) -> Option<String> {
-        let needs = self.scan().is_some_and(|scan| scan.slow_only) || self.reclaim().demotion;
-        (needs && nodes.slow().is_empty()).then(|| {
-            let names: Vec<&str> = nodes.list.iter().map(|node| node.name.as_str()).collect();
-            format!("{} are all one tier, so `{}` finds nothing to move", names.join(", "), self.name())
-        })
+        idle(self, nodes)
     }
+}
+
+/// What keeps any policy of the kernel's from moving pages on these nodes.
+fn idle<P: Policy + ?Sized>(policy: &P, nodes: &Nodes) -> Option<String> {
+    let (demotes, slow, near) = (policy.reclaim().demotion, nodes.slow(), &nodes.list[0]);
+    let needs = demotes || policy.scan().is_some_and(|scan| scan.slow_only);
+    if needs && slow.is_empty() {
+        let names: Vec<&str> = nodes.list.iter().map(|node| node.name.as_str()).collect();
+        return Some(format!("{} are all one tier, so `{}` finds nothing to move", names.join(", "), policy.name()));
+    }
+    (demotes && near.top && near.demotion.is_none()).then(|| {
+        let (near, slow) = (&near.name, slow.join(", "));
+        format!("nothing is demoted from `{near}`: up to Linux 6.0, {slow} is for a node of a lower number alone")
+    })
 }
 
 /// Names that [`by_name`] reads.

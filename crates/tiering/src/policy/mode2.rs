@@ -13,6 +13,7 @@
 
 use super::{Fault, Knob, Policy, Room, ScanRule, Verdict, knob, scan_knobs, set_scan_knob};
 use crate::counters::Counters;
+use crate::nodes::TierRule;
 use crate::reclaim::ReclaimRule;
 use crate::scanner::ScanKnobs;
 
@@ -160,6 +161,10 @@ impl Policy for Mode2 {
             _ => return set_scan_knob(&mut self.scan, name, value),
         }
         true
+    }
+
+    fn tiers(&self) -> TierRule {
+        if self.old { TierRule::Cpuless } else { TierRule::Hmat }
     }
 
     fn scan(&self) -> Option<ScanRule> {

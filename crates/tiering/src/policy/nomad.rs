@@ -8,6 +8,7 @@
 use super::tpp::Tpp;
 use super::{Fault, Knob, Policy, Room, ScanRule, Verdict};
 use crate::counters::Counters;
+use crate::nodes::{Nodes, TierRule};
 use crate::reclaim::ReclaimRule;
 
 /// Share of demoted pages whose shadow is still good; assumed.
@@ -40,6 +41,18 @@ impl Policy for Nomad {
 
     fn set(&mut self, name: &str, value: f64) -> bool {
         name != "refault" && self.inner.set(name, value)
+    }
+
+    fn tiers(&self) -> TierRule {
+        self.inner.tiers()
+    }
+
+    fn meet(&mut self, nodes: &Nodes) {
+        self.inner.meet(nodes);
+    }
+
+    fn idle_on(&self, nodes: &Nodes) -> Option<String> {
+        self.inner.idle_on(nodes)
     }
 
     fn scan(&self) -> Option<ScanRule> {

@@ -2,13 +2,15 @@
 //!
 //! Patch 2: top-tier pages are not scanned, every slow page may move. Patch 3 and 4: kswapd keeps
 //! `demote_scale_factor` of the fast node free, is woken before allocations fail, and tries a hopeless node
-//! again after 10 s. Patch 1: a demoted page is protected at once. Patch 5: a page that is not active
+//! again after 10 s. All of them take node 0 for the only node of the top tier (`node_is_toptier`): pages of any other
+//! are scanned, and none is demoted from it. Patch 1: a demoted page is protected at once. Patch 5: a page that is not active
 //! is only marked as used, and its entry is *not* restored: the same access faults again until
 //! the page has become active, which takes two faults for each of the 15 places of a CPU's
 //! activation batch. `refault=0` is the patch as it was meant.
 
-use super::{Fault, Knob, Policy, Room, ScanRule, Verdict, knob, scan_knobs, set_scan_knob};
+use super::{Fault, Knob, Policy, Room, ScanRule, Verdict, idle, knob, scan_knobs, set_scan_knob};
 use crate::counters::Counters;
+use crate::nodes::{Nodes, TierRule};
 use crate::reclaim::ReclaimRule;
 use crate::scanner::ScanKnobs;
 
@@ -26,7 +28,7 @@ pub(super) struct Tpp {
     pub(super) demote_scale_factor: f64,
     pub(super) refault: bool,
     pub(super) demotion: bool,
-    /// `node_is_toptier`: the posted patch takes node 0 for the only node of the top tier.
+    /// Of the machine it meets: whether the threads' node is the one that `node_is_toptier` takes for the only fast one.
     pub(super) near_is_node0: bool,
 }
 
@@ -64,11 +66,6 @@ impl Policy for Tpp {
             f64::from(u8::from(self.demotion)),
             "TPP's kswapd asks it as any other does (can_demote); the kernel's default is 0",
         ));
-        all.push(knob(
-            "near_is_node0",
-            f64::from(u8::from(self.near_is_node0)),
-            "TPP patch: node 0 alone is top tier; of any other, pages are scanned and none demoted",
-        ));
         all
     }
 
@@ -77,10 +74,17 @@ impl Policy for Tpp {
             "demote_scale_factor" => self.demote_scale_factor = value,
             "refault" => self.refault = value != 0.0,
             "demotion_enabled" => self.demotion = value != 0.0,
-            "near_is_node0" => self.near_is_node0 = value != 0.0,
             _ => return set_scan_knob(&mut self.scan, name, value),
         }
         true
+    }
+
+    fn tiers(&self) -> TierRule {
+        TierRule::Cpuless
+    }
+
+    fn meet(&mut self, nodes: &Nodes) {
+        self.near_is_node0 = nodes.near_is_node0();
     }
 
     fn scan(&self) -> Option<ScanRule> {
@@ -111,5 +115,11 @@ impl Policy for Tpp {
         counters.pgpromote_candidate += fault.active;
         // Two faults, a scan apart each, make a page active: half of the idle ones are at the second.
         Verdict { promote: fault.active, activate: idle / FAULTS_PER_PLACE, repeats: 0.0 }
+    }
+
+    fn idle_on(&self, nodes: &Nodes) -> Option<String> {
+        let near = &nodes.list[0];
+        let said = format!("`{}` is node {}, and TPP's patches demote from node 0 alone", near.name, near.memory);
+        if self.near_is_node0 { idle(self, nodes) } else { Some(said) }
     }
 }

@@ -5,6 +5,7 @@
 //! ([`Llc`]), and the run of a trace page by page ([`simulate_trace`]).
 
 mod llc;
+mod pages;
 mod parse;
 mod run;
 
