@@ -2,7 +2,8 @@
 
     python benches/tiering_policies.py [NAME…]
 
-Names of machines, workloads and profiles leave others of their kind out. The published study beside ours is in `tierloom reproduce --only liu24`.
+Names of machines, workloads and profiles leave others of their kind out. The published study beside ours is in
+`tierloom reproduce --only liu24`.
 """
 
 from __future__ import annotations

@@ -8,8 +8,10 @@ what is missing is 0. Nothing here holds more than one block, so a trace may be 
 from __future__ import annotations
 
 import gzip
+import zlib
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, Self, cast
+from tokenize import TokenError
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 import numpy as np
 
@@ -29,6 +31,7 @@ MOST = {"time_ns": 2**64 - 1, "address": 2**64 - 1, "page": 2**52 - 1, "thread":
 BLOCK_ROWS = 1 << 15
 """Rows in memory at a time: few enough for a second-level cache, packed and unpacked."""
 
+NO_TRACE = "give an .npy or .parquet file; `tierloom trace import` makes one of text"
 TEXT_BYTES = 1 << 22
 PAGE_BYTES = 4096
 HEADER_BYTES = 192
@@ -48,20 +51,35 @@ def blocks(path: Path) -> Iterator[bytes]:
 
 
 def _npy(path: Path) -> Iterator[Any]:
+    # Nothing is mapped: what is read through a map counts as this process's memory.
     try:
-        rows = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as problem:
-        hint = "give an .npy or .parquet file; `tierloom trace import` makes one of text"
-        message = f"{path}: {problem}\nhint: {hint}"
+        with path.open("rb") as file:
+            kind, count = _npy_header(path, file)
+            for start in range(0, count, BLOCK_ROWS):
+                yield np.fromfile(file, kind, min(BLOCK_ROWS, count - start))
+    except OSError as problem:
+        message = f"{path}: {problem.strerror or problem}\nhint: {NO_TRACE}"
         raise TraceError(message) from problem
-    if not isinstance(rows, np.ndarray) or rows.ndim != 1:
-        message = f"{path}: an array of {getattr(rows, 'ndim', 0)} dimensions is no trace\nhint: give one row an access"
+
+
+def _npy_header(path: Path, file: BinaryIO) -> tuple[Any, int]:
+    """Type and number of the rows that follow."""
+    try:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, kind = read(file)
+    except (ValueError, TypeError, SyntaxError, TokenError) as problem:
+        message = f"{path}: its header is not that of an array of numbers\nhint: {NO_TRACE}"
+        raise TraceError(message) from problem
+    if len(shape) != 1 or kind.hasobject:
+        what = "an array of Python objects" if kind.hasobject else f"an array of {len(shape)} dimensions"
+        message = f"{path}: {what} is no trace\nhint: give one row an access"
         raise TraceError(message)
-    # The map has checked the header and the size; what is read through it would count as this process's memory.
-    kind, offset, count = rows.dtype, cast("np.memmap[Any, Any]", rows).offset, len(rows)
-    del rows
-    for start in range(0, count, BLOCK_ROWS):
-        yield np.fromfile(path, kind, min(BLOCK_ROWS, count - start), offset=offset + start * kind.itemsize)
+    whole = (path.stat().st_size - file.tell()) // max(kind.itemsize, 1)
+    if whole < shape[0]:
+        message = f"{path}:{whole + 1}: the file ends in this row of {shape[0]}\nhint: write it again"
+        raise TraceError(message)
+    return kind, shape[0]
 
 
 def _parquet(path: Path) -> Iterator[Any]:
@@ -132,10 +150,22 @@ def text(path: Path) -> Iterator[Callable[[], bytes]]:
     Raises:
         TraceError: The file cannot be read.
     """
+    with _reading(path):
+        file = _open(path)
+
+    def read() -> bytes:
+        with _reading(path):
+            return file.read(TEXT_BYTES)
+
+    with file:
+        yield read
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
     try:
-        with _open(path) as file:
-            yield lambda: file.read(TEXT_BYTES)
-    except (OSError, EOFError) as problem:
+        yield
+    except (OSError, EOFError, zlib.error) as problem:
         reason = getattr(problem, "strerror", None) or problem
         message = f"{path}: {reason}\nhint: check the path, and that the file is whole"
         raise TraceError(message) from problem
@@ -153,7 +183,11 @@ class Writer:
         self.rows = 0
 
     def __enter__(self) -> Self:
-        self.file = self.path.open("wb")
+        try:
+            self.file = self.path.open("wb")
+        except OSError as problem:
+            message = f"{self.path}: {problem.strerror}\nhint: check the folder, and that it may be written"
+            raise TraceError(message) from problem
         self.file.write(b"\0" * HEADER_BYTES)
         return self
 

@@ -177,6 +177,19 @@ def test_a_bad_trace_is_named(folder: Path, rows: np.ndarray, said: str) -> None
         simulate_trace("t.npy", MACHINE, "none")
 
 
+def test_a_trace_that_is_cut_off_says_in_which_row() -> None:
+    np.save("whole.npy", np.zeros(1000, dtype=traces.ROW))
+    Path("t.npy").write_bytes(Path("whole.npy").read_bytes()[:-30])
+    with pytest.raises(TraceError, match=r"t.npy:999: the file ends in this row of 1000"):
+        simulate_trace("t.npy", MACHINE, "none")
+
+
+def test_a_trace_that_cannot_be_written_is_named(folder: Path) -> None:
+    Path("lackey.txt").write_text(" L 1000,8\n")
+    with pytest.raises(TraceError, match=r"missing.t\.npy: No such file"):
+        import_trace("lackey.txt", folder / "missing" / "t.npy", "lackey")
+
+
 def test_columns_may_be_few() -> None:
     pages = np.array([(5, 0), (6, 1), (5, 1)], dtype=[("page", "<u4"), ("write", "u1")])
     np.save("pages.npy", pages)

@@ -53,7 +53,7 @@ DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
 @click.option(
     "--tiers",
     type=click.Choice(["hmat", "cpuless", "one-tier"]),
-    help="How the kernel sorts nodes into tiers: 6.7 on, up to 6.0, or 6.1 to 6.6; by default as the policy's own does.",
+    help="How the kernel sorts nodes into tiers: 6.7 on, up to 6.0, or 6.1 to 6.6; else as the policy's own.",
 )
 @click.option("--lru", type=click.Choice(["two-lists", "multi-gen"]), default="two-lists", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the exact evaluator's visits.")

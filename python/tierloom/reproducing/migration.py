@@ -27,14 +27,13 @@ TOUCH, SPREAD, OBJECTS = "first-touch", "interleave", "object-interleave"
 REPORTED = {"btree-cited": "lookups"}
 """What a program's own clock covers, where that is not the whole run (btree1.c takes the time of its look-ups)."""
 
+
 @task(weight=3.0)
 def simulated(*, name: str, policy: str, placement: str) -> dict[str, float]:
     """Time that the program reports, and counters, of one run; nothing where the data does not fit."""
     source = Profile.load(name) if name in WORKLOADS else Workload.load(name)
     try:
-        done = simulate(
-            source, Machine.load(SERVER), policy, placement=placement, nodes=NODES, fast_memory=FAST_BYTES
-        )
+        done = simulate(source, Machine.load(SERVER), policy, placement=placement, nodes=NODES, fast_memory=FAST_BYTES)
     except PlacementError:
         return {}
     phases = {use["phase"]: use["time_s"] for use in done.data["phases"]}
