@@ -14,9 +14,12 @@ fn main() {
 }
 
 fn run(bencher: Bencher<'_, '_>, workload: &str, config: Config, media: &str) {
+    run_setup(bencher, workload, &Setup { config, media: media.to_owned(), ..Setup::default() });
+}
+
+fn run_setup(bencher: Bencher<'_, '_>, workload: &str, setup: &Setup) {
     let parameters = common::parameters();
-    let setup = Setup { config, media: media.to_owned(), ..Setup::default() };
-    let once = || simulate(&parameters, workload, &setup).expect("the setup is right");
+    let once = || simulate(&parameters, workload, setup).expect("the setup is right");
     let accesses = once().accesses;
     bencher.counter(ItemsCount::new(accesses)).bench(once);
 }
@@ -24,6 +27,12 @@ fn run(bencher: Bencher<'_, '_>, workload: &str, config: Config, media: &str) {
 #[divan::bench(sample_count = 10)]
 fn vadd_on_cxl_dram(bencher: Bencher<'_, '_>) {
     run(bencher, "vadd", Config::Cxl, "dram");
+}
+
+/// Hundreds of lines under way.
+#[divan::bench(sample_count = 10)]
+fn vadd_on_a_large_gpu(bencher: Bencher<'_, '_>) {
+    run_setup(bencher, "vadd", &Setup { config: Config::Cxl, gpu: "h100".to_owned(), ..Setup::default() });
 }
 
 #[divan::bench(sample_count = 10)]
