@@ -88,7 +88,8 @@ def load_model(name_or_path: str) -> Model:
         path = path / "config.json"
     if path.suffix == ".json" or path.exists():
         config = _json(path)
-        return model_of(config, str(config.get("_name_or_path") or path.resolve().parent.name), str(path))
+        own = path.resolve().parent.name if path.name == "config.json" else path.stem
+        return model_of(config, str(config.get("_name_or_path") or own), str(path))
     unknown = _unknown("model", name_or_path, model_names(), "a config.json or .gguf file is given by its path")
     raise unknown
 

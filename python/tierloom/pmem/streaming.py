@@ -7,6 +7,7 @@ worst beside it.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import tempfile
 import time
@@ -39,8 +40,9 @@ MOST_ELEMENTS = 100_000_000
 TIMES_CACHE = 4
 """STREAM's rule: each array at least four times all last-level caches together."""
 
-PASSES = 2
-"""Volatile and pool take turns this often, so that a slow minute of the machine hits both."""
+PASSES = 3
+"""Volatile and pool take turns this often, each time on fresh pages: a slow minute of the machine hits both, and
+neither is judged by one draw of physical pages, of which some are 5 % slower than others (measured)."""
 
 QUIET = 0.9
 """Rounds of a machine that does nothing else lie closer than this (median to best); assumed."""
@@ -52,6 +54,10 @@ ROOM_BYTES = 4 << 20
 LIBRARY_BYTES = 16 << 20
 LIBRARY_SHARE = 1.1
 """libpmemobj has 3 MiB of lanes and a heap of chunks of 256 KiB with headers; assumed to be enough."""
+
+
+_Seconds = dict[str, dict[str, list[float]]]
+"""Seconds of rounds by kernel, by mode."""
 
 
 @dataclass(frozen=True)
@@ -142,27 +148,40 @@ def measure(
         PoolError: The pool cannot be made, or results are wrong.
         RequestError: A CPU or a size cannot be.
     """
-    runs: list[StreamRunDoc] = []
     if not any(step.in_pool for step in steps):
         plan = replace(plan, pool=None)
-    began = time.monotonic()
-    with _arrays(plan) as pool:
-        for number, step in enumerate(steps):
-            left_s = (time.monotonic() - began) / number * (len(steps) - number) if number else 0.0
-            if progress:
-                progress(number / len(steps), left_s, f"{len(step.cpus)} threads")
-            runs += _step(plan, step, pool)
-        durability = pool.durability if pool else None
-        return {
-            "pool": str(plan.pool) if pool else None,
-            "backend": pool.backend if pool else None,
-            "durability": durability,
-            "persist": plan.persist,
-            "array_bytes": plan.elements * 8,
-            "runs": runs,
-            "overheads": _overheads(runs),
-            "warnings": [*_warnings(plan, durability), *_noise(runs)],
-        }
+    told: list[_Seconds] = [{"volatile": {}, "app-direct": {}} for _ in steps]
+    turns = list(itertools.product(range(PASSES), range(len(steps))))
+    began, backend, durability = time.monotonic(), None, None
+    for _, group in itertools.groupby(enumerate(turns), lambda item: item[1][0] if _anew(plan) else 0):
+        with _arrays(plan) as pool:
+            for number, (_, index) in group:
+                left_s = (time.monotonic() - began) / number * (len(turns) - number) if number else 0.0
+                if progress:
+                    progress(number / len(turns), left_s, f"{len(steps[index].cpus)} threads")
+                _turn(plan, steps[index], pool, told[index])
+            backend, durability = (pool.backend, pool.durability) if pool else (None, None)
+    runs = [
+        _run(mode, step, plan.elements, times)
+        for step, seconds in zip(steps, told, strict=True)
+        for mode, times in seconds.items()
+        if times
+    ]
+    return {
+        "pool": str(plan.pool) if plan.pool else None,
+        "backend": backend,
+        "durability": durability,
+        "persist": plan.persist,
+        "array_bytes": plan.elements * 8,
+        "runs": runs,
+        "overheads": _overheads(runs),
+        "warnings": [*_warnings(plan, durability), *_noise(runs)],
+    }
+
+
+def _anew(plan: Plan) -> bool:
+    """Whether every pass makes its pool anew: not on a device, whose pages are always the same."""
+    return plan.pool is not None and not plan.pool.is_char_device()
 
 
 @contextmanager
@@ -192,17 +211,13 @@ def _create(plan: Plan, path: Path) -> Pool:
     return Pool.create(path, 3 * array + saved + 2 * ROOM_BYTES, log=saved + ROOM_BYTES)
 
 
-def _step(plan: Plan, step: Step, pool: Pool | None) -> list[StreamRunDoc]:
-    """Volatile and pool in turns; each is the rounds of all of its turns."""
+def _turn(plan: Plan, step: Step, pool: Pool | None, into: _Seconds) -> None:
+    """Volatile and pool, one after the other; a run is the rounds of all of its turns."""
     rounds = max(1, -(-plan.rounds // PASSES)) + 1
-    seconds: dict[str, dict[str, list[float]]] = {"volatile": {}, "app-direct": {}}
-    for _ in range(PASSES):
-        if step.volatile:
-            times = _core.stream_volatile(plan.elements, list(step.cpus), rounds, plan.node)
-            _collect(seconds["volatile"], times)
-        if pool is not None and step.in_pool:
-            _collect(seconds["app-direct"], pool.stream("abc", plan.elements, step.cpus, rounds, plan.persist))
-    return [_run(mode, step, plan.elements, times) for mode, times in seconds.items() if times]
+    if step.volatile:
+        _collect(into["volatile"], _core.stream_volatile(plan.elements, list(step.cpus), rounds, plan.node))
+    if pool is not None and step.in_pool:
+        _collect(into["app-direct"], pool.stream("abc", plan.elements, step.cpus, rounds, plan.persist))
 
 
 def _collect(into: dict[str, list[float]], times: list[tuple[str, list[float]]]) -> None:

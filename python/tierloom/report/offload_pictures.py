@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from tierloom.offload.capacity import curve
-from tierloom.report.pictures import INK, LINES, OURS, STYLE
+from tierloom.report.pictures import LINES, OURS, STYLE
 
 if TYPE_CHECKING:
     from tierloom.offload.answers import InferAnswer
 
 GIB = 2**30
+ROOM_ABOVE = 1.08
+"""Of the axis over the highest point, so that no mark is cut."""
+
+MARKERS = "os^vPX*"
+"""One a tier: curves of memories that are worth the same lie on each other."""
+
+CURVE: dict[str, Any] = {"markersize": 5, "linewidth": 1.8, "alpha": 0.85, "markerfacecolor": "white"}
 
 
 def capacities(answer: InferAnswer) -> Figure:
@@ -22,18 +29,19 @@ def capacities(answer: InferAnswer) -> Figure:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.0, 4.2), layout="constrained")
         axes = figure.add_subplot()
-        for tier, colour in zip(problem.host.memories, LINES, strict=False):
+        highest = answer.plan.tokens_s
+        for tier, colour, marker in zip(problem.host.memories, LINES, MARKERS, strict=False):
             found = [(p.capacity_bytes / GIB, p.tokens_s) for p in curve(problem, tier.name) if p.tokens_s is not None]
             if found:
-                axes.plot(*zip(*found, strict=True), color=colour, marker="o", markersize=3.5, linewidth=1.8)
-                axes.annotate(tier.name, found[-1], (6, 0), textcoords="offset points", color=colour, va="center")
-            axes.plot(tier.capacity_bytes / GIB, answer.plan.tokens_s, "D", color=OURS, markersize=6)
+                axes.plot(*zip(*found, strict=True), color=colour, marker=marker, label=tier.name, **CURVE)
+                highest = max(highest, *(rate for _, rate in found))
+            now = "the machine as it is" if tier is problem.host.memories[-1] else None
+            axes.plot(tier.capacity_bytes / GIB, answer.plan.tokens_s, "D", color=OURS, markersize=6, label=now)
         axes.set(
             title=f"{problem.model.name} on {problem.gpu.name} and {problem.host.name}: what capacity buys",
             xlabel="capacity of one tier, GiB, the others as they are",
             ylabel="tokens/s",
         )
-        axes.set_ylim(bottom=0)
-        axes.margins(x=0.12)
-        axes.text(0.98, 0.04, "diamonds: the machine as it is", transform=axes.transAxes, ha="right", color=INK)
+        axes.set_ylim(0, ROOM_ABOVE * highest)
+        axes.legend(loc="lower right", frameon=False)
     return figure
