@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support import Run
 
+from tierloom.commands import pool_command
 from tierloom.pmem import Pool
 
 
@@ -49,3 +50,17 @@ def test_a_pool_that_is_not_there(run: Run, words: tuple[str, ...]) -> None:
     assert told.returncode == 1
     assert "no.pool" in told.stderr
     assert "hint:" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("refusal", "hint"),
+    [
+        ("open (a.pool): Read-only file system (os error 30)", "a file system that may be written"),
+        ("open (a.pool): Permission denied (os error 13)", "the right to read and write"),
+        ("something else", "check that it is the file of a pool"),
+    ],
+)
+def test_a_pool_that_may_not_be_written_is_told_as_that(refusal: str, hint: str) -> None:
+    said = pool_command._told(Path("a.pool"), refusal)
+    assert "a.pool" in said
+    assert hint in said.split("\nhint:")[1]
