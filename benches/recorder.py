@@ -36,10 +36,10 @@ def build() -> tuple[str, str]:
     return str(folder / "libtierloom_preload.so"), str(folder / "examples" / "record")
 
 
-def compiled(name: str, folder: str) -> str:
+def compiled(name: str, folder: str, *flags: str) -> str:
     """Compiles a C program of this folder and returns its path."""
     program = str(pathlib.Path(folder) / name)
-    subprocess.run(["gcc", "-O2", "-pthread", "-o", program, HERE / f"{name}.c"], check=True)
+    subprocess.run(["gcc", "-O2", "-pthread", *flags, "-o", program, HERE / f"{name}.c"], check=True)
     return program
 
 
@@ -88,11 +88,13 @@ def compare(title: str, ways: dict[str, list[str]], turns: int, cpus: set[int]) 
 def malloc(library: str, recorder: str, folder: str, pairs: int, turns: int) -> None:
     """The malloc-heavy program with one thread and with two."""
     program = compiled("mbench", folder)
+    jump = compiled("jump", folder, "-shared", "-fPIC", "-fno-plt", "-fno-builtin")
     for threads in (1, 2):
         command = [program, str(pairs), str(threads)]
         alone = ["env", f"LD_PRELOAD={library}", *command]
         ways = {
             "plain": command,
+            "a jump to libc, no more": ["env", f"LD_PRELOAD={jump}", *command],
             "library, no recorder": alone,
             "recorded, no samples": [recorder, library, "none", *command],
             "recorded and sampled": [recorder, library, "perf", *command],
