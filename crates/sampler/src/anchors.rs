@@ -19,7 +19,7 @@ const CARRIED_SHARE: f64 = 0.5;
 const SET_ANEW: f64 = 0.05;
 /// Clocks contradict each other where the solution is this factor, and this many standard deviations, off
 /// one of them: no clock that is right at all is off by so much. Assumed.
-const CONTRADICTION: f64 = 2.0;
+pub(crate) const CONTRADICTION: f64 = 2.0;
 const FAR_APART: f64 = 10.0;
 
 /// A clock that its loop sets anew, read less than about twice per instance of the loop, shows

@@ -22,6 +22,8 @@ pub(crate) enum Pace {
         register: Gpr,
         times: i64,
     },
+    /// Always the same, but it lies in memory: what the clock moved between samples tells (`kinds`).
+    Unknown,
 }
 
 impl Pace {
@@ -30,6 +32,7 @@ impl Pace {
         let value = match self {
             Self::Constant(step) => step,
             Self::Register { register, times } => state.get(register)?.cast_signed().wrapping_mul(times),
+            Self::Unknown => 1,
         };
         (value != 0).then_some(value)
     }
@@ -39,6 +42,7 @@ impl Pace {
         match self {
             Self::Constant(step) => Self::Constant(step.wrapping_mul(scale)),
             Self::Register { register, times } => Self::Register { register, times: times.wrapping_mul(scale) },
+            Self::Unknown => Self::Unknown,
         }
     }
 }
@@ -209,7 +213,8 @@ impl Steady {
         });
         places.filter_map(|(counted, at)| {
             let code = &function.steps[at].code;
-            let (to, pace, narrow) = steady_step(code, self.written)?;
+            let step = steady_step(code, self.written);
+            let (to, pace, narrow) = step.or_else(|| loaded_step(function, self.inside, counted, at))?;
             if self.moves[to].is_some() || to == STACK_POINTER {
                 return None;
             }
@@ -217,6 +222,42 @@ impl Steady {
             Some(Counter { dial: Dial::Carried(carrier), pace, counted, region: self.inside, narrow })
         })
     }
+}
+
+/// `add r, s` and `sub r, s` with s loaded from a place in memory that the loop leaves alone.
+fn loaded_step(function: &Function, inside: LoopId, block: BlockId, at: usize) -> Option<(Gpr, Pace, bool)> {
+    let code = &function.steps[at].code;
+    let target = (code.op_count() == 2 && code.op0_kind() == OpKind::Register).then(|| gpr(code.op0_register()))??;
+    if !matches!(code.mnemonic(), Mnemonic::Add | Mnemonic::Sub) || code.op0_register().size() != 8 {
+        return None;
+    }
+    let load = match code.op1_kind() {
+        OpKind::Memory => at,
+        OpKind::Register => {
+            let source = gpr(code.op1_register()).filter(|source| *source != target)?;
+            let before = function.blocks[block].first..at;
+            before.rev().find(|step| function.steps[*step].clobbered().contains(source))?
+        }
+        _ => return None,
+    };
+    let plain = load == at || function.steps[load].code.mnemonic() == Mnemonic::Mov;
+    let same = function.steps[load].operands.first().is_some_and(|operand| stays(function, inside, operand));
+    (plain && same).then_some((target, Pace::Unknown, false))
+}
+
+/// Whether what lies at an address that the loop does not change stays the same, as far as stores of the same
+/// name go.
+fn stays(function: &Function, inside: LoopId, operand: &Operand) -> bool {
+    let natural = &function.loops[inside];
+    let stored = |other: &Operand| {
+        other.write
+            && (other.base, other.index, other.displacement) == (operand.base, operand.index, operand.displacement)
+    };
+    let mut blocks = natural.body.iter().map(|block| &function.blocks[*block]);
+    !operand.registers().iter().any(|register| natural.written.contains(register))
+        && operand.base.is_some()
+        && !blocks
+            .any(|block| function.steps[block.first..block.end].iter().any(|step| step.operands.iter().any(stored)))
 }
 
 /// `add r, k`, `sub r, k`, `inc`, `dec`, `lea r, [r+k]`, and `add r, s` with s constant in the loop;

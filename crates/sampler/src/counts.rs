@@ -6,16 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::anchors::{aliased, best_clocks, by_clocks, contradicting, counted};
+use crate::anchors::{best_clocks, by_clocks, contradicting, counted};
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::code::FunctionId;
 use crate::densities::Densities;
 use crate::entered::{Entries, RUNS_ERROR};
 use crate::flow::{MOST_TOGETHER, Net, Observation, solve};
 use crate::heuristics::{branches, outermost};
+use crate::judge::MOST_INSTRUCTIONS_PER_NS;
 use crate::observe::Observed;
 use crate::outcomes::{Outcomes, outcomes};
-use crate::pairs::{Count, MOST_INSTRUCTIONS_PER_NS};
+use crate::pairs::Count;
+use crate::settled::settled;
 use crate::trips::Trip;
 
 pub(crate) struct BlockCounts {
@@ -58,8 +60,11 @@ pub(crate) fn counts(
     trips: &BTreeMap<(FunctionId, LoopId), Trip>,
     period_ns: f64,
 ) -> Counts {
-    let mut clocks: Vec<Count> = clocks.iter().filter(|count| !aliased(observed, count, trips)).cloned().collect();
-    let outcomes = outcomes(observed);
+    let mut clocks = clocks.to_vec();
+    let mut outcomes = outcomes(observed);
+    for (branch, outcome) in settled(observed) {
+        outcomes.entry(branch).or_insert(outcome);
+    }
     for _ in 0..MOST_CONTRADICTIONS {
         let blocks = Known::of(observed, &clocks, trips, &outcomes, period_ns).settle();
         let doubted = doubted(&clocks, &blocks);

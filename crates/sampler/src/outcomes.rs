@@ -18,7 +18,7 @@ use crate::registers::State;
 /// Blocks that one sample is run on for.
 const FURTHEST: usize = 12;
 /// Samples of a block that are run on.
-const MOST_SAMPLES: usize = 60;
+pub(crate) const MOST_SAMPLES: usize = 60;
 /// Fewer answers than this decide nothing.
 const FEWEST: f64 = 10.0;
 /// Share of the samples that come to a branch and must decide it.
@@ -33,7 +33,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    fn decides(&self) -> bool {
+    pub(crate) fn decides(&self) -> bool {
         let decided = self.taken + self.passed;
         decided >= FEWEST && decided >= DECIDED * (decided + self.open)
     }
@@ -104,7 +104,7 @@ fn run_on(function: &Function, at: usize, mut state: State, mut each: impl FnMut
 }
 
 /// Goes over the rest of a block; the flags at its end, where they are known.
-fn pass(function: &Function, first: usize, block: BlockId, state: &mut State) -> Option<u64> {
+pub(crate) fn pass(function: &Function, first: usize, block: BlockId, state: &mut State) -> Option<u64> {
     let mut flags = None;
     for step in &function.steps[first..function.blocks[block].end] {
         if step.code.rflags_modified() != 0 {

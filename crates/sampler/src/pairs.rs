@@ -1,50 +1,30 @@
 //! From clocks and pairs of samples to counts.
 //!
 //! Two samples of a thread that see the same clock give the number of executions between them,
-//! exactly, if the clock was not set anew in between. Whether it was is told by the pairs themselves:
-//! a clock that is set anew runs backwards about as often as the intervals are long against its
-//! range, and gives rates far off the usual. Intervals without a trusted pair count as the mean of
-//! the trusted ones.
+//! exactly, if the clock was not set anew in between. Whether it was is told by the pairs themselves
+//! (`judge`), of all of them together or of each kind of call by itself (`kinds`).
 
 use std::collections::BTreeMap;
 
+use crate::anchors::aliased;
 use crate::callers::Level;
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::code::{Code, FunctionId};
-use crate::counters::{Counter, counters};
+use crate::counters::{Counter, Pace, counters};
 use crate::instruction::RegisterSet;
+use crate::judge::{Clock, RARELY, evaluate};
+use crate::kinds::{Kinds, agrees, by_kind, paced};
 use crate::observe::{Observed, Seen};
 use crate::trips::Trip;
 
 /// Samples that may lie between the two of a pair without seeing the clock, unless an outer clock tells
 /// what happened in between.
 const LONGEST_GAP: usize = 8;
-/// A clock with more than this share of pairs that run backwards is not trusted.
-const BACKWARD_SHARE: f64 = 0.3;
-/// Trusted rates of a clock that is set anew lie within this factor of the median: caches make no larger
-/// difference in code that runs long enough to be sampled twice.
-const RATE_SPREAD: f64 = 10.0;
-/// A clock that ran forwards this often and next to never backwards is not set anew: one that is would
-/// have done so by chance once in 256 times. It may be as slow as it likes: data that are touched for
-/// the first time come a page fault at a time. Where it is once in so many pairs or less much faster
-/// than else, it leaps: over what other threads of the team do.
-const ALWAYS_FORWARDS: usize = 8;
-/// Next to never.
-const RARELY: f64 = 0.02;
-const LEAPS_ONE_IN: usize = 10;
-/// More instructions per ns than any processor retires (8 wide at 6 GHz).
-pub(crate) const MOST_INSTRUCTIONS_PER_NS: f64 = 48.0;
 /// No round of a loop waits longer than this for each of its memory operands and for all its arithmetic:
 /// ten misses of memory one after the other (a page walk of a virtual machine and the line itself).
 const LONGEST_WAIT_NS: f64 = 1000.0;
-/// A clock of which a smaller share of samples gives trusted pairs is not trusted either.
-const TRUSTED_SHARE: f64 = 0.25;
 /// Rounds per instance that are known this well make up for instances between two samples.
 const EXACT_TRIP: f64 = 0.02;
-/// Fewer pairs than this say nothing about a clock, unless two agree.
-const FEWEST_PAIRS: usize = 3;
-/// Relative error of a single pair, which nothing confirms.
-const SINGLE_PAIR_ERROR: f64 = 0.3;
 
 /// Executions of a block, counted by a clock.
 #[derive(Debug, Clone)]
@@ -66,28 +46,40 @@ pub(crate) struct Count {
 
 /// What one clock showed.
 #[derive(Default)]
-struct Readings {
-    visible: usize,
-    pairs: Vec<Pair>,
+pub(crate) struct Readings {
+    /// Samples in its region, whether they see it or not: a clock that waits on the stack is not seen.
+    pub(crate) around: Vec<usize>,
+    /// Samples that see it.
+    pub(crate) seen: Vec<usize>,
+    pub(crate) pairs: Vec<Pair>,
+    /// By thread: samples in its region.
+    inside: BTreeMap<usize, usize>,
 }
 
 impl Readings {
     /// Without the pairs that lie too far apart to tell that the clock was not set anew in between.
     fn close(&self) -> Self {
         let close = self.pairs.iter().filter(|pair| pair.intervals <= LONGEST_GAP);
-        Self { visible: self.visible, pairs: close.copied().collect() }
+        self.with(close.copied().collect())
+    }
+
+    /// The same samples with other pairs.
+    pub(crate) fn with(&self, pairs: Vec<Pair>) -> Self {
+        Self { around: self.around.clone(), seen: self.seen.clone(), pairs, ..Self::default() }
     }
 }
 
 #[derive(Clone, Copy)]
-struct Pair {
-    before: usize,
-    seen: usize,
+pub(crate) struct Pair {
+    pub(crate) before: usize,
+    pub(crate) seen: usize,
     /// Executions; `None` when the clock moved by no whole number of steps.
-    executions: Option<f64>,
+    pub(crate) executions: Option<f64>,
     /// Sample intervals between the two.
-    intervals: usize,
-    elapsed_ns: f64,
+    pub(crate) intervals: usize,
+    /// Those of them that end in the clock's region.
+    pub(crate) inside: usize,
+    pub(crate) elapsed_ns: f64,
 }
 
 /// Counters of all functions with samples and of their callers' loops.
@@ -105,20 +97,43 @@ impl Clocks {
 pub(crate) fn count(observed: &Observed, trips: &BTreeMap<(FunctionId, LoopId), Trip>, period_ns: f64) -> Vec<Count> {
     let mut clocks = Clocks { by_function: BTreeMap::new() };
     let (readings, shown) = read_all(observed, &mut clocks);
-    let mut counts: Vec<Count> = readings
+    let (mut counts, mut kinds, mut unpaced) = (Vec::new(), Vec::new(), Vec::new());
+    for (&(function, number), readings) in &readings {
+        let counter = &clocks.by_function[&function][number];
+        let block = counter.counted;
+        let least = slowest(&observed.code.functions[function].function, function, block, trips, period_ns);
+        let length = observed.code.functions[function].function.blocks[block].len() as f64;
+        let clock = Clock { function, counter, length, least };
+        let trusted = |readings: &Readings| evaluate(clock, readings).filter(|count| !aliased(observed, count, trips));
+        let close = readings.close();
+        if counter.pace == Pace::Unknown {
+            unpaced.extend(by_kind(observed, clock, &close, |readings| trusted(&paced(readings)?)).map(Kinds::count));
+            continue;
+        }
+        let whole = evaluate(clock, &close).or_else(|| {
+            let pairs = across(observed, &clocks, trips, (function, counter), (&shown, &readings.pairs));
+            evaluate(clock, &readings.with(pairs))
+        });
+        let whole = whole.filter(|count| !aliased(observed, count, trips));
+        let told = match &whole {
+            Some(count) if count.backward <= RARELY => None,
+            doubtful => by_kind(observed, clock, &close, trusted).filter(|kinds| doubtful.is_none() || kinds.differ),
+        };
+        match told {
+            Some(told) => kinds.push((told.count(), whole)),
+            None => counts.extend(whole),
+        }
+    }
+    // A pace that the differences themselves tell is the last resort.
+    unpaced.retain(|count: &Count| {
+        !counts.iter().any(|known: &Count| (known.function, known.block) == (count.function, count.block))
+    });
+    counts.extend(unpaced);
+    let kinds = kinds
         .into_iter()
-        .filter_map(|((function, number), readings)| {
-            let counter = &clocks.by_function[&function][number];
-            let least =
-                slowest(&observed.code.functions[function].function, function, counter.counted, trips, period_ns);
-            let length = observed.code.functions[function].function.blocks[counter.counted].len();
-            let limits = Limits { length: length as f64, least };
-            evaluate(function, counter, limits, &readings.close()).or_else(|| {
-                let pairs = across(observed, &clocks, trips, (function, counter), (&shown, &readings.pairs));
-                evaluate(function, counter, limits, &Readings { pairs, ..readings })
-            })
-        })
-        .collect();
+        .filter_map(|(told, whole)| Some(told).filter(|told| agrees(observed, trips, &counts, told)).or(whole));
+    let kinds: Vec<Count> = kinds.collect();
+    counts.extend(kinds);
     counts.sort_by(|left, right| {
         let place = (left.function, left.block).cmp(&(right.function, right.block));
         place.then(left.relative_error.total_cmp(&right.relative_error)).then(right.visible.cmp(&left.visible))
@@ -182,6 +197,8 @@ struct Last {
     position: usize,
     value: u64,
     pace: i64,
+    /// Samples in the region before this one.
+    inside: usize,
 }
 
 /// Pairs of each clock, and what each sample shows.
@@ -193,24 +210,26 @@ fn read_all(observed: &Observed, clocks: &mut Clocks) -> (ByClock, Vec<Vec<Readi
     for (number, seen) in observed.seen.iter().enumerate() {
         positions[seen.thread] += 1;
         let position = positions[seen.thread];
-        let all = visible(observed, clocks, seen);
-        for &(function, clock, value, pace) in &all {
+        let mut all = Vec::new();
+        for (function, clock, shows) in around(observed, clocks, seen) {
             let reading = readings.entry((function, clock)).or_default();
-            reading.visible += 1;
-            let now = Last { seen: number, position, value, pace };
-            if let Some(before) = last.insert((seen.thread, function, clock), now) {
-                let counter = &clocks.by_function[&function][clock];
-                let intervals = position - before.position;
-                if before.pace == pace {
-                    let elapsed = seen.time_ns.saturating_sub(observed.seen[before.seen].time_ns);
-                    reading.pairs.push(Pair {
-                        before: before.seen,
-                        seen: number,
-                        executions: difference(counter, before.value, value, pace),
-                        intervals,
-                        elapsed_ns: elapsed as f64,
-                    });
-                }
+            reading.around.push(number);
+            let inside = reading.inside.entry(seen.thread).or_default();
+            *inside += 1;
+            let Some((value, pace)) = shows else { continue };
+            all.push((function, clock, value, pace));
+            reading.seen.push(number);
+            let now = Last { seen: number, position, value, pace, inside: *inside };
+            if let Some(before) = last.insert((seen.thread, function, clock), now).filter(|last| last.pace == pace) {
+                let elapsed = seen.time_ns.saturating_sub(observed.seen[before.seen].time_ns);
+                reading.pairs.push(Pair {
+                    before: before.seen,
+                    seen: number,
+                    executions: difference(&clocks.by_function[&function][clock], before.value, value, pace),
+                    intervals: position - before.position,
+                    inside: *inside - before.inside,
+                    elapsed_ns: elapsed as f64,
+                });
             }
         }
         shown.push(all);
@@ -218,38 +237,31 @@ fn read_all(observed: &Observed, clocks: &mut Clocks) -> (ByClock, Vec<Vec<Readi
     (readings, shown)
 }
 
-/// Clocks that a sample shows: function, number, value, pace.
-fn visible(observed: &Observed, clocks: &mut Clocks, seen: &Seen) -> Vec<Reading> {
+/// Clocks around a sample, each with what it shows: its value and pace.
+type Around = Vec<(FunctionId, usize, Option<(u64, i64)>)>;
+
+fn around(observed: &Observed, clocks: &mut Clocks, seen: &Seen) -> Around {
     let Some((function, step)) = seen.at else { return Vec::new() };
-    let mut found = Vec::new();
-    let block = observed.code.functions[function].function.block_of(step);
     let own = &observed.code.functions[function].function;
-    for (number, counter) in clocks.of(&observed.code, function).iter().enumerate() {
-        if own.loops[counter.region].contains(block) {
-            found.extend(
-                read(counter, seen, step, RegisterSet(!0)).map(|(value, pace)| (function, number, value, pace)),
-            );
-        }
-    }
+    let block = own.block_of(step);
+    let all = clocks.of(&observed.code, function).iter().enumerate();
+    let open = all.filter(|(_, counter)| own.loops[counter.region].contains(block));
+    let mut found: Around =
+        open.map(|(number, counter)| (function, number, read(counter, seen, step, RegisterSet(!0)))).collect();
     for level in observed.levels.known(function) {
-        found.extend(visible_in(observed, clocks, seen, level));
+        found.extend(around_call(observed, clocks, seen, level));
     }
     found
 }
 
-fn visible_in(observed: &Observed, clocks: &mut Clocks, seen: &Seen, level: &Level) -> Vec<Reading> {
-    let Some(&site) = level.sites.first() else { return Vec::new() };
-    let Some(inside) = level.inside else { return Vec::new() };
+fn around_call(observed: &Observed, clocks: &mut Clocks, seen: &Seen, level: &Level) -> Around {
+    let (Some(&site), Some(inside)) = (level.sites.first(), level.inside) else { return Vec::new() };
     let function = &observed.code.functions[level.function].function;
     let header = function.loops[inside].header;
     debug_assert!(function.loops[inside].contains(function.block_of(site)));
     let all = clocks.of(&observed.code, level.function).iter().enumerate();
     let open = all.filter(|(_, counter)| function.loops[counter.region].contains(header));
-    open.filter_map(|(number, counter)| {
-        let (value, pace) = read(counter, seen, site, level.valid)?;
-        Some((level.function, number, value, pace))
-    })
-    .collect()
+    open.map(|(number, counter)| (level.function, number, read(counter, seen, site, level.valid))).collect()
 }
 
 /// What a clock shows in a sample at position `step`, or at a call there.
@@ -270,15 +282,6 @@ fn difference(counter: &Counter, before: u64, after: u64, pace: i64) -> Option<f
     // that is no whole number of steps is another array.
     let far = moved.unsigned_abs() / 64 >= pace.unsigned_abs();
     (far || moved % pace == 0).then(|| moved as f64 / pace as f64)
-}
-
-/// What a processor can do.
-#[derive(Clone, Copy)]
-struct Limits {
-    /// Instructions of the counted block.
-    length: f64,
-    /// Fewest executions in a sample interval.
-    least: f64,
 }
 
 /// Fewest rounds of a loop in a sample interval: 0 where a round may be long, with calls in it or with
@@ -305,121 +308,4 @@ fn slowest(
         waits += times * steps.iter().map(|step| step.operands.len()).sum::<usize>() as f64;
     }
     period_ns / (LONGEST_WAIT_NS * waits)
-}
-
-fn evaluate(function: FunctionId, counter: &Counter, limits: Limits, readings: &Readings) -> Option<Count> {
-    let possible = |pair: &Pair| {
-        let executions = pair.executions.filter(|executions| *executions >= 0.0)?;
-        (executions * limits.length <= pair.elapsed_ns * MOST_INSTRUCTIONS_PER_NS).then_some(executions)
-    };
-    let adjacent: Vec<&Pair> = readings.pairs.iter().filter(|pair| pair.intervals == 1).collect();
-    let mut rates: Vec<f64> = adjacent.iter().filter_map(|pair| possible(pair)).collect();
-    let backward = adjacent.len() - rates.len();
-    let twice = rates.len() == 2 && backward == 0 && rates[0].max(rates[1]) < 2.0 * rates[0].min(rates[1]);
-    if rates.len() < FEWEST_PAIRS && !twice
-        || backward as f64 > BACKWARD_SHARE * adjacent.len() as f64
-        || !jumps_far(&adjacent, &rates)
-    {
-        return None;
-    }
-    rates.sort_by(f64::total_cmp);
-    let median = rates[rates.len() / 2];
-    if median < limits.least {
-        return None;
-    }
-    let always_forwards = backward as f64 <= RARELY * adjacent.len() as f64 && adjacent.len() >= ALWAYS_FORWARDS;
-    let near = |rate: f64| rate <= RATE_SPREAD * median + 2.0 && rate >= median / RATE_SPREAD - 2.0;
-    let fast = rates[rates.len() - 1 - rates.len() / LEAPS_ONE_IN];
-    let usual = |rate: f64| if always_forwards { rate <= RATE_SPREAD * fast + 2.0 } else { near(rate) };
-    let trusted: Vec<(&Pair, f64)> = readings
-        .pairs
-        .iter()
-        .filter_map(|pair| Some((pair, possible(pair)?)))
-        .filter(|(pair, executions)| usual(executions / pair.intervals as f64))
-        .collect();
-    if (trusted.len() as f64) < TRUSTED_SHARE * readings.visible as f64 {
-        return None;
-    }
-    let backward = backward as f64 / adjacent.len() as f64;
-    Some(Count { backward, ..total(function, counter, readings.visible, &trusted) })
-}
-
-/// Whether the clock, where it ran backwards, fell back much further than it moves between samples:
-/// else it is set anew more often than it is read, and its differences mean nothing.
-fn jumps_far(adjacent: &[&Pair], rates: &[f64]) -> bool {
-    let mut falls: Vec<f64> =
-        adjacent.iter().filter_map(|pair| pair.executions).filter(|n| *n < 0.0).map(f64::abs).collect();
-    falls.sort_by(f64::total_cmp);
-    let moving: Vec<f64> = rates.iter().copied().filter(|rate| *rate > 0.0).collect();
-    let mean = moving.iter().sum::<f64>() / moving.len().max(1) as f64;
-    falls.len() < 2 || falls[falls.len() / 2] > 1.5 * mean
-}
-
-/// Sums up trusted pairs; the intervals before the other samples count as the mean of adjacent ones.
-fn total(function: FunctionId, counter: &Counter, visible: usize, trusted: &[(&Pair, f64)]) -> Count {
-    let adjacent: Vec<f64> = trusted.iter().filter(|(pair, _)| pair.intervals == 1).map(|(_, n)| *n).collect();
-    let mean = adjacent.iter().sum::<f64>() / adjacent.len().max(1) as f64;
-    let squares: f64 = adjacent.iter().map(|n| (n - mean).powi(2)).sum();
-    let spread = (squares / adjacent.len().max(1) as f64).sqrt() / mean.max(1e-9);
-    let guessed = (visible - trusted.len()) as f64;
-    let executions = trusted.iter().map(|(_, n)| n).sum::<f64>() + guessed * mean;
-    let by_sample = trusted.iter().map(|(pair, n)| (pair.seen, n / pair.intervals as f64)).collect();
-    // Each guessed interval is off by the spread of the known ones.
-    let share = guessed / (visible as f64).max(1.0);
-    let few = SINGLE_PAIR_ERROR / (adjacent.len().max(1) as f64).powi(2);
-    let relative_error =
-        0.003 + few + share * spread.min(1.0) / (guessed.max(1.0)).sqrt() + 0.05 * share + 0.2 * share.powi(4);
-    Count {
-        function,
-        block: counter.counted,
-        executions,
-        relative_error,
-        visible,
-        trusted: trusted.len(),
-        backward: 0.0,
-        by_sample,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::counters::{Dial, Pace};
-
-    const COUNTER: Counter =
-        Counter { dial: Dial::Register(0), pace: Pace::Constant(1), counted: 0, region: 0, narrow: false };
-
-    fn evaluated(moves: &[f64]) -> Option<Count> {
-        let pair = |(seen, moved): (usize, &f64)| Pair {
-            before: seen,
-            seen: seen + 1,
-            executions: Some(*moved),
-            intervals: 1,
-            elapsed_ns: 1e6,
-        };
-        let pairs = moves.iter().enumerate().map(pair).collect();
-        evaluate(0, &COUNTER, Limits { length: 1.0, least: 0.0 }, &Readings { visible: moves.len() + 1, pairs })
-    }
-
-    #[test]
-    fn a_clock_that_never_falls_back_is_trusted_at_any_pace() {
-        // Page faults first, then twenty times as fast.
-        let moves = [[100.0; 12], [2000.0; 12]].concat();
-        let count = evaluated(&moves).unwrap();
-        assert_eq!(count.trusted, 24);
-        assert!((count.executions - 25.0 * 1050.0).abs() < 1.0, "{}", count.executions);
-    }
-
-    #[test]
-    fn a_clock_that_falls_back_is_trusted_near_its_usual_pace() {
-        let moves = [&[1000.0; 12][..], &[-9000.0, 20.0, -9000.0, 20.0]].concat();
-        assert_eq!(evaluated(&moves).unwrap().trusted, 12);
-    }
-
-    #[test]
-    fn a_clock_slower_than_any_memory_is_none() {
-        let slow = Limits { length: 1.0, least: 100.0 };
-        let pair = Pair { before: 0, seen: 1, executions: Some(3.0), intervals: 1, elapsed_ns: 1e6 };
-        assert!(evaluate(0, &COUNTER, slow, &Readings { visible: 13, pairs: vec![pair; 12] }).is_none());
-    }
 }

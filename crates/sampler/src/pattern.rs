@@ -78,6 +78,7 @@ fn moving(pace: Pace, state: Option<&State>) -> Shape {
     let stride = match pace {
         Pace::Constant(stride) => Some(stride),
         Pace::Register { .. } => state.and_then(|state| pace.value(state)),
+        Pace::Unknown => None,
     };
     // A stride that is not known is at least not zero; rows of a matrix are the usual case.
     let near = stride.is_some_and(|stride| stride.unsigned_abs() <= LINE_BYTES);
