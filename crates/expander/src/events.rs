@@ -77,13 +77,10 @@ impl<E: Copy> Events<E> {
 
     /// The earliest event and its time.
     pub(crate) fn next(&mut self) -> Option<(Ps, E)> {
-        let bucket = match self.first_filled() {
-            Some(bucket) => bucket,
-            None => {
-                self.move_window(self.far.peek()?.time);
-                self.first_filled()?
-            }
-        };
+        if self.filled_words == 0 {
+            self.move_window(self.far.peek()?.time);
+        }
+        let bucket = self.first_filled()?;
         let (time, event) = self.take(bucket);
         self.move_window(time);
         Some((time, event))
