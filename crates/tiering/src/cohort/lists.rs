@@ -1,8 +1,62 @@
 //! The lists of kswapd, by runs of like pages. Pages that leave a node otherwise are crossed off when
 //! their run is met.
 
+use std::collections::VecDeque;
+
 use super::{Cohort, DUST, STEP_S};
 use crate::reclaim::{List, Lists, Run};
+
+/// One list of one node, the oldest run first. Runs have numbers, in the order in which they came.
+#[derive(Debug, Clone)]
+pub(super) struct Queue {
+    runs: VecDeque<Run>,
+    /// Number of the oldest run.
+    oldest: u64,
+    /// By cohort: the number of its youngest run, and when that came, s.
+    youngest: Vec<(u64, f64)>,
+}
+
+impl Queue {
+    pub(super) fn new(cohorts: usize) -> Self {
+        Self { runs: VecDeque::new(), oldest: 0, youngest: vec![(0, f64::NEG_INFINITY); cohorts] }
+    }
+
+    /// Puts a run at the head; `since_s` is when, s.
+    pub(super) fn append(&mut self, run: Run, since_s: f64) {
+        self.youngest[run.id as usize] = (self.oldest + self.runs.len() as u64, since_s);
+        self.runs.push_back(run);
+    }
+
+    /// Puts a run at the head, or to its cohort's youngest where that is like it and came within a step: a
+    /// step's order is not known any closer, and many small runs would take long to go through.
+    fn put(&mut self, run: Run, now_s: f64) {
+        let (number, since_s) = self.youngest[run.id as usize];
+        let place = number.checked_sub(self.oldest).filter(|_| now_s - since_s < STEP_S);
+        match place.and_then(|place| self.runs.get_mut(usize::try_from(place).ok()?)) {
+            Some(youngest) if is_like(youngest, &run) => youngest.pages += run.pages,
+            _ => self.append(run, now_s),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Run> {
+        let run = self.runs.pop_front()?;
+        self.oldest += 1;
+        Some(run)
+    }
+
+    /// Puts back what is left of the run that was the oldest.
+    fn restore(&mut self, run: Run) {
+        self.runs.push_front(run);
+        self.oldest -= 1;
+    }
+}
+
+/// Whether runs are of one cohort and one state.
+fn is_like(one: &Run, other: &Run) -> bool {
+    let never = one.cleared_s.is_infinite() && other.cleared_s.is_infinite();
+    let close = never || (one.cleared_s - other.cleared_s).abs() < STEP_S;
+    one.id == other.id && one.referenced == other.referenced && close
+}
 
 impl Lists for Cohort<'_> {
     fn length(&self, node: usize, list: List) -> f64 {
@@ -12,7 +66,7 @@ impl Lists for Cohort<'_> {
     fn take(&mut self, node: usize, list: List, most: f64) -> Option<Run> {
         let slot = usize::from(list == List::Active);
         loop {
-            let mut run = self.lists[node][slot].pop_front()?;
+            let mut run = self.lists[node][slot].pop()?;
             let at = self.at(run.id as usize, node);
             let gone = self.cells[at].gone.min(run.pages);
             self.cells[at].gone -= gone;
@@ -21,7 +75,7 @@ impl Lists for Cohort<'_> {
                 continue;
             }
             if run.pages > most {
-                self.lists[node][slot].push_front(Run { pages: run.pages - most, ..run });
+                self.lists[node][slot].restore(Run { pages: run.pages - most, ..run });
                 run.pages = most;
             }
             self.lengths[node][slot] = (self.lengths[node][slot] - run.pages).max(0.0);
@@ -32,15 +86,7 @@ impl Lists for Cohort<'_> {
     fn put(&mut self, node: usize, list: List, run: Run) {
         let slot = usize::from(list == List::Active);
         self.lengths[node][slot] += run.pages;
-        let near = |last: &Run| {
-            let never = last.cleared_s.is_infinite() && run.cleared_s.is_infinite();
-            let close = never || (last.cleared_s - run.cleared_s).abs() < STEP_S;
-            last.id == run.id && last.referenced == run.referenced && close
-        };
-        match self.lists[node][slot].back_mut() {
-            Some(last) if near(last) => last.pages += run.pages,
-            _ => self.lists[node][slot].push_back(run),
-        }
+        self.lists[node][slot].put(run, self.now_s);
     }
 
     fn used(&mut self, run: &Run, now_s: f64) -> f64 {

@@ -9,8 +9,6 @@ mod faults;
 pub(crate) mod groups;
 mod lists;
 
-use std::collections::VecDeque;
-
 use tierloom_contention::LINE_BYTES;
 use tierloom_model::Socket;
 
@@ -28,6 +26,7 @@ use crate::settle::{Settled, Work, settle};
 use crate::workload::{Phase, Workload};
 
 use groups::{CHUNK, Cohorts, Rate};
+use lists::Queue;
 
 /// Most seconds of a step: the scanner's least period.
 const STEP_S: f64 = 0.1;
@@ -81,7 +80,7 @@ pub(crate) struct Cohort<'a> {
     rule: ReclaimRule,
     lru: LruKind,
     kswapd: Vec<Kswapd>,
-    lists: Vec<[VecDeque<Run>; 2]>,
+    lists: Vec<[Queue; 2]>,
     lengths: Vec<[f64; 2]>,
     pub(crate) ledger: Ledger,
     threads: f64,
@@ -138,7 +137,7 @@ impl<'a> Cohort<'a> {
             rule,
             lru,
             kswapd: vec![Kswapd::new(); nodes.len()],
-            lists: vec![[VecDeque::new(), VecDeque::new()]; nodes.len()],
+            lists: vec![[Queue::new(count), Queue::new(count)]; nodes.len()],
             lengths: vec![[0.0; 2]; nodes.len()],
             ledger: Ledger::new(costs, threads, nodes.len(), expected_s),
             threads: f64::from(threads),
@@ -225,11 +224,9 @@ impl<'a> Cohort<'a> {
             if self.keeps_list(node) {
                 let id = u32::try_from(cohort).unwrap_or(u32::MAX);
                 // Bits are set by the fault that maps a page, so they read as visited.
-                self.put(
-                    node,
-                    List::Inactive,
-                    Run { id, pages: *pages, referenced: false, cleared_s: f64::NEG_INFINITY },
-                );
+                let run = Run { id, pages: *pages, referenced: false, cleared_s: f64::NEG_INFINITY };
+                self.lengths[node][0] += run.pages;
+                self.lists[node][0].append(run, f64::NEG_INFINITY);
             }
         }
     }
