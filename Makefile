@@ -90,7 +90,7 @@ $(NATIVE)/vega.js: tools/charts_bundle.py $(PACKAGES)
 	mv $@.new $@
 
 workloads: ## Our own programs, at -O2 and -O3, in build/workloads
-	$(MAKE) --no-print-directory --directory workloads
+	$(MAKE) --no-print-directory --jobs $(JOBS) --directory workloads
 
 site: install ## The documentation as a site in build/site
 	$(BIN)/sphinx-build -W --keep-going -q -b html -c docs/site . build/site
