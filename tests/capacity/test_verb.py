@@ -101,6 +101,7 @@ def test_pictures_are_drawn_the_same_way_twice(tierloom: Tierloom, folder: Path)
         (("measure", "duckdb", "--memory", "64MiB", "--queries", "99"), "there is no query `99`", 2),
         (("measure", "records", "--memory", "64MiB", "--mix", "ycsb-z"), "there is no mix `ycsb-z`", 2),
         (("measure", "records", "--memory", "64MiB", "--data", "1B"), "data at least 4MiB", 2),
+        (("measure", "records", "--memory", "64MiB", "--theta", "-1"), "an exponent of -1", 2),
     ],
 )
 def test_an_error_has_words_and_a_hint(tierloom: Tierloom, words: tuple[str, ...], said: str, code: int) -> None:

@@ -116,17 +116,17 @@ def duckdb_(
     wanted = duck.Study(
         folder=folder,
         scale=scale,
-        memories=tuple(amount_in_bytes(text, 0) for text in names_of(memory) or []),
+        memories=_sizes(memory),
         streams=tuple(_whole(text) for text in names_of(streams) or []),
         repeats=repeats,
         threads=threads,
         queries=tuple(names_of(queries) or []) if queries else DEFAULT,
-        storage_bytes_s=amount_in_bytes(storage, 0) if storage else None,
+        storage_bytes_s=_rate(storage),
         seed=seed,
     )
+    told = f"TPC-H scale factor {scale:g}, queries {' '.join(wanted.queries)}, {threads} threads"
     with say.progress_bar("measuring") as bar:
         found = duck.measure(wanted, paced(bar))
-    told = f"TPC-H scale factor {scale:g}, queries {' '.join(wanted.queries)}, {threads} threads"
     keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
 
 
@@ -170,17 +170,17 @@ def records_(
         folder=folder,
         mix=mix,
         data_bytes=amount_in_bytes(data, 0),
-        memories=tuple(amount_in_bytes(text, 0) for text in names_of(memory) or []),
+        memories=_sizes(memory),
         operations=operations,
         threads=threads,
         theta=theta,
         repeats=repeats,
-        storage_bytes_s=amount_in_bytes(storage, 0) if storage else None,
+        storage_bytes_s=_rate(storage),
         seed=seed,
     )
+    told = f"{mix}, {data} of records, {operations} operations by {threads} threads, Zipf {theta:g}"
     with say.progress_bar("measuring") as bar:
         found = records.measure(wanted, paced(bar))
-    told = f"{mix}, {data} of records, {operations} operations by {threads} threads, Zipf {theta:g}"
     keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
 
 
@@ -227,18 +227,18 @@ def redis_(
         folder=folder,
         mix=mix,
         data_bytes=amount_in_bytes(data, 0),
-        memories=tuple(amount_in_bytes(text, 0) for text in names_of(memory) or []),
+        memories=_sizes(memory),
         operations=operations,
         threads=threads,
         theta=theta,
         repeats=repeats,
-        storage_bytes_s=amount_in_bytes(storage, 0) if storage else None,
+        storage_bytes_s=_rate(storage),
         server=server,
         seed=seed,
     )
+    told = f"{mix}, {data} of records, {operations} operations by {threads} threads, Zipf {theta:g}"
     with say.progress_bar("measuring") as bar:
         found = redis_store.measure(wanted, paced(bar))
-    told = f"{mix}, {data} of records, {operations} operations by {threads} threads, Zipf {theta:g}"
     keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
 
 
@@ -278,15 +278,15 @@ def spark_(
         folder=folder,
         job=job,
         rows=rows,
-        memories=tuple(amount_in_bytes(text, 0) for text in names_of(memory) or []),
+        memories=_sizes(memory),
         repeats=repeats,
         threads=threads,
-        storage_bytes_s=amount_in_bytes(storage, 0) if storage else None,
+        storage_bytes_s=_rate(storage),
         seed=seed,
     )
+    told = f"{job}, {rows} rows, {threads} threads"
     with say.progress_bar("measuring") as bar:
         found = spark.measure(wanted, paced(bar))
-    told = f"{job}, {rows} rows, {threads} threads"
     keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
 
 
@@ -318,6 +318,14 @@ def keep(found: Measured, notes: list[str], output: Path | None, *, append: bool
         say.document({"engine": found.engine, "grouped": found.grouped, "runs": [asdict(run) for run in every]})
     elif not output:
         click.echo(text, nl=False)
+
+
+def _sizes(listed: str) -> tuple[int, ...]:
+    return tuple(amount_in_bytes(text, 0) for text in names_of(listed) or [])
+
+
+def _rate(storage: str | None) -> int | None:
+    return amount_in_bytes(storage, 0) if storage else None
 
 
 def _disk(storage: str | None, found: Measured) -> str:

@@ -6,16 +6,16 @@ group may have; without a group all of it fits, and the answer says that there w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierloom.capacity.experiment import data, running
+from tierloom.capacity.experiment import data, key_value, running
 from tierloom.capacity.experiment.running import Measured, Progress, Setting
-from tierloom.capacity.skew import THETA
-from tierloom.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
 
 UPDATES = {"ycsb-a": 2, "ycsb-b": 20, "ycsb-c": 0, "ycsb-f": 2}
 """Every how manieth operation writes its record back: half, one in twenty, none; F reads what it writes, as all
@@ -26,28 +26,18 @@ PIECE = 4096
 """Records that are made at once."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Study:
-    """What to run: the mix, data, operations of a run, and memory limits."""
+class Study(key_value.Study):
+    """A study of a file of records."""
 
-    folder: Path
-    mix: str
-    data_bytes: int
-    memories: tuple[int, ...]
-    operations: int = 100_000
-    threads: int = 4
-    repeats: int = 3
-    theta: float = THETA
-    storage_bytes_s: int | None = None
-    seed: int = 1
+    @staticmethod
+    def mixes() -> Iterable[str]:
+        """Those of YCSB's mixes that neither insert nor scan."""
+        return UPDATES
 
-    def __post_init__(self) -> None:
-        if self.mix not in UPDATES:
-            message = f"there is no mix `{self.mix}`\nhint: there are {', '.join(UPDATES)}"
-            raise RequestError(message)
-        if not self.memories or min(self.memories) <= 0 or self.data_bytes < PIECE * RECORD_BYTES:
-            message = "memory has to be above 0 and data at least 4MiB\nhint: --memory 64MiB,128MiB --data 256MiB"
-            raise RequestError(message)
+    @staticmethod
+    def least_bytes() -> int:
+        """One piece."""
+        return PIECE * RECORD_BYTES
 
 
 def measure(study: Study, progress: Progress = running.silent) -> Measured:

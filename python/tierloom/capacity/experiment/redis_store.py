@@ -11,13 +11,15 @@ import importlib.util
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tierloom.capacity.experiment import blocks, running
+from tierloom.capacity.experiment import blocks, key_value, running
 from tierloom.capacity.experiment.running import Measured, Progress, Setting
 from tierloom.capacity.experiment.ycsb import MIXES
-from tierloom.capacity.skew import THETA
-from tierloom.errors import MissingPackageError, RequestError
+from tierloom.errors import MissingPackageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SERVERS = ("valkey-server", "redis-server")
 ROOM_BYTES = 320 * 2**20
@@ -27,35 +29,22 @@ with its drawn operations (assumed; an empty server takes 10 MiB, the client 60 
 FRAGMENTS = 1.2
 """Resident bytes of the server for each byte that it counts against ``maxmemory``; assumed."""
 
-LEAST_RECORDS = 1000
-
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
-    """What to run: the mix, data, operations of a run, and memory limits."""
+class Study(key_value.Study):
+    """A study of a server: the first of :data:`SERVERS` that is there, where none is named."""
 
-    folder: Path
-    mix: str
-    data_bytes: int
-    memories: tuple[int, ...]
-    operations: int = 100_000
-    threads: int = 4
-    repeats: int = 3
-    theta: float = THETA
-    storage_bytes_s: int | None = None
     server: str | None = None
-    seed: int = 1
 
-    def __post_init__(self) -> None:
-        if self.mix not in MIXES:
-            message = f"there is no mix `{self.mix}`\nhint: there are {', '.join(MIXES)}"
-            raise RequestError(message)
-        if not self.memories or min(self.memories) <= 0 or self.records < LEAST_RECORDS:
-            message = "memory has to be above 0 and data at least 1MiB\nhint: --memory 64MiB,128MiB --data 256MiB"
-            raise RequestError(message)
-        if not 0.0 <= self.theta < 100.0:
-            message = f"an exponent of {self.theta:g}\nhint: 0.99 is YCSB's, 0 touches all records alike"
-            raise RequestError(message)
+    @staticmethod
+    def mixes() -> Iterable[str]:
+        """All of YCSB's core mixes."""
+        return MIXES
+
+    @staticmethod
+    def least_bytes() -> int:
+        """Enough for a thousand records."""
+        return 2**20
 
     @property
     def records(self) -> int:
