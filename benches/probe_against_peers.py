@@ -3,7 +3,7 @@
 The peers: a pointer chase and STREAM's copy and triad, written here from their definitions in C, and
 `mbw` where it is installed. Rounds are interleaved, the peers before and after us, so that a busy minute
 hits everybody; of each program's figures the median over the rounds counts, and the spread over the
-rounds is printed.
+rounds is printed. Each peer runs its own default of ten turns. Two to three minutes a round.
 
     python benches/probe_against_peers.py [--rounds 5] [--pause 5] [--full] [--probe FILE] [--json]
 
@@ -86,7 +86,7 @@ int main(int argc, char **argv) {
     double *a = malloc(n * 8), *b = malloc(n * 8), *c = malloc(n * 8);
     #pragma omp parallel for
     for (size_t i = 0; i < n; i++) { a[i] = 1; b[i] = 2; c[i] = 0; }
-    for (int turn = 0; turn < 30; turn++) {
+    for (int turn = 0; turn < 10; turn++) {
         double t = omp_get_wtime();
         #pragma omp parallel for
         for (size_t i = 0; i < n; i++) c[i] = a[i];
@@ -156,8 +156,8 @@ def peers(chase: Path, stream: Path, report: dict) -> dict[str, float]:
     cpu = str(report["host"]["sockets"][0]["cores"][0])
     scale = report["scale"]
     windows = [str(scale["windows"]), str(scale["window_s"])]
-    chased = [output(["taskset", "-c", cpu, chase, str(bytes_), *windows]) for _ in range(scale["rounds"])]
-    figures = {"chase ns": min(quiet_tenth([float(line) for line in lines.split()]) for lines in chased)}
+    chased = output(["taskset", "-c", cpu, chase, str(bytes_), *windows])
+    figures = {"chase ns": quiet_tenth([float(line) for line in chased.split()])}
     for threads in sorted({1, cores}):
         lines = output([stream, str(bytes_)], OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="true").splitlines()[1:]
         for column, kernel in enumerate(["copy", "triad"]):
@@ -169,7 +169,7 @@ def peers(chase: Path, stream: Path, report: dict) -> dict[str, float]:
 
 def mbw(bytes_: int) -> dict[str, float]:
     """What mbw copies, read and written; mcblock (1.2.2) reads its first block again and again, from the cache."""
-    text = output(["mbw", "-q", "-n", "30", str(bytes_ >> 20)])
+    text = output(["mbw", "-q", "-n", "10", str(bytes_ >> 20)])
     figures = {}
     for method, times in (("MEMCPY", 2), ("DUMB", 2), ("MCBLOCK", 1)):
         copied = [float(rate) for rate in re.findall(rf"^\d+\s+Method: {method}\s.*Copy: ([\d.]+)", text, re.M)]
@@ -237,6 +237,7 @@ def main() -> None:
             warnings += [f"round {number + 1}: {warning['what']}" for warning in report["warnings"]]
             time.sleep(arguments.pause)
             rounds.append({**ours(report), **better(before, peers(chase, stream, report))})
+            print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr, flush=True)
     table = summary(rounds)
     answer = {"load": os.getloadavg(), "figures": table, "targets": verdicts(table), "warnings": warnings}
     if arguments.json:

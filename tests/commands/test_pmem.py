@@ -44,6 +44,19 @@ def test_damage_is_the_answer_no_until_it_is_repaired(run: Run, pool: Path) -> N
     assert run("pmem", "check", pool.name).returncode == 0
 
 
+def test_a_file_that_no_repair_can_save_is_not_sent_to_it(run: Run, pool: Path) -> None:
+    entry = 8192 + (1 << 17) + 40
+    content = bytearray(pool.read_bytes())
+    content[entry] ^= 1
+    pool.write_bytes(content)
+    assert "pmem repair" in run("pmem", "check", pool.name).stderr
+    pool.write_bytes(bytes(len(content)))
+    checked = run("pmem", "check", pool.name)
+    assert checked.returncode == 1
+    assert "damage:" in checked.stdout
+    assert "pmem repair" not in checked.stdout + checked.stderr
+
+
 @pytest.mark.parametrize("words", [("show", "no.pool"), ("check", "no.pool"), ("repair", "no.pool")])
 def test_a_pool_that_is_not_there(run: Run, words: tuple[str, ...]) -> None:
     told = run("pmem", *words)

@@ -75,7 +75,7 @@ for word in sys.argv[2:]:
     else:
         # libpmemobj does not look at a device without changing it.
         seen = [] if backend == "pmdk" and path.startswith("/dev/") else core.check_pool(path)
-        damage = [what for bad, what in seen if bad]
+        damage = [what for bad, _, what in seen if bad]
         pool = core.OpenPool.open(path)
         found = {name: set(view) for name, view in views(pool, path).items()}
         whole = found["left"] == found["right"] and len(found["left"]) == 1

@@ -88,7 +88,7 @@ with pool.transaction(field):
     os._exit(3)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 3
-    told = {"damage": False, "what": "a transaction over 2 ranges was cut off; opening undoes it"}
+    told = {"damage": False, "repairable": True, "what": "a transaction over 2 ranges was cut off; opening undoes it"}
     assert check(made) == ([told] if backend == "native" else [])
     with Pool.open(made) as pool:
         assert pool.recovered == (2 if backend == "native" else None)

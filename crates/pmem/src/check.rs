@@ -45,6 +45,12 @@ impl Problem {
     pub fn is_damage(&self) -> bool {
         !matches!(self, Self::Unfinished { .. })
     }
+
+    /// Whether [`repair`] mends it: not where nothing is left to start from, where only the owner knows
+    /// which array is right, and not what is libpmemobj's.
+    pub fn is_repairable(&self) -> bool {
+        matches!(self, Self::BrokenLog | Self::Unfinished { .. } | Self::BrokenEntry { .. })
+    }
 }
 
 impl fmt::Display for Problem {

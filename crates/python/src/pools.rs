@@ -11,6 +11,8 @@ use crate::errors;
 
 /// Name, kind, offset (bytes), size (bytes), version of an array.
 type ArrayRow = (String, String, u64, u64, u64);
+/// Of a problem: it is damage, a repair mends it, what it is.
+type Told = (bool, bool, String);
 
 /// An open pool. Offsets and sizes are bytes of its file.
 #[pyclass(frozen)]
@@ -153,15 +155,15 @@ pub(crate) fn stream_volatile(
     py.detach(|| stream::volatile(&setup, node)).map(named).map_err(failed)
 }
 
-/// Everything wrong with a pool's file, as (is damage, words); nothing is changed.
+/// Everything wrong with a pool's file; nothing is changed.
 #[pyfunction]
-pub(crate) fn check_pool(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(bool, String)>> {
+pub(crate) fn check_pool(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Told>> {
     py.detach(|| check_file(&path)).map(told).map_err(failed)
 }
 
 /// Repairs a pool's file; returns what was wrong, as [`check_pool`] does.
 #[pyfunction]
-pub(crate) fn repair_pool(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(bool, String)>> {
+pub(crate) fn repair_pool(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Told>> {
     py.detach(|| repair_file(&path)).map(told).map_err(failed)
 }
 
@@ -184,8 +186,8 @@ fn name(kind: Kind) -> &'static str {
     }
 }
 
-fn told(problems: Vec<Problem>) -> Vec<(bool, String)> {
-    problems.iter().map(|problem| (problem.is_damage(), problem.to_string())).collect()
+fn told(problems: Vec<Problem>) -> Vec<Told> {
+    problems.iter().map(|problem| (problem.is_damage(), problem.is_repairable(), problem.to_string())).collect()
 }
 
 fn named(times: stream::Times) -> Vec<(String, Vec<f64>)> {

@@ -89,7 +89,7 @@ def check_(ctx: click.Context, path: Path, as_json: bool) -> None:
             say.show(f"{'damage' if problem['damage'] else 'note'}: {problem['what']}")
         if not problems:
             say.show(f"{path}: a sound pool")
-        if damaged:
+        if any(problem["damage"] and problem["repairable"] for problem in problems):
             say.then(f"tierloom pmem repair {path}")
     ctx.exit(1 if damaged else 0)
 

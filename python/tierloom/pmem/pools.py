@@ -362,7 +362,7 @@ def lacks_pmdk() -> str | None:
 
 
 def check(path: str | Path) -> list[dict[str, Any]]:
-    """What is wrong with a pool's file, without changing it: ``{"damage": bool, "what": str}`` each.
+    """What is wrong with the file of a pool, unchanged: ``{"damage": bool, "repairable": bool, "what": str}`` each.
 
     Raises:
         PoolError: The file cannot be read, or a process has it open.
@@ -388,7 +388,7 @@ def _asked(what: str, path: Path) -> list[dict[str, Any]]:
         told = _in_child(what, path)
     else:
         told = (_core.check_pool if what == "check" else _core.repair_pool)(path)
-    return [{"damage": damage, "what": words} for damage, words in told]
+    return [{"damage": damage, "repairable": repairable, "what": words} for damage, repairable, words in told]
 
 
 CHILD = """
@@ -402,18 +402,18 @@ except TierloomError as error:
 """
 
 
-def _in_child(what: str, path: Path) -> list[tuple[bool, str]]:
+def _in_child(what: str, path: Path) -> list[tuple[bool, bool, str]]:
     done = subprocess.run([sys.executable, "-c", CHILD, what, path], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         ended = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         words = f"libpmemobj does not survive reading it ({ended}); restore the file from a copy"
         if what == "check":
-            return [(True, words)]
+            return [(True, False, words)]
         raise PoolError(f"{path}: {words}\nhint: `pmempool info` of pmdk-tools may show more")  # noqa: EM102
     answer = json.loads(done.stdout)
     if "error" in answer:
         raise PoolError(answer["error"])
-    return [(damage, words) for damage, words in answer["told"]]
+    return [(damage, repairable, words) for damage, repairable, words in answer["told"]]
 
 
 def _whole(amount: Amount) -> int:
