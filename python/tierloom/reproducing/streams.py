@@ -3,8 +3,9 @@
 Each kernel is a profile of its arrays, placed whole in one memory. Stores fetch the lines that they
 overwrite, as gcc compiles them. STREAM-PMem reaches every element through the pool's pointer translation
 (three times an element of Triad, nothing of it flushed): instructions, so computing, on top of the same
-traffic. Their cost is the one constant here, fitted to the one-thread Triad on near memory, which the
-ledger shows as an input.
+traffic. Their cost is fitted to the one-thread Triad on near memory. The prototype card moreover loses
+bandwidth under a pool, for which no mechanism was published: how much is taken from ten threads of its own
+socket. The ledger shows both points as inputs.
 
 Threads run on one socket, or over both by affinity as OpenMP places them: `close` fills the first socket
 before the second, `spread` deals them out in turn. Each takes an even part of every kernel.
@@ -13,11 +14,13 @@ before the second, `spread` deals them out in turn. Each takes an even part of e
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from tierloom.nouns import Machine, Profile
 from tierloom.planning import predict
 from tierloom.reproducing.computing import Runs, computes, task
+from tierloom.schema import FromTo
 
 MACHINE = "fridman-spr-fpga"
 ELEMENTS = 10**8
@@ -31,6 +34,9 @@ TRANSLATION_NS = 0.514
 """Pointer translation of one element of one array: Triad on near memory takes 24 bytes / 6.9 GB/s per element
 in a pool and 24 / 12.4 outside, so 1.54 ns for three of them."""
 
+POOL_KEEPS = {"cxl": 9.3 / 11.3}
+"""Share of a memory's bandwidth that is left under a pool: Triad of ten threads in one and outside; DDR5 keeps all."""
+
 SOCKETS = ("socket0", "socket1")
 CORES = 10
 """Cores in use of each."""
@@ -42,10 +48,23 @@ FREE = 64.0
 @task(weight=0.05)
 def bandwidth(*, kernel: str, memory: str, on: str, threads: int, pool: bool) -> float:
     """What STREAM would print for a kernel, GB/s; `on` is a socket, or an affinity over both."""
-    machine, profile = Machine.load(MACHINE), _profile(kernel, threads, pool=pool)
+    machine, profile = _machine(POOL_KEEPS if pool else {}), _profile(kernel, threads, pool=pool)
     place = [float(each["name"] == memory) for each in machine.data["memories"]]
     done = predict(profile, machine, [place] * len(profile.data["objects"]), threads=_teams(on, threads))
     return _counted_bytes(kernel) / done["time_s"] / 1e9
+
+
+def _machine(keeps: Mapping[str, float]) -> Machine:
+    """The study's machine, its memories at these shares of their bandwidth."""
+    machine = Machine.load(MACHINE)
+    paths = [_slowed(path, keeps.get(path["to"], 1.0)) for path in machine.data["paths"]]
+    return Machine.from_data({**machine.data, "paths": paths})
+
+
+def _slowed(path: FromTo, keeps: float) -> dict[str, Any]:
+    form = path["load"]["form"]
+    peak = {each: gb_s * keeps for each, gb_s in form["peak"]["half"].items()}
+    return {**path, "load": {"form": {**form, "peak": {"half": peak}}}}
 
 
 def _teams(on: str, threads: int) -> dict[str, int]:
