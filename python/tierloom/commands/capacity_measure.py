@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,9 +18,9 @@ from tierloom.quantities import amount_in_bytes, names_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tierloom.capacity.experiment.running import Measured
+    from tierloom.capacity.experiment.running import Measured, Progress
 
-F = TypeVar("F", bound="Callable[..., Any]")
+S = TypeVar("S")
 
 UNHELD = (
     "no control group could be made: spilled data may have stayed in the page cache and never touched the storage; "
@@ -42,8 +43,78 @@ def measure() -> None:
     """
 
 
-def study(function: F) -> F:
-    """Options of every study."""
+@dataclass(frozen=True)
+class Asked:
+    """What every study is told, and where its runs go."""
+
+    memory: tuple[int, ...]
+    repeats: int
+    storage: str | None
+    folder: Path
+    seed: int
+    append: bool
+    output: Path | None
+    as_json: bool
+
+    def __post_init__(self) -> None:
+        """Refuses before hours of measuring what could not be kept after them."""
+        if self.output is not None and not self.output.resolve().parent.is_dir():
+            message = f"{self.output}: its folder is not there\nhint: make it, or name another file with -o"
+            raise RequestError(message)
+        if self.append and self.output is None:
+            message = "--append has no file to append to\nhint: name it with -o"
+            raise RequestError(message)
+
+    def shared(self) -> dict[str, Any]:
+        """What every `Study` has."""
+        return {
+            "folder": self.folder,
+            "memories": self.memory,
+            "repeats": self.repeats,
+            "storage_bytes_s": amount_in_bytes(self.storage, 0) if self.storage else None,
+            "seed": self.seed,
+        }
+
+    def carry_out(self, run: Callable[[S, Progress], Measured], wanted: S, told: str) -> None:
+        """Runs the study under a progress bar and keeps what was found."""
+        with say.progress_bar("measuring") as bar:
+            found = run(wanted, _paced(bar))
+        self._keep(found, [found.engine, told, self._disk(found)])
+
+    def _keep(self, found: Measured, notes: list[str]) -> None:
+        """Writes the runs, after those that the file has already, or prints them."""
+        from tierloom.capacity import files
+
+        if not found.grouped:
+            say.warn(UNHELD)
+        earlier = files.read(self.output) if self.append and self.output and self.output.exists() else []
+        every = [*earlier, *found.runs]
+        text = files.write(every, notes)
+        if self.output:
+            self.output.write_text(text, encoding="utf-8")
+            say.wrote(f"{len(every)} runs", self.output)
+            say.then(f"tierloom capacity fit {self.output}")
+        if self.as_json:
+            say.document({"engine": found.engine, "grouped": found.grouped, "runs": [asdict(run) for run in every]})
+        elif not self.output:
+            click.echo(text, nl=False)
+
+    def _disk(self, found: Measured) -> str:
+        """What a reader of the file should know of the storage."""
+        if not found.grouped:
+            return "no control group: spills may have stayed in the page cache"
+        return f"in control groups, storage {f'held to {self.storage} each second' if self.storage else 'as it is'}"
+
+
+def study(function: Callable[..., None]) -> Callable[..., None]:
+    """Options of every study, handed over as one :class:`Asked`."""
+
+    @wraps(function)
+    def command(**given: Any) -> None:  # noqa: ANN401 (click's own)
+        common = {field.name: given.pop(field.name) for field in fields(Asked)}
+        common["memory"] = tuple(amount_in_bytes(text, 0) for text in names_of(common["memory"]) or [])
+        function(Asked(**common), **given)
+
     for option in (
         options.as_json,
         click.option(
@@ -72,8 +143,8 @@ def study(function: F) -> F:
         ),
         click.option("--memory", required=True, metavar="A,B", help="Memory limits of the job."),
     ):
-        function = option(function)
-    return function
+        command = option(command)
+    return command
 
 
 @measure.command(
@@ -90,20 +161,7 @@ def study(function: F) -> F:
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Threads of the database.")
 @click.option("--queries", metavar="A,B", help="Queries of a stream: numbers of TPC-H, rank, pairs, history.")
 @study
-def duckdb_(
-    scale: float,
-    streams: str,
-    threads: int,
-    queries: str | None,
-    memory: str,
-    repeats: int,
-    storage: str | None,
-    folder: Path,
-    seed: int,
-    append: bool,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+def duckdb_(asked: Asked, *, scale: float, streams: str, threads: int, queries: str | None) -> None:
     """DuckDB on TPC-H data, spilling to storage where its memory ends.
 
     Needs `pip install 'tierloom[capacity]'`. The control group is made as root, or where one is delegated to
@@ -112,22 +170,15 @@ def duckdb_(
     from tierloom.capacity.experiment import duck
     from tierloom.capacity.experiment.queries import DEFAULT
 
-    _appendable(output, append=append)
     wanted = duck.Study(
-        folder=folder,
+        **asked.shared(),
         scale=scale,
-        memories=_sizes(memory),
         streams=tuple(_whole(text) for text in names_of(streams) or []),
-        repeats=repeats,
         threads=threads,
         queries=tuple(names_of(queries) or []) if queries else DEFAULT,
-        storage_bytes_s=_rate(storage),
-        seed=seed,
     )
     told = f"TPC-H scale factor {scale:g}, queries {' '.join(wanted.queries)}, {threads} threads"
-    with say.progress_bar("measuring") as bar:
-        found = duck.measure(wanted, paced(bar))
-    keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
+    asked.carry_out(duck.measure, wanted, told)
 
 
 @measure.command(
@@ -144,44 +195,23 @@ def duckdb_(
 @click.option("--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Threads of the store.")
 @click.option("--theta", type=float, default=0.99, show_default=True, help="Zipf's exponent; 0 is even.")
 @study
-def records_(
-    mix: str,
-    data: str,
-    operations: int,
-    threads: int,
-    theta: float,
-    memory: str,
-    repeats: int,
-    storage: str | None,
-    folder: Path,
-    seed: int,
-    append: bool,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+def records_(asked: Asked, *, mix: str, data: str, operations: int, threads: int, theta: float) -> None:
     """Records of a file, read and updated by YCSB's mixes, with as much page cache as the limit allows.
 
     That takes a control group: as root, or where one is delegated to you. Without, all data fits.
     """
     from tierloom.capacity.experiment import records
 
-    _appendable(output, append=append)
     wanted = records.Study(
-        folder=folder,
+        **asked.shared(),
         mix=mix,
         data_bytes=amount_in_bytes(data, 0),
-        memories=_sizes(memory),
         operations=operations,
         threads=threads,
         theta=theta,
-        repeats=repeats,
-        storage_bytes_s=_rate(storage),
-        seed=seed,
     )
     told = f"{mix}, {data} of records, {operations} operations by {threads} threads, Zipf {theta:g}"
-    with say.progress_bar("measuring") as bar:
-        found = records.measure(wanted, paced(bar))
-    keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
+    asked.carry_out(records.measure, wanted, told)
 
 
 @measure.command(
@@ -200,20 +230,7 @@ def records_(
 @click.option("--server", metavar="NAME", help="valkey-server or redis-server by default, whichever is there.")
 @study
 def redis_(
-    mix: str,
-    data: str,
-    operations: int,
-    threads: int,
-    theta: float,
-    server: str | None,
-    memory: str,
-    repeats: int,
-    storage: str | None,
-    folder: Path,
-    seed: int,
-    append: bool,
-    output: Path | None,
-    as_json: bool,
+    asked: Asked, *, mix: str, data: str, operations: int, threads: int, theta: float, server: str | None
 ) -> None:
     """Redis or Valkey under YCSB's mixes, with a file behind it for what its memory cannot hold.
 
@@ -222,24 +239,17 @@ def redis_(
     """
     from tierloom.capacity.experiment import redis_store
 
-    _appendable(output, append=append)
     wanted = redis_store.Study(
-        folder=folder,
+        **asked.shared(),
         mix=mix,
         data_bytes=amount_in_bytes(data, 0),
-        memories=_sizes(memory),
         operations=operations,
         threads=threads,
         theta=theta,
-        repeats=repeats,
-        storage_bytes_s=_rate(storage),
         server=server,
-        seed=seed,
     )
     told = f"{mix}, {data} of records, {operations} operations by {threads} threads, Zipf {theta:g}"
-    with say.progress_bar("measuring") as bar:
-        found = redis_store.measure(wanted, paced(bar))
-    keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
+    asked.carry_out(redis_store.measure, wanted, told)
 
 
 @measure.command(
@@ -253,19 +263,7 @@ def redis_(
 @click.option("--rows", type=click.IntRange(min=1000), default=4_000_000, show_default=True, help="Of the data.")
 @click.option("--threads", type=click.IntRange(min=1), default=2, show_default=True, help="Threads of Spark.")
 @study
-def spark_(
-    job: str,
-    rows: int,
-    threads: int,
-    memory: str,
-    repeats: int,
-    storage: str | None,
-    folder: Path,
-    seed: int,
-    append: bool,
-    output: Path | None,
-    as_json: bool,
-) -> None:
+def spark_(asked: Asked, *, job: str, rows: int, threads: int) -> None:
     """Spark: a support vector machine over cached rows (svm), or a join that shuffles.
 
     `--memory` is Java's heap; what Spark cannot keep in it goes to the folder's disk. Needs Java and
@@ -273,24 +271,17 @@ def spark_(
     """
     from tierloom.capacity.experiment import spark
 
-    _appendable(output, append=append)
     wanted = spark.Study(
-        folder=folder,
+        **asked.shared(),
         job=job,
         rows=rows,
-        memories=_sizes(memory),
-        repeats=repeats,
         threads=threads,
-        storage_bytes_s=_rate(storage),
-        seed=seed,
     )
     told = f"{job}, {rows} rows, {threads} threads"
-    with say.progress_bar("measuring") as bar:
-        found = spark.measure(wanted, paced(bar))
-    keep(found, [told, _disk(storage, found)], output, append=append, as_json=as_json)
+    asked.carry_out(spark.measure, wanted, told)
 
 
-def paced(bar: Callable[[float, float, str], None]) -> Callable[[int, int, str], None]:
+def _paced(bar: Callable[[float, float, str], None]) -> Callable[[int, int, str], None]:
     """Tells the bar how long the rest takes if runs go on as they did."""
     start = time.monotonic()
 
@@ -299,50 +290,6 @@ def paced(bar: Callable[[float, float, str], None]) -> Callable[[int, int, str],
         bar(done / of, passed / done * (of - done) if done else 0.0, words)
 
     return tell
-
-
-def keep(found: Measured, notes: list[str], output: Path | None, *, append: bool, as_json: bool) -> None:
-    """Writes the runs, after those that the file has already, or prints them."""
-    from tierloom.capacity import files
-
-    if not found.grouped:
-        say.warn(UNHELD)
-    earlier = files.read(output) if append and output and output.exists() else []
-    every = [*earlier, *found.runs]
-    text = files.write(every, [found.engine, *notes])
-    if output:
-        output.write_text(text, encoding="utf-8")
-        say.wrote(f"{len(every)} runs", output)
-        say.then(f"tierloom capacity fit {output}")
-    if as_json:
-        say.document({"engine": found.engine, "grouped": found.grouped, "runs": [asdict(run) for run in every]})
-    elif not output:
-        click.echo(text, nl=False)
-
-
-def _sizes(listed: str) -> tuple[int, ...]:
-    return tuple(amount_in_bytes(text, 0) for text in names_of(listed) or [])
-
-
-def _rate(storage: str | None) -> int | None:
-    return amount_in_bytes(storage, 0) if storage else None
-
-
-def _disk(storage: str | None, found: Measured) -> str:
-    """What a reader of the file should know of the storage."""
-    if not found.grouped:
-        return "no control group: spills may have stayed in the page cache"
-    return f"in control groups, storage {'as it is' if storage is None else f'held to {storage} each second'}"
-
-
-def _appendable(output: Path | None, *, append: bool) -> None:
-    """Refuses before hours of measuring what could not be kept after them."""
-    if output is not None and not output.resolve().parent.is_dir():
-        message = f"{output}: its folder is not there\nhint: make it, or name another file with -o"
-        raise RequestError(message)
-    if append and output is None:
-        message = "--append has no file to append to\nhint: name it with -o"
-        raise RequestError(message)
 
 
 def _whole(text: str) -> int:
