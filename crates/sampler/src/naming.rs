@@ -46,6 +46,9 @@ const WRAPPERS: [&str; 31] = [
     "xcalloc",
     "xrealloc",
 ];
+/// Functions of the C library that start a program or a thread: everything is called by them.
+const STARTERS: [&str; 7] =
+    ["__libc_start_main", "__libc_start_call_main", "_start", "start_thread", "clone", "__clone", "__clone3"];
 /// Longest function name within an object's name.
 const LONGEST_NAME: usize = 60;
 /// Callers that are looked at to tell apart what one statement allocates: further out are the program's loops.
@@ -86,7 +89,7 @@ impl<'a> Names<'a> {
 
     fn own_function(&self, place: CodePlace) -> Option<String> {
         let function = demangled(self.modules[place.module?].function_name(place.address.saturating_sub(1))?);
-        (!is_wrapper(&function)).then(|| shortened(&function))
+        is_own(&function).then(|| shortened(&function))
     }
 
     /// Site and unique name of an object.
@@ -154,7 +157,7 @@ fn told_apart(requests: &[Request]) -> Vec<(Vec<CodePlace>, String)> {
 }
 
 fn stack_name(frames: &[Frame]) -> String {
-    let own = frames.iter().find(|frame| frame.function.as_deref().is_some_and(|name| !is_wrapper(name)));
+    let own = frames.iter().find(|frame| frame.function.as_deref().is_some_and(is_own));
     match own.or(frames.first()) {
         Some(Frame { function: Some(function), line: Some(line), .. }) => format!("{}@{line}", shortened(function)),
         Some(Frame { function: Some(function), .. }) => shortened(function),
@@ -163,8 +166,9 @@ fn stack_name(frames: &[Frame]) -> String {
     }
 }
 
-fn is_wrapper(function: &str) -> bool {
-    WRAPPERS.iter().any(|prefix| function.starts_with(prefix))
+/// Whether a function says for what it allocates.
+fn is_own(function: &str) -> bool {
+    !STARTERS.contains(&function) && !WRAPPERS.iter().any(|prefix| function.starts_with(prefix))
 }
 
 /// A C++ or Rust name as its author wrote it; other names unchanged.
@@ -225,6 +229,8 @@ mod tests {
         assert_eq!(stack_name(&frames), "mesh::build@mesh.cpp:12");
         assert_eq!(stack_name(&[frame("alloc_A", None)]), "alloc_A");
         assert_eq!(stack_name(&[]), "[unknown site]");
+        let stripped = Frame { function: None, ..frame("", None) };
+        assert_eq!(stack_name(&[stripped, frame("__libc_start_main", None)]), "app+0x10");
     }
 
     #[test]
