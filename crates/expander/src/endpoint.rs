@@ -100,7 +100,7 @@ impl Ssd {
         let share = |share: f64| (share * f64::from(lines)) as u32;
         let page_lines = (medium.page_bytes.value / LINE_BYTES) as u32;
         let block_pages = (medium.block_bytes.value / medium.page_bytes.value) as u32;
-        let log = || Log::new(lines, block_pages * page_lines, medium.spare.value);
+        let log = || Log::new(lines.div_ceil(page_lines), block_pages, medium.spare.value);
         let room = endpoint.buffer_pages.value.max(1) * medium.dies.value * page_lines;
         Self {
             port,
@@ -161,8 +161,8 @@ impl Ssd {
     }
 
     /// A program has ended: there is room in the buffer.
-    pub(crate) fn programmed(&mut self, now: Ps, events: &mut Events<Event>) {
-        self.buffer.programmed();
+    pub(crate) fn programmed(&mut self, now: Ps, program: u32, events: &mut Events<Event>) {
+        self.buffer.programmed(program);
         self.program(now, events);
         self.admit(now, events);
     }
@@ -172,7 +172,7 @@ impl Ssd {
         let Some((block, live)) = self.log.as_ref().and_then(Log::victim) else { return };
         self.collection = Collection::Running(block);
         self.counts.collections += 1;
-        let end = self.media.collect(now, live.div_ceil(self.page_lines));
+        let end = self.media.collect(now, live);
         self.collected = end;
         events.at(end, Event::CollectionEnds(self.port));
     }
@@ -258,21 +258,28 @@ impl Ssd {
         self.fetches.entry(unit).or_default()
     }
 
-    /// Starts programs while pages are due, dies free, and the log has room.
+    /// Starts programs while pages are due, dies free, and the log has room. What the buffer lacks of
+    /// a page is read first.
     fn program(&mut self, now: Ps, events: &mut Events<Event>) {
-        let page_lines = self.page_lines;
-        let room = |log: &Option<Log>| log.as_ref().is_none_or(|log| log.has_room(page_lines));
-        while self.buffer.is_due() && room(&self.log) && self.media.can_program(now) {
-            let lines = self.buffer.program();
+        while self.buffer.is_due()
+            && self.log.as_ref().is_none_or(Log::has_room)
+            && self.media.can_program(now)
+            && let Some(cleaned) = self.buffer.clean()
+        {
+            let ready = if cleaned.whole { now } else { self.read_page(now, cleaned.page) };
             if let Some(log) = &mut self.log {
-                for &line in lines {
-                    log.append(line);
-                }
+                log.append(cleaned.page);
             }
             self.counts.programs += 1;
-            events.at(self.media.program(now), Event::Programmed(self.port));
+            events.at(self.media.program(ready), Event::Programmed(self.port, cleaned.program));
             self.announce(now, events);
         }
+    }
+
+    /// Brings a page to the controller.
+    fn read_page(&mut self, now: Ps, page: u32) -> Ps {
+        let ready = self.sense(now, page * self.page_lines / BLOCK_LINES);
+        self.media.transfer(now, ready, u64::from(self.page_lines) * LINE_BYTES)
     }
 
     /// Tells that a collection will run: from here on answers say so.

@@ -30,8 +30,8 @@ pub(crate) enum Event {
     LocalRead(RequestId),
     /// GPU memory has taken a write.
     LocalWrite(RequestId),
-    /// A page has been programmed.
-    Programmed(u8),
+    /// A page has been programmed: port, program.
+    Programmed(u8, u32),
     /// An announced garbage collection starts.
     CollectionStarts(u8),
     /// A garbage collection ends.

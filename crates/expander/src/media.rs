@@ -73,9 +73,9 @@ impl Media {
         self.programming[self.next_program] <= now && self.collecting <= now
     }
 
-    /// Programs a page on the next die in turn; when it is done.
-    pub(crate) fn program(&mut self, now: Ps) -> Ps {
-        let done = now + self.program;
+    /// Programs a page that is at the controller at `ready` on the next die in turn; when it is done.
+    pub(crate) fn program(&mut self, ready: Ps) -> Ps {
+        let done = ready + self.program;
         self.programming[self.next_program] = done;
         self.next_program = (self.next_program + 1) % self.programming.len();
         done

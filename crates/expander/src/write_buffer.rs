@@ -1,14 +1,14 @@
 //! The write buffer of an SSD endpoint: lines that are acknowledged and not yet programmed.
 //!
-//! It is a log: a line that waits takes another store of itself without room, and when the buffer is
-//! half full, the oldest lines are programmed together, as many as a page holds, wherever they belong.
-//! Reading the rest of every line's own page first would cost a program for each random store.
+//! It is a log of lines, but media are programmed by the page (`SkyByte`, HPCA 2025): when the buffer
+//! is half full it is cleaned, from the page whose store has waited longest. All lines of that page
+//! leave together; of a page that is not whole the rest has to be read first.
 
 use std::collections::VecDeque;
 
 use crate::line::{Line, Map};
 
-/// Fill from which lines are programmed.
+/// Fill from which pages are cleaned: `SkyByte` fills one half of its log while it cleans the other.
 const HIGH: f64 = 0.5;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,12 +19,25 @@ struct Held {
     waits: bool,
 }
 
-/// Lines in the order in which they came.
+/// A page that is being programmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cleaned {
+    /// Names the program until it ends.
+    pub(crate) program: u32,
+    pub(crate) page: u32,
+    /// All its lines were in the buffer.
+    pub(crate) whole: bool,
+}
+
+/// Lines by the page that they belong to.
 #[derive(Debug)]
 pub(crate) struct WriteBuffer {
     lines: Map<Line, Held>,
-    waiting: VecDeque<Line>,
-    programming: VecDeque<Vec<Line>>,
+    waiting: Map<u32, Vec<Line>>,
+    /// Pages with waiting lines, in the order of their first.
+    order: VecDeque<u32>,
+    programming: Vec<Vec<Line>>,
+    free: Vec<u32>,
     used: u32,
     capacity: u32,
     page_lines: u32,
@@ -34,8 +47,10 @@ impl WriteBuffer {
     pub(crate) fn new(capacity: u32, page_lines: u32) -> Self {
         Self {
             lines: Map::default(),
-            waiting: VecDeque::new(),
-            programming: VecDeque::new(),
+            waiting: Map::default(),
+            order: VecDeque::new(),
+            programming: Vec::new(),
+            free: Vec::new(),
             used: 0,
             capacity: capacity.max(page_lines),
             page_lines,
@@ -53,7 +68,12 @@ impl WriteBuffer {
         }
         self.lines.insert(line, Held { copies: held.copies + 1, waits: true });
         self.used += 1;
-        self.waiting.push_back(line);
+        let page = line / self.page_lines;
+        let waiting = self.waiting.entry(page).or_default();
+        if waiting.is_empty() {
+            self.order.push_back(page);
+        }
+        waiting.push(line);
         true
     }
 
@@ -63,27 +83,34 @@ impl WriteBuffer {
 
     /// Whether a page is to be programmed.
     pub(crate) fn is_due(&self) -> bool {
-        self.waiting.len() >= self.page_lines as usize && self.fill() > HIGH
+        !self.order.is_empty() && self.fill() > HIGH
     }
 
-    /// The lines of the next page to program: the oldest.
-    pub(crate) fn program(&mut self) -> &[Line] {
-        let count = self.waiting.len().min(self.page_lines as usize);
-        let page: Vec<Line> = self.waiting.drain(..count).collect();
-        for line in &page {
+    /// The next page to program, with all its lines.
+    pub(crate) fn clean(&mut self) -> Option<Cleaned> {
+        let page = self.order.pop_front()?;
+        let lines = self.waiting.remove(&page)?;
+        for line in &lines {
             if let Some(held) = self.lines.get_mut(line) {
                 held.waits = false;
             }
         }
-        self.programming.push_back(page);
-        self.programming.back().map_or(&[], Vec::as_slice)
+        let whole = lines.len() == self.page_lines as usize;
+        let program = self.free.pop().unwrap_or(self.programming.len() as u32);
+        if program as usize == self.programming.len() {
+            self.programming.push(lines);
+        } else {
+            self.programming[program as usize] = lines;
+        }
+        Some(Cleaned { program, page, whole })
     }
 
-    /// The oldest program has ended: its lines leave.
-    pub(crate) fn programmed(&mut self) {
-        let page = self.programming.pop_front().unwrap_or_default();
-        self.used -= page.len() as u32;
-        for line in page {
+    /// A program has ended: its lines leave.
+    pub(crate) fn programmed(&mut self, program: u32) {
+        let lines = std::mem::take(&mut self.programming[program as usize]);
+        self.free.push(program);
+        self.used -= lines.len() as u32;
+        for line in lines {
             if let Some(held) = self.lines.get_mut(&line) {
                 held.copies -= 1;
                 if held.copies == 0 {
@@ -103,32 +130,38 @@ impl WriteBuffer {
 mod tests {
     use super::*;
 
+    fn cleaned(program: u32, page: u32, whole: bool) -> Option<Cleaned> {
+        Some(Cleaned { program, page, whole })
+    }
+
     #[test]
     fn a_line_stored_again_while_it_is_programmed_stays() {
         let mut buffer = WriteBuffer::new(2, 1);
         assert!(buffer.take(5) && buffer.take(5));
-        assert_eq!(buffer.program(), [5]);
+        assert_eq!(buffer.clean(), cleaned(0, 5, true));
         assert!(buffer.take(5));
         assert!(!buffer.take(6), "both places are taken");
-        buffer.programmed();
+        assert_eq!(buffer.clean(), cleaned(1, 5, true));
+        buffer.programmed(0);
         assert!(buffer.holds(5) && buffer.take(6));
-        buffer.program();
-        buffer.programmed();
-        assert!(!buffer.holds(5));
+        buffer.programmed(1);
+        assert!(!buffer.holds(5) && buffer.holds(6));
     }
 
     #[test]
-    fn the_oldest_lines_share_a_page_wherever_they_belong() {
+    fn a_page_takes_all_its_lines_along_and_says_whether_it_is_whole() {
         let mut buffer = WriteBuffer::new(8, 4);
-        for line in [900, 4, 77] {
+        for line in [900, 4, 77, 5] {
             assert!(buffer.take(line));
         }
         assert!(!buffer.is_due());
-        assert!(buffer.take(5) && buffer.take(6));
+        assert!(buffer.take(6) && buffer.take(7));
         assert!(buffer.is_due(), "more than half is taken");
-        assert_eq!(buffer.program(), [900, 4, 77, 5]);
-        assert!(!buffer.is_due());
-        buffer.programmed();
-        assert!(buffer.holds(6) && !buffer.holds(900));
+        assert_eq!(buffer.clean(), cleaned(0, 225, false));
+        assert_eq!(buffer.clean(), cleaned(1, 1, true));
+        buffer.programmed(1);
+        assert!(!buffer.is_due() && buffer.holds(900) && !buffer.holds(5));
+        assert!(buffer.take(5), "the page begins anew");
+        assert_eq!((buffer.clean(), buffer.clean()), (cleaned(1, 19, false), cleaned(2, 1, false)));
     }
 }

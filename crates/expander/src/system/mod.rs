@@ -146,7 +146,7 @@ impl System {
             Event::Flush(port) => self.ask(port),
             Event::BatchDone => self.batch_done(),
             Event::Filled(port, unit) => self.at_ssd(port, |ssd, events| ssd.filled(now, unit, events)),
-            Event::Programmed(port) => self.at_ssd(port, |ssd, events| ssd.programmed(now, events)),
+            Event::Programmed(port, program) => self.at_ssd(port, |ssd, events| ssd.programmed(now, program, events)),
             Event::CollectionStarts(port) => self.at_ssd(port, |ssd, events| ssd.collection_starts(now, events)),
             Event::CollectionEnds(port) => self.at_ssd(port, |ssd, events| ssd.collection_ends(now, events)),
         }
