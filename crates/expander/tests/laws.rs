@@ -191,6 +191,13 @@ fn a_full_tree_falls_back_to_waiting_stores() {
     assert!(none.store.overflowed > 0 && some.store.deepest <= 8);
 }
 
+/// The last answer but stores' own says that the endpoint is overloaded, and only stores follow.
+#[test]
+fn what_is_buffered_when_no_answer_is_due_is_written_back() {
+    let setup = Setup { data_bytes: None, passes: Some(0.05), ..small(Config::CxlDs, "optane") };
+    check(&run("gauss", &setup));
+}
+
 #[test]
 fn a_time_series_covers_the_run() {
     let outcome = run("vadd", &Setup { timeline_ns: Some(1e4), ..small(Config::CxlSr, "znand") });

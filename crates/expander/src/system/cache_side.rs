@@ -239,8 +239,10 @@ impl System {
             let done: Ps = self.local.write(self.now, request.line);
             self.events.at(done, Event::LocalWrite(id));
         }
-        if let Fate::Sent(flight) = fate {
-            self.send_flight(flight);
+        match fate {
+            Fate::Sent(flight) => self.send_flight(flight),
+            Fate::Buffered => self.flush(port as u8),
+            Fate::Blocking => {}
         }
         self.pump(port);
     }

@@ -152,7 +152,7 @@ impl System {
     }
 
     /// Writes back buffered stores while the load allows, or sees to it that news of the load comes.
-    fn flush(&mut self, port: u8) {
+    pub(super) fn flush(&mut self, port: u8) {
         let at = port as usize;
         while let Some(flight) = self.ports[at].buffer.as_mut().and_then(Buffer::flush) {
             self.send_flight(flight);
@@ -176,9 +176,9 @@ impl System {
         if self.ports[at].is_quiet() {
             let id = self.request(line, Purpose::Probe, 0);
             self.ports[at].push_read(id, line);
-            self.pump(at);
         }
         self.flush(port);
+        self.pump(at);
     }
 
     pub(super) fn send_flight(&mut self, flight: Flight) {
