@@ -38,7 +38,11 @@ impl Cache {
     pub(crate) fn touch(&mut self, tag: u32) -> bool {
         let set = self.set(tag);
         let Some(at) = set.iter().position(|entry| entry.tag == tag) else { return false };
-        set[..=at].rotate_right(1);
+        if at > 0 {
+            let entry = set[at];
+            set.copy_within(..at, 1);
+            set[0] = entry;
+        }
         true
     }
 
@@ -66,8 +70,9 @@ impl Cache {
     /// Puts `tag`, which is not there, at the front of its set.
     pub(crate) fn insert(&mut self, tag: u32, dirty: bool) -> Option<Evicted> {
         let evicted = self.victim(tag);
+        let ways = self.ways;
         let set = self.set(tag);
-        set.rotate_right(1);
+        set.copy_within(..ways - 1, 1);
         set[0] = Entry { tag, dirty };
         evicted
     }

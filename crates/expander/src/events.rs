@@ -22,7 +22,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Events<E> {
     /// First event of each bucket of the window, which begins at bucket number `first`.
-    buckets: Vec<u32>,
+    buckets: Box<[u32; BUCKETS]>,
     /// A bit for every bucket that holds something.
     filled: [u64; WORDS],
     /// A bit for every word of `filled` with a bit in it.
@@ -32,6 +32,8 @@ pub(crate) struct Events<E> {
     /// Nodes that are not in use, in a list.
     free: u32,
     far: BinaryHeap<Far<E>>,
+    /// Bucket number of the first of them.
+    far_from: u64,
     scheduled: u64,
 }
 
@@ -53,13 +55,14 @@ struct Far<E> {
 impl<E: Copy> Events<E> {
     pub(crate) fn new() -> Self {
         Self {
-            buckets: vec![NONE; BUCKETS],
+            buckets: Box::new([NONE; BUCKETS]),
             filled: [0; WORDS],
             filled_words: 0,
             first: 0,
             nodes: Vec::new(),
             free: NONE,
             far: BinaryHeap::new(),
+            far_from: u64::MAX,
             scheduled: 0,
         }
     }
@@ -71,6 +74,7 @@ impl<E: Copy> Events<E> {
             self.put(time, event);
         } else {
             self.scheduled += 1;
+            self.far_from = self.far_from.min(time >> WIDTH);
             self.far.push(Far { time, order: self.scheduled, event });
         }
     }
@@ -89,6 +93,12 @@ impl<E: Copy> Events<E> {
     /// Lets the window begin at `time`, and what it now reaches come in.
     fn move_window(&mut self, time: Ps) {
         self.first = time >> WIDTH;
+        if self.far_from < self.first + BUCKETS as u64 {
+            self.bring_in();
+        }
+    }
+
+    fn bring_in(&mut self) {
         while let Some(next) = self.far.peek()
             && next.time >> WIDTH < self.first + BUCKETS as u64
         {
@@ -96,6 +106,7 @@ impl<E: Copy> Events<E> {
                 self.put(time, event);
             }
         }
+        self.far_from = self.far.peek().map_or(u64::MAX, |next| next.time >> WIDTH);
     }
 
     /// Puts an event behind those of its bucket that are not later.
@@ -127,6 +138,7 @@ impl<E: Copy> Events<E> {
 
     /// Takes the first event out of a bucket that has one.
     fn take(&mut self, bucket: usize) -> (Ps, E) {
+        let bucket = bucket % BUCKETS;
         let place = self.buckets[bucket];
         let node = &mut self.nodes[place as usize];
         self.buckets[bucket] = std::mem::replace(&mut node.next, self.free);

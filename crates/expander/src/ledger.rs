@@ -32,10 +32,14 @@ impl Ledger {
         self.cached.insert(line, self.stores);
     }
 
-    /// What a load must bring at least.
-    pub(crate) fn ask(&mut self, line: Line) -> u64 {
+    /// A load has been taken.
+    pub(crate) fn ask(&mut self) {
         self.asked += 1;
-        self.latest(line)
+    }
+
+    /// What a load must bring at least: the last store to the line.
+    pub(crate) fn latest(&self, line: Line) -> u64 {
+        self.latest.get(&line).copied().unwrap_or(0)
     }
 
     /// A load is answered with `value`.
@@ -114,9 +118,5 @@ impl Ledger {
     /// Loads and stores that were checked.
     pub(crate) fn checked(&self) -> u64 {
         self.answered + self.stores
-    }
-
-    fn latest(&self, line: Line) -> u64 {
-        self.latest.get(&line).copied().unwrap_or(0)
     }
 }

@@ -1,6 +1,8 @@
 //! Miss-status registers: which lines the last-level cache is fetching, and for whom.
 
-use smallvec::SmallVec;
+use std::collections::hash_map::Entry;
+
+use smallvec::{SmallVec, smallvec};
 
 use crate::line::{Line, Map};
 
@@ -42,20 +44,21 @@ impl Misses {
         Self { lines: Map::default(), most: most as usize }
     }
 
-    /// Whether a load could join, and how.
-    pub(crate) fn would_join(&self, line: Line) -> Joined {
-        match self.lines.get(&line) {
-            Some(miss) if miss.overtaken => Joined::Refused,
-            Some(_) => Joined::Merged,
-            None if self.lines.len() >= self.most => Joined::Refused,
-            None => Joined::First,
+    /// Lets a load wait for `line`, if it can.
+    pub(crate) fn join(&mut self, line: Line, waiter: Waiter) -> Joined {
+        let full = self.lines.len() >= self.most;
+        match self.lines.entry(line) {
+            Entry::Occupied(miss) if miss.get().overtaken => Joined::Refused,
+            Entry::Occupied(mut miss) => {
+                miss.get_mut().waiters.push(waiter);
+                Joined::Merged
+            }
+            Entry::Vacant(_) if full => Joined::Refused,
+            Entry::Vacant(place) => {
+                place.insert(Miss { waiters: smallvec![waiter], overtaken: false });
+                Joined::First
+            }
         }
-    }
-
-    /// Lets a load wait for `line`.
-    pub(crate) fn join(&mut self, line: Line, waiter: Waiter) {
-        let miss = self.lines.entry(line).or_insert(Miss { waiters: SmallVec::new(), overtaken: false });
-        miss.waiters.push(waiter);
     }
 
     /// The line is stored to.

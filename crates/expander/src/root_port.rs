@@ -76,7 +76,7 @@ impl RootPort {
     /// Lets the next load into the read queue, if there is one and room for it; gives what its
     /// speculative read asks for.
     pub(crate) fn admit(&mut self) -> Option<(Line, Option<Speculation>)> {
-        if self.reads.len() == self.most_reads {
+        if !self.can_admit() {
             return None;
         }
         let (request, line) = self.arriving.pop_front()?;
@@ -85,6 +85,11 @@ impl RootPort {
         let speculation = self.reader.speculate(line, waiting, sent);
         self.reads.push_back((request, line));
         Some((line, speculation))
+    }
+
+    /// Whether a load waits for the read queue that has room for it.
+    pub(crate) fn can_admit(&self) -> bool {
+        !self.arriving.is_empty() && self.reads.len() < self.most_reads
     }
 
     /// The next request for the memory queue, while there is room: reads first, until many writes

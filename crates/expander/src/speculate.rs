@@ -58,6 +58,9 @@ impl Reader {
         waiting: impl Iterator<Item = &'a Line>,
         sent: impl Iterator<Item = &'a Line>,
     ) -> Option<Speculation> {
+        if self.config == Config::Cxl {
+            return None;
+        }
         let controlled = matches!(self.config, Config::CxlDyn | Config::CxlSr | Config::CxlDs);
         if controlled && self.level == Level::Severe {
             return None;

@@ -202,7 +202,8 @@ impl SubChannel {
     fn column(&mut self, start: u64, earliest: u64, bank: usize, row: u32) -> u64 {
         let mut start = self.after_refresh(start);
         loop {
-            if self.refresh(self.furthest) > self.refresh(start) {
+            // The interval looked at last is that of `start`.
+            if self.furthest >= self.interval.1 + self.timing.refi {
                 start = self.behind_backlog(start, earliest);
             }
             let ready = self.open(start, bank, row).max(earliest);
@@ -264,7 +265,8 @@ impl SubChannel {
 
     /// `clock`, or the end of the refresh that runs then; the first is at one interval.
     fn after_refresh(&mut self, clock: u64) -> u64 {
-        let begin = self.refresh(clock) * self.timing.refi;
+        self.refresh(clock);
+        let begin = self.interval.1;
         if begin > 0 { clock.max(begin + self.timing.rfc) } else { clock }
     }
 }

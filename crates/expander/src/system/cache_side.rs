@@ -1,5 +1,7 @@
 //! The GPU's side: accesses of the cores, hits and misses of the last-level cache, write-backs.
 
+use std::collections::hash_map::Entry;
+
 use super::{Leaving, System};
 use crate::dev_load::Level;
 use crate::event::{Event, RequestId};
@@ -96,15 +98,17 @@ impl System {
     /// A load of a line: whether it is done at once; `None` when it has to try again.
     fn load(&mut self, access: Access) -> Option<bool> {
         let line = access.line;
-        if self.llc.touch(line) || self.leaving.contains_key(&line) {
+        if self.llc.touch(line) || (self.leaving_count > 0 && self.leaving.contains_key(&line)) {
             return Some(self.hit(access));
         }
-        let joined = self.misses.would_join(line);
+        let least = self.ledger.as_ref().map_or(0, |ledger| ledger.latest(line));
+        let joined = self.misses.join(line, Waiter { warp: access.warp, least });
         if joined == Joined::Refused {
             return None;
         }
-        let least = self.ledger.as_mut().map_or(0, |ledger| ledger.ask(line));
-        self.misses.join(line, Waiter { warp: access.warp, least });
+        if let Some(ledger) = &mut self.ledger {
+            ledger.ask();
+        }
         if joined == Joined::First {
             self.fetch(line);
         }
@@ -115,7 +119,8 @@ impl System {
     fn hit(&mut self, access: Access) -> bool {
         self.metrics.llc_hits += 1;
         if let Some(ledger) = &mut self.ledger {
-            let least = ledger.ask(access.line);
+            ledger.ask();
+            let least = ledger.latest(access.line);
             let leaving = self.leaving.get(&access.line).map(|leaving| leaving.value);
             let value = if self.llc.holds(access.line) { ledger.cached(access.line) } else { leaving.unwrap_or(0) };
             ledger.answer(access.line, least, value);
@@ -218,10 +223,10 @@ impl System {
         let collecting = self.is_collecting_since(request.born, request.port);
         self.metrics.store(self.now - request.born, collecting);
         self.leaving_count -= 1;
-        if let Some(leaving) = self.leaving.get_mut(&request.line) {
-            leaving.count -= 1;
-            if leaving.count == 0 {
-                self.leaving.remove(&request.line);
+        if let Entry::Occupied(mut leaving) = self.leaving.entry(request.line) {
+            leaving.get_mut().count -= 1;
+            if leaving.get().count == 0 {
+                leaving.remove();
             }
         }
         self.retry_stalled();

@@ -31,23 +31,20 @@ impl System {
     /// Moves what can move: loads into the read queue, requests onto the link.
     pub(super) fn pump(&mut self, port: usize) {
         loop {
-            let mut moved = false;
             while let Some((line, wanted)) = self.ports[port].admit() {
-                moved = true;
                 if let Some(wanted) = wanted {
                     self.send_speculation(port, line, wanted);
                 }
             }
-            while let Some(send) = self.ports[port].next() {
-                moved = true;
-                let link = &mut self.ports[port].link;
+            let root = &mut self.ports[port];
+            while let Some(send) = root.next() {
                 let (id, arrival) = match send {
-                    Send::Read(id) => (id, link.request(self.now)),
-                    Send::Write(id) => (id, link.write(self.now)),
+                    Send::Read(id) => (id, root.link.request(self.now)),
+                    Send::Write(id) => (id, root.link.write(self.now)),
                 };
                 self.events.at(arrival, Event::AtEndpoint(id));
             }
-            if !moved {
+            if !root.can_admit() {
                 return self.watch(port);
             }
         }
