@@ -9,6 +9,8 @@ use crate::time::{Ps, from_ns, ps_per_byte};
 pub(crate) struct Media {
     reading: Vec<Ps>,
     programming: Vec<Ps>,
+    /// The later of the two.
+    working: Vec<Ps>,
     next_program: usize,
     /// A garbage collection has all dies until then; reads suspend it.
     collecting: Ps,
@@ -29,6 +31,7 @@ impl Media {
         Self {
             reading: vec![0; medium.dies.value as usize],
             programming: vec![0; medium.dies.value as usize],
+            working: vec![0; medium.dies.value as usize],
             next_program: 0,
             collecting: 0,
             bus_free: 0.0,
@@ -56,8 +59,10 @@ impl Media {
         let (asked, free) = (now + self.controller, self.reading[die]);
         let works = self.programming[die].max(self.collecting) > asked;
         let start = if free > asked || !works { asked.max(free) } else { asked + self.suspend };
-        self.reading[die] = start + self.read;
-        self.reading[die]
+        let done = start + self.read;
+        self.reading[die] = done;
+        self.working[die] = self.working[die].max(done);
+        done
     }
 
     /// Brings `bytes` that are in a register at `ready` to the controller; when the last is there.
@@ -77,6 +82,7 @@ impl Media {
     pub(crate) fn program(&mut self, ready: Ps) -> Ps {
         let done = ready + self.program;
         self.programming[self.next_program] = done;
+        self.working[self.next_program] = self.working[self.next_program].max(done);
         self.next_program = (self.next_program + 1) % self.programming.len();
         done
     }
@@ -92,7 +98,7 @@ impl Media {
 
     /// Share of the dies that are at work.
     pub(crate) fn busy(&self, now: Ps) -> f64 {
-        let working = self.reading.iter().zip(&self.programming).filter(|&(&read, &program)| read.max(program) > now);
-        working.count() as f64 / self.reading.len() as f64
+        let busy = self.working.iter().filter(|&&until| until > now).count();
+        busy as f64 / self.working.len() as f64
     }
 }

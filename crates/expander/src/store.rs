@@ -6,10 +6,10 @@
 //! of those never reach the endpoint. The tree lives in a bounded SRAM; when it is full, stores to
 //! other lines go to the endpoint as without it.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 use crate::dev_load::Level;
-use crate::line::Line;
+use crate::line::{Line, Map};
 use crate::parameters::Store as Parameters;
 
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,8 @@ pub(crate) struct Flight {
 /// Stores that the endpoint has not acknowledged.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    tree: BTreeMap<Line, Slot>,
+    /// A search tree in the hardware; nothing here asks for its order.
+    tree: Map<Line, Slot>,
     stack: Vec<Line>,
     under_way: u32,
     versions: u64,
@@ -59,7 +60,7 @@ pub(crate) struct Buffer {
 impl Buffer {
     pub(crate) fn new(parameters: &Parameters) -> Self {
         Self {
-            tree: BTreeMap::new(),
+            tree: Map::default(),
             stack: Vec::new(),
             under_way: 0,
             versions: 0,
@@ -79,15 +80,18 @@ impl Buffer {
 
     /// Takes a store of `value`.
     pub(crate) fn store(&mut self, line: Line, value: u64) -> Fate {
-        if self.tree.len() >= self.most_entries && !self.tree.contains_key(&line) {
+        let full = self.tree.len() >= self.most_entries;
+        let open = self.may_send() && self.stack.is_empty();
+        let place = self.tree.entry(line);
+        if full && matches!(place, Entry::Vacant(_)) {
             self.overflowed += 1;
             return Fate::Blocking;
         }
         self.versions += 1;
         let version = self.versions;
-        let stacked = self.tree.get(&line).is_some_and(|slot| slot.stacked);
-        let wait = stacked || !self.may_send() || !self.stack.is_empty();
-        self.tree.insert(line, Slot { version, value, stacked: wait });
+        let stacked = matches!(&place, Entry::Occupied(slot) if slot.get().stacked);
+        let wait = stacked || !open;
+        place.insert_entry(Slot { version, value, stacked: wait });
         if !wait {
             self.under_way += 1;
             return Fate::Sent(Flight { line, version, value });
@@ -108,8 +112,11 @@ impl Buffer {
     /// The endpoint has a line: forget it, unless it was stored again meanwhile.
     pub(crate) fn acknowledge(&mut self, line: Line, version: u64) {
         self.under_way -= 1;
-        if self.tree.get(&line).is_some_and(|slot| slot.version == version && !slot.stacked) {
-            self.tree.remove(&line);
+        if let Entry::Occupied(slot) = self.tree.entry(line)
+            && slot.get().version == version
+            && !slot.get().stacked
+        {
+            slot.remove();
         }
     }
 

@@ -131,13 +131,18 @@ fn neighbour(seed: u64, nodes: u32, node: u32, edge: u32) -> u32 {
     (((random >> 32) * u64::from(nodes)) >> 32) as u32
 }
 
-/// Level of every node, and the level that has the most.
+/// Level of every node, and the level that has the most; the search ends where fewer nodes are left
+/// than that level has.
 fn levels(seed: u64, nodes: u32) -> (Vec<u8>, u8) {
     let mut level = vec![UNSEEN; nodes as usize];
     level[0] = 0;
     let (mut frontier, mut depth, mut largest) = (vec![0_u32], 0_u8, (1, 0_u8));
+    let mut left = nodes as usize - 1;
     while !frontier.is_empty() && depth < UNSEEN - 1 {
         largest = largest.max((frontier.len(), depth));
+        if left < largest.0 {
+            break;
+        }
         depth += 1;
         let mut next = Vec::new();
         for &node in &frontier {
@@ -149,6 +154,7 @@ fn levels(seed: u64, nodes: u32) -> (Vec<u8>, u8) {
                 }
             }
         }
+        left -= next.len();
         frontier = next;
     }
     (level, largest.1)
@@ -161,9 +167,14 @@ mod tests {
     #[test]
     fn a_random_graph_is_reached_within_a_few_levels() {
         let (level, largest) = levels(1, 100_000);
-        let reached = level.iter().filter(|&&level| level != UNSEEN).count();
-        assert!(reached > 99_000, "{reached}");
+        let mut counts = [0_usize; UNSEEN as usize + 1];
+        for &found in &level {
+            counts[found as usize] += 1;
+        }
+        let most = counts[largest as usize];
         assert!((5..9).contains(&largest), "{largest}");
+        assert!(counts[..=largest as usize].iter().all(|&count| count > 0 && count <= most));
+        assert!(counts[UNSEEN as usize] < most, "a level of those that are left could be larger");
     }
 
     #[test]
