@@ -2,7 +2,9 @@
 //!
 //! A register that exactly one instruction of a loop changes, by a constant or by a register that the
 //! loop leaves alone, is a clock of that loop: its difference between two samples, divided by the
-//! step, is the number of times that instruction ran in between. The address of an operand whose
+//! step, is the number of times that instruction ran in between. Where a compiler gave each way round
+//! the loop an end of its own, several instructions move the register alike, one of them in each round:
+//! then it counts the rounds. The address of an operand whose
 //! base and index are such registers is a clock, too, and one that often runs on from one short
 //! instance of the loop to the next where the index itself starts again.
 
@@ -110,26 +112,30 @@ fn nested(function: &Function, inner: LoopId, outer: LoopId) -> bool {
 pub(crate) struct Steady {
     inside: LoopId,
     /// By register: how it moves and where; `None` for those that move otherwise.
-    moves: [Option<(Pace, BlockId, bool)>; 16],
+    moves: [Option<Mover>; 16],
     written: RegisterSet,
 }
 
+/// How a register moves, in which block, and whether it is 32 bits wide.
+type Mover = (Pace, BlockId, bool);
+
 impl Steady {
     pub(crate) fn of(function: &Function, inside: LoopId) -> Self {
-        let mut writers = [0u32; 16];
-        let mut moves = [None; 16];
+        let mut writers = [0usize; 16];
+        let mut movers: [Vec<Mover>; 16] = Default::default();
         let written = function.loops[inside].written;
         for &block in &function.loops[inside].body {
             for step in &function.steps[function.blocks[block].first..function.blocks[block].end] {
                 step.clobbered().iter().for_each(|register| writers[register] += 1);
                 if let Some((register, pace, narrow)) = steady_step(&step.code, written) {
-                    moves[register] = Some((pace, block, narrow));
+                    movers[register].push((pace, block, narrow));
                 }
             }
         }
-        for register in 0..16 {
-            if writers[register] != 1 || register == STACK_POINTER {
-                moves[register] = None;
+        let mut moves = [None; 16];
+        for register in (0..16).filter(|register| *register != STACK_POINTER) {
+            if writers[register] == movers[register].len() {
+                moves[register] = together(function, inside, &movers[register]);
             }
         }
         Self { inside, moves, written }
@@ -222,6 +228,50 @@ impl Steady {
             Some(Counter { dial: Dial::Carried(carrier), pace, counted, region: self.inside, narrow })
         })
     }
+}
+
+/// Instructions that move the same register, as one: several have to move it alike, and exactly one of them in
+/// each round, which the header then counts.
+fn together(function: &Function, inside: LoopId, movers: &[Mover]) -> Option<Mover> {
+    let (&first, rest) = movers.split_first()?;
+    let alike = rest.iter().all(|mover| (mover.0, mover.2) == (first.0, first.2));
+    let blocks = movers.iter().map(|mover| mover.1);
+    match rest {
+        [] => Some(first),
+        _ if alike && one_in_each_round(function, inside, &blocks.collect::<Vec<_>>()) => {
+            Some((first.0, function.loops[inside].header, first.2))
+        }
+        _ => None,
+    }
+}
+
+/// Whether every way from a loop's header to its next round or its end passes one of the blocks, and only one.
+fn one_in_each_round(function: &Function, inside: LoopId, blocks: &[BlockId]) -> bool {
+    const NONE: u8 = 1;
+    const ONE: u8 = 2;
+    const MORE: u8 = 4;
+    let natural = &function.loops[inside];
+    // By block of the body: how many were passed at its end, on any of the ways there.
+    let mut passed = vec![0u8; function.blocks.len()];
+    let end = |block: BlockId, passed: &[u8]| {
+        let before = function.blocks[block].predecessors.iter().filter(|from| natural.contains(**from));
+        let start = if block == natural.header { NONE } else { before.fold(0, |ways, from| ways | passed[*from]) };
+        blocks.iter().filter(|mover| **mover == block).fold(start, |ways, _| (ways << 1 | ways & MORE) & (ONE | MORE))
+    };
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for &block in &natural.body {
+            let ways = end(block, &passed);
+            changed |= std::mem::replace(&mut passed[block], ways) != ways;
+        }
+    }
+    let ends_round = |block: BlockId| {
+        let content = &function.blocks[block];
+        let goes_on = |next: &BlockId| natural.contains(*next) && *next != natural.header;
+        content.leaves || !content.successors.iter().all(goes_on) || content.successors.is_empty()
+    };
+    natural.body.iter().filter(|block| ends_round(**block)).all(|block| passed[*block] == ONE)
 }
 
 /// `add r, s` and `sub r, s` with s loaded from a place in memory that the loop leaves alone.
@@ -334,6 +384,22 @@ mod tests {
         // add rax, rax is not.
         let doubling = Function::decode(&[0x48, 0x01, 0xc0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3], 0);
         assert!(counters(&doubling).is_empty());
+    }
+
+    // 0: cmp [rdi],rax; je e | 5: add rdi,8; cmp rdi,rsi; jmp 16 | e: nop; add rdi,8; cmp rdi,rsi | 16: jne 0 | ret
+    const TWO_ENDS: &[u8] = &[
+        0x48, 0x39, 0x07, 0x74, 0x09, 0x48, 0x83, 0xc7, 8, 0x48, 0x39, 0xf7, 0xeb, 0x08, 0x90, 0x48, 0x83, 0xc7, 8,
+        0x48, 0x39, 0xf7, 0x75, 0xe8, 0xc3,
+    ];
+
+    #[test]
+    fn a_register_that_each_way_round_moves_once_counts_the_rounds() {
+        let clocks = counters(&Function::decode(TWO_ENDS, 0));
+        assert_eq!((clocks[0].counted, clocks[0].pace), (0, Pace::Constant(8)), "{clocks:?}");
+        let uneven = [&TWO_ENDS[..18], &[16], &TWO_ENDS[19..]].concat();
+        assert_eq!(counters(&Function::decode(&uneven, 0)), [], "one way moves it further than the other");
+        let twice = [&TWO_ENDS[..14], &[0x48, 0x83, 0xc7, 8], &TWO_ENDS[15..]].concat();
+        assert_eq!(counters(&Function::decode(&twice, 0)), [], "one way moves it twice");
     }
 
     #[test]
