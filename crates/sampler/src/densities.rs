@@ -131,7 +131,8 @@ pub(crate) struct Within<'a> {
 }
 
 impl Within<'_> {
-    fn per_sample(&self, block: BlockId) -> f64 {
+    /// Executions that one sample stands for.
+    pub(crate) fn per_sample(&self, block: BlockId) -> f64 {
         self.densities[block] / self.function.blocks[block].work
     }
 
