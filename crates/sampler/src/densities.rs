@@ -34,8 +34,8 @@ const LEAST_SIZE: f64 = 1e-3;
 /// Where nearly all samples of a block wait for memory, they tell how often it ran all the same: a wait
 /// is between one miss of memory alone (100 ns) and a tenth of that, where ten of them overlap. Assumed as a
 /// middle; single blocks of the workloads on Zen 3, read by hand, waited 3 to 13 ns where they stream and 30
-/// to 81 ns where they jump. Half or twice as much moved 3 or 4 of 28 recordings by 0.5 to 1 point of TVD;
-/// half the spread moved 7, one by 5 points for the worse.
+/// to 81 ns where they jump. Half or twice as much moved 4 or 5 of 16 recordings by .1 to 2 points of TVD (`bfs`
+/// most, at one level better, at the other worse); half the spread moved 7 of 28, one by 5 points for the worse.
 const WAIT_NS: f64 = 30.0;
 const WAIT_SPREAD: f64 = 1.2;
 /// Steps of the logarithm that one pass may take.

@@ -20,7 +20,8 @@ const ENTERED: f64 = 0.88;
 const SUREST: f64 = 0.95;
 
 /// Where samples fell into one side of a branch, or should have if the rule of thumb were right, they tell how
-/// often it ran, and rules of thumb are this much weaker.
+/// often it ran, and rules of thumb are this much weaker. Assumed: double moved none of 16 recordings by .1 points
+/// of TVD, half moved one (`adi` at -O3, 1.7 for the worse).
 const TOLD: f64 = 3.0;
 const TELLING_SAMPLES: f64 = 8.0;
 

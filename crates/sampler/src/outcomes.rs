@@ -48,7 +48,8 @@ impl Outcome {
     }
 }
 
-/// How far a share is off because one way takes longer than the other. Assumed.
+/// How far a share is off because one way takes longer than the other. Assumed: half and double moved 3 of 16
+/// recordings by .1 to 1.1 points of TVD, `ssor` at -O3 most, and its total by 25 to 36 points.
 const UNEVEN: f64 = 0.1;
 
 /// Branches that the registers of samples decide, by function and block.
