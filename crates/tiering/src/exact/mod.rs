@@ -9,6 +9,7 @@ mod drive;
 mod groups;
 mod lists;
 mod pages;
+mod ranks;
 mod source;
 mod visit;
 
@@ -31,7 +32,8 @@ use pages::{ACTIVE, IDLE, PROTECTED, Pages, node_of};
 
 pub(crate) use drive::run;
 pub use pages::BYTES_PER_PAGE;
-pub(crate) use source::{Seen, zipf_share};
+pub(crate) use ranks::zipf_share;
+pub(crate) use source::Seen;
 
 /// Program time per window, s: a tenth of the least scan period, and finer than any threshold.
 const WINDOW_S: f64 = 0.01;

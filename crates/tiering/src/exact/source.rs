@@ -1,10 +1,10 @@
 //! Visits of a workload, page by page: what the exact evaluator is fed with.
 //!
-//! Seeded: the same seed gives the same visits. Sweeps go on where they stopped; random visits are
-//! drawn without a table, so nothing here takes memory by the page.
+//! Seeded: the same seed gives the same visits. Sweeps go on where they stopped; nothing here takes memory by the page.
 
 use tierloom_model::Pattern;
 
+use super::ranks::Ranks;
 use crate::layout::Layout;
 use crate::workload::{Spread, Stream};
 
@@ -37,13 +37,16 @@ impl Random {
 
     /// Evenly from 0 to below `limit`.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        // The high half of the product is below the limit.
-        u64::try_from((u128::from(self.next()) * u128::from(limit)) >> 64).unwrap_or(0)
+        self.split(limit).0
     }
 
-    /// Evenly from 0 to below 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / 9_007_199_254_740_992.0
+    /// The same and an even 64-bit number that does not hang on it, as long as the limit is far below 2^64.
+    pub(crate) fn split(&mut self, limit: u64) -> (u64, u64) {
+        // The high half of the product is below the limit.
+        let product = u128::from(self.next()) * u128::from(limit);
+        #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+        let halves = ((product >> 64) as u64, product as u64);
+        halves
     }
 }
 
@@ -66,12 +69,7 @@ pub(crate) struct Drawer {
 enum Kind {
     Sweep,
     Uniform,
-    Zipf {
-        law: Zipf,
-        scattered: bool,
-    },
-    /// Sums of the shares.
-    Bins(Vec<f64>),
+    Ranked { ranks: Ranks, scattered: bool },
 }
 
 /// A sample of where a stream was.
@@ -106,9 +104,9 @@ impl Drawer {
         let kind = match &stream.spread {
             Spread::Sweep => Kind::Sweep,
             Spread::Uniform => Kind::Uniform,
-            Spread::Zipf(theta) => Kind::Zipf { law: Zipf::new(*theta, pages), scattered: false },
-            Spread::Scattered(theta) => Kind::Zipf { law: Zipf::new(*theta, pages), scattered: true },
-            Spread::Bins(shares) => Kind::Bins(sums(shares)),
+            Spread::Zipf(theta) => Kind::Ranked { ranks: Ranks::zipf(*theta, pages), scattered: false },
+            Spread::Scattered(theta) => Kind::Ranked { ranks: Ranks::zipf(*theta, pages), scattered: true },
+            Spread::Bins(shares) => Kind::Ranked { ranks: Ranks::bins(shares, pages), scattered: true },
         };
         let first = placed.start + from.min(placed.pages - 1);
         Self { first, pages, kind, trail: None, cursor: 0, owed: 0.0 }
@@ -151,16 +149,9 @@ impl Drawer {
                 at
             }
             Kind::Uniform => random.below(self.pages),
-            Kind::Zipf { law, scattered } => {
-                let rank = law.rank(random.unit());
+            Kind::Ranked { ranks, scattered } => {
+                let rank = ranks.draw(random);
                 if *scattered { scatter(rank, self.pages) } else { rank }
-            }
-            Kind::Bins(sums) => {
-                let unit = random.unit();
-                let bin = sums.partition_point(|sum| *sum <= unit).min(sums.len() - 1) as u64;
-                let (bins, pages) = (sums.len() as u64, self.pages);
-                let (from, to) = (bin * pages / bins, ((bin + 1) * pages / bins).max(bin * pages / bins + 1));
-                scatter((from + random.below(to - from)).min(pages - 1), pages)
             }
         }
     }
@@ -184,46 +175,6 @@ impl Trail {
     }
 }
 
-fn sums(shares: &[f64]) -> Vec<f64> {
-    let mut sum = 0.0;
-    let add = |share: &f64| {
-        sum += share;
-        sum
-    };
-    shares.iter().map(add).collect()
-}
-
-/// Ranks by inversion of the continuous law `∫ x^-θ dx` from 1 to n + 1: its density over a rank is
-/// within a few percent of the discrete law's, and it needs no table.
-#[derive(Debug, Clone, Copy)]
-struct Zipf {
-    pages: u64,
-    /// What a draw is multiplied by; the base of a power of it where θ is 1.
-    span: f64,
-    /// `1 / (1 - θ)`; none where θ is 1.
-    power: Option<f64>,
-}
-
-impl Zipf {
-    fn new(theta: f64, pages: u64) -> Self {
-        let last = pages as f64 + 1.0;
-        if (theta - 1.0).abs() < 1e-9 {
-            return Self { pages, span: last, power: None };
-        }
-        Self { pages, span: last.powf(1.0 - theta) - 1.0, power: Some(1.0 / (1.0 - theta)) }
-    }
-
-    fn rank(&self, unit: f64) -> u64 {
-        let x = match self.power {
-            Some(power) => (1.0 + unit * self.span).powf(power),
-            None => self.span.powf(unit),
-        };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to pages + 1")]
-        let rank = x as u64;
-        rank.clamp(1, self.pages) - 1
-    }
-}
-
 /// One page for each rank, spread over the addresses: multiplication by an odd constant modulo the next power
 /// of two, again until it falls inside.
 pub(crate) fn scatter(rank: u64, pages: u64) -> u64 {
@@ -238,14 +189,6 @@ pub(crate) fn scatter(rank: u64, pages: u64) -> u64 {
     }
 }
 
-/// Share of visits that the first `upto` of `pages` ranks take.
-pub(crate) fn zipf_share(theta: f64, upto: f64, pages: f64) -> f64 {
-    let integral = |x: f64| {
-        if (theta - 1.0).abs() < 1e-9 { (x + 1.0).ln() } else { ((x + 1.0).powf(1.0 - theta) - 1.0) / (1.0 - theta) }
-    };
-    integral(upto) / integral(pages)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,17 +199,6 @@ mod tests {
         for pages in [1, 2, 100, 1000, 4097] {
             let seen: BTreeSet<u64> = (0..pages).map(|rank| scatter(rank, pages)).collect();
             assert_eq!(seen.len() as u64, pages);
-        }
-    }
-
-    #[test]
-    fn zipf_ranks_follow_their_law() {
-        let (mut random, pages, draws) = (Random::new(1), 10_000u64, 200_000);
-        for theta in [0.5, 0.99, 1.0, 1.2] {
-            let law = Zipf::new(theta, pages);
-            let low = (0..draws).filter(|_| law.rank(random.unit()) < 1000).count();
-            let share = zipf_share(theta, 1000.0, pages as f64);
-            assert!((low as f64 / f64::from(draws) - share).abs() < 0.01, "{theta}: {low} against {share}");
         }
     }
 }
