@@ -4,10 +4,8 @@
 //! script: nothing moves up to 40 ns, a tenth up to 60, 3 tenths up to 80, half up to 100, all above.
 
 use super::tpp::Tpp;
-use super::{Fault, Knob, Policy, Room, ScanRule, Verdict};
+use super::{Fault, Policy, Room, Verdict};
 use crate::counters::Counters;
-use crate::nodes::{Nodes, TierRule};
-use crate::reclaim::ReclaimRule;
 
 /// Cost of a miss up to which this share of promotions goes through, ns.
 const STEPS: [(f64, f64); 4] = [(40.0, 0.0), (60.0, 0.1), (80.0, 0.3), (100.0, 0.5)];
@@ -37,36 +35,12 @@ impl Policy for Alto {
         "TPP that promotes less where misses overlap (Alto, OSDI'25)"
     }
 
-    fn knobs(&self) -> Vec<Knob> {
-        self.inner.knobs()
+    fn base(&self) -> Option<&dyn Policy> {
+        Some(&self.inner)
     }
 
-    fn set(&mut self, name: &str, value: f64) -> bool {
-        self.inner.set(name, value)
-    }
-
-    fn tiers(&self) -> TierRule {
-        self.inner.tiers()
-    }
-
-    fn meet(&mut self, nodes: &Nodes) {
-        self.inner.meet(nodes);
-    }
-
-    fn idle_on(&self, nodes: &Nodes) -> Option<String> {
-        self.inner.idle_on(nodes)
-    }
-
-    fn scan(&self) -> Option<ScanRule> {
-        self.inner.scan()
-    }
-
-    fn reclaim(&self) -> ReclaimRule {
-        self.inner.reclaim()
-    }
-
-    fn wakes_kswapd(&self) -> bool {
-        true
+    fn base_mut(&mut self) -> Option<&mut dyn Policy> {
+        Some(&mut self.inner)
     }
 
     fn on_fault(&mut self, fault: &Fault, room: &Room, counters: &mut Counters) -> Verdict {

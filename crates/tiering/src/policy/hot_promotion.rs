@@ -5,8 +5,8 @@
 //! pages move they have to be placed page by page (`--placement interleave-migratable`).
 
 use super::mode2::Mode2;
-use super::{Fault, Knob, Policy, Room, ScanRule, Verdict};
-use crate::counters::Counters;
+use super::{Policy, idle};
+use crate::nodes::Nodes;
 
 /// MB/s: a tenth of what the study's CXL cards write, as the kernel's documentation advises.
 const RATE_LIMIT_MB_S: f64 = 4700.0;
@@ -32,19 +32,15 @@ impl Policy for HotPromotion {
         "hot page selection with a rate limit and no demotion (Linux 6.1, ByteDance study)"
     }
 
-    fn knobs(&self) -> Vec<Knob> {
-        self.inner.knobs()
+    fn base(&self) -> Option<&dyn Policy> {
+        Some(&self.inner)
     }
 
-    fn set(&mut self, name: &str, value: f64) -> bool {
-        self.inner.set(name, value)
+    fn base_mut(&mut self) -> Option<&mut dyn Policy> {
+        Some(&mut self.inner)
     }
 
-    fn scan(&self) -> Option<ScanRule> {
-        self.inner.scan()
-    }
-
-    fn on_fault(&mut self, fault: &Fault, room: &Room, counters: &mut Counters) -> Verdict {
-        self.inner.on_fault(fault, room, counters)
+    fn idle_on(&self, nodes: &Nodes) -> Option<String> {
+        idle(self, nodes)
     }
 }

@@ -110,37 +110,51 @@ pub trait Policy {
     /// What it does, in one line.
     fn about(&self) -> &'static str;
 
+    /// The policy that it stands on, whose knobs, tiers, scanner, kswapd and decisions are its own by default.
+    fn base(&self) -> Option<&dyn Policy> {
+        None
+    }
+
+    /// The same, to change it.
+    fn base_mut(&mut self) -> Option<&mut dyn Policy> {
+        None
+    }
+
     /// Its knobs; [`Policy::set`] changes them.
     fn knobs(&self) -> Vec<Knob> {
-        Vec::new()
+        self.base().map_or_else(Vec::new, Policy::knobs)
     }
 
     /// Sets a knob; false where it has none of this name.
-    fn set(&mut self, _name: &str, _value: f64) -> bool {
-        false
+    fn set(&mut self, name: &str, value: f64) -> bool {
+        self.base_mut().is_some_and(|base| base.set(name, value))
     }
 
     /// How its kernel sorts nodes into tiers; as the current one does by default.
     fn tiers(&self) -> TierRule {
-        TierRule::Hmat
+        self.base().map_or(TierRule::Hmat, Policy::tiers)
     }
 
     /// Told the nodes before the run.
-    fn meet(&mut self, _nodes: &Nodes) {}
+    fn meet(&mut self, nodes: &Nodes) {
+        if let Some(base) = self.base_mut() {
+            base.meet(nodes);
+        }
+    }
 
     /// What the NUMA scanner does; nothing by default.
     fn scan(&self) -> Option<ScanRule> {
-        None
+        self.base().and_then(Policy::scan)
     }
 
     /// What kswapd does; nothing by default.
     fn reclaim(&self) -> ReclaimRule {
-        ReclaimRule::OFF
+        self.base().map_or(ReclaimRule::OFF, Policy::reclaim)
     }
 
     /// Whether a promotion that finds no room wakes kswapd.
     fn wakes_kswapd(&self) -> bool {
-        false
+        self.base().is_some_and(Policy::wakes_kswapd)
     }
 
     /// Whether the thread that faults waits for the copy.
@@ -159,8 +173,8 @@ pub trait Policy {
     }
 
     /// What becomes of pages that have just faulted.
-    fn on_fault(&mut self, _fault: &Fault, _room: &Room, _counters: &mut Counters) -> Verdict {
-        Verdict::default()
+    fn on_fault(&mut self, fault: &Fault, room: &Room, counters: &mut Counters) -> Verdict {
+        self.base_mut().map_or_else(Verdict::default, |base| base.on_fault(fault, room, counters))
     }
 
     /// How often it looks at samples, s; never by default.
@@ -185,7 +199,7 @@ pub trait Policy {
 
     /// What it does not do on these nodes, and why, if so.
     fn idle_on(&self, nodes: &Nodes) -> Option<String> {
-        idle(self, nodes)
+        self.base().map_or_else(|| idle(self, nodes), |base| base.idle_on(nodes))
     }
 }
 

@@ -6,10 +6,8 @@
 //! the demotions (assumed) find their shadow.
 
 use super::tpp::Tpp;
-use super::{Fault, Knob, Policy, Room, ScanRule, Verdict};
+use super::{Knob, Policy};
 use crate::counters::Counters;
-use crate::nodes::{Nodes, TierRule};
-use crate::reclaim::ReclaimRule;
 
 /// Share of demoted pages whose shadow is still good; assumed.
 const SHADOWED: f64 = 0.5;
@@ -35,36 +33,20 @@ impl Policy for Nomad {
         "TPP with copies in the background and shadows of promoted pages (Nomad, OSDI'24)"
     }
 
+    fn base(&self) -> Option<&dyn Policy> {
+        Some(&self.inner)
+    }
+
+    fn base_mut(&mut self) -> Option<&mut dyn Policy> {
+        Some(&mut self.inner)
+    }
+
     fn knobs(&self) -> Vec<Knob> {
         self.inner.knobs().into_iter().filter(|knob| knob.name != "refault").collect()
     }
 
     fn set(&mut self, name: &str, value: f64) -> bool {
         name != "refault" && self.inner.set(name, value)
-    }
-
-    fn tiers(&self) -> TierRule {
-        self.inner.tiers()
-    }
-
-    fn meet(&mut self, nodes: &Nodes) {
-        self.inner.meet(nodes);
-    }
-
-    fn idle_on(&self, nodes: &Nodes) -> Option<String> {
-        self.inner.idle_on(nodes)
-    }
-
-    fn scan(&self) -> Option<ScanRule> {
-        self.inner.scan()
-    }
-
-    fn reclaim(&self) -> ReclaimRule {
-        self.inner.reclaim()
-    }
-
-    fn wakes_kswapd(&self) -> bool {
-        true
     }
 
     fn waits_for_copy(&self) -> bool {
@@ -78,10 +60,6 @@ impl Policy for Nomad {
 
     fn shootdowns(&self) -> f64 {
         2.0
-    }
-
-    fn on_fault(&mut self, fault: &Fault, room: &Room, counters: &mut Counters) -> Verdict {
-        self.inner.on_fault(fault, room, counters)
     }
 
     fn limits(&self) -> Option<&'static str> {
