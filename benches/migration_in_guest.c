@@ -46,6 +46,8 @@ static const struct experiment EXPERIMENTS[] = {
     {"hot", 2, {800, 300}, 60, 0, 1, 40, 0},
     {"pressed", 2, {0, 1100}, 110, 16, 0, 30, 0},
     {"pressed-1", 1, {0, 1100}, 110, 16, 0, 25, 0},
+    {"cold-first-1", 1, {800, 300}, 60, 0, 0, 30, 0},
+    {"resident-1", 1, {0, 400}, 400, 0, 0, 10, 0},
 };
 static const char *const COUNTERS[] = {
     "numa_pte_updates", "numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated", "pgpromote_success",

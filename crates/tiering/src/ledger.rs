@@ -32,7 +32,8 @@ pub(crate) struct Ledger {
     pub(crate) bytes: Vec<f64>,
     phases: Vec<PhaseUse>,
     series: Vec<Point>,
-    every_s: f64,
+    /// Time between two points of the series.
+    pub(crate) every_s: f64,
     since: Vec<f64>,
     since_s: f64,
 }

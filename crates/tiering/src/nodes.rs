@@ -16,12 +16,17 @@ const CHUNK_BITS: u32 = 7;
 /// `vm.watermark_scale_factor`: gap between watermarks, in ten-thousandths of the node.
 const WATERMARK_SCALE: f64 = 10.0;
 /// Free pages that stand on the list of a CPU that allocates, where watermarks do not see them: a
-/// refill of `63 << PCP_BATCH_SCALE_MAX` (`nr_pcp_alloc`, since 6.7). They count as free again when the list
-/// decays. The CPU whose refill took the node to its watermark has all of it left, others anything from none to all.
-const ON_CPU_LISTS: f64 = 2016.0;
-/// s after which they do: a list's limit (4580 pages in the recorded guest) loses an eighth a second
+/// refill of `63 << PCP_BATCH_SCALE_MAX` (`nr_pcp_alloc`, since 6.7). The CPU whose refill took the node to its
+/// watermark has all of it left, others anything from none to all.
+const REFILL: f64 = 2016.0;
+/// The same before: `pcp->batch`. Such lists are given back by other nodes' CPUs alone (`refresh_cpu_vm_stats`).
+const OLD_REFILL: f64 = 63.0;
+/// s after which they become fewer: a list's limit (4580 pages in the recorded guest) loses an eighth a second
 /// (`decay_pcp_high`) and is below what it holds after six.
 const DECAY_S: f64 = 6.0;
+/// Left of a list after a second of that. It stops at a limit of its own, but what is left there goes into promotions:
+/// seen in a guest, whose lists fell from 1038 pages to 157 while as many moved.
+const DECAYS_TO: f64 = 7.0 / 8.0;
 /// All CPUs' lists together hold at most this part of a zone (`MIN_PERCPU_PAGELIST_HIGH_FRACTION`).
 const LISTS_MOST: f64 = 8.0;
 /// Pages of 4 KiB in a GiB.
@@ -73,6 +78,8 @@ pub struct Node {
     pub demotion: Option<usize>,
     /// CPUs that touch the program's pages first.
     pub touched_by: f64,
+    /// Whether its CPUs' lists are long and are given back in time, as since 6.7.
+    pub long_lists: bool,
 }
 
 /// All nodes that a program may use, and the paths to them.
@@ -141,6 +148,7 @@ impl Nodes {
             top: tier(*memory) <= last_top,
             demotion: None,
             touched_by: 1.0,
+            long_lists: rule == TierRule::Hmat,
         };
         let mut nodes = Self { list: near.iter().map(node).collect(), zonelists: Vec::new(), fabric };
         nodes.zonelists = (0..near.len()).map(|node| nodes.zonelist(machine, node)).collect();
@@ -227,11 +235,13 @@ impl Node {
 
     /// Free pages that no watermark sees, so long after the first touch of everything.
     pub(crate) fn on_cpu_lists(&self, now_s: f64) -> f64 {
-        if now_s >= DECAY_S {
-            return 0.0;
+        let refill = if self.long_lists { REFILL } else { OLD_REFILL };
+        let held = (refill * f64::midpoint(1.0, self.touched_by)).min(self.pages / LISTS_MOST);
+        let decays_s = now_s - DECAY_S;
+        if !self.long_lists || decays_s <= 0.0 {
+            return held;
         }
-        let held = ON_CPU_LISTS * f64::midpoint(1.0, self.touched_by);
-        held.min(self.pages / LISTS_MOST)
+        held * DECAYS_TO.powf(decays_s)
     }
 
     /// Free pages over the promotion watermark above which a node counts as not yet filled
@@ -335,16 +345,17 @@ mod tests {
         assert_eq!(tier_of_distance(DRAM_DISTANCE * (250.0 / 100.0) * (100.0 / 30.0)), 37);
     }
 
-    fn node(pages: f64, touched_by: f64) -> Node {
-        let marks = Watermarks::of(1000.0, pages);
-        Node { name: "n".to_owned(), memory: 0, pages, marks, tier: 4, top: true, demotion: None, touched_by }
+    fn node(pages: f64, touched_by: f64, long_lists: bool) -> Node {
+        let (name, marks) = ("n".to_owned(), Watermarks::of(1000.0, pages));
+        Node { name, memory: 0, pages, marks, tier: 4, top: true, demotion: None, touched_by, long_lists }
     }
 
     #[test]
     fn each_cpu_that_touches_first_keeps_some_pages_on_its_list() {
-        let held = |pages, cpus, now_s| node(pages, cpus).on_cpu_lists(now_s);
-        let found = [held(1e7, 1.0, 0.0), held(1e7, 3.0, 0.0), held(8000.0, 32.0, 0.0), held(1e7, 32.0, 60.0)];
-        let wanted = [2016.0, 2.0 * 2016.0, 1000.0, 0.0];
+        let held = |pages, cpus, now_s| node(pages, cpus, true).on_cpu_lists(now_s);
+        let old = node(1e7, 3.0, false).on_cpu_lists(1e9);
+        let found = [held(1e7, 1.0, 0.0), held(1e7, 3.0, 6.0), held(8000.0, 32.0, 0.0), held(1e7, 1.0, 8.0), old];
+        let wanted = [2016.0, 2.0 * 2016.0, 1000.0, 2016.0 * 49.0 / 64.0, 2.0 * 63.0];
         assert!(found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() < 1e-9), "{found:?}");
     }
 

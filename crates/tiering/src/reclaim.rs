@@ -311,6 +311,7 @@ mod tests {
             top: true,
             demotion: None,
             touched_by: 1.0,
+            long_lists: true,
         };
         let tpp = ReclaimRule { target_share: 0.02, ..ReclaimRule::DEMOTE };
         assert_eq!(tpp.goal(&node(1e5)), Goal { target: 2000.0, high: 2000.0 });

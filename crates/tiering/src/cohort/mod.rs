@@ -3,7 +3,7 @@
 //! A cohort's pages are visited at one rate, so of `n` pages protected at one time, `n·(1-e^{-λt})` have
 //! faulted after `t` (visits at random) or `n·min(1, λt)` (sweeps). The same kernel code as the exact
 //! evaluator's scans, reclaims and decides; only the state is a count instead of a bit. Steps are as long as
-//! the least time between two scans.
+//! the least time between two scans, or as the points of the series are apart where nothing moves.
 
 mod faults;
 pub(crate) mod groups;
@@ -279,10 +279,15 @@ impl<'a> Cohort<'a> {
         share
     }
 
+    fn longest_s(&self) -> f64 {
+        let moves = self.scanner.is_some() || self.rule.demotion || self.policy.period_s().is_some();
+        if moves { STEP_S } else { self.ledger.every_s.max(STEP_S) }
+    }
+
     /// Short after a scan, then longer and longer.
     fn next_step_s(&mut self) -> f64 {
         let fresh = std::mem::take(&mut self.fresh) * self.speed;
-        let longer_s = (2.0 * self.step_s).min(STEP_S);
+        let longer_s = (2.0 * self.step_s).min(self.longest_s());
         if fresh > 0.0 { longer_s.min((FIRST_STEP / fresh).max(STEP_S * LEAST_STEP)) } else { longer_s }
     }
 
