@@ -1,4 +1,4 @@
-"""Ours against every policy, workload and amount of fast memory: a quarter of an hour on eight processors.
+"""Ours against every policy, workload and amount of fast memory: more than an hour of two processors.
 
     python benches/tiering_policies.py [NAME…]
 
