@@ -274,7 +274,7 @@ impl<'a> Known<'a> {
             Observation::rounds(function, inside, trip.rounds, deviation)
         }));
         observations.extend(densities.observations());
-        observations.extend(branches(function, &densities, self.trips, self.outcomes, id));
+        observations.extend(branches(function, size, &densities.samples, self.trips, self.outcomes, id));
         observations
     }
 

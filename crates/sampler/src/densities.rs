@@ -131,8 +131,7 @@ pub(crate) struct Within<'a> {
 }
 
 impl Within<'_> {
-    /// Executions that one sample stands for.
-    pub(crate) fn per_sample(&self, block: BlockId) -> f64 {
+    fn per_sample(&self, block: BlockId) -> f64 {
         self.densities[block] / self.function.blocks[block].work
     }
 

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::code::FunctionId;
-use crate::densities::Within;
 use crate::flow::Observation;
 use crate::outcomes::Outcomes;
 use crate::pairs::Count;
@@ -19,18 +18,19 @@ const ENTERED: f64 = 0.88;
 /// No guess is surer than this. Assumed: the doubt of a guess is 0.05 at least.
 const SUREST: f64 = 0.95;
 
-/// Where samples fell into one side of a branch, or should have if the rule of thumb were right, they tell how
-/// often it ran, and rules of thumb are this much weaker. Assumed: double moved none of 16 recordings by .1 points
-/// of TVD, half moved one (`adi` at -O3, 1.7 for the worse).
+/// Where samples fell into one side of a branch, they tell how often it ran, and rules of thumb are this
+/// much weaker. Assumed: double moved none of 16 recordings by .1 points of TVD, half moved one (`adi` at -O3,
+/// 1.7 for the worse).
 const TOLD: f64 = 3.0;
 const TELLING_SAMPLES: f64 = 8.0;
 
 /// Without better knowledge both ways of a branch are as likely, but a loop is rather entered than
 /// passed by (Ball and Larus, *Branch prediction for free*, 1993, loop header heuristic). How often a
-/// loop is left is not a branch's business.
+/// loop is left is not a branch's business. `size` is about how often a block runs.
 pub(crate) fn branches(
     function: &Function,
-    densities: &Within<'_>,
+    size: impl Fn(BlockId) -> f64,
+    samples: &[f64],
     trips: &BTreeMap<(FunctionId, LoopId), Trip>,
     outcomes: &Outcomes,
     id_of_function: FunctionId,
@@ -52,7 +52,7 @@ pub(crate) fn branches(
     let mut observations = Vec::new();
     for (id, block) in function.blocks.iter().enumerate() {
         let [one, other] = block.successors[..] else { continue };
-        let known = densities.size(id);
+        let known = size(id);
         let edges = |share: f64| vec![((id, one), 1.0 - share), ((id, other), -share)];
         if let Some(outcome) = outcomes.get(&(id_of_function, id)) {
             let (share, doubt) = outcome.share();
@@ -82,10 +82,8 @@ pub(crate) fn branches(
             }
             (None, None) => 0.5,
         };
-        let tells = |side: BlockId, share: f64| {
-            densities.samples[side].max(share * known / densities.per_sample(side)) >= TELLING_SAMPLES
-        };
-        let told = !one_behind && tells(one, share) || !other_behind && tells(other, 1.0 - share);
+        let sampled = |side: BlockId, behind: bool| !behind && samples[side] >= TELLING_SAMPLES;
+        let told = sampled(one, one_behind) || sampled(other, other_behind);
         let doubt = share.min(1.0 - share).clamp(0.05, 0.3) * if told { TOLD } else { 1.0 };
         observations.push(Observation {
             blocks: Vec::new(),
