@@ -21,30 +21,20 @@ cache that files pass through. A process with an empty database takes 64 MiB (me
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class Study(running.Study):
     """What to run.
 
     Attributes:
-        folder: Where data and spill files are; its disk is the storage.
         scale: TPC-H's scale factor.
-        memories: Memory limits, bytes.
         streams: Numbers of streams.
-        repeats: Runs of each.
         threads: Threads of the engine.
         queries: Names in `QUERIES`.
-        storage_bytes_s: Limit of storage bandwidth; none by default.
-        seed: Of the order.
     """
 
-    folder: Path
     scale: float
-    memories: tuple[int, ...]
     streams: tuple[int, ...] = (1,)
-    repeats: int = 3
     threads: int = 2
     queries: tuple[str, ...] = DEFAULT
-    storage_bytes_s: int | None = None
-    seed: int = 1
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.queries if name not in QUERIES]
@@ -76,10 +66,8 @@ def measure(study: Study, progress: Progress = running.silent) -> Measured:
     return running.run_all(
         settings,
         lambda setting, groups: _one(study, database, setting, groups),
-        seed=study.seed,
-        folder=study.folder,
-        storage_bytes_s=study.storage_bytes_s,
-        progress=progress,
+        study,
+        progress,
     )
 
 

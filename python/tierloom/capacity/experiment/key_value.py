@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tierloom.capacity.experiment import running
 from tierloom.capacity.skew import THETA
 from tierloom.errors import RequestError
 from tierloom.quantities import bytes_text
@@ -16,19 +16,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(ABC):
-    """What to run: the mix, data, operations of a run, and memory limits."""
+class Study(running.Study, ABC):
+    """What to run: the mix, data, and operations of a run."""
 
-    folder: Path
     mix: str
     data_bytes: int
-    memories: tuple[int, ...]
     operations: int = 100_000
     threads: int = 4
-    repeats: int = 3
     theta: float = THETA
-    storage_bytes_s: int | None = None
-    seed: int = 1
 
     def __post_init__(self) -> None:
         if self.mix not in self.mixes():

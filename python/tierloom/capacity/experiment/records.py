@@ -69,10 +69,8 @@ def measure(study: Study, progress: Progress = running.silent) -> Measured:
         return running.run_all(
             settings,
             one,
-            seed=study.seed,
-            folder=study.folder,
-            storage_bytes_s=study.storage_bytes_s,
-            progress=progress,
+            study,
+            progress,
         )
     finally:
         file.unlink()

@@ -72,10 +72,8 @@ def measure(study: Study, progress: Progress = running.silent) -> Measured:
         return running.run_all(
             settings,
             lambda setting, groups: _one(study, server, file, setting, groups),
-            seed=study.seed,
-            folder=study.folder,
-            storage_bytes_s=study.storage_bytes_s,
-            progress=progress,
+            study,
+            progress,
         )
     finally:
         file.unlink(missing_ok=True)

@@ -30,6 +30,25 @@ FIGURES = ("seconds", "cpu_s", "read_bytes", "written_bytes", "spilled_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Study:
+    """What every study is told.
+
+    Attributes:
+        folder: Where data and spill files are; its disk is the storage.
+        memories: Memory limits, bytes.
+        repeats: Runs of each.
+        storage_bytes_s: Limit of storage bandwidth; none by default.
+        seed: Of the order.
+    """
+
+    folder: Path
+    memories: tuple[int, ...]
+    repeats: int = 3
+    storage_bytes_s: int | None = None
+    seed: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class Measured:
     """The runs, whether control groups held them, and which engine it was."""
 
@@ -54,24 +73,21 @@ def silent(done: int, of: int, words: str) -> None:
 def run_all(
     settings: Sequence[Setting],
     one: Callable[[Setting, list[Path]], dict[str, Any]],
-    *,
-    seed: int,
-    folder: Path,
-    storage_bytes_s: int | None,
+    study: Study,
     progress: Progress,
 ) -> Measured:
-    """Runs all settings, each by `one` under a control group.
+    """Runs all settings of a study, each by `one` under a control group.
 
     Raises:
         MeasurementError: Two runs gave different answers.
     """
     plan = list(settings)
-    random.Random(seed).shuffle(plan)  # noqa: S311 (an order, no secret)
-    device = limits.device_of(folder)
+    random.Random(study.seed).shuffle(plan)  # noqa: S311 (an order, no secret)
+    device = limits.device_of(study.folder)
     runs, answers, grouped, engine = [], set(), True, ""
     for number, setting in enumerate(plan):
         progress(number, len(plan), f"{setting.memory_bytes / 2**20:.0f} MiB, streams: {setting.streams}")
-        wanted = limits.Limits(memory_bytes=setting.group_bytes, storage_bytes_s=storage_bytes_s, device=device)
+        wanted = limits.Limits(memory_bytes=setting.group_bytes, storage_bytes_s=study.storage_bytes_s, device=device)
         with limits.group(wanted) as groups:
             found = one(setting, groups)
         grouped, engine = grouped and bool(groups), found["engine"]

@@ -35,17 +35,12 @@ page cache that files pass through. With a heap of 512 MiB that is all in use th
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
-    """What to run: the job, its rows, and heaps."""
+class Study(running.Study):
+    """What to run: the job and its rows; memory is heaps."""
 
-    folder: Path
     job: str
     rows: int
-    memories: tuple[int, ...]
-    repeats: int = 3
     threads: int = 2
-    storage_bytes_s: int | None = None
-    seed: int = 1
 
     def __post_init__(self) -> None:
         if self.job not in JOBS:
@@ -75,10 +70,8 @@ def measure(study: Study, progress: Progress = running.silent) -> Measured:
     return running.run_all(
         settings,
         lambda setting, groups: _one(study, setting, groups),
-        seed=study.seed,
-        folder=study.folder,
-        storage_bytes_s=study.storage_bytes_s,
-        progress=progress,
+        study,
+        progress,
     )
 
 
