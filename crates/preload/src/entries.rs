@@ -12,8 +12,9 @@
 
 use std::arch::naked_asm;
 
+use crate::forked::WIPED;
 use crate::hooks::{heap, maps};
-use crate::real::{SIZE_BEFORE_BLOCK, pointers};
+use crate::real::pointers;
 use crate::report::MIN_BYTES;
 use crate::tracked::{FACTOR, FILTER_SHIFT_IN, FILTER_SHIFT_OUT, TRACKED};
 
@@ -77,7 +78,7 @@ macro_rules! given_back {
             "2:",
             $(concat!("mov ", $register, ", rsp"),)?
             "jmp {hook}",
-            size_before_block = sym SIZE_BEFORE_BLOCK,
+            size_before_block = sym WIPED,
             least = sym MIN_BYTES,
             shift_in = const FILTER_SHIFT_IN,
             factor = const FACTOR.cast_signed(),

@@ -13,7 +13,7 @@
 //! | `real`, `symbols` | the same functions of the next library, and how they are found |
 //! | `tracked` | which pointers are recorded, so that their `free` is |
 //! | `stack` | who called: stack memo, unwinder, ids |
-//! | `thread` | what each thread keeps |
+//! | `thread`, `forked` | what each thread keeps, and how a child knows that it was forked |
 //! | `report` | the ring to the recorder |
 //! | `sigprof` | samples where `perf_event_open` is refused |
 //! | `modules` | which files are mapped, where the kernel does not tell |
@@ -27,6 +27,7 @@
 compile_error!("tierloom-preload runs on x86-64 Linux only; build the other crates with `--exclude tierloom-preload`");
 
 mod entries;
+mod forked;
 mod hooks;
 mod modules;
 mod place;

@@ -34,7 +34,9 @@ use policy::{Outcome, Range};
 /// No rule.
 pub(crate) const NO_RULE: u32 = u32::MAX;
 
-/// Generation of the rules that hold for threads and static arrays; 0 = nothing was ever placed.
+/// Generation of the rules that hold for threads and static arrays; 0 = nothing was ever placed. It lies
+/// on the page of the next library's functions, which every call reads.
+#[unsafe(link_section = ".data")]
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// First rule that goes by size alone or takes what no other does; a stack's rule wins only before it.
 static SIZE_RULE: AtomicU32 = AtomicU32::new(NO_RULE);

@@ -4,9 +4,9 @@
 //! pointer leads to a function of `early` that looks all of them up, so that a caller never has to ask.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::symbols;
+use crate::{forked, symbols};
 
 /// What a thread runs.
 pub(crate) type Work = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
@@ -143,14 +143,12 @@ fn look_up(name: &'static str, into: &AtomicPtr<c_void>) {
     }
 }
 
-/// The next library's blocks are glibc's: the word before each holds its size (`mchunk_size` of glibc's
+/// Whether the next library's blocks are glibc's: the word before each holds its size (`mchunk_size` of glibc's
 /// `malloc/malloc.c`, at this place since its first version), which `free` and `realloc` read anyway.
-pub(crate) static SIZE_BEFORE_BLOCK: AtomicBool = AtomicBool::new(false);
-
 #[cold]
 fn look_whose() {
     let glibc = [c"gnu_get_libc_version", c"free", c"realloc", c"malloc"];
-    SIZE_BEFORE_BLOCK.store(symbols::are_of_one_file(&glibc), Ordering::Release);
+    forked::tell_size_before_block(symbols::are_of_one_file(&glibc));
 }
 
 /// No memory.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tierloom_wire::{Event, MAX_RECORD_WORDS, Record, Region, SMALL_RECORD_WORDS, Settings};
 
 use crate::tracked::GRANULE;
-use crate::{sigprof, thread};
+use crate::{forked, sigprof, thread};
 
 /// The mapped file; not set until attached, and in programs that nobody records.
 static REGION: OnceLock<Region<'static>> = OnceLock::new();
@@ -39,7 +39,7 @@ pub(crate) fn attach() -> Option<Settings> {
     }
     // SAFETY: getenv returned a C string.
     let region = Region::open(map(unsafe { CStr::from_ptr(path) })?)?;
-    thread::watch_forks();
+    forked::watch();
     REGION.set(region).ok()?;
     let settings = region.settings();
     let min_bytes = settings.min_bytes.max(GRANULE);
@@ -71,15 +71,16 @@ fn map(path: &CStr) -> Option<&'static [AtomicU64]> {
 }
 
 extern "C" fn after_fork() {
-    let parent = thread::learn_process();
+    let parent = forked::learn();
     send(now_ns(), Event::Fork { parent });
     sigprof::arm();
 }
 
 /// Sends what happened at this time; counts it as lost where there is no room.
+#[inline]
 pub(crate) fn send(time_ns: u64, event: Event) -> bool {
     let Some(region) = region() else { return false };
-    if thread::is_forked() {
+    if forked::pid() == 0 {
         after_fork();
     }
     let (pid, tid) = thread::identity();
@@ -102,12 +103,14 @@ pub(crate) fn count_lost() {
     }
 }
 
+#[inline]
 fn push(region: &Region, record: &[u64], sample: bool) -> bool {
     region.push(record) || (!sample && push_patiently(region, record))
 }
 
-/// How long a full ring is waited for: longer than the recorder sleeps between two visits.
-const NAPS: u32 = 200;
+/// How long a full ring is waited for, a second: longer than the recorder sleeps between two visits, and
+/// than it waits for a processor where many want one.
+const NAPS: u32 = 5000;
 static NAP: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 200_000 };
 /// How far the recorder was when it was last waited for in vain.
 static STUCK_AT: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -134,6 +137,7 @@ fn push_patiently(region: &Region, record: &[u64]) -> bool {
 }
 
 /// `CLOCK_MONOTONIC`, ns; by the vDSO, without entering the kernel.
+#[inline]
 pub(crate) fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a timespec that the call may write.

@@ -40,7 +40,9 @@ pub(crate) fn warm_up() {
     unwind(&raw mut here);
 }
 
-/// How many times libraries were unloaded, as the loader counts, when stacks were last looked at.
+/// How many times libraries were unloaded, as the loader counts, when stacks were last looked at. It lies
+/// on the page of the next library's functions, which every call reads.
+#[unsafe(link_section = ".data")]
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// A library may have been unloaded.

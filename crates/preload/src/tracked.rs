@@ -16,7 +16,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use crate::{real, report};
+use crate::{forked, report};
 
 /// Smallest block that is ever recorded, bytes.
 pub(crate) const GRANULE: u64 = 32 << 10;
@@ -51,7 +51,7 @@ pub(crate) static TRACKED: Tracked = Tracked::new();
 
 /// Notes a block that is recorded; `false` where there is no room, so its `free` will not be seen.
 pub(crate) fn note(block: u64) -> bool {
-    real::SIZE_BEFORE_BLOCK.load(Ordering::Relaxed) || TRACKED.insert(block)
+    forked::size_before_block() || TRACKED.insert(block)
 }
 
 /// Whether a block was recorded; from now on it is not.
@@ -59,7 +59,7 @@ pub(crate) fn note(block: u64) -> bool {
 /// # Safety
 /// The block is the program's to give back, or null.
 pub(crate) unsafe fn forget(block: u64) -> bool {
-    if real::SIZE_BEFORE_BLOCK.load(Ordering::Relaxed) {
+    if forked::size_before_block() {
         // SAFETY: a block of glibc's, which keeps its size there.
         block != 0 && unsafe { *((block - 8) as *const usize) } >= report::min_bytes()
     } else {

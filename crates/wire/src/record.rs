@@ -267,6 +267,7 @@ pub fn unpack_path(words: &[u64]) -> impl Iterator<Item = u8> + '_ {
 impl<'a> Record<'a> {
     /// Writes the record into `words` and returns those that it needs. [`MAX_RECORD_WORDS`] are enough
     /// for every record, [`SMALL_RECORD_WORDS`] for one without a list; a longer one is cut off.
+    #[inline]
     pub fn encode<'w>(&self, words: &'w mut [u64]) -> &'w [u64] {
         let (kind, small, body) = self.event.parts(words);
         let length = HEAD_WORDS + body;
@@ -291,11 +292,13 @@ impl<'a> Event<'a> {
     }
 
     /// Whether it carries a list, and so needs more than [`SMALL_RECORD_WORDS`].
+    #[inline]
     pub fn is_long(&self) -> bool {
         matches!(self, Event::Stack { .. } | Event::Sample { .. } | Event::Module { .. } | Event::Resident { .. })
     }
 
     /// Kind, small number, and how many words of the body were written.
+    #[inline]
     fn parts(&self, words: &mut [u64]) -> (u16, u32, usize) {
         let room = words.len().min(MAX_RECORD_WORDS) - HEAD_WORDS;
         let mut put = |body: &[u64]| {

@@ -8,9 +8,10 @@ use tierloom_wire::{Event, Facts, MAX_RECORD_WORDS, Popped, Record, Region, Sett
 
 use crate::error::SamplerError;
 
-/// 2^18 slots of 64 bytes: 16 MiB. At one visit every [`BUSY_TICK_MS`] that is more than a hundred
-/// million events a second; the library waits for us where the ring is full all the same.
-const SLOTS: u64 = 1 << 18;
+/// 2^15 slots of 64 bytes: 2 MiB. At one visit every [`BUSY_TICK_MS`] that is sixteen million events a
+/// second, more than we take out; the library waits for us where the ring is full. A longer ring costs
+/// the program a page fault every 64 events on its first lap, and its cache on every one.
+const SLOTS: u64 = 1 << 15;
 /// Time after which an unpublished record is given up: its writer was killed, or is stopped.
 const PATIENCE_NS: u64 = 2_000_000_000;
 /// Time between visits while little happens, and after a visit that found much, ms.
