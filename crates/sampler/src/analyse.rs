@@ -2,7 +2,8 @@
 //!
 //! `world` replays mappings and allocations; `observe` blames each sample and follows registers around
 //! it; `pairs` reads loop counters off consecutive samples; `counts` solves for every block; `tally`
-//! and `traffic` add up who touched what, `phases` when; this file puts it into the noun.
+//! and `traffic` add up who touched what, `ceiling` holds it to the time there was, `phases` says when; this
+//! file puts it into the noun.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +77,9 @@ pub fn analyse(recording: &Recording, processor: &Processor) -> Result<(Profile,
     let clocks = count(&observed, &trips, recording.period_ns);
     let counts = counts(&observed, &clocks, &trips, recording.period_ns);
     let tallies = tally(&observed, &counts);
-    let traffic = traffic(&observed, &tallies.known, &counts, &world.objects.entries, &trips, processor.llc_bytes);
+    let sample_ns = recording.cpu_s * 1e9 / observed.seen.len().max(1) as f64;
+    let cache = processor.llc_bytes;
+    let traffic = traffic(&observed, &tallies.known, &counts, &world.objects.entries, &trips, cache, sample_ns);
     let overlaps = Overlaps::find(&observed, &counts, &tallies.known, &traffic);
     let beginnings = beginnings(&observed.seen);
     let by_phase = split(&observed, &counts, &tallies.known, &traffic, &beginnings);
@@ -89,6 +92,7 @@ pub fn analyse(recording: &Recording, processor: &Processor) -> Result<(Profile,
         tallies: &tallies,
         overlaps: &overlaps,
         rows: &traffic.rows,
+        cut: traffic.cut,
         beginnings: &beginnings,
         by_phase: &by_phase,
     };
@@ -105,6 +109,8 @@ struct Draft<'a> {
     tallies: &'a Tallies,
     overlaps: &'a Overlaps,
     rows: &'a BTreeMap<Row, Traffic>,
+    /// Share of the memory traffic for which there was no time.
+    cut: f64,
     /// Position of the first sample of each phase.
     beginnings: &'a [usize],
     by_phase: &'a [BTreeMap<Row, Traffic>],
@@ -307,6 +313,7 @@ impl Draft<'_> {
             observed: self.observed,
             counts: self.counts,
             tallies: self.tallies,
+            cut: self.cut,
         };
         let own = doubts.all().into_iter().map(|warning: Warning| warning.to_string());
         self.recording.warnings.iter().cloned().chain(own).collect()

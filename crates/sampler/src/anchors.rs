@@ -24,8 +24,14 @@ pub(crate) const CONTRADICTION: f64 = 2.0;
 const FAR_APART: f64 = 10.0;
 
 /// A clock that its loop sets anew, read less than about twice per instance of the loop, shows
-/// differences of unrelated instances.
-pub(crate) fn aliased(observed: &Observed, count: &Count, trips: &BTreeMap<(FunctionId, LoopId), Trip>) -> bool {
+/// differences of unrelated instances. That it `restarts` is known from the code, or else seen where it runs
+/// backwards.
+pub(crate) fn aliased(
+    observed: &Observed,
+    count: &Count,
+    restarts: bool,
+    trips: &BTreeMap<(FunctionId, LoopId), Trip>,
+) -> bool {
     let function = &observed.code.functions[count.function].function;
     let Some(inside) = function.blocks[count.block].inner_loop else { return false };
     let mean = count.executions / count.visible.max(1) as f64;
@@ -34,7 +40,7 @@ pub(crate) fn aliased(observed: &Observed, count: &Count, trips: &BTreeMap<(Func
     // in half of them if instances are shorter. One that does so far less carries over from instance
     // to instance: the address in an array that a loop continues where the call before left off.
     let carries_over = count.backward < CARRIED_SHARE * (mean / trip.rounds).min(0.5);
-    let reset = count.backward > SET_ANEW && !carries_over;
+    let reset = count.backward > SET_ANEW && !carries_over || restarts;
     reset && (mean > 0.4 * trip.rounds || count.backward > 3.0 * mean / trip.rounds + 0.05)
 }
 

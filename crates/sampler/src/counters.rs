@@ -8,7 +8,7 @@
 //! base and index are such registers is a clock, too, and one that often runs on from one short
 //! instance of the loop to the next where the index itself starts again.
 
-use iced_x86::{Instruction, Mnemonic, OpKind};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use crate::carried::{Carrier, Move, follow};
 use crate::cfg::{BlockId, Function, LoopId};
@@ -97,6 +97,56 @@ pub(crate) fn counters(function: &Function) -> Vec<Counter> {
         }
     }
     found
+}
+
+/// Whether the loop around a clock's own sets it to the same value before each instance: what it shows of two
+/// instances then differs by where they were looked at alone, or by what loops further out did.
+pub(crate) fn restarts(function: &Function, counter: &Counter) -> bool {
+    let registers = match &counter.dial {
+        Dial::Register(register) => RegisterSet(1 << register),
+        Dial::Address(operand) => operand.registers(),
+        Dial::Carried(_) => return false,
+    };
+    let inner = &function.loops[counter.region];
+    let Some(outer) = inner.parent.map(|parent| &function.loops[parent]) else { return false };
+    let (moving, still) = (RegisterSet(registers.0 & inner.written.0), RegisterSet(registers.0 & !inner.written.0));
+    if still.0 & outer.written.0 != 0 {
+        return false;
+    }
+    moving.iter().all(|register| {
+        let blocks = outer.body.iter().filter(|block| !inner.contains(**block));
+        let mut writers = blocks.flat_map(|block| {
+            let content = &function.blocks[*block];
+            let steps = (content.first..content.end).map(|at| &function.steps[at]);
+            steps.filter(|step| step.clobbered().contains(register)).map(|step| (*block, step))
+        });
+        let mut set = false;
+        let alike = writers.all(|(block, step)| {
+            set |= function.dominates(block, inner.header);
+            !step.is_call() && sets_alike(&step.code, outer.written)
+        });
+        alike && set
+    })
+}
+
+/// `xor r, r`, and copies and addresses made of constants and of registers that a loop leaves alone.
+fn sets_alike(code: &Instruction, written: RegisterSet) -> bool {
+    let left_alone = |register: Register| match register {
+        Register::None | Register::RIP => true,
+        _ => gpr(register).is_some_and(|register| !written.contains(register)),
+    };
+    match code.mnemonic() {
+        Mnemonic::Xor | Mnemonic::Sub => {
+            code.op1_kind() == OpKind::Register && code.op0_register() == code.op1_register()
+        }
+        Mnemonic::Mov => match code.op1_kind() {
+            OpKind::Register => left_alone(code.op1_register()),
+            OpKind::Memory => false,
+            _ => true,
+        },
+        Mnemonic::Lea => left_alone(code.memory_base()) && left_alone(code.memory_index()),
+        _ => false,
+    }
 }
 
 fn same_clock(left: &Counter, right: &Counter) -> bool {
@@ -410,5 +460,20 @@ mod tests {
         let clocks = counters(&Function::decode(&code, 0));
         let address = clocks.iter().find(|clock| matches!(clock.dial, Dial::Address(_))).unwrap();
         assert_eq!(address.pace, Pace::Constant(24));
+    }
+
+    #[test]
+    fn a_counter_that_the_loop_around_sets_to_the_same_value_restarts() {
+        let of = |code: &[u8]| {
+            let function = Function::decode(code, 0);
+            counters(&function).iter().map(|counter| restarts(&function, counter)).collect::<Vec<_>>()
+        };
+        let nest = crate::cfg::tests::NEST;
+        let mut told = of(nest);
+        told.sort_unstable();
+        assert_eq!(told, [false, true], "the inner one starts at zero, the outer one is set outside");
+        // The inner one starts where the outer one is: mov ecx, eax.
+        let follows = [&nest[..2], &[0x89, 0xc1], &nest[4..]].concat();
+        assert_eq!(of(&follows), [false, false]);
     }
 }

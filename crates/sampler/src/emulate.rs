@@ -98,7 +98,9 @@ fn way(function: &Function, inside: LoopId, choice: u64) -> Way {
     while way.blocks.len() < LONGEST {
         let block = way.blocks[way.blocks.len() - 1];
         let forward = function.blocks[block].predecessors.iter().filter(|from| !function.dominates(block, **from));
-        let open: Vec<BlockId> = forward.copied().collect();
+        // Nothing comes to padding, and so nothing comes from there.
+        let runs = |from: &&BlockId| **from == 0 || !function.blocks[**from].predecessors.is_empty();
+        let open: Vec<BlockId> = forward.filter(runs).copied().collect();
         if open.is_empty() {
             break;
         }
@@ -445,6 +447,13 @@ mod tests {
             0x75, 0xf4, 0xc3,
         ];
         assert_eq!(rounds(&Function::decode(&code, 0), 0, None), Some(16.0));
+    }
+
+    #[test]
+    fn padding_before_a_loop_is_no_way_into_it() {
+        // xor eax,eax; jmp 7 | 4: nop | 7: inc rax; cmp rax,40; jne 7 | ret
+        let code = [0x31, 0xc0, 0xeb, 3, 0x0f, 0x1f, 0, 0x48, 0xff, 0xc0, 0x48, 0x83, 0xf8, 40, 0x75, 0xf7, 0xc3];
+        assert_eq!(rounds(&Function::decode(&code, 0), 0, None), Some(40.0));
     }
 
     #[test]

@@ -54,7 +54,13 @@ pub(crate) fn branches(
         let [one, other] = block.successors[..] else { continue };
         let known = size(id);
         let edges = |share: f64| vec![((id, one), 1.0 - share), ((id, other), -share)];
-        if let Some(outcome) = outcomes.get(&(id_of_function, id)) {
+        // Where the rounds of a loop are known, that is how often it ends. Samples tell that by time, and those
+        // that wait for the first line of a walk are never in its last round.
+        let ends = block.inner_loop.is_some_and(|around| {
+            trips.contains_key(&(id_of_function, around))
+                && function.loops[around].contains(one) != function.loops[around].contains(other)
+        });
+        if let Some(outcome) = outcomes.get(&(id_of_function, id)).filter(|_| !ends) {
             let (share, doubt) = outcome.share();
             observations.push(Observation {
                 blocks: Vec::new(),
@@ -128,4 +134,23 @@ pub(crate) fn outermost(function: &Function, clocks: &[&Count]) -> Vec<Observati
         deviation: 10.0 * visible as f64,
     };
     seen.into_iter().map(entered).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cfg::tests::NEST;
+    use crate::outcomes::Outcome;
+
+    #[test]
+    fn how_often_a_loop_ends_is_told_by_its_rounds_where_they_are_known() {
+        let function = Function::decode(NEST, 0x1000);
+        let inner = function.blocks[2].inner_loop.unwrap();
+        let mut never_ends = Outcome::default();
+        never_ends.taken = 60.0;
+        let outcomes = Outcomes::from([((0, 2), never_ends)]);
+        let told = |trips| branches(&function, |_| 1e6, &[0.0; 5], &trips, &outcomes, 0).len();
+        let trip = Trip { rounds: 25.0, relative_error: 0.001, variance: None };
+        assert_eq!((told(BTreeMap::new()), told(BTreeMap::from([((0, inner), trip)]))), (1, 0));
+    }
 }

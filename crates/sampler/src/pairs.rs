@@ -10,7 +10,7 @@ use crate::anchors::aliased;
 use crate::callers::Level;
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::code::{Code, FunctionId};
-use crate::counters::{Counter, Pace, counters};
+use crate::counters::{Counter, Pace, counters, restarts};
 use crate::instruction::RegisterSet;
 use crate::judge::{Clock, RARELY, evaluate};
 use crate::kinds::{Kinds, agrees, by_kind, paced};
@@ -104,23 +104,28 @@ pub(crate) fn count(observed: &Observed, trips: &BTreeMap<(FunctionId, LoopId), 
         let least = slowest(&observed.code.functions[function].function, function, block, trips, period_ns);
         let length = observed.code.functions[function].function.blocks[block].len() as f64;
         let clock = Clock { function, counter, length, least };
-        let trusted = |readings: &Readings| evaluate(clock, readings).filter(|count| !aliased(observed, count, trips));
+        let restarts = restarts(&observed.code.functions[function].function, counter);
+        let trusted =
+            |readings: &Readings| evaluate(clock, readings).filter(|count| !aliased(observed, count, restarts, trips));
         let close = readings.close();
         if counter.pace == Pace::Unknown {
             unpaced.extend(by_kind(observed, clock, &close, |readings| trusted(&paced(readings)?)).map(Kinds::count));
             continue;
         }
-        let whole = evaluate(clock, &close).or_else(|| {
+        let direct = evaluate(clock, &close).filter(|count| !restarts || !aliased(observed, count, true, trips));
+        let whole = direct.or_else(|| {
             let pairs = across(observed, &clocks, trips, (function, counter), (&shown, &readings.pairs));
             evaluate(clock, &readings.with(pairs))
         });
-        let whole = whole.filter(|count| !aliased(observed, count, trips));
+        let whole = whole.filter(|count| !aliased(observed, count, false, trips));
         let told = match &whole {
             Some(count) if count.backward <= RARELY => None,
             doubtful => by_kind(observed, clock, &close, trusted).filter(|kinds| doubtful.is_none() || kinds.differ),
         };
         match told {
             Some(told) => kinds.push((told.count(), whole)),
+            // Made up for by the clocks around it: as good as what they say together.
+            None if restarts => kinds.extend(whole.map(|count| (count, None))),
             None => counts.extend(whole),
         }
     }
@@ -168,7 +173,7 @@ fn across(
 }
 
 /// Clocks that move once for each instance of a clock's loop: those of the loop around it, here or in
-/// the caller.
+/// the caller, that are not themselves set anew.
 fn outer_clocks(observed: &Observed, clocks: &Clocks, id: FunctionId, counter: &Counter) -> Vec<(FunctionId, usize)> {
     let function = &observed.code.functions[id].function;
     let (outer, around) = match function.loops[counter.region].parent {
@@ -178,9 +183,9 @@ fn outer_clocks(observed: &Observed, clocks: &Clocks, id: FunctionId, counter: &
             _ => return Vec::new(),
         },
     };
-    let blocks = &observed.code.functions[outer].function.blocks;
+    let function = &observed.code.functions[outer].function;
     let all = clocks.by_function.get(&outer).map_or(&[][..], Vec::as_slice).iter().enumerate();
-    all.filter(|(_, clock)| blocks[clock.counted].inner_loop == Some(around))
+    all.filter(|(_, clock)| function.blocks[clock.counted].inner_loop == Some(around) && !restarts(function, clock))
         .map(|(number, _)| (outer, number))
         .collect()
 }

@@ -14,6 +14,7 @@ use crate::objects::ObjectId;
 use crate::observe::Observed;
 use crate::pattern::Shape;
 use crate::tally::{OperandId, Tally};
+use crate::traffic::Row;
 use crate::world::Place;
 
 /// Touches of whole lines by one pattern on one object, during the run.
@@ -23,6 +24,9 @@ pub(crate) struct Touches {
     /// Those that leave the line dirty.
     pub(crate) dirty: f64,
 }
+
+/// Touches by function and row of the profile.
+pub(crate) type ByFunction = BTreeMap<(FunctionId, Row), Touches>;
 
 /// Operands that may meet: of one loop, on one object, both walking or of the same registers.
 type Group = (FunctionId, Option<usize>, ObjectId, Option<(Option<usize>, Option<usize>)>);
@@ -35,14 +39,14 @@ struct Member {
     pattern: Pattern,
 }
 
-/// Sums of line touches by object and pattern. `reach` is the distance in bytes within which a
+/// Sums of line touches by function, object and pattern. `reach` is the distance in bytes within which a
 /// follower finds the lines of its leader still in the cache.
 pub(crate) fn touches(
     observed: &Observed,
     tallies: &[Tally],
     shapes: &BTreeMap<OperandId, Shape>,
     reach: u64,
-) -> BTreeMap<(ObjectId, Pattern), Touches> {
+) -> ByFunction {
     let offsets = offsets(observed);
     let mut groups: BTreeMap<Group, Vec<Member>> = BTreeMap::new();
     for tally in tallies {
@@ -64,10 +68,10 @@ pub(crate) fn touches(
         let group = groups.entry((function, inner, tally.object, registers)).or_default();
         group.push(Member { lines, dirty, offset, pattern });
     }
-    let mut sums: BTreeMap<(ObjectId, Pattern), Touches> = BTreeMap::new();
-    for ((_, _, object, registers), members) in groups {
+    let mut sums = ByFunction::new();
+    for ((function, _, object, registers), members) in groups {
         for (pattern, touches) in meet(members, if registers.is_none() { reach } else { LINE_BYTES }) {
-            let sum = sums.entry((object, pattern)).or_default();
+            let sum = sums.entry((function, (object, pattern))).or_default();
             sum.lines += touches.lines;
             sum.dirty += touches.dirty;
         }

@@ -6,6 +6,7 @@ use tierloom_model::Pattern;
 use tierloom_model::units::LINE_BYTES;
 
 use crate::cache::{Use, characteristic_time};
+use crate::ceiling::limit;
 use crate::cfg::LoopId;
 use crate::code::FunctionId;
 use crate::counts::Counts;
@@ -14,7 +15,7 @@ use crate::objects::{Entry, ObjectId};
 use crate::observe::Observed;
 use crate::pattern::{Shape, shape};
 use crate::tally::{OperandId, Tally};
-use crate::touches::{Touches, touches};
+use crate::touches::{ByFunction, Touches, touches};
 use crate::trips::Trip;
 
 /// Instructions that a core looks ahead: reorder buffer of Zen 3 (AMD, *Software Optimization Guide
@@ -61,6 +62,8 @@ pub(crate) type Row = (ObjectId, Pattern);
 /// All rows of a run, and to which pattern's row each operand belongs.
 pub(crate) struct Traffics {
     pub(crate) rows: BTreeMap<Row, Traffic>,
+    /// Share of the lines for which there was no time.
+    pub(crate) cut: f64,
     pub(crate) patterns: BTreeMap<OperandId, Pattern>,
 }
 
@@ -72,6 +75,7 @@ pub(crate) fn traffic(
     entries: &[Entry],
     trips: &BTreeMap<(FunctionId, LoopId), Trip>,
     llc_bytes: u64,
+    sample_ns: f64,
 ) -> Traffics {
     // A clock that runs on shows that the walk goes on, too.
     let rounds = |id: FunctionId, inside: LoopId| {
@@ -83,7 +87,8 @@ pub(crate) fn traffic(
     let touched = touches(observed, tallies, &shapes, (llc_bytes / REACH_SHARE).max(4 * LINE_BYTES));
     memory(&mut rows, &touched, entries, llc_bytes);
     overlap(&mut rows, observed, tallies, &shapes, counts);
-    Traffics { rows, patterns: shapes.into_iter().map(|(operand, shape)| (operand, shape.pattern)).collect() }
+    let cut = limit(&mut rows, &touched, observed, sample_ns);
+    Traffics { rows, cut, patterns: shapes.into_iter().map(|(operand, shape)| (operand, shape.pattern)).collect() }
 }
 
 fn shapes(
@@ -127,13 +132,16 @@ fn accesses(observed: &Observed, tallies: &[Tally], shapes: &BTreeMap<OperandId,
 }
 
 /// Memory traffic of every row, all objects sharing the last-level cache.
-fn memory(rows: &mut BTreeMap<Row, Traffic>, touched: &BTreeMap<Row, Touches>, entries: &[Entry], llc_bytes: u64) {
+fn memory(rows: &mut BTreeMap<Row, Traffic>, touched: &ByFunction, entries: &[Entry], llc_bytes: u64) {
     let line = LINE_BYTES as f64;
     let mut by_object: BTreeMap<ObjectId, (f64, f64)> = BTreeMap::new();
-    for ((object, pattern), touches) in touched {
-        let sum = by_object.entry(*object).or_default();
+    let mut by_row: BTreeMap<Row, Touches> = BTreeMap::new();
+    for ((_, row), touches) in touched {
+        let all = by_row.entry(*row).or_default();
+        (all.lines, all.dirty) = (all.lines + touches.lines, all.dirty + touches.dirty);
+        let sum = by_object.entry(row.0).or_default();
         sum.0 += touches.lines;
-        sum.1 += if sweeps(*pattern) { touches.lines } else { 0.0 };
+        sum.1 += if sweeps(row.1) { touches.lines } else { 0.0 };
     }
     let using = |object: ObjectId, sweeping: bool, touches: f64| Use {
         lines: (entries[object].most_bytes as f64 / line).max(1.0),
@@ -144,7 +152,7 @@ fn memory(rows: &mut BTreeMap<Row, Traffic>, touched: &BTreeMap<Row, Touches>, e
         by_object.iter().map(|(object, (all, swept))| using(*object, *swept > 0.5 * all, *all)).collect();
     let time = characteristic_time(&uses, llc_bytes as f64 / line);
     for (key, row) in rows.iter_mut() {
-        let Some(touches) = touched.get(key) else { continue };
+        let Some(touches) = by_row.get(key) else { continue };
         row.miss = using(key.0, sweeps(key.1), by_object[&key.0].0).miss(time);
         row.dram_read_bytes = touches.lines * row.miss * line;
         row.dram_write_bytes = touches.dirty * row.miss * line;

@@ -24,6 +24,7 @@ pub(crate) enum Warning {
     Unrecovered { share: f64 },
     Uncounted { share: f64 },
     Unseen { share: f64 },
+    NoTime { share: f64 },
 }
 
 /// What the warnings are drawn from.
@@ -32,6 +33,8 @@ pub(crate) struct Doubts<'a> {
     pub(crate) observed: &'a Observed,
     pub(crate) counts: &'a Counts,
     pub(crate) tallies: &'a Tallies,
+    /// Share of the memory traffic for which there was no time.
+    pub(crate) cut: f64,
 }
 
 impl Doubts<'_> {
@@ -81,7 +84,8 @@ impl Doubts<'_> {
         let unseen = self.tallies.unseen / (known + self.tallies.unseen).max(1.0);
         let uncounted = (guessed > NOTEWORTHY).then_some(Warning::Uncounted { share: guessed });
         let missing = (unseen > NOTEWORTHY).then_some(Warning::Unseen { share: unseen });
-        uncounted.into_iter().chain(missing).collect()
+        let no_time = (self.cut > NOTEWORTHY).then_some(Warning::NoTime { share: self.cut });
+        uncounted.into_iter().chain(missing).chain(no_time).collect()
     }
 }
 
@@ -135,6 +139,12 @@ impl fmt::Display for Warning {
                 out,
                 "{:.0} % of the accesses touch objects that no sample shows: they are missing; let the program run \
                  longer",
+                100.0 * share
+            ),
+            Self::NoTime { share } => write!(
+                out,
+                "{:.0} % of the memory traffic that the counts ask for was left out: there was no time for it, so \
+                 lines were found in the cache again; what is left is the most that fits",
                 100.0 * share
             ),
         }
