@@ -34,8 +34,8 @@ pub(crate) struct Run {
     pub(crate) pages: f64,
     /// `PG_referenced`: was found in use once before.
     pub(crate) referenced: bool,
-    /// When its accessed bits were last cleared, s.
-    pub(crate) cleared_s: f64,
+    /// When its accessed bits were last cleared, by [`Lists::clock`].
+    pub(crate) cleared: f64,
 }
 
 /// A node's lists, whatever stands on them.
@@ -48,11 +48,14 @@ pub(crate) trait Lists {
     fn length(&self, node: usize, list: List) -> f64;
     fn take(&mut self, node: usize, list: List, most: f64) -> Option<Run>;
     fn put(&mut self, node: usize, list: List, run: Run);
+    /// How far the program is.
+    fn clock(&self) -> f64;
     /// Pages of the run that were visited since; clears their bits.
-    fn used(&mut self, run: &Run, now_s: f64) -> f64;
+    fn used(&mut self, run: &Run) -> f64;
     /// Whether the run is locked in memory.
     fn locked(&self, run: &Run) -> bool;
-    /// Moves all of a run to its node's demotion target; returns the pages that found room.
+    /// Moves all of a run, which nobody has used since its bits were cleared, to its node's demotion target; returns
+    /// the pages that found room.
     fn demote(&mut self, node: usize, run: Run, now_s: f64) -> f64;
     fn free(&self, node: usize) -> f64;
 }
@@ -156,6 +159,17 @@ pub(crate) struct Kswapd {
     time_s: f64,
 }
 
+impl Pass {
+    /// Most pages to look at before anything else is decided: however many of them turn out to be idle, they neither
+    /// free more than the pass may nor take more time than there is, but for a batch. Pages of one run fare alike,
+    /// so that many at once come out as they would a batch at a time.
+    fn at_once(&self, goal: Goal, pace: Pace, left_s: f64) -> f64 {
+        let wanted = (goal.most() - self.freed).max(BATCH);
+        let affordable = (left_s / (pace.look_s + pace.move_s)).max(BATCH);
+        wanted.min(affordable).min(self.left)
+    }
+}
+
 impl Goal {
     /// `nr_to_reclaim`.
     fn most(&self) -> f64 {
@@ -193,10 +207,7 @@ impl Kswapd {
         self.time_s = if self.awake { self.time_s + pace.seconds } else { self.time_s.min(0.0) };
         while self.awake && self.time_s > 0.0 {
             let Some(mut pass) = self.pass.or_else(|| self.next_pass(lists, node, goal, lru, now_s)) else { break };
-            let affordable = (self.time_s / pace.look_s).max(1.0);
-            let wanted = (goal.most() - pass.freed).max(BATCH);
-            let most = BATCH.max(pass.left / 64.0).min(wanted).min(pass.left).min(affordable);
-            if let Some(run) = lists.take(node, List::Inactive, most) {
+            if let Some(run) = lists.take(node, List::Inactive, pass.at_once(goal, pace, self.time_s)) {
                 let (demoted, failed) = shrink(lists, node, run, lru, now_s);
                 self.time_s -= run.pages * pace.look_s + demoted * pace.move_s;
                 pass.left -= run.pages;
@@ -205,7 +216,7 @@ impl Kswapd {
                 sum.demoted += demoted;
                 sum.failed += failed;
                 self.failures = if demoted > 0.0 { 0 } else { self.failures };
-                age(lists, node, lru, run.pages.max(1.0), now_s);
+                age(lists, node, lru, run.pages.max(1.0));
             } else {
                 pass.left = 0.0;
                 self.time_s -= BATCH * pace.look_s;
@@ -246,7 +257,7 @@ impl Kswapd {
             }
             (self.priority, self.run) = (FIRST_PRIORITY, 0.0);
         }
-        age(lists, node, lru, BATCH, now_s);
+        age(lists, node, lru, BATCH);
         let left = (lists.length(node, List::Inactive) / 2f64.powi(self.priority)).max(1.0);
         Some(Pass { left, ..Pass::default() })
     }
@@ -258,8 +269,8 @@ fn shrink(lists: &mut impl Lists, node: usize, run: Run, lru: LruKind, now_s: f6
         lists.put(node, List::Active, run);
         return (0.0, 0.0);
     }
-    let used = lists.used(&run, now_s).clamp(0.0, run.pages);
-    let kept = Run { pages: used, referenced: true, cleared_s: now_s, ..run };
+    let used = lists.used(&run).clamp(0.0, run.pages);
+    let kept = Run { pages: used, referenced: true, cleared: lists.clock(), ..run };
     if used > 0.0 {
         let (list, kept) = match lru {
             LruKind::MultiGen => (List::Inactive, Run { referenced: false, ..kept }),
@@ -272,25 +283,27 @@ fn shrink(lists: &mut impl Lists, node: usize, run: Run, lru: LruKind, now_s: f6
     if idle <= 0.0 {
         return (0.0, 0.0);
     }
-    let moved = lists.demote(node, Run { pages: idle, referenced: false, cleared_s: now_s, ..run }, now_s);
+    let moved = lists.demote(node, Run { pages: idle, referenced: false, ..run }, now_s);
     (moved, idle - moved)
 }
 
 /// `shrink_active_list`: anonymous pages leave the active list in use or not, while the inactive
 /// list is short.
-fn age(lists: &mut impl Lists, node: usize, lru: LruKind, pages: f64, now_s: f64) {
+fn age(lists: &mut impl Lists, node: usize, lru: LruKind, pages: f64) {
     if lru == LruKind::MultiGen {
         return;
     }
     let (inactive, active) = (lists.length(node, List::Inactive), lists.length(node, List::Active));
     let gib = ((inactive + active) / PAGES_IN_GIB).floor();
     let ratio = if gib > 0.0 { (10.0 * gib).sqrt().floor() } else { 1.0 };
-    if inactive * ratio >= active {
-        return;
-    }
-    if let Some(run) = lists.take(node, List::Active, pages) {
-        lists.used(&run, now_s);
-        lists.put(node, List::Inactive, Run { referenced: false, cleared_s: now_s, ..run });
+    // Each page that leaves one list lengthens the other.
+    let mut left = pages.min(((active - inactive * ratio) / (1.0 + ratio)).max(BATCH));
+    while left > 0.0 {
+        let Some(run) = lists.take(node, List::Active, left) else { break };
+        left -= run.pages;
+        lists.used(&run);
+        let cleared = lists.clock();
+        lists.put(node, List::Inactive, Run { referenced: false, cleared, ..run });
     }
 }
 

@@ -61,13 +61,17 @@ pub(crate) struct Walked {
     pub(crate) updated: f64,
 }
 
-/// Faults since the period was last adapted (`numa_faults_locality` and the private and shared faults).
+/// Faults that the period is adapted to.
 #[derive(Debug, Clone, Copy, Default)]
-struct Locality {
+struct Faults {
+    /// `numa_faults_locality`: since the period was last made of them. Where it is only doubled, they stay, so that one
+    /// that failed slows scanning down for good.
     local: f64,
     remote: f64,
     failed: f64,
+    /// Since the last sequence (`NUMA_MEMBUF`).
     private: f64,
+    shared: f64,
 }
 
 /// `numab_state` of a mapping.
@@ -98,7 +102,7 @@ pub(crate) struct Scanner {
     offset: u64,
     seq: u32,
     adapted: u32,
-    faults: Locality,
+    faults: Faults,
     /// Private share of all faults so far, for the size of a NUMA group's period.
     shared_share: f64,
     started: bool,
@@ -130,7 +134,7 @@ impl Scanner {
             offset: 0,
             seq: 0,
             adapted: 0,
-            faults: Locality::default(),
+            faults: Faults::default(),
             shared_share: 0.0,
             started: false,
             main_works,
@@ -319,20 +323,24 @@ impl Scanner {
         }
         self.faults.failed += if failed { pages } else { 0.0 };
         self.faults.private += pages * private;
+        self.faults.shared += pages * (1.0 - private);
         self.shared_share += (1.0 - private - self.shared_share) * (pages / (pages + self.window_pages()));
     }
 
-    /// `update_task_scan_period`.
+    /// `update_task_scan_period`. Pages that mode 2 moves up were not local and count as private, so where nothing else
+    /// faults it scans ever more slowly.
     fn adapt(&mut self, now_s: f64) {
-        let Locality { local, remote, failed, private } = std::mem::take(&mut self.faults);
-        let all = local + remote;
-        if all <= 0.0 || failed > 0.0 {
+        let Faults { local, remote, failed, private, shared } = self.faults;
+        (self.faults.private, self.faults.shared) = (0.0, 0.0);
+        if local + shared < 1.0 || failed > 0.0 {
             self.period_s = (2.0 * self.period_s).min(self.period_max_s());
             self.next_scan_s = now_s + self.period_s;
             return;
         }
+        self.faults = Faults::default();
+        let all = private + shared;
         let slot = (self.period_s * 1e3 / SLOTS).ceil() * 1e-3;
-        let (near, own) = ((SLOTS * local / all).floor(), (SLOTS * private / all).floor());
+        let (near, own) = ((SLOTS * local / (local + remote)).floor(), (SLOTS * private / all).floor());
         let change = if own >= THRESHOLD {
             (own - THRESHOLD).max(1.0)
         } else if near >= THRESHOLD {
@@ -430,19 +438,35 @@ mod tests {
         assert!((90..=100).contains(&scans(true)) && (9..=11).contains(&scans(false)));
     }
 
-    #[test]
-    fn failing_migrations_double_the_period_and_private_pages_lengthen_it() {
-        let mapping = Mapping { pages: 102_400, migrates: true };
-        let mut scanner = Scanner::new(ScanKnobs::default(), vec![mapping], 1, false);
-        let mut next = |seq, local, failed, private| {
+    /// Tells a scanner of faults in sequences of their own; what one has seen counts when the next one begins.
+    fn periods(faults: &[(bool, bool, f64)]) -> Vec<f64> {
+        let mut scanner = one(102_400);
+        let mut after = |(seq, (local, failed, private)): (u32, &(bool, bool, f64))| {
             scanner.seq = seq;
-            // What a sequence has seen counts when the next one begins.
-            scanner.faulted(f64::from(seq), 10.0, local, failed, private);
+            scanner.faulted(f64::from(seq), 10.0, *local, *failed, *private);
             scanner.period_s()
         };
-        let first = next(1, false, true, 1.0);
-        assert!((next(2, true, false, 1.0) - 2.0 * first).abs() < 1e-12);
-        assert!((next(3, false, false, 0.0) - 2.6 * first).abs() < 1e-12);
-        assert!(next(4, false, false, 0.0) < 2.6 * first);
+        (1..).zip(faults).map(&mut after).collect()
+    }
+
+    #[test]
+    fn private_pages_lengthen_the_period_and_shared_ones_far_away_shorten_it() {
+        let found = periods(&[(true, false, 1.0), (false, false, 0.0), (false, false, 0.0)]);
+        assert!((found[1] - 1.3 * found[0]).abs() < 1e-12 && found[2] < found[1], "{found:?}");
+    }
+
+    /// `update_task_scan_period` clears what it counts where it makes a new period of it, not where it doubles it.
+    #[test]
+    fn one_migration_that_failed_doubles_the_period_in_every_sequence_from_then_on() {
+        let found = periods(&[(false, true, 1.0), (true, false, 1.0), (true, false, 1.0), (true, false, 1.0)]);
+        let doubles = |pair: &[f64]| (pair[1] - 2.0 * pair[0]).abs() < 1e-12;
+        assert!(found.windows(2).all(doubles), "{found:?}");
+    }
+
+    /// As in mode 2, whose only faults that count are of pages that were moved up.
+    #[test]
+    fn where_all_faults_are_private_and_far_away_the_period_doubles() {
+        let found = periods(&[(false, false, 1.0); 4]);
+        assert!((found[3] - 8.0 * found[0]).abs() < 1e-12, "{found:?}");
     }
 }

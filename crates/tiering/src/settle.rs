@@ -40,6 +40,11 @@ impl Work {
         Self { wait: self.wait.max(0.0), read: self.read.max(0.0), write: self.write.max(0.0) }
     }
 
+    /// No more of anything than in another.
+    pub(crate) fn at_most(self, most: Self) -> Self {
+        Self { wait: self.wait.min(most.wait), read: self.read.min(most.read), write: self.write.min(most.write) }
+    }
+
     /// Bytes read and written.
     pub(crate) fn bytes(self) -> f64 {
         self.read + self.write

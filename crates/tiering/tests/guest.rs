@@ -109,8 +109,14 @@ fn costs() -> Costs {
         protect_ns: emulated(1300.0, "task_numa_work took 58 ms for 65 536 entries of which 32 216 were protected"),
         skip_ns: emulated(540.0, "task_numa_work took 35 ms for 65 536 entries of which few were protected"),
         hint_fault_ns: emulated(20_000.0, "two threads took 54 000 faults a second and touched 3.4 million pages"),
-        promote_ns: emulated(160_000.0, "mbind with MPOL_MF_MOVE took 160 µs a page"),
-        demote_ns: emulated(160_000.0, "as promotion"),
+        promote_ns: emulated(
+            213_000.0,
+            "mbind with MPOL_MF_MOVE took 160 µs a page; of two processors kswapd has half a one while pages move up",
+        ),
+        demote_ns: emulated(
+            320_000.0,
+            "as promotion, by half a processor: two threads keep both busy, and kswapd has none idle",
+        ),
         reclaim_ns: emulated(5000.0, "kswapd scanned 223 432 pages in 1.23 s without freeing any"),
         shootdown_ns: emulated(60_000.0, "20 times a real processor's, as a hint fault"),
         ..Costs::default()

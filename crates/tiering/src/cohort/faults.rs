@@ -1,95 +1,90 @@
 //! Protection and hint faults, in closed form.
 
-use super::{Cohort, DUST, GENERATIONS, Protection};
+use super::groups::Rate;
+use super::protections::{Moment, Protection, Protections};
+use super::{Cohort, DUST};
 use crate::policy::Fault;
+use crate::settle::Work;
 
 impl Cohort<'_> {
-    /// Visits per second and page.
-    fn rate_s(&self, cohort: usize) -> (f64, f64) {
-        let rate = &self.rates[cohort];
-        (rate.swept * self.speed, rate.random * self.speed)
-    }
-
-    /// Share of pages visited between two ages.
-    pub(super) fn visited(&self, cohort: usize, from_s: f64, to_s: f64) -> f64 {
-        let (swept, random) = self.rate_s(cohort);
-        let idle = (-random * (to_s - from_s)).exp();
+    /// Share of pages visited between two ages, which are progress of the program since nobody visited them any more.
+    pub(super) fn visited(&self, cohort: usize, from: f64, to: f64) -> f64 {
+        let Rate { swept, random, .. } = self.rates[cohort];
+        let idle = if random > 0.0 { (-random * (to - from)).exp() } else { 1.0 };
         // A sweep comes by once in 1/λ, at any time in it: of those it has not met by `from`, it meets
         // an even share.
-        let left = 1.0 - swept * from_s;
-        let idle_swept = if left <= 0.0 {
-            if swept > 0.0 { 0.0 } else { 1.0 }
-        } else {
-            ((1.0 - swept * to_s) / left).clamp(0.0, 1.0)
-        };
+        let left = 1.0 - swept * from;
+        let idle_swept =
+            if left <= 0.0 { if swept > 0.0 { 0.0 } else { 1.0 } } else { ((1.0 - swept * to) / left).clamp(0.0, 1.0) };
         1.0 - idle * idle_swept
     }
 
-    /// Faults of the last `passed_s` seconds.
-    pub(super) fn faults(&mut self, passed_s: f64) {
-        let (from_s, to_s) = (self.now_s - passed_s, self.now_s);
-        let mut kept = 0;
-        for index in 0..self.watched.len() {
-            let cohort = self.watched[index] as usize;
-            let mut still = false;
+    /// Faults since the last step.
+    pub(super) fn faults(&mut self, last: Moment) {
+        // Cohorts that are demoted for these faults to have room, and so protected, are watched from the next step on.
+        let mut watched = std::mem::take(&mut self.watched);
+        watched.retain(|cohort| {
+            let cohort = *cohort as usize;
             for node in 0..self.nodes.len() {
-                still |= self.faults_on(cohort, node, from_s, to_s);
+                self.faults_on(cohort, node, last);
             }
-            if still {
-                self.watched[kept] = self.watched[index];
-                kept += 1;
-            } else {
-                self.is_watched[cohort] = false;
-            }
-        }
-        self.watched.truncate(kept);
+            let cells = self.at(cohort, 0)..self.at(cohort + 1, 0);
+            self.is_watched[cohort] = self.cells[cells].iter().any(|cell| !cell.protected.is_empty());
+            self.is_watched[cohort]
+        });
+        watched.append(&mut self.watched);
+        self.watched = watched;
     }
 
-    /// Faults on one cell; true while it has protected pages.
-    fn faults_on(&mut self, cohort: usize, node: usize, from_s: f64, to_s: f64) -> bool {
+    /// Faults on one cell.
+    fn faults_on(&mut self, cohort: usize, node: usize, last: Moment) {
         let at = self.at(cohort, node);
         if self.cells[at].protected.is_empty() {
-            return false;
+            return;
         }
-        let generations = std::mem::take(&mut self.cells[at].protected);
-        let mut kept = Vec::with_capacity(generations.len());
-        for generation in generations {
-            let ages = [(from_s - generation.since_s).max(0.0), to_s - generation.since_s];
+        let mut kept = Protections::default();
+        for generation in std::mem::take(&mut self.cells[at].protected).iter() {
+            let ages = [last.progress, self.progress].map(|at| at.max(generation.from) - generation.idle);
             let pages = generation.pages * self.visited(cohort, ages[0], ages[1]);
             let left = generation.pages - pages;
             if left > DUST {
-                kept.push(Protection { pages: left, ..generation });
+                kept.push(Protection { pages: left, ..*generation });
             }
             if pages > DUST {
-                self.fault(cohort, node, pages, ages);
+                let from_s = last.s.max(generation.since_s);
+                let at_s = from_s + (self.now_s - from_s) * self.mean_share(cohort, ages);
+                let latency_s = at_s - generation.since_s;
+                self.fault(cohort, node, pages, latency_s);
             }
         }
-        let still = !kept.is_empty();
-        self.cells[at].protected.extend(kept);
-        still
+        // What was demoted for these faults to have room was protected after all of them.
+        for new in self.cells[at].protected.iter() {
+            kept.push(*new);
+        }
+        self.cells[at].protected = kept;
     }
 
-    /// Mean age at the fault, given that it falls between two ages, s.
-    fn mean_age_s(&self, cohort: usize, ages: [f64; 2]) -> f64 {
-        let (swept, random) = self.rate_s(cohort);
-        let (rate, span) = (swept + random, ages[1] - ages[0]);
-        let x = rate * span;
+    /// How far between two ages the fault is on average, given that it falls between them.
+    fn mean_share(&self, cohort: usize, ages: [f64; 2]) -> f64 {
+        let Rate { swept, random, .. } = self.rates[cohort];
+        let span = ages[1] - ages[0];
+        let x = (swept + random) * span;
         if random <= 0.0 || x < 1e-6 {
             let end = if swept > 0.0 { ages[1].min((1.0 / swept).max(ages[0])) } else { ages[1] };
-            return f64::midpoint(ages[0], end);
+            return if span > 0.0 { (end - ages[0]) / (2.0 * span) } else { 0.5 };
         }
-        ages[0] + 1.0 / rate - span / x.exp_m1()
+        1.0 / x - 1.0 / x.exp_m1()
     }
 
     /// `do_numa_page` for pages that fault in one step.
-    fn fault(&mut self, cohort: usize, node: usize, pages: f64, ages: [f64; 2]) {
+    fn fault(&mut self, cohort: usize, node: usize, pages: f64, latency_s: f64) {
         let at = self.at(cohort, node);
         let (local, slow) = (node == 0, !self.nodes.list[node].top);
         let cell = &self.cells[at];
         let of_pages = |count: f64| if cell.pages > 0.0 { pages * (count / cell.pages).min(1.0) } else { 0.0 };
         let fault = Fault {
             now_s: self.now_s,
-            latency_ms: self.mean_age_s(cohort, ages) * 1e3,
+            latency_ms: latency_s * 1e3,
             pages,
             active: of_pages(cell.active),
             demoted: of_pages(cell.demoted),
@@ -100,22 +95,23 @@ impl Cohort<'_> {
         let room = self.room();
         let verdict = self.policy.on_fault(&fault, &room, &mut self.ledger.counters);
         self.ledger.faults(pages + verdict.repeats, local);
-        self.cells[at].active = (self.cells[at].active + verdict.activate).min(self.cells[at].pages);
+        self.cells[at].active += verdict.activate;
         let wanted = if local { 0.0 } else { verdict.promote.min(self.cells[at].pages) };
-        let moved = self.promote(cohort, node, wanted);
+        let active = if wanted > 0.0 { ((fault.active + verdict.activate) / wanted).min(1.0) } else { 0.0 };
+        let moved = self.promote(cohort, node, wanted, active);
         let failed = wanted - moved;
         self.note(cohort, slow, local, [pages, moved, failed]);
     }
 
-    /// Moves up what finds room; the faults of a step come one after the other, so kswapd, once woken, makes
-    /// room for the later ones, for as long as the step is.
-    fn promote(&mut self, cohort: usize, node: usize, wanted: f64) -> f64 {
+    /// Moves up what finds room, of which a share is active; the faults of a step come one after the other, so kswapd,
+    /// once woken, makes room for the later ones, for as long as the step is.
+    fn promote(&mut self, cohort: usize, node: usize, wanted: f64, active: f64) -> f64 {
         let slow = !self.nodes.list[node].top;
         let mut moved = 0.0;
         while wanted - moved > DUST {
             let step = (wanted - moved).min((self.visible(0) - self.nodes.list[0].marks.high).max(0.0));
             if step > DUST {
-                self.relocate(cohort, node, 0, step);
+                self.relocate(cohort, node, 0, step, step * active);
                 self.reroute(cohort, node, step);
                 self.ledger.promoted(step, node, 0, slow, self.policy);
                 moved += step;
@@ -145,6 +141,18 @@ impl Cohort<'_> {
         self.rerouted[0] += visits;
     }
 
+    /// No node loses more visits than it had. Of pages that are swept and have just been demoted more are due than of
+    /// others, and those others, where they are, are visited less.
+    pub(super) fn limit_rerouted(&mut self, served: &[Work]) {
+        let mut gained = Work::default();
+        for (rerouted, served) in self.rerouted.iter_mut().zip(served).skip(1) {
+            let lost = (*rerouted * -1.0).at_most(*served);
+            *rerouted = lost * -1.0;
+            gained += lost;
+        }
+        self.rerouted[0] = gained;
+    }
+
     fn note(&mut self, cohort: usize, slow: bool, local: bool, [pages, moved, failed]: [f64; 3]) {
         let (region, private, now_s) = (self.cohorts.places[cohort].region, self.rates[cohort].private, self.now_s);
         let tiering = slow && self.scan.is_some_and(|scan| !scan.counts_slow);
@@ -165,10 +173,10 @@ impl Cohort<'_> {
         let first = cohorts.start + self.cohorts.places[cohorts.clone()].partition_point(|p| p.first + p.chunk <= from);
         let mut updated = 0.0;
         for cohort in first..cohorts.end {
-            let place = &self.cohorts.places[cohort];
-            if place.first >= to {
+            if self.cohorts.places[cohort].first >= to {
                 break;
             }
+            let place = &self.cohorts.places[cohort];
             let covered = (to.min(place.first + place.chunk) - from.max(place.first)) as f64 / place.chunk as f64;
             for node in 0..self.nodes.len() {
                 if rule.slow_only && self.nodes.list[node].top || self.threads < 1.5 && node == 0 {
@@ -180,22 +188,20 @@ impl Cohort<'_> {
         if updated < 0.5 { 0.0 } else { updated }
     }
 
-    pub(super) fn protect_cell(&mut self, cohort: usize, node: usize, covered: f64, now_s: f64) -> f64 {
-        let at = self.at(cohort, node);
-        let cell = &mut self.cells[at];
-        let protected: f64 = cell.protected.iter().map(|p| p.pages).sum();
-        let pages = ((cell.pages - protected) * covered).max(0.0);
-        if pages <= DUST {
+    /// Protects a share of the pages of a cell that are not protected yet; returns how many.
+    fn protect_cell(&mut self, cohort: usize, node: usize, covered: f64, now_s: f64) -> f64 {
+        let cell = &self.cells[self.at(cohort, node)];
+        let pages = ((cell.pages - cell.protected.pages()) * covered).max(0.0);
+        self.protect_pages(cohort, node, Protection { since_s: now_s, from: self.progress, idle: self.progress, pages })
+    }
+
+    /// Protects pages of a cell that are not protected; returns how many, or none where they are but rounding.
+    pub(super) fn protect_pages(&mut self, cohort: usize, node: usize, new: Protection) -> f64 {
+        if new.pages <= DUST {
             return 0.0;
         }
-        cell.protected.push(Protection { since_s: now_s, pages });
-        if cell.protected.len() > GENERATIONS {
-            let oldest = cell.protected.remove(0);
-            let next = &mut cell.protected[0];
-            let sum = oldest.pages + next.pages;
-            next.since_s = (oldest.since_s * oldest.pages + next.since_s * next.pages) / sum;
-            next.pages = sum;
-        }
+        let at = self.at(cohort, node);
+        self.cells[at].protected.push(new);
         if node != 0 {
             self.fresh = self.fresh.max(self.rates[cohort].visits());
         }
@@ -203,6 +209,6 @@ impl Cohort<'_> {
             self.is_watched[cohort] = true;
             self.watched.push(u32::try_from(cohort).unwrap_or(u32::MAX));
         }
-        pages
+        new.pages
     }
 }

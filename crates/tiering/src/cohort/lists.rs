@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use super::protections::Protection;
 use super::{Cohort, DUST, STEP_S};
 use crate::reclaim::{List, Lists, Run};
 
@@ -28,12 +29,13 @@ impl Queue {
     }
 
     /// Puts a run at the head, or to its cohort's youngest where that is like it and came within a step: a
-    /// step's order is not known any closer, and many small runs would take long to go through.
-    fn put(&mut self, run: Run, now_s: f64) {
+    /// step's order is not known any closer, and many small runs would take long to go through. `near` is a step's
+    /// progress.
+    fn put(&mut self, run: Run, now_s: f64, near: f64) {
         let (number, since_s) = self.youngest[run.id as usize];
         let place = number.checked_sub(self.oldest).filter(|_| now_s - since_s < STEP_S);
         match place.and_then(|place| self.runs.get_mut(usize::try_from(place).ok()?)) {
-            Some(youngest) if is_like(youngest, &run) => youngest.pages += run.pages,
+            Some(youngest) if is_like(youngest, &run, near) => youngest.pages += run.pages,
             _ => self.append(run, now_s),
         }
     }
@@ -52,9 +54,9 @@ impl Queue {
 }
 
 /// Whether runs are of one cohort and one state.
-fn is_like(one: &Run, other: &Run) -> bool {
-    let never = one.cleared_s.is_infinite() && other.cleared_s.is_infinite();
-    let close = never || (one.cleared_s - other.cleared_s).abs() < STEP_S;
+fn is_like(one: &Run, other: &Run, near: f64) -> bool {
+    let never = one.cleared.is_infinite() && other.cleared.is_infinite();
+    let close = never || (one.cleared - other.cleared).abs() < near;
     one.id == other.id && one.referenced == other.referenced && close
 }
 
@@ -86,14 +88,18 @@ impl Lists for Cohort<'_> {
     fn put(&mut self, node: usize, list: List, run: Run) {
         let slot = usize::from(list == List::Active);
         self.lengths[node][slot] += run.pages;
-        self.lists[node][slot].put(run, self.now_s);
+        self.lists[node][slot].put(run, self.now_s, STEP_S * self.speed);
     }
 
-    fn used(&mut self, run: &Run, now_s: f64) -> f64 {
-        if run.cleared_s.is_infinite() {
+    fn clock(&self) -> f64 {
+        self.progress
+    }
+
+    fn used(&mut self, run: &Run) -> f64 {
+        if run.cleared.is_infinite() {
             return run.pages;
         }
-        run.pages * self.visited(run.id as usize, 0.0, (now_s - run.cleared_s).max(0.0))
+        run.pages * self.visited(run.id as usize, 0.0, self.progress - run.cleared)
     }
 
     fn locked(&self, run: &Run) -> bool {
@@ -107,11 +113,11 @@ impl Lists for Cohort<'_> {
         let target = self.nodes.list[node].demotion.filter(|to| room(*to) > 0.0);
         let pages = target.map_or(0.0, |to| run.pages.min(room(to)).min(self.cells[at].pages));
         if pages < run.pages {
-            self.put(node, List::Inactive, Run { pages: run.pages - pages, ..run });
+            self.put(node, List::Inactive, Run { pages: run.pages - pages, cleared: self.progress, ..run });
         }
         let Some(to) = target.filter(|_| pages > 0.0) else { return 0.0 };
         // The run is off its list already.
-        self.leave(at, pages);
+        self.leave(at, pages, 0.0);
         let below = self.at(cohort, to);
         self.cells[below].pages += pages;
         self.cells[below].demoted += pages;
@@ -122,8 +128,11 @@ impl Lists for Cohort<'_> {
         let region = self.cohorts.places[cohort].region;
         if self.scan.is_some_and(|scan| scan.protect_demoted) && self.layout.regions[region].policy.migrates_on_fault()
         {
-            let share = pages / self.cells[below].pages;
-            self.protect_cell(cohort, to, share, now_s);
+            self.protect_pages(
+                cohort,
+                to,
+                Protection { since_s: now_s, from: self.progress, idle: run.cleared, pages },
+            );
         }
         let shadowed = self.policy.shadowed(&self.ledger.counters);
         self.ledger.demoted(pages, node, to, shadowed);

@@ -8,6 +8,7 @@
 mod faults;
 pub(crate) mod groups;
 mod lists;
+mod protections;
 
 use tierloom_contention::LINE_BYTES;
 use tierloom_model::Socket;
@@ -27,6 +28,7 @@ use crate::workload::{Phase, Workload};
 
 use groups::{CHUNK, Cohorts, Rate};
 use lists::Queue;
+use protections::{Moment, Protections};
 
 /// Most seconds of a step: the scanner's least period.
 const STEP_S: f64 = 0.1;
@@ -37,25 +39,16 @@ const FIRST_STEP: f64 = 0.25;
 const LEAST_STEP: f64 = 1.0 / 4096.0;
 /// Pages below which a count is rounding.
 const DUST: f64 = 1e-6;
-/// Most protections at different times that a cohort tells apart; older ones are joined.
-const GENERATIONS: usize = 4;
 /// Steps after which the sums over all cohorts are taken afresh.
 const REFRESH: u32 = 256;
 /// Most cohorts; beyond, chunks grow.
 const MOST_COHORTS: u64 = 8192;
 
-/// Pages protected at one time.
-#[derive(Debug, Clone, Copy)]
-struct Protection {
-    since_s: f64,
-    pages: f64,
-}
-
 /// A cohort's pages on one node.
 #[derive(Debug, Clone, Default)]
 struct Cell {
     pages: f64,
-    protected: Vec<Protection>,
+    protected: Protections,
     /// On the active list of a slow node (TPP).
     active: f64,
     demoted: f64,
@@ -85,6 +78,8 @@ pub(crate) struct Cohort<'a> {
     pub(crate) ledger: Ledger,
     threads: f64,
     pub(crate) now_s: f64,
+    /// Phases done, the share of the one that runs included: what visits go by, however fast the program is.
+    progress: f64,
     settled: Settled,
     /// The phase's work by node, if it all were done with the pages as they are.
     sums: Vec<Work>,
@@ -142,6 +137,7 @@ impl<'a> Cohort<'a> {
             ledger: Ledger::new(costs, threads, nodes.len(), expected_s),
             threads: f64::from(threads),
             now_s: 0.0,
+            progress: 0.0,
             settled: Settled {
                 time_s: 0.0,
                 latency_ns: settle(nodes, 0.0, &vec![Work::default(); nodes.len()]).latency_ns,
@@ -224,7 +220,7 @@ impl<'a> Cohort<'a> {
             if self.keeps_list(node) {
                 let id = u32::try_from(cohort).unwrap_or(u32::MAX);
                 // Bits are set by the fault that maps a page, so they read as visited.
-                let run = Run { id, pages: *pages, referenced: false, cleared_s: f64::NEG_INFINITY };
+                let run = Run { id, pages: *pages, referenced: false, cleared: f64::NEG_INFINITY };
                 self.lengths[node][0] += run.pages;
                 self.lists[node][0].append(run, f64::NEG_INFINITY);
             }
@@ -265,10 +261,14 @@ impl<'a> Cohort<'a> {
         let passed_s = work_s + overhead_s;
         self.speed = share / passed_s;
         self.charge(compute_s, share, work_s);
+        let last = Moment { s: self.now_s, progress: self.progress };
         self.now_s += passed_s;
+        self.progress += share;
         self.reclaim_s = passed_s;
         self.rerouted.fill(Work::default());
-        self.faults(passed_s);
+        let served: Vec<Work> = self.sums.iter().map(|work| *work * share).collect();
+        self.faults(last);
+        self.limit_rerouted(&served);
         self.ledger.rerouted(&self.rerouted);
         self.rerouted.iter_mut().for_each(|work| *work = *work * (1.0 / share));
         self.kernel_works();
@@ -314,10 +314,11 @@ impl<'a> Cohort<'a> {
         Room { free: self.visible(0), marks: node.marks, plenty: node.plenty(), cost_of_miss_ns: self.cost_of_miss_ns }
     }
 
-    /// Moves pages of a cohort; those that stand on a list are crossed off when their run is met.
-    fn relocate(&mut self, cohort: usize, from: usize, to: usize, pages: f64) {
+    /// Moves pages of a cohort, of which so many are active; those that stand on a list are crossed off when their run
+    /// is met.
+    fn relocate(&mut self, cohort: usize, from: usize, to: usize, pages: f64, active: f64) {
         let (source, target) = (self.at(cohort, from), self.at(cohort, to));
-        self.leave(source, pages);
+        self.leave(source, pages, active);
         self.cells[target].pages += pages;
         self.free[from] += pages;
         self.free[to] -= pages;
@@ -333,16 +334,16 @@ impl<'a> Cohort<'a> {
         if self.keeps_list(to) {
             let id = u32::try_from(cohort).unwrap_or(u32::MAX);
             // A fault has just used them.
-            self.put(to, List::Inactive, Run { id, pages, referenced: false, cleared_s: f64::NEG_INFINITY });
+            self.put(to, List::Inactive, Run { id, pages, referenced: false, cleared: f64::NEG_INFINITY });
         }
     }
 
-    /// Takes pages out of a cell, and their even share of what is known about them.
-    fn leave(&mut self, at: usize, pages: f64) {
+    /// Takes pages out of a cell, those of them that are active, and their even share of those that were demoted once.
+    fn leave(&mut self, at: usize, pages: f64, active: f64) {
         let cell = &mut self.cells[at];
         let kept = if cell.pages > pages { (cell.pages - pages) / cell.pages } else { 0.0 };
         cell.pages = (cell.pages - pages).max(0.0);
-        cell.active *= kept;
+        cell.active = (cell.active - active).clamp(0.0, cell.pages);
         cell.demoted *= kept;
     }
 
@@ -415,7 +416,8 @@ impl<'a> Cohort<'a> {
         let room = (self.free[step.to] - self.nodes.list[step.to].marks.min).max(0.0);
         let pages = step.pages.min(self.cells[at].pages).min(room);
         if pages > DUST {
-            self.relocate(step.group, step.from, step.to, pages);
+            let active = self.cells[at].active * (pages / self.cells[at].pages);
+            self.relocate(step.group, step.from, step.to, pages, active);
             self.ledger.moved(pages, step.from, step.to, self.policy);
         }
     }

@@ -135,7 +135,7 @@ impl Pages {
         }
         self.unlink(page, node);
         let referenced = self.flags[page as usize] & REFERENCED != 0;
-        Some(Run { id: page, pages: 1.0, referenced, cleared_s: 0.0 })
+        Some(Run { id: page, pages: 1.0, referenced, cleared: 0.0 })
     }
 }
 

@@ -1,0 +1,102 @@
+//! Pages of one cell that are protected, by when they were.
+//!
+//! A page faults at the first visit after it was protected, so pages protected at different times are in different
+//! stages of the same decay. Only the last few times are told apart: a cell has no more than a cache line of them.
+
+/// Most protections at different times that are told apart; older ones are joined.
+const GENERATIONS: usize = 4;
+
+/// A time, and how far the program was.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) s: f64,
+    pub(super) progress: f64,
+}
+
+/// Pages protected at one time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Protection {
+    pub(super) since_s: f64,
+    /// How far the program was then.
+    pub(super) from: f64,
+    /// How far the program was when nobody visited them any more: earlier where they were demoted for being idle.
+    pub(super) idle: f64,
+    pub(super) pages: f64,
+}
+
+/// All protected pages of a cell, the oldest first.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Protections {
+    list: [Protection; GENERATIONS],
+    count: usize,
+}
+
+impl Protections {
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Protection> {
+        self.list[..self.count].iter()
+    }
+
+    /// Pages of all times.
+    pub(super) fn pages(&self) -> f64 {
+        self.iter().map(|protection| protection.pages).sum()
+    }
+
+    /// Adds pages that were protected no earlier than those that are there.
+    pub(super) fn push(&mut self, new: Protection) {
+        if let Some(youngest) = self.list[..self.count].last_mut().filter(|last| last.since_s >= new.since_s) {
+            *youngest = youngest.joined(&new);
+            return;
+        }
+        if self.count == GENERATIONS {
+            self.join_oldest();
+        }
+        self.list[self.count] = new;
+        self.count += 1;
+    }
+
+    /// The two oldest become one.
+    fn join_oldest(&mut self) {
+        let joined = self.list[0].joined(&self.list[1]);
+        self.list.copy_within(1.., 0);
+        self.list[0] = joined;
+        self.count -= 1;
+    }
+}
+
+impl Protection {
+    /// Both at once, as old as their pages are on average.
+    fn joined(&self, other: &Self) -> Self {
+        let pages = self.pages + other.pages;
+        let mean = |a: f64, b: f64| (a * self.pages + b * other.pages) / pages;
+        Self {
+            since_s: mean(self.since_s, other.since_s),
+            from: mean(self.from, other.from),
+            idle: mean(self.idle, other.idle),
+            pages,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(since_s: f64, pages: f64) -> Protection {
+        Protection { since_s, from: since_s, idle: since_s, pages }
+    }
+
+    #[test]
+    fn pages_of_one_time_are_one_entry_and_the_oldest_are_joined() {
+        let mut all = Protections::default();
+        for (since_s, pages) in [(1.0, 30.0), (2.0, 5.0), (2.0, 5.0), (3.0, 1.0), (4.0, 1.0), (5.0, 1.0)] {
+            all.push(at(since_s, pages));
+        }
+        let found: Vec<Protection> = all.iter().copied().collect();
+        assert_eq!(found, [at(1.25, 40.0), at(3.0, 1.0), at(4.0, 1.0), at(5.0, 1.0)]);
+        assert!((all.pages() - 43.0).abs() < 1e-12 && !all.is_empty());
+    }
+}
