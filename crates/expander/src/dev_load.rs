@@ -1,8 +1,10 @@
 //! `DevLoad`: the two bits in every answer with which a CXL endpoint says how busy it is.
 //!
-//! The specification names the four levels and leaves it to the device what they mean; here they
-//! follow from its busy dies and its filling write buffer, and a garbage collection that runs or is
-//! announced is severe.
+//! The specification's telemetry for quality of service names four levels of a device's internal
+//! load, for hosts that slow down before requests queue, and leaves it to the device how it finds
+//! them. Here they follow from what requests queue for: dies that read, and what of the write buffer
+//! waits to be programmed. A garbage collection that runs or is announced is severe, which the
+//! specification knows as temporary throughput reduction.
 
 use crate::parameters::DevLoad;
 

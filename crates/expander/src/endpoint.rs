@@ -100,7 +100,8 @@ impl Ssd {
         let share = |share: f64| (share * f64::from(lines)) as u32;
         let page_lines = (medium.page_bytes.value / LINE_BYTES) as u32;
         let block_pages = (medium.block_bytes.value / medium.page_bytes.value) as u32;
-        let log = || Log::new(lines.div_ceil(page_lines), block_pages, medium.spare.value);
+        let spare = (1.0 + medium.spare.value) / endpoint.occupancy.value - 1.0;
+        let log = || Log::aged(lines.div_ceil(page_lines), block_pages, spare);
         let room = endpoint.buffer_pages.value.max(1) * medium.dies.value * page_lines;
         Self {
             port,
@@ -193,9 +194,9 @@ impl Ssd {
         if self.collection != Collection::None {
             return Level::Severe;
         }
-        let fill = self.buffer.fill();
-        let counted = if fill > self.limits.buffer_counts_from.value { fill } else { 0.0 };
-        Level::of(self.media.busy(now).max(counted), &self.limits)
+        let from = self.limits.buffer_counts_from.value;
+        let backlog = (self.buffer.fill() - from) / (1.0 - from);
+        Level::of(self.media.busy(now).max(backlog), &self.limits)
     }
 
     pub(crate) fn is_collecting(&self) -> bool {

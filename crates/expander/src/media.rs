@@ -9,8 +9,6 @@ use crate::time::{Ps, from_ns, ps_per_byte};
 pub(crate) struct Media {
     reading: Vec<Ps>,
     programming: Vec<Ps>,
-    /// The later of the two.
-    working: Vec<Ps>,
     next_program: usize,
     /// A garbage collection has all dies until then; reads suspend it.
     collecting: Ps,
@@ -31,7 +29,6 @@ impl Media {
         Self {
             reading: vec![0; medium.dies.value as usize],
             programming: vec![0; medium.dies.value as usize],
-            working: vec![0; medium.dies.value as usize],
             next_program: 0,
             collecting: 0,
             bus_free: 0.0,
@@ -61,7 +58,6 @@ impl Media {
         let start = if free > asked || !works { asked.max(free) } else { asked + self.suspend };
         let done = start + self.read;
         self.reading[die] = done;
-        self.working[die] = self.working[die].max(done);
         done
     }
 
@@ -82,23 +78,43 @@ impl Media {
     pub(crate) fn program(&mut self, ready: Ps) -> Ps {
         let done = ready + self.program;
         self.programming[self.next_program] = done;
-        self.working[self.next_program] = self.working[self.next_program].max(done);
         self.next_program = (self.next_program + 1) % self.programming.len();
         done
     }
 
-    /// Moves `pages` live pages and erases their block with all dies; when they are free again.
+    /// Moves `pages` live pages and erases their block with all dies; when they are free again. A block
+    /// of this scaled device has a few pages on each die, where one of the real has hundreds: so the
+    /// dies' shares of the pages are taken to be equal.
     pub(crate) fn collect(&mut self, now: Ps, pages: u32) -> Ps {
-        let rounds = u64::from(pages).div_ceil(self.reading.len() as u64);
-        let moving = rounds * (self.read + self.program);
+        let moving = u64::from(pages) * (self.read + self.program) / self.reading.len() as u64;
         let begin = self.programming.iter().copied().max().unwrap_or(0).max(now);
         self.collecting = begin + moving + self.erase;
         self.collecting
     }
 
-    /// Share of the dies that are at work.
+    /// Share of the dies that requests queue for: those that read. A program that runs makes no
+    /// queue, as reads suspend it; that programs fall behind shows in the write buffer.
     pub(crate) fn busy(&self, now: Ps) -> f64 {
-        let busy = self.working.iter().filter(|&&until| until > now).count();
-        busy as f64 / self.working.len() as f64
+        let busy = self.reading.iter().filter(|&&until| until > now).count();
+        busy as f64 / self.reading.len() as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::Parameters;
+
+    #[test]
+    fn a_program_that_reads_suspend_is_no_load() {
+        let text = include_str!("../../../python/tierloom/catalog/expander/cxl-gpu.toml");
+        let parameters = Parameters::from_toml(text, "cxl-gpu.toml").unwrap();
+        let mut media = Media::new(&parameters.media["znand"], &parameters.endpoint);
+        (0..64).for_each(|_| _ = media.program(0));
+        assert!(media.busy(1) < f64::EPSILON);
+        let done = media.read(1, 7);
+        assert!(media.busy(1) > 0.0);
+        assert!(done > from_ns(8_700.0 + 3_000.0), "it waits for the program to be suspended");
+        assert!(done < from_ns(8_700.0 + 3_000.0 + 3_000.0), "and not for its end");
     }
 }

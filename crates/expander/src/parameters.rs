@@ -59,7 +59,7 @@ pub struct Gpu {
     pub warps: Count,
     /// Clock, GHz.
     pub clock_ghz: Real,
-    /// Cycles of a core's issue port for the memory instructions on one 64-byte line.
+    /// Cycles of a core's issue port for the memory instructions that cover one 64-byte line.
     pub line_cycles: Real,
     /// Lines that one core may wait for; it issues nothing while it waits for so many.
     pub core_loads: Count,
@@ -71,6 +71,10 @@ pub struct Gpu {
     pub llc_ways: Count,
     /// Stores go through the last-level cache to memory, instead of when their line leaves it.
     pub write_through: Figure<bool>,
+    /// Stores of a line where they go through the cache: each of a warp's instructions writes its part.
+    pub line_stores: Count,
+    /// Misses and stores leave the last-level cache in one queue, in their order.
+    pub in_order: Figure<bool>,
     /// Answer of the last-level cache beyond what the issue cycles hold, ns.
     pub llc_ns: Real,
     /// Lines that the last-level cache may be fetching.
@@ -169,7 +173,7 @@ pub struct DevLoad {
     pub moderate: Real,
     /// Severe overload from here.
     pub severe: Real,
-    /// Fill of the write buffer from which it counts.
+    /// Fill of the write buffer from which it counts; its load is how much of the rest is taken.
     pub buffer_counts_from: Real,
 }
 
@@ -199,6 +203,8 @@ pub struct Endpoint {
     pub cache_ns: Real,
     /// Fetches that may be under way.
     pub fetches: Count,
+    /// Share of its capacity that holds data: the workload's.
+    pub occupancy: Real,
     /// Pages of write buffer for each die.
     pub buffer_pages: Count,
     /// Share of a program that a read waits for until it is suspended.
@@ -229,7 +235,7 @@ pub struct Medium {
     pub bus_gb_s: Real,
     /// Bytes that are erased together in this scaled device.
     pub block_bytes: Bytes,
-    /// Spare space over the data.
+    /// Spare space over the capacity.
     pub spare: Real,
 }
 
@@ -296,6 +302,9 @@ impl Parameters {
         self.dram.check()?;
         positive("link.gb_s", self.link.gb_s.value)?;
         positive("uvm.copy_gb_s", self.uvm.copy_gb_s.value)?;
+        positive("1 - dev_load.buffer_counts_from", 1.0 - self.dev_load.buffer_counts_from.value)?;
+        share("endpoint.occupancy", self.endpoint.occupancy.value)?;
+        positive("endpoint.occupancy", self.endpoint.occupancy.value)?;
         positive("uvm.page_bytes", self.uvm.page_bytes.value as f64 / 64.0)?;
         positive("endpoint.fill_bytes", (self.endpoint.fill_bytes.value / 64) as f64)?;
         positive("port.memory_queue", f64::from(self.port.memory_queue.value))

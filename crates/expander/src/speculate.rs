@@ -29,24 +29,28 @@ pub(crate) struct Reader {
     ring: Ring,
     /// Blocks that one read covers, as the load allows.
     reach: u32,
-    level: Level,
+    /// The load was severe, and has not been light since.
+    halted: bool,
     /// Reads issued.
     pub(crate) issued: u64,
 }
 
 impl Reader {
     pub(crate) fn new(config: Config, window: Window, ring: u32) -> Self {
-        Self { config, window, ring: Ring::new(ring as usize), reach: 1, level: Level::Light, issued: 0 }
+        Self { config, window, ring: Ring::new(ring as usize), reach: 1, halted: false, issued: 0 }
     }
 
-    /// Adapts to the load that an answer reported: light reads further, overload less, severe not.
+    /// Adapts to the load that an answer reported: light reads further, overload less; severe load ends
+    /// it until the load is light again.
     pub(crate) fn hear(&mut self, level: Level) {
-        self.level = level;
         match level {
-            Level::Light => self.reach = (self.reach + 1).min(MOST_BLOCKS),
+            Level::Light => {
+                self.halted = false;
+                self.reach = (self.reach + 1).min(MOST_BLOCKS);
+            }
             Level::Optimal => {}
             Level::Moderate => self.reach = self.reach.saturating_sub(1).max(1),
-            Level::Severe => self.reach = 1,
+            Level::Severe => self.halted = true,
         }
     }
 
@@ -62,7 +66,7 @@ impl Reader {
             return None;
         }
         let controlled = matches!(self.config, Config::CxlDyn | Config::CxlSr | Config::CxlDs);
-        if controlled && self.level == Level::Severe {
+        if controlled && self.halted {
             return None;
         }
         let trigger = line / BLOCK_LINES;
@@ -211,8 +215,10 @@ mod tests {
         assert_eq!(reader.speculate(0, none(), none()), Some(Speculation { start: 0, end: 12 }));
         reader.hear(Level::Severe);
         assert_eq!(reader.speculate(64, none(), none()), None);
+        reader.hear(Level::Optimal);
+        assert_eq!(reader.speculate(64, none(), none()), None);
         reader.hear(Level::Light);
-        assert_eq!(reader.speculate(64, none(), none()), Some(Speculation { start: 64, end: 72 }));
+        assert_eq!(reader.speculate(64, none(), none()), Some(Speculation { start: 64, end: 80 }));
     }
 
     #[test]

@@ -77,9 +77,10 @@ impl System {
         Some(true)
     }
 
-    /// A store that goes to memory at once and changes the cache where the line is in it.
+    /// A store that goes to memory at once and changes the cache where the line is in it; each of the
+    /// instructions that cover the line writes its part.
     fn store_through(&mut self, line: Line) -> Option<bool> {
-        if self.leaving_count >= self.most_leaving {
+        if self.leaving_count + self.line_stores > self.most_leaving {
             return None;
         }
         let hit = self.llc.touch(line);
@@ -88,7 +89,7 @@ impl System {
         if let Some(ledger) = &mut self.ledger {
             ledger.store(line);
         }
-        self.write_back(line);
+        (0..self.line_stores).for_each(|_| self.write_back(line));
         if let Some(ledger) = self.ledger.as_mut().filter(|_| !hit) {
             ledger.cache(line, None);
         }
@@ -141,11 +142,12 @@ impl System {
 
     /// Sends for a line.
     fn fetch(&mut self, line: Line) {
-        let at = self.now + self.llc_time;
         let id = self.request(line, Purpose::Read, 0);
         if self.config.is_cxl() {
-            self.events.at(at, Event::AtPort(id));
-            return;
+            if self.llc_time == 0 {
+                return self.at_port(id);
+            }
+            return self.events.at(self.now + self.llc_time, Event::AtPort(id));
         }
         let value = self.ledger.as_ref().map_or(0, |ledger| ledger.near(line));
         self.requests.get_mut(id).value = value;
@@ -239,7 +241,7 @@ impl System {
         let fate =
             self.ports[port].buffer.as_mut().map_or(Fate::Blocking, |buffer| buffer.store(request.line, request.value));
         if fate == Fate::Blocking {
-            self.ports[port].push_write(id);
+            self.ports[port].push_store(id, request.line);
         } else {
             let done: Ps = self.local.write(self.now, request.line);
             self.events.at(done, Event::LocalWrite(id));

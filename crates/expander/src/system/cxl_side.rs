@@ -30,7 +30,7 @@ impl System {
 
     /// Moves what can move: loads into the read queue, requests onto the link.
     pub(super) fn pump(&mut self, port: usize) {
-        loop {
+        while !self.ports[port].is_empty() {
             while let Some((line, wanted)) = self.ports[port].admit() {
                 if let Some(wanted) = wanted {
                     self.send_speculation(port, line, wanted);
