@@ -31,6 +31,10 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let suffix = text[digits.len()..].trim();
     let scale = SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, scale)| *scale);
     match (digits.parse::<f64>(), scale) {
+        // A share that lost its percent sign, or a number its unit.
+        (Ok(number), Some(scale)) if number > 0.0 && number * scale < 1.0 => {
+            Err(format!("`{text}` is less than a byte; write a unit, as {text}GiB, or a percentage where one is meant"))
+        }
         (Ok(number), Some(scale)) if number >= 0.0 && (number * scale) < 1e19 => Ok(round_to_u64(number * scale)),
         _ => Err(format!("`{text}` is not an amount of memory; write for example 64GiB, 1.5GB or 4096")),
     }
@@ -72,6 +76,12 @@ mod tests {
         assert_eq!(parse_bytes("1.5KiB"), Ok(1536));
         assert!(parse_bytes("64 gigs").unwrap_err().contains("64GiB"));
         assert!(parse_bytes("-1GB").is_err());
+    }
+
+    #[test]
+    fn a_share_without_its_percent_sign_is_no_byte() {
+        assert!(parse_bytes("0.75").unwrap_err().contains("0.75GiB"));
+        assert_eq!((parse_bytes("0"), parse_bytes("0.75GiB")), (Ok(0), Ok(805_306_368)));
     }
 
     proptest! {
