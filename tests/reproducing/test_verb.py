@@ -25,6 +25,7 @@ def test_the_table_says_why_and_how_many(tierloom: Tierloom) -> None:
     text = tierloom("reproduce", "--only", "micron24", "--workers", "1").stdout
     assert "missed: cloverleaf.nps1, cloverleaf.nps2, cloverleaf.nps4: Bound by DRAM bandwidth" in text
     assert "12 of 23 predictions in band (52%), 3 of 3 inputs" in text
+    assert "of 11 missed, 2 contradict their own study, 9 are our models'" in " ".join(text.split())
 
 
 def test_figures_with_known_points_are_drawn(tierloom: Tierloom, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from tierloom.reproducing import Document, Result
     from tierloom.reproducing.documents import ClaimDoc, ClaimsDoc
-    from tierloom.reproducing.ledger import Value
+    from tierloom.reproducing.ledger import Cause, Value
 
 VERDICT_STYLE = {"in band": "green", "missed": "red", "not modelled": "dim"}
 GOAL = 0.8
@@ -116,19 +117,24 @@ def band_text(result: Result) -> str:
     return f"{low} to {high}" if low and high else f"from {low}" if low else f"to {high}"
 
 
-def _grouped_reasons(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
-    """Reasons in the order of the claims, each with all of its claims."""
-    found: dict[str, list[Result]] = {}
+def _grouped_reasons(results: Sequence[Result]) -> Iterator[tuple[str, str, list[Result]]]:
+    """Verdicts and reasons in the order of the claims, each with all of its claims."""
+    found: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         if result.verdict != "in band":
-            found.setdefault(result.claim.why or "not understood", []).append(result)
-    yield from found.items()
+            found.setdefault((_judged(result), result.claim.why or "not understood"), []).append(result)
+    yield from ((verdict, why, of) for (verdict, why), of in found.items())
+
+
+def _judged(result: Result) -> str:
+    """The verdict, and whose a miss is where it is not our model's."""
+    foreign = result.verdict == "missed" and result.claim.cause != "model"
+    return f"{result.verdict} ({result.claim.cause})" if foreign else result.verdict
 
 
 def _reasons(results: Sequence[Result]) -> Iterator[Text]:
-    for why, of in _grouped_reasons(results):
-        verdict = of[0].verdict
-        yield Text.assemble((f"{verdict}: ", VERDICT_STYLE[verdict]), (_names(of), "bold"), f": {why}")
+    for verdict, why, of in _grouped_reasons(results):
+        yield Text.assemble((f"{verdict}: ", VERDICT_STYLE[of[0].verdict]), (_names(of), "bold"), f": {why}")
 
 
 def _names(results: Sequence[Result]) -> str:
@@ -144,8 +150,22 @@ def tally(results: Sequence[Result]) -> str:
     share = f" ({good / len(predictions):.0%})" if predictions else ""
     return (
         f"{good} of {len(predictions)} predictions in band{share}, {given} of {len(inputs)} inputs, "
-        f"{len(results) - len(modelled)} not modelled"
+        f"{len(results) - len(modelled)} not modelled{_causes(predictions)}"
     )
+
+
+MISSED_BY: dict[Cause, str] = {
+    "contradiction": "contradict their own study",
+    "not published": "hang on what it does not publish",
+    "model": "are our models'",
+}
+
+
+def _causes(predictions: Sequence[Result]) -> str:
+    """Whose the misses are."""
+    counted = Counter(result.claim.cause for result in predictions if result.verdict == "missed")
+    told = ", ".join(f"{counted[cause]} {words}" for cause, words in MISSED_BY.items() if counted[cause])
+    return f"; of {counted.total()} missed, {told}" if told else ""
 
 
 def markdown(results: Sequence[Result]) -> str:
@@ -165,7 +185,7 @@ def _section(name: str, results: Sequence[Result]) -> Iterator[str]:
         if result.claim.what:
             yield "| " + " | ".join(cell.replace("|", "/") for cell in _cells(result)) + " |"
     yield ""
-    yield from (f"- **{of[0].verdict}**, {_names(of)}: {why}" for why, of in _grouped_reasons(results))
+    yield from (f"- **{verdict}**, {_names(of)}: {why}" for verdict, why, of in _grouped_reasons(results))
     yield ""
 
 

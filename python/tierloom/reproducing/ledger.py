@@ -14,11 +14,15 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from tierloom.errors import RequestError
 
 Kind = Literal["input", "prediction"]
+Cause = Literal["contradiction", "not published", "model"]
+"""Whose a miss is. Another statement or figure of the same study excludes the claim, whatever the model; it hangs on
+something of the set-up that the study does not give; or our model lacks a mechanism, or has it wrong."""
+
 Value = float | bool | None
 
 FOLDER, CASES, SERIES = "catalog/claims", "catalog/capacity", "catalog/pmem/streamer.toml"
@@ -90,6 +94,7 @@ class Claim:
         how: Name of what computes ours; none where no model of ours speaks of it.
         given: Parameters of the computation.
         why: Mechanism of a miss, or why there is no model.
+        cause: Whose a miss is; ours, unless it is known to be another's.
         spot: Where it stands in a picture.
     """
 
@@ -105,6 +110,7 @@ class Claim:
     how: str | None
     given: Mapping[str, Any]
     why: str
+    cause: Cause = "model"
     spot: Spot | None
 
 
@@ -249,13 +255,23 @@ def _claim(document: str, entry: dict[str, Any], name: str, x: str | None, publi
         how=entry.get("how"),
         given=parameters,
         why=_of_point(entry.get("why", ""), x),
+        cause=_cause(_of_point(entry.get("cause", ""), x)),
         spot=_spot(entry.get("plot"), x),
     )
 
 
-def _of_point(why: str | Mapping[str, str], x: str | None) -> str:
-    """One reason for all points, or each its own."""
-    return why if isinstance(why, str) else why.get(x or "", "")
+def _of_point(words: str | Mapping[str, str], x: str | None) -> str:
+    """The same for all points, or each its own."""
+    return words if isinstance(words, str) else words.get(x or "", "")
+
+
+def _cause(word: str) -> Cause:
+    if not word:
+        return "model"
+    if word not in get_args(Cause):
+        message = f"cause = {word!r}: not one of {', '.join(get_args(Cause))}"
+        raise ValueError(message)
+    return cast("Cause", word)
 
 
 def _ends(band: Mapping[str, Any]) -> dict[str, Any]:
