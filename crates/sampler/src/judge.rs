@@ -17,7 +17,7 @@ const RATE_SPREAD: f64 = 10.0;
 /// have done so by chance once in 256 times. It may be as slow as it likes: data that are touched for
 /// the first time come a page fault at a time. Where it is once in so many pairs or less much faster
 /// than else, it leaps: over what other threads of the team do.
-const ALWAYS_FORWARDS: usize = 8;
+pub(crate) const ALWAYS_FORWARDS: usize = 8;
 /// Next to never.
 pub(crate) const RARELY: f64 = 0.02;
 const LEAPS_ONE_IN: usize = 10;

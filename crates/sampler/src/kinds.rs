@@ -12,7 +12,7 @@ use crate::anchors::CONTRADICTION;
 use crate::cfg::{Function, LoopId};
 use crate::code::FunctionId;
 use crate::instruction::{GENERAL, Gpr, RegisterSet, STACK_POINTER};
-use crate::judge::{Clock, RARELY, TRUSTED_SHARE};
+use crate::judge::{ALWAYS_FORWARDS, Clock, RARELY, TRUSTED_SHARE};
 use crate::observe::Observed;
 use crate::pairs::{Count, Pair, Readings};
 use crate::trips::Trip;
@@ -29,7 +29,8 @@ const FEWEST_MULTIPLES: usize = 8;
 /// What a clock counts, kind by kind.
 pub(crate) struct Kinds {
     count: Count,
-    /// Whether it can be believed for some kinds only.
+    /// Whether it counts in some kinds and does not in others. One that falls back now and then in all of them
+    /// is the better judged of all together, the fewer samples a kind has the more.
     pub(crate) differ: bool,
 }
 
@@ -46,13 +47,32 @@ pub(crate) fn by_kind(
     readings: &Readings,
     evaluate: impl Fn(&Readings) -> Option<Count>,
 ) -> Option<Kinds> {
-    let kinds = split(observed, clock, readings);
-    let counts: Vec<(usize, Option<Count>)> = kinds
+    let kinds: Vec<(usize, Found)> = split(observed, clock, readings)
         .values()
-        .map(|readings| (readings.around.len(), evaluate(readings).filter(|count| is_steady(count, readings))))
+        .map(|own| (own.around.len(), Found::of(own, evaluate(own))))
         .collect();
-    let differ = counts.iter().any(|kind| kind.1.is_some()) && counts.iter().any(|kind| kind.1.is_none());
-    Some(Kinds { count: together(&counts)?, differ })
+    let differ = kinds.iter().any(|kind| matches!(kind.1, Found::Sure(_)))
+        && kinds.iter().any(|kind| matches!(kind.1, Found::Broken));
+    Some(Kinds { count: together(&kinds)?, differ })
+}
+
+/// What the clock is in one kind of calls.
+enum Found {
+    Sure(Count),
+    /// It may be as good as all kinds together, or there are too few samples to tell.
+    Unsure,
+    /// It does not count.
+    Broken,
+}
+
+impl Found {
+    fn of(readings: &Readings, count: Option<Count>) -> Self {
+        match count {
+            Some(count) if is_steady(&count, readings) => Self::Sure(count),
+            None if readings.pairs.len() >= ALWAYS_FORWARDS => Self::Broken,
+            _ => Self::Unsure,
+        }
+    }
 }
 
 /// A loop that takes as long as a sample interval, or a third or two of it, seems to stand still, or to move
@@ -160,22 +180,26 @@ fn shown(observed: &Observed, clock: Clock<'_>, sample: usize) -> RegisterSet {
     level.filter(|_| function != clock.function).unwrap_or(RegisterSet(!0))
 }
 
-/// Adds kinds up: (samples in the clock's region, what it counts if it can be believed).
-fn together(kinds: &[(usize, Option<Count>)]) -> Option<Count> {
+/// Adds kinds up: (samples in the clock's region, what it is there).
+fn together(kinds: &[(usize, Found)]) -> Option<Count> {
     let all = kinds.iter().map(|kind| kind.0).sum::<usize>() as f64;
-    let known: Vec<&Count> = kinds.iter().filter_map(|kind| kind.1.as_ref()).collect();
-    let sum = |part: fn(&Count) -> f64| known.iter().map(|count| part(count)).sum::<f64>();
-    let told = kinds.iter().filter(|kind| kind.1.is_some()).map(|kind| kind.0).sum::<usize>() as f64;
+    let sure = kinds.iter().filter_map(|(around, found)| match found {
+        Found::Sure(count) => Some((*around, count)),
+        Found::Unsure | Found::Broken => None,
+    });
+    let known: Vec<(usize, &Count)> = sure.collect();
+    let sum = |part: fn(&Count) -> f64| known.iter().map(|(_, count)| part(count)).sum::<f64>();
+    let told = known.iter().map(|kind| kind.0).sum::<usize>() as f64;
     let (guessed, counted) = (all - told, sum(|count| count.executions));
-    let first = *known.first().filter(|_| told > TRUSTED_SHARE * all)?;
+    let (_, first) = *known.first().filter(|_| told > TRUSTED_SHARE * all)?;
     let errors = sum(|count| (count.relative_error * count.executions).powi(2)).sqrt() / counted.max(1e-9);
     Some(Count {
         executions: counted * all / told,
         relative_error: errors.hypot(KINDS_APART * guessed / all),
-        visible: known.iter().map(|count| count.visible).sum(),
-        trusted: known.iter().map(|count| count.trusted).sum(),
-        backward: known.iter().map(|count| count.backward).fold(0.0, f64::max),
-        by_sample: known.iter().flat_map(|count| count.by_sample.clone()).collect(),
+        visible: known.iter().map(|(_, count)| count.visible).sum(),
+        trusted: known.iter().map(|(_, count)| count.trusted).sum(),
+        backward: known.iter().map(|(_, count)| count.backward).fold(0.0, f64::max),
+        by_sample: known.iter().flat_map(|(_, count)| count.by_sample.clone()).collect(),
         ..first.clone()
     })
 }
@@ -199,10 +223,23 @@ mod tests {
 
     #[test]
     fn kinds_that_no_clock_counts_ran_at_the_pace_of_the_others() {
-        let counted = together(&[(40, Some(count(4e6, 40))), (20, Some(count(1e6, 20))), (30, None)]).unwrap();
+        let sure = |executions, visible| (visible, Found::Sure(count(executions, visible)));
+        let counted = together(&[sure(4e6, 40), sure(1e6, 20), (30, Found::Broken)]).unwrap();
         assert!((counted.executions - 7.5e6).abs() < 1.0, "{}", counted.executions);
         assert!(counted.relative_error > 0.1, "a third is guessed");
-        assert!(together(&[(10, Some(count(1e6, 10))), (90, None)]).is_none(), "too little is known");
+        assert!(together(&[sure(1e6, 10), (90, Found::Unsure)]).is_none(), "too little is known");
+    }
+
+    #[test]
+    fn only_where_it_fails_often_is_a_clock_broken() {
+        let pair = |seen| Pair { before: seen, seen, executions: Some(9.0), intervals: 1, inside: 1, elapsed_ns: 1e6 };
+        let readings = |pairs| Readings::default().with((0..pairs).map(pair).collect());
+        assert!(matches!(Found::of(&readings(20), Some(count(1e6, 20))), Found::Sure(_)));
+        // Once in twenty, as in each of the kinds that a walk from block to block has.
+        let falls_back = Count { backward: 0.05, trusted: 19, ..count(1e6, 20) };
+        assert!(matches!(Found::of(&readings(20), Some(falls_back)), Found::Unsure));
+        assert!(matches!(Found::of(&readings(20), None), Found::Broken));
+        assert!(matches!(Found::of(&readings(3), None), Found::Unsure));
     }
 
     #[test]
