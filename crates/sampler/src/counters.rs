@@ -362,7 +362,7 @@ fn stays(function: &Function, inside: LoopId, operand: &Operand) -> bool {
 
 /// `add r, k`, `sub r, k`, `inc`, `dec`, `lea r, [r+k]`, and `add r, s` with s constant in the loop;
 /// with the register, its pace, and whether it is 32 bits wide.
-fn steady_step(code: &Instruction, written: RegisterSet) -> Option<(Gpr, Pace, bool)> {
+pub(crate) fn steady_step(code: &Instruction, written: RegisterSet) -> Option<(Gpr, Pace, bool)> {
     if code.op_count() == 0 || code.op0_kind() != OpKind::Register || code.op0_register().size() < 4 {
         return None;
     }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::anchors::{best_clocks, by_clocks, contradicting, counted};
+use crate::batches::{Batch, batches};
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::code::FunctionId;
 use crate::densities::Densities;
@@ -65,15 +66,16 @@ pub(crate) fn counts(
     for (branch, outcome) in settled(observed) {
         outcomes.entry(branch).or_insert(outcome);
     }
+    let batches = batches(observed);
     for _ in 0..MOST_CONTRADICTIONS {
-        let blocks = Known::of(observed, &clocks, trips, &outcomes, period_ns).settle();
+        let blocks = Known::of(observed, &clocks, trips, (&outcomes, &batches), period_ns).settle();
         let doubted = doubted(&clocks, &blocks);
         if doubted.is_empty() {
             return Counts { blocks, by_loop: best_clocks(observed, &clocks) };
         }
         clocks.retain(|count| !doubted.contains(&(count.function, count.block)));
     }
-    let blocks = Known::of(observed, &clocks, trips, &outcomes, period_ns).settle();
+    let blocks = Known::of(observed, &clocks, trips, (&outcomes, &batches), period_ns).settle();
     Counts { blocks, by_loop: best_clocks(observed, &clocks) }
 }
 
@@ -120,6 +122,7 @@ struct Known<'a> {
     densities: Densities,
     entries: Entries<'a>,
     outcomes: &'a Outcomes,
+    batches: &'a BTreeMap<FunctionId, Vec<Batch>>,
     /// Instructions that the whole run can have executed.
     most: f64,
 }
@@ -129,12 +132,12 @@ impl<'a> Known<'a> {
         observed: &'a Observed,
         clocks: &'a [Count],
         trips: &'a BTreeMap<(FunctionId, LoopId), Trip>,
-        outcomes: &'a Outcomes,
+        (outcomes, batches): (&'a Outcomes, &'a BTreeMap<FunctionId, Vec<Batch>>),
         period_ns: f64,
     ) -> Self {
         let most = observed.seen.len() as f64 * period_ns * MOST_INSTRUCTIONS_PER_NS;
         let (densities, entries) = (Densities::of(observed, clocks, period_ns), Entries::of(observed));
-        Self { observed, clocks, trips, densities, entries, outcomes, most }
+        Self { observed, clocks, trips, densities, entries, outcomes, batches, most }
     }
 
     /// Solves all functions until they agree with each other.
@@ -273,7 +276,11 @@ impl<'a> Known<'a> {
             let deviation = trip.relative_error * size(function.loops[inside].header);
             Observation::rounds(function, inside, trip.rounds, deviation)
         }));
-        observations.extend(densities.observations());
+        let batches = self.batches.get(&id).map_or(&[][..], Vec::as_slice);
+        observations.extend(batches.iter().map(|batch| batch.observation(size)));
+        // What is done with a full batch is known better than by its few samples.
+        let told = |block: BlockId| batches.iter().any(|batch| batch.leads_to(function, block));
+        observations.extend(densities.observations().filter(|(block, _)| !told(*block)).map(|(_, samples)| samples));
         observations.extend(branches(function, size, &densities.samples, self.trips, self.outcomes, id));
         observations
     }

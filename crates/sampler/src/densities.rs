@@ -143,15 +143,16 @@ impl Within<'_> {
     }
 
     /// What the samples of each block say.
-    pub(crate) fn observations(&self) -> impl Iterator<Item = Observation> {
+    pub(crate) fn observations(&self) -> impl Iterator<Item = (BlockId, Observation)> {
         (0..self.densities.len()).map(|block| {
             let known = self.before.map(|counts| counts.executions[block]);
             let (samples, waits) = (self.samples[block], self.waits[block]);
-            if samples < ENOUGH_SAMPLES && waits >= ENOUGH_SAMPLES {
+            let told = if samples < ENOUGH_SAMPLES && waits >= ENOUGH_SAMPLES {
                 fit(block, waits, self.all.period_ns / WAIT_NS, known, WAIT_SPREAD)
             } else {
                 by_samples(block, samples, self.per_sample(block), known)
-            }
+            };
+            (block, told)
         })
     }
 }

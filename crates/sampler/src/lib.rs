@@ -4,6 +4,7 @@
 
 mod analyse;
 mod anchors;
+mod batches;
 mod blame;
 mod cache;
 pub mod calibrate;
