@@ -11,8 +11,8 @@
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use crate::carried::{Carrier, Move, follow};
-use crate::cfg::{BlockId, Function, LoopId};
-use crate::instruction::{Gpr, Operand, RegisterSet, STACK_POINTER, gpr};
+use crate::cfg::{BlockId, Function, Loop, LoopId};
+use crate::instruction::{Gpr, Operand, RegisterSet, STACK_POINTER, Step, gpr};
 use crate::registers::State;
 
 /// How much one execution of the counted block moves a clock.
@@ -114,19 +114,40 @@ pub(crate) fn restarts(function: &Function, counter: &Counter) -> bool {
         return false;
     }
     moving.iter().all(|register| {
-        let blocks = outer.body.iter().filter(|block| !inner.contains(**block));
-        let mut writers = blocks.flat_map(|block| {
-            let content = &function.blocks[*block];
-            let steps = (content.first..content.end).map(|at| &function.steps[at]);
-            steps.filter(|step| step.clobbered().contains(register)).map(|step| (*block, step))
-        });
-        let mut set = false;
-        let alike = writers.all(|(block, step)| {
-            set |= function.dominates(block, inner.header);
-            !step.is_call() && sets_alike(&step.code, outer.written)
-        });
-        alike && set
+        let writer = |block: &&BlockId| last_write(function, **block, register).is_some();
+        let writers: Vec<BlockId> =
+            outer.body.iter().filter(|block| !inner.contains(**block)).filter(writer).copied().collect();
+        let sets = |block: BlockId| {
+            last_write(function, block, register)
+                .is_some_and(|step| !step.is_call() && sets_alike(&step.code, outer.written))
+        };
+        let (set, other): (Vec<BlockId>, Vec<BlockId>) = writers.into_iter().partition(|block| sets(*block));
+        // Whatever else is written there in between, it is set again before the next instance.
+        set.iter().any(|block| function.dominates(*block, inner.header))
+            && other.iter().all(|block| !reaches(function, outer, *block, inner.header, &set))
     })
+}
+
+/// The last instruction of a block that writes a register.
+fn last_write(function: &Function, block: BlockId, register: Gpr) -> Option<&Step> {
+    let content = &function.blocks[block];
+    function.steps[content.first..content.end].iter().rfind(|step| step.clobbered().contains(register))
+}
+
+/// Whether control gets from the end of one block of a loop to another without leaving the loop or passing one of `not_by`.
+fn reaches(function: &Function, within: &Loop, from: BlockId, to: BlockId, not_by: &[BlockId]) -> bool {
+    let mut seen = vec![false; function.blocks.len()];
+    let mut open = function.blocks[from].successors.clone();
+    while let Some(block) = open.pop() {
+        if block == to {
+            return true;
+        }
+        let goes_on = within.contains(block) && !not_by.contains(&block);
+        if goes_on && !std::mem::replace(&mut seen[block], true) {
+            open.extend(&function.blocks[block].successors);
+        }
+    }
+    false
 }
 
 /// `xor r, r`, and copies and addresses made of constants and of registers that a loop leaves alone.
@@ -475,5 +496,10 @@ mod tests {
         // The inner one starts where the outer one is: mov ecx, eax.
         let follows = [&nest[..2], &[0x89, 0xc1], &nest[4..]].concat();
         assert_eq!(of(&follows), [false, false]);
+        // Between two instances it holds something else: mov ecx, eax before inc rax, and the jump two bytes longer.
+        let lent = [&nest[..12], &[0x89, 0xc1], &nest[12..19], &[0xec, 0xc3]].concat();
+        let mut told = of(&lent);
+        told.sort_unstable();
+        assert_eq!(told, [false, true], "what it held in between is gone");
     }
 }

@@ -83,7 +83,8 @@ fn is_steady(count: &Count, readings: &Readings) -> bool {
 }
 
 /// An address that runs on from loop to loop may do so by less than the loops did, where they go through the
-/// same memory side by side. Clocks of the loops around and known rounds find that out.
+/// same memory side by side. Clocks of the loops around and known rounds find that out; one that agrees is enough, as
+/// others may be as wrong.
 pub(crate) fn agrees(
     observed: &Observed,
     trips: &BTreeMap<(FunctionId, LoopId), Trip>,
@@ -96,17 +97,17 @@ pub(crate) fn agrees(
             move |other: &&Count| other.function == count.function && function.once_per_round(around, other.block);
         known.iter().filter(of_loop).map(|other| other.executions)
     };
-    let mut rounds = 1.0;
+    let near = |other: f64| count.executions.max(other) < CONTRADICTION * count.executions.min(other);
+    let (mut rounds, mut contradicted) = (1.0, false);
     for around in function.loops_around(count.block) {
-        if clocks(around).next().is_some() {
-            let expected = clocks(around).map(|outer| outer * rounds);
-            let near = |other: f64| count.executions.max(other) < CONTRADICTION * count.executions.min(other);
-            return expected.into_iter().any(near);
+        if clocks(around).any(|outer| near(outer * rounds)) {
+            return true;
         }
+        contradicted |= clocks(around).next().is_some();
         let Some(trip) = trips.get(&(count.function, around)) else { break };
         rounds *= trip.rounds;
     }
-    true
+    !contradicted
 }
 
 /// Readings of a clock whose pace nobody knows, in steps of the greatest common divisor of what it moved.

@@ -147,7 +147,8 @@ pub(crate) fn count(observed: &Observed, trips: &BTreeMap<(FunctionId, LoopId), 
 }
 
 /// Pairs of a clock that is set anew, with the instances in between made up for: each added the rounds
-/// of its loop. Where these are not known, only the pairs within one instance.
+/// of its loop, where the clock does not show them itself. Where these are not known, only the pairs within one
+/// instance.
 fn across(
     observed: &Observed,
     clocks: &Clocks,
@@ -164,12 +165,22 @@ fn across(
             difference(&clocks.by_function[&clock.0][clock.1], before.2, now.2, now.3)
         })
     };
-    let corrected = |pair: &Pair| {
-        let instances = passed(pair)?;
-        let rounds = if instances == 0.0 { 0.0 } else { instances * exact?.rounds };
-        Some(Pair { executions: pair.executions.map(|executions| executions + rounds), ..*pair })
+    let rounds = |instances: f64| if instances == 0.0 { Some(0.0) } else { Some(instances * exact?.rounds) };
+    let pairs: Vec<(&Pair, f64)> = pairs.iter().filter_map(|pair| Some((pair, rounds(passed(pair)?)?))).collect();
+    let own = runs_on(&pairs);
+    let corrected = |(pair, rounds): (&Pair, f64)| {
+        let made_up = if own { 0.0 } else { rounds };
+        Pair { executions: pair.executions.map(|executions| executions + made_up), ..*pair }
     };
-    pairs.iter().filter_map(corrected).collect()
+    pairs.into_iter().map(corrected).collect()
+}
+
+/// Whether a clock shows by itself what the instances in between add, as an address does that goes through a
+/// table row by row: most pairs are then nearer to the rounds that are expected than to none.
+fn runs_on(pairs: &[(&Pair, f64)]) -> bool {
+    let apart = || pairs.iter().filter(|(_, rounds)| *rounds > 0.0);
+    let near = apart().filter(|(pair, rounds)| pair.executions.is_some_and(|executions| executions > 0.5 * rounds));
+    2 * near.count() > apart().count()
 }
 
 /// Clocks that move once for each instance of a clock's loop: those of the loop around it, here or in
@@ -185,7 +196,9 @@ fn outer_clocks(observed: &Observed, clocks: &Clocks, id: FunctionId, counter: &
     };
     let function = &observed.code.functions[outer].function;
     let all = clocks.by_function.get(&outer).map_or(&[][..], Vec::as_slice).iter().enumerate();
-    all.filter(|(_, clock)| function.blocks[clock.counted].inner_loop == Some(around) && !restarts(function, clock))
+    let counts_rounds =
+        |clock: &Counter| clock.pace != Pace::Unknown && function.blocks[clock.counted].inner_loop == Some(around);
+    all.filter(|(_, clock)| counts_rounds(clock) && !restarts(function, clock))
         .map(|(number, _)| (outer, number))
         .collect()
 }
@@ -313,4 +326,26 @@ fn slowest(
         waits += times * steps.iter().map(|step| step.operands.len()).sum::<usize>() as f64;
     }
     period_ns / (LONGEST_WAIT_NS * waits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_shows_what_lies_between_needs_nothing_made_up() {
+        let pair = |executions| Pair {
+            before: 0,
+            seen: 1,
+            executions: Some(executions),
+            intervals: 1,
+            inside: 1,
+            elapsed_ns: 1e6,
+        };
+        // Rows of 4 rounds: a hundred rows further the address is 400 rounds on; a counter is at 0 to 3 again.
+        let (address, counter) = ([pair(398.0), pair(403.0)], [pair(-2.0), pair(3.0)]);
+        let expected = |pairs: &[Pair; 2]| runs_on(&[(&pairs[0], 400.0), (&pairs[1], 400.0)]);
+        assert_eq!((expected(&address), expected(&counter)), (true, false));
+        assert!(!runs_on(&[(&pair(2.0), 0.0)]), "within one instance there is nothing to make up");
+    }
 }
