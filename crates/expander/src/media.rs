@@ -92,10 +92,12 @@ impl Media {
         self.collecting
     }
 
-    /// Share of the dies that requests queue for: those that read. A program that runs makes no
-    /// queue, as reads suspend it; that programs fall behind shows in the write buffer.
+    /// Share of the dies that a request which comes now would queue for: those that still read when it
+    /// has passed the controller. A program that runs makes no queue, as reads suspend it; that programs
+    /// fall behind shows in the write buffer.
     pub(crate) fn busy(&self, now: Ps) -> f64 {
-        let busy = self.reading.iter().filter(|&&until| until > now).count();
+        let asked = now + self.controller;
+        let busy = self.reading.iter().filter(|&&until| until > asked).count();
         busy as f64 / self.reading.len() as f64
     }
 }
@@ -105,16 +107,32 @@ mod tests {
     use super::*;
     use crate::parameters::Parameters;
 
-    #[test]
-    fn a_program_that_reads_suspend_is_no_load() {
+    fn znand() -> Media {
         let text = include_str!("../../../python/tierloom/catalog/expander/cxl-gpu.toml");
         let parameters = Parameters::from_toml(text, "cxl-gpu.toml").unwrap();
-        let mut media = Media::new(&parameters.media["znand"], &parameters.endpoint);
+        Media::new(&parameters.media["znand"], &parameters.endpoint)
+    }
+
+    #[test]
+    fn a_program_that_reads_suspend_is_no_load() {
+        let mut media = znand();
         (0..64).for_each(|_| _ = media.program(0));
         assert!(media.busy(1) < f64::EPSILON);
         let done = media.read(1, 7);
         assert!(media.busy(1) > 0.0);
         assert!(done > from_ns(8_700.0 + 3_000.0), "it waits for the program to be suspended");
         assert!(done < from_ns(8_700.0 + 3_000.0 + 3_000.0), "and not for its end");
+    }
+
+    #[test]
+    fn a_die_is_a_load_while_a_new_request_would_find_it_reading() {
+        let mut media = znand();
+        let done = media.read(0, 7);
+        assert!(media.busy(from_ns(2_999.0)) > 0.0);
+        assert!(from_ns(3_001.0) < done);
+        assert!(
+            media.busy(from_ns(3_001.0)) < f64::EPSILON,
+            "what comes now is in the controller until the die is free"
+        );
     }
 }
