@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use iced_x86::Mnemonic;
+
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::code::FunctionId;
 use crate::counts::BlockCounts;
@@ -208,12 +210,26 @@ fn typical_density(
     let mut total = (0.0, 0.0);
     for count in clocks {
         let function = &observed.code.functions[count.function].function;
+        if waits_idly(function, count.block) {
+            continue;
+        }
         if let Some(by_block) = samples.get(&count.function) {
             let (instructions, seen) = round(function, count, by_block);
             total = (total.0 + instructions, total.1 + seen);
         }
     }
     if total.0 > 0.0 && total.1 > 0.0 { total.0 / total.1 } else { INSTRUCTIONS_PER_NS * period_ns }
+}
+
+/// Whether a block's loop only waits for another thread: `pause` takes 40 to 140 cycles, so its pace is no
+/// measure of what works.
+fn waits_idly(function: &Function, block: BlockId) -> bool {
+    let inside = function.blocks[block].inner_loop.map_or(&[][..], |inside| &function.loops[inside].body);
+    let mut steps = inside.iter().flat_map(|block| {
+        let content = &function.blocks[*block];
+        &function.steps[content.first..content.end]
+    });
+    steps.any(|step| step.code.mnemonic() == Mnemonic::Pause)
 }
 
 /// Instructions and samples of the blocks that run as often as the counted one.
