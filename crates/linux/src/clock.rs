@@ -1,4 +1,6 @@
-//! `CLOCK_MONOTONIC`: the clock of samples and of allocation records.
+//! `CLOCK_MONOTONIC`, the clock of samples and of allocation records, and the processor's counter behind it.
+
+use crate::root::Root;
 
 /// Now, ns.
 pub fn monotonic_ns() -> u64 {
@@ -6,4 +8,66 @@ pub fn monotonic_ns() -> u64 {
     // SAFETY: `now` is a timespec that the call may write; the clock exists on every Linux.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// Whether the kernel itself tells the time by the processor's time-stamp counter. It does so only while it
+/// has found it constant, running through idle states, and the same on all CPUs (`check_tsc_sync_source` of
+/// `arch/x86/kernel/tsc_sync.c`, `mark_tsc_unstable` of `tsc.c`).
+pub fn is_by_counter(root: &Root) -> bool {
+    const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    cfg!(target_arch = "x86_64") && root.text(CURRENT).as_deref() == Some("tsc")
+}
+
+/// The processor's counter and `CLOCK_MONOTONIC` (ns) at one moment: the closest of some tries.
+pub fn counter_and_monotonic() -> (u64, u64) {
+    /// A try is spoilt only when we are interrupted within its 50 ns.
+    const TRIES: usize = 5;
+    let tries = (0..TRIES).map(|_| {
+        let before = counter();
+        let now_ns = monotonic_ns();
+        let apart = counter() - before;
+        (apart, (before + apart / 2, now_ns))
+    });
+    tries.min_by_key(|(apart, _)| *apart).map(|(_, pair)| pair).unwrap_or_default()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn counter() -> u64 {
+    use std::arch::x86_64::{_mm_lfence, _rdtsc};
+    // SAFETY: every x86-64 processor has both instructions.
+    unsafe {
+        _mm_lfence();
+        let ticks = _rdtsc();
+        _mm_lfence();
+        ticks
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn counter() -> u64 {
+    monotonic_ns()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_clocks_go_on() {
+        let (first, later) = (counter_and_monotonic(), counter_and_monotonic());
+        assert!(later.0 > first.0 && later.1 >= first.1);
+    }
+
+    #[test]
+    fn a_machine_says_by_what_it_tells_the_time() {
+        let folder = std::env::temp_dir().join(format!("tierloom-clock-{}", std::process::id()));
+        let source = folder.join("sys/devices/system/clocksource/clocksource0");
+        std::fs::create_dir_all(&source).unwrap();
+        for (name, is) in [("tsc", cfg!(target_arch = "x86_64")), ("kvm-clock", false)] {
+            std::fs::write(source.join("current_clocksource"), format!("{name}\n")).unwrap();
+            assert_eq!(is_by_counter(&Root::at(&folder)), is);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(!is_by_counter(&Root::at(folder)));
+    }
 }

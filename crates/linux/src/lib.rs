@@ -20,5 +20,6 @@ pub mod root;
 pub mod shared;
 pub mod skid;
 pub mod spawn;
+pub mod threads;
 
 pub use error::LinuxError;

@@ -22,34 +22,20 @@ use crate::{place, real, report, sigprof, stack, thread};
 /// What the allocator and the kernel hand out.
 pub(crate) type Block = *mut c_void;
 
-/// Runs `record` and leaves `errno` as it was.
-fn quietly<T>(record: impl FnOnce() -> T) -> T {
-    // SAFETY: errno is an int of this thread.
-    let errno = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    let saved = unsafe { *errno };
-    let done = record();
-    // SAFETY: as above.
-    unsafe { *errno = saved };
-    done
-}
-
 /// Records a range that was just handed out, and places it.
 #[cold]
 fn allocated(address: u64, bytes: u64, entry: Entry, handed: Handed) {
-    quietly(|| {
-        let time_ns = report::now_ns();
-        let source = match handed {
-            Handed::Block => Source::Heap,
-            Handed::Mapping(_) => Source::Anonymous,
-            Handed::Addresses(_) => Source::Reserved,
-            Handed::File(_) => Source::File,
-        };
-        place::look_for_rules();
-        let Identity { id, rule } = thread::once(entry as u64, || stack::identify(entry)).unwrap_or(Identity::NONE);
-        report::send(time_ns, Event::Alloc { address, bytes, stack: id, source });
-        place::place(rule, address, bytes, handed);
-    });
+    let source = match handed {
+        Handed::Block => Source::Heap,
+        Handed::Mapping(_) => Source::Anonymous,
+        Handed::Addresses(_) => Source::Reserved,
+        Handed::File(_) => Source::File,
+    };
+    place::look_for_rules();
+    let Identity { id, rule } = thread::once(entry as u64, || stack::identify(entry)).unwrap_or(Identity::NONE);
+    // Read last, so that it waits for all of our misses at once.
+    report::send(report::now(), Event::Alloc { address, bytes, stack: id, source });
+    place::place(rule, address, bytes, handed);
 }
 
 /// `pthread_create`: a thread gets its timer with its life, where samples are taken by timers.
@@ -80,6 +66,6 @@ unsafe extern "C" fn pthread_create(
 unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
     // SAFETY: the program's call, passed on.
     let refused = unsafe { real::dlclose(library) };
-    quietly(stack::library_closed);
+    thread::quietly(stack::library_closed);
     refused
 }

@@ -14,7 +14,7 @@
 //! | `tracked` | which pointers are recorded, so that their `free` is |
 //! | `stack` | who called: stack memo, unwinder, ids |
 //! | `thread`, `forked` | what each thread keeps, and how a child knows that it was forked |
-//! | `report` | the ring to the recorder |
+//! | `report`, `lane` | the way to the recorder |
 //! | `sigprof` | samples where `perf_event_open` is refused |
 //! | `modules` | which files are mapped, where the kernel does not tell |
 //! | `place` | a plan applied |
@@ -29,6 +29,7 @@ compile_error!("tierloom-preload runs on x86-64 Linux only; build the other crat
 mod entries;
 mod forked;
 mod hooks;
+mod lane;
 mod modules;
 mod place;
 mod real;
@@ -57,7 +58,7 @@ extern "C" fn start() {
     if let Some(settings) = report::attach() {
         modules::announce();
         place::start();
-        report::send(report::now_ns(), Event::Ready);
+        report::send(report::now(), Event::Ready);
         sigprof::start(settings.sigprof_hz);
     }
 }

@@ -156,7 +156,7 @@ fn announce_segment(base: u64, header: &libc::Elf64_Phdr, path: &[u64]) {
         executable: header.p_flags & libc::PF_X != 0,
         path,
     };
-    report::send(report::now_ns(), event);
+    report::send(report::now(), event);
 }
 
 #[cfg(test)]

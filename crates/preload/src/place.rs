@@ -26,7 +26,7 @@ use tierloom_wire::{
     TOO_MANY_MAPPINGS, hash, stack_holds,
 };
 
-use crate::{modules, report, stack};
+use crate::{modules, report, stack, thread};
 use kernel::PAGE;
 use objects::{Kind, OBJECTS, Object};
 use policy::{Outcome, Range};
@@ -75,6 +75,7 @@ pub(crate) fn generation() -> u64 {
 }
 
 /// New rules came into force: those of threads and static arrays are applied, by whoever sees it first.
+#[cold]
 fn begin(region: &Region) {
     let (generation, words) = region.rules();
     if GENERATION.swap(generation, Ordering::AcqRel) == generation {
@@ -155,12 +156,20 @@ pub(crate) fn look_for_rules() {
     if let Some(region) = report::region()
         && region.generation() != GENERATION.load(Ordering::Relaxed)
     {
-        begin(region);
+        thread::quietly(|| begin(region));
     }
 }
 
 /// Places a range that was just handed out to a stack of this rule.
+#[inline]
 pub(crate) fn place(stack_rule: u32, address: u64, bytes: u64, handed: Handed) {
+    if GENERATION.load(Ordering::Relaxed) != 0 {
+        thread::quietly(|| place_by_rules(stack_rule, address, bytes, handed));
+    }
+}
+
+#[cold]
+fn place_by_rules(stack_rule: u32, address: u64, bytes: u64, handed: Handed) {
     let by_size = SIZE_RULE.load(Ordering::Relaxed) != NO_RULE;
     let file = match handed {
         Handed::File(file) if FILE_RULES.load(Ordering::Relaxed) != 0 => path_of(file),
@@ -224,10 +233,15 @@ fn path_of(file: i32) -> Option<u64> {
 
 /// A range that may be placed is about to be given back: where its pages are is told, and what its
 /// next owner must not inherit is undone.
+#[inline]
 pub(crate) fn release(address: u64) {
-    if GENERATION.load(Ordering::Relaxed) == 0 {
-        return;
+    if GENERATION.load(Ordering::Relaxed) != 0 {
+        thread::quietly(|| release_placed(address));
     }
+}
+
+#[cold]
+fn release_placed(address: u64) {
     let Some(object) = forget(address) else { return };
     tell_residency(&object, residency::AT_RELEASE);
     if object.kind == Kind::Heap {
@@ -265,7 +279,7 @@ fn tell_residency(object: &Object, most: u64) {
     let count = found.pack(&mut nodes);
     let event =
         Event::Resident { rule: object.rule, address: object.start, pages: found.pages, nodes: &nodes[..count] };
-    report::send(report::now_ns(), event);
+    report::send(report::now(), event);
 }
 
 /// Takes an object out of the books.
@@ -320,7 +334,7 @@ fn apply(index: u32, rule: &Rule, address: u64, bytes: u64, kind: Kind, mapped_w
 fn tell(rule: u32, start: u64, bytes: u64, outcome: &Outcome) {
     let shift = if outcome.unit == 0 { 0 } else { outcome.unit.trailing_zeros() };
     let event = Event::Placed { rule, address: start, bytes, errno: outcome.errno, how: outcome.how, shift };
-    report::send(report::now_ns(), event);
+    report::send(report::now(), event);
     if outcome.moved.went > 0 {
         answer(rule, start, outcome.moved.went * PAGE, 0, How::Move);
     }
@@ -333,7 +347,7 @@ fn tell(rule: u32, start: u64, bytes: u64, outcome: &Outcome) {
 }
 
 fn answer(rule: u32, address: u64, bytes: u64, errno: u32, how: How) {
-    report::send(report::now_ns(), Event::Placed { rule, address, bytes, errno, how, shift: 0 });
+    report::send(report::now(), Event::Placed { rule, address, bytes, errno, how, shift: 0 });
 }
 
 #[cfg(test)]

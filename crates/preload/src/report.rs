@@ -1,19 +1,24 @@
-//! The ring to the recorder, from the program's side.
+//! The shared file, from the program's side: what happens often goes into the thread's lane, the rest into
+//! the ring.
 
+use std::arch::x86_64::{_mm_lfence, _rdtsc};
 use std::ffi::CStr;
 use std::slice;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use tierloom_wire::{Event, MAX_RECORD_WORDS, Record, Region, SMALL_RECORD_WORDS, Settings};
+use tierloom_wire::{Event, MAX_RECORD_WORDS, Record, Region, Settings};
 
 use crate::tracked::GRANULE;
-use crate::{forked, sigprof, thread};
+use crate::{forked, lane, sigprof, thread};
 
 /// The mapped file; not set until attached, and in programs that nobody records.
 static REGION: OnceLock<Region<'static>> = OnceLock::new();
 /// Smallest block that is recorded, bytes: nothing before the ring is there.
 pub(crate) static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Times are ticks. It lies on the page of the next library's functions, which every call reads.
+#[unsafe(link_section = ".data")]
+static TICKS: AtomicBool = AtomicBool::new(false);
 /// `TIERLOOM_RING` with the zero byte that C wants; a test holds it to the name that the wire gives.
 const VARIABLE: &CStr = c"TIERLOOM_RING";
 
@@ -40,13 +45,17 @@ pub(crate) fn attach() -> Option<Settings> {
     // SAFETY: getenv returned a C string.
     let region = Region::open(map(unsafe { CStr::from_ptr(path) })?)?;
     forked::watch();
+    TICKS.store(region.wants_ticks(), Ordering::Relaxed);
+    lane::ask(&region);
+    // Before any record of any thread: the recorder takes older lanes of this process for another program's.
+    let begun = now();
     REGION.set(region).ok()?;
     let settings = region.settings();
     let min_bytes = settings.min_bytes.max(GRANULE);
     MIN_BYTES.store(usize::try_from(min_bytes).unwrap_or(usize::MAX), Ordering::Relaxed);
     // SAFETY: registers a function that lives as long as the library, which is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
-    send(now_ns(), Event::Start);
+    send(begun, Event::Start);
     Some(settings)
 }
 
@@ -72,24 +81,31 @@ fn map(path: &CStr) -> Option<&'static [AtomicU64]> {
 
 extern "C" fn after_fork() {
     let parent = forked::learn();
-    send(now_ns(), Event::Fork { parent });
+    if let Some(region) = region() {
+        lane::ask(region);
+    }
+    send(now(), Event::Fork { parent });
     sigprof::arm();
 }
 
-/// Sends what happened at this time; counts it as lost where there is no room.
-#[inline]
-pub(crate) fn send(time_ns: u64, event: Event) -> bool {
+/// Sends what happened at this time; counts it as lost where there is no room. In line, so that the kind of
+/// event is known here and the record goes from registers to its place.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(crate) fn send(time: u64, event: Event) -> bool {
     let Some(region) = region() else { return false };
+    lane::write(region, time, &event) || thread::quietly(|| send_by_ring(region, time, &event))
+}
+
+#[cold]
+#[inline(never)]
+fn send_by_ring(region: &Region, time: u64, event: &Event) -> bool {
     if forked::pid() == 0 {
         after_fork();
     }
     let (pid, tid) = thread::identity();
-    let record = Record { pid, tid, time_ns, event };
-    let sent = if event.is_long() {
-        push(region, record.encode(&mut [0; MAX_RECORD_WORDS]), event.is_sample())
-    } else {
-        push(region, record.encode(&mut [0; SMALL_RECORD_WORDS]), false)
-    };
+    let record = Record { pid, tid, time_ns: time, event: *event };
+    let sent = push(region, record.encode(&mut [0; MAX_RECORD_WORDS]), event.is_sample());
     if !sent {
         region.count_lost(event.is_sample());
     }
@@ -103,7 +119,6 @@ pub(crate) fn count_lost() {
     }
 }
 
-#[inline]
 fn push(region: &Region, record: &[u64], sample: bool) -> bool {
     region.push(record) || (!sample && push_patiently(region, record))
 }
@@ -136,9 +151,27 @@ fn push_patiently(region: &Region, record: &[u64]) -> bool {
     false
 }
 
-/// `CLOCK_MONOTONIC`, ns; by the vDSO, without entering the kernel.
+/// The time of a record: ticks of the time-stamp counter where the recorder asks for them, else
+/// `CLOCK_MONOTONIC`, ns, by the vDSO, without entering the kernel.
+///
+/// The counter is read after all that was before is done (Intel SDM 4.3, `RDTSC`): a thread that gives a
+/// block back has seen it handed out, and so must its time have.
 #[inline]
-pub(crate) fn now_ns() -> u64 {
+pub(crate) fn now() -> u64 {
+    if TICKS.load(Ordering::Relaxed) {
+        // SAFETY: every x86-64 processor has both instructions.
+        unsafe {
+            _mm_lfence();
+            _rdtsc()
+        }
+    } else {
+        monotonic_ns()
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn monotonic_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a timespec that the call may write.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };

@@ -109,7 +109,7 @@ extern "C" fn on_sigprof(_signal: c_int, _info: *mut libc::siginfo_t, context: *
         for (register, position) in registers.iter_mut().zip(ORDER) {
             *register = context.uc_mcontext.gregs[usize::try_from(position).unwrap_or(0)].cast_unsigned();
         }
-        report::send(report::now_ns(), Event::Sample { registers });
+        report::send(report::now(), Event::Sample { registers });
         *errno = saved;
     }
 }

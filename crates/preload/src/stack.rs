@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use tierloom_wire::{Event, MAX_FRAMES, NO_STACK};
 
 use crate::place::{self, NO_RULE};
-use crate::{modules, report};
+use crate::{modules, report, thread};
 
 unsafe extern "C" {
     fn _Unwind_Backtrace(step: extern "C" fn(*mut c_void, *mut c_void) -> c_int, state: *mut c_void) -> c_int;
@@ -88,6 +88,11 @@ pub(crate) fn identify(entry: Entry) -> Identity {
     if let Some(identity) = remembered.verify(caller, entry) {
         return identity;
     }
+    thread::quietly(|| walked(entry, remembered))
+}
+
+#[cold]
+fn walked(entry: Entry, remembered: &Remembered) -> Identity {
     let walk = unwind(entry);
     let identity = known(walk.frames(), walk.generation);
     if identity.id != NO_STACK {
@@ -268,7 +273,7 @@ fn known(frames: &[u64], generation: u32) -> Identity {
 fn announce(frames: &[u64]) -> Identity {
     let Some(region) = report::region() else { return Identity::NONE };
     let (id, rule) = (region.take_stack_id(), place::rule_of_stack(frames));
-    let told = report::send(report::now_ns(), Event::Stack { id, frames });
+    let told = report::send(report::now(), Event::Stack { id, frames });
     Identity { id: if told { id } else { NO_STACK }, rule }
 }
 

@@ -1,4 +1,4 @@
-//! What each thread keeps: its id, and whether it is inside a hook already.
+//! What each thread keeps: its id, its place in a lane, and whether it is inside a hook already.
 //!
 //! The first access of a thread to ordinary thread-local storage of a shared library may allocate,
 //! which would bring us back into `malloc`. So this block uses the initial-exec model: the loader
@@ -8,6 +8,8 @@
 use std::arch::{asm, global_asm};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use tierloom_wire::Cursor;
+
 use crate::forked;
 
 global_asm!(
@@ -16,9 +18,9 @@ global_asm!(
     ".hidden tierloom_thread",
     ".globl tierloom_thread",
     ".type tierloom_thread, @object",
-    ".size tierloom_thread, 16",
+    ".size tierloom_thread, 24",
     "tierloom_thread:",
-    ".zero 16",
+    ".zero 24",
     ".text",
 );
 
@@ -31,6 +33,8 @@ struct Block {
     pid: AtomicU32,
     /// Stack pointer at the entry of the hook that is at work; 0 = none.
     inside: AtomicU64,
+    /// Where it writes its next record; a lane of the process that `pid` says.
+    cursor: AtomicU64,
 }
 
 #[inline]
@@ -59,10 +63,67 @@ pub(crate) fn identity() -> (u32, u32) {
     if block.tid.load(Ordering::Relaxed) == 0 || block.pid.load(Ordering::Relaxed) != pid {
         // SAFETY: gettid has no arguments and cannot fail.
         let tid = unsafe { libc::syscall(libc::SYS_gettid) };
+        // The lane of before a fork is the parent's.
+        block.cursor.store(Cursor::NONE.0, Ordering::Relaxed);
         block.tid.store(u32::try_from(tid).unwrap_or(0), Ordering::Relaxed);
         block.pid.store(pid, Ordering::Relaxed);
     }
     (pid, block.tid.load(Ordering::Relaxed))
+}
+
+/// Takes the place where this thread writes next, so that a signal handler gets the one behind it;
+/// [`Cursor::NONE`] where it has none, or has just been forked.
+#[inline]
+pub(crate) fn take_place() -> Cursor {
+    let block = block();
+    loop {
+        let cursor = Cursor(block.cursor.load(Ordering::Relaxed));
+        if cursor.is_none() || block.pid.load(Ordering::Relaxed) != forked::pid() {
+            return Cursor::NONE;
+        }
+        if exchange(&block.cursor, cursor, cursor.next()) {
+            return cursor;
+        }
+    }
+}
+
+/// Has the thread write in a lane from now on, unless a signal handler has found it one meanwhile.
+pub(crate) fn enter_lane(first: Cursor) -> bool {
+    let block = block();
+    let now = Cursor(block.cursor.load(Ordering::Relaxed));
+    now.is_none() && exchange(&block.cursor, now, first)
+}
+
+/// Compare-and-swap against the handlers of this thread's signals, which cannot come within an
+/// instruction. Without the lock that other processors would take: it waits for all that misses the cache.
+#[inline]
+fn exchange(cell: &AtomicU64, from: Cursor, to: Cursor) -> bool {
+    let same: u8;
+    // SAFETY: the cell is of this thread's block, which only this thread accesses.
+    unsafe {
+        asm!(
+            "cmpxchg qword ptr [{cell}], {to}",
+            "sete {same}",
+            cell = in(reg) cell.as_ptr(),
+            to = in(reg) to.0,
+            same = lateout(reg_byte) same,
+            inout("rax") from.0 => _,
+            options(nostack),
+        );
+    }
+    same != 0
+}
+
+/// Runs `work`, which may make system calls, and leaves `errno` as it was.
+pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: errno is an int of this thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let saved = unsafe { *errno };
+    let done = work();
+    // SAFETY: as above.
+    unsafe { *errno = saved };
+    done
 }
 
 /// Runs `work` of a hook that was entered with this stack pointer, unless this thread is inside

@@ -115,7 +115,7 @@ pub fn run(request: &PlaceRequest, watcher: &mut dyn FnMut(&Snapshot)) -> Result
     let mut session = Session::new(request, &nodes, program.path().to_owned());
     let _weights = set_host_weights(request, &mut session)?;
     let room = (session.compiled.words.len() as u64).max(LEAST_RULE_WORDS);
-    let mut ring = PreloadRing::create(DEFAULT_MIN_BYTES, room)?;
+    let mut ring = PreloadRing::create(DEFAULT_MIN_BYTES, room, &request.root)?;
     ring.tell(&facts(&request.root));
     ring.publish(&session.compiled.words);
     let control = Control::open(ring.path());

@@ -5,7 +5,10 @@
 //! (allocations, stacks, and samples where the kernel gives none). Whatever happens to the program,
 //! what was recorded until then is kept.
 
+mod clock;
 mod gather;
+mod lanes;
+mod merge;
 pub(crate) mod program;
 pub(crate) mod ring;
 mod watch;
@@ -117,7 +120,7 @@ pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Re
     }
     let preload = request.preload.as_deref().map(program::existing).transpose()?;
     let hz = request.root.max_sample_rate().map_or(request.hz, |most| request.hz.min(most.max(1)));
-    let mut ring = PreloadRing::create(request.min_bytes, 0)?;
+    let mut ring = PreloadRing::create(request.min_bytes, 0, &request.root)?;
     let variables = program::environment(&request.variables, preload, ring.path());
     let held = spawn::hold(&request.command, &variables)?;
     let mut samples = Samples::open(request, held.pid(), hz)?;
@@ -131,6 +134,7 @@ pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Re
     let mut recording = gathered.finish(request, event, &ended, f64::from(hz));
     recording.calibration = calibration;
     recording.warnings.extend(program.warnings(preload.is_some(), ring.attached()));
+    recording.warnings.extend(ring.doubt(&request.root));
     recording.warnings.extend(sampling_warnings(&recording, request, hz));
     Ok(recording)
 }

@@ -1,8 +1,8 @@
 //! What the preload library and the recorder say to each other, and how it lies in shared memory.
 //!
 //! One file is mapped by the recorder and by every process of the recorded program ([`Region`]): a
-//! header, a ring of slots in which the processes append records and which the recorder empties, and
-//! the rules of a plan. Everything is an `AtomicU64`, so neither side needs a lock or `unsafe` to
+//! header, a ring of slots in which the processes append records and which the recorder empties, lanes
+//! in which each thread does the same by itself, and the rules of a plan. Everything is an `AtomicU64`, so neither side needs a lock or `unsafe` to
 //! look at it, and no system call is made for a record. A process may die at any point: what it had
 //! published is read, what it had only reserved is skipped and counted.
 //!
@@ -10,17 +10,19 @@
 
 #![no_std]
 
+mod lane;
 mod law;
 mod record;
 mod region;
 mod ring;
 mod rules;
 
+pub use lane::{Cursor, LaneRead, Owner};
 pub use law::{Law, Stripe, Turn, sampled_page};
 pub use record::{
     Event, How, MAX_FRAMES, MAX_PATH_WORDS, MAX_RECORD_WORDS, MAX_RESIDENT_NODES, NO_STACK, Pages, Record,
-    SAMPLE_REGISTERS, SMALL_RECORD_WORDS, Source, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, pack_node_pages, pack_path,
-    unpack_node_pages, unpack_path,
+    SAMPLE_REGISTERS, Source, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, pack_node_pages, pack_path, unpack_node_pages,
+    unpack_path,
 };
 pub use region::{Facts, Region, Settings, VERSION, words_needed};
 pub use ring::Popped;

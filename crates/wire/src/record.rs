@@ -18,9 +18,6 @@ const HEAD_WORDS: usize = 3;
 /// Words of an [`Event::Resident`] before its nodes.
 const RESIDENT_WORDS: usize = 5;
 
-/// Longest record of an event without a list (stack, registers, path), words.
-pub const SMALL_RECORD_WORDS: usize = HEAD_WORDS + 3;
-
 /// One record: who, when, what.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Record<'a> {
@@ -28,7 +25,7 @@ pub struct Record<'a> {
     pub pid: u32,
     /// Thread.
     pub tid: u32,
-    /// `CLOCK_MONOTONIC`, ns.
+    /// `CLOCK_MONOTONIC`, ns; as it lies in the shared file, ticks where those are asked for.
     pub time_ns: u64,
     /// What happened.
     pub event: Event<'a>,
@@ -45,6 +42,18 @@ pub enum Source {
     File,
     /// `mmap` of addresses that nothing may be read from or written to yet: no memory so far.
     Reserved,
+}
+
+impl Source {
+    #[inline]
+    fn kind(self) -> u16 {
+        match self {
+            Source::Heap => kind::ALLOC_HEAP,
+            Source::Anonymous => kind::ALLOC_ANONYMOUS,
+            Source::File => kind::ALLOC_FILE,
+            Source::Reserved => kind::ALLOC_RESERVED,
+        }
+    }
 }
 
 /// What happened.
@@ -209,22 +218,22 @@ pub fn unpack_node_pages(word: u64) -> (u32, u64) {
 /// Nodes that one [`Event::Resident`] can name.
 pub const MAX_RESIDENT_NODES: usize = 32;
 
-mod kind {
-    pub(super) const START: u16 = 1;
-    pub(super) const FORK: u16 = 2;
-    pub(super) const ALLOC_HEAP: u16 = 3;
-    pub(super) const ALLOC_ANONYMOUS: u16 = 4;
-    pub(super) const ALLOC_FILE: u16 = 5;
-    pub(super) const FREE: u16 = 6;
-    pub(super) const UNMAP: u16 = 7;
-    pub(super) const STACK: u16 = 8;
-    pub(super) const SAMPLE: u16 = 9;
-    pub(super) const PLACED: u16 = 10;
-    pub(super) const MODULE: u16 = 11;
-    pub(super) const RESIDENT: u16 = 12;
-    pub(super) const READY: u16 = 13;
-    pub(super) const ALLOC_RESERVED: u16 = 14;
-    pub(super) const PROTECT: u16 = 15;
+pub(crate) mod kind {
+    pub(crate) const START: u16 = 1;
+    pub(crate) const FORK: u16 = 2;
+    pub(crate) const ALLOC_HEAP: u16 = 3;
+    pub(crate) const ALLOC_ANONYMOUS: u16 = 4;
+    pub(crate) const ALLOC_FILE: u16 = 5;
+    pub(crate) const FREE: u16 = 6;
+    pub(crate) const UNMAP: u16 = 7;
+    pub(crate) const STACK: u16 = 8;
+    pub(crate) const SAMPLE: u16 = 9;
+    pub(crate) const PLACED: u16 = 10;
+    pub(crate) const MODULE: u16 = 11;
+    pub(crate) const RESIDENT: u16 = 12;
+    pub(crate) const READY: u16 = 13;
+    pub(crate) const ALLOC_RESERVED: u16 = 14;
+    pub(crate) const PROTECT: u16 = 15;
 }
 
 /// First word without the process: kind in the low 16 bits, length above.
@@ -265,10 +274,8 @@ pub fn unpack_path(words: &[u64]) -> impl Iterator<Item = u8> + '_ {
 }
 
 impl<'a> Record<'a> {
-    /// Writes the record into `words` and returns those that it needs. [`MAX_RECORD_WORDS`] are enough
-    /// for every record, [`SMALL_RECORD_WORDS`] for one without a list; a longer one is cut off.
-    #[inline]
-    pub fn encode<'w>(&self, words: &'w mut [u64]) -> &'w [u64] {
+    /// Writes the record into `words` and returns those that it needs; a longer one is cut off.
+    pub fn encode<'w>(&self, words: &'w mut [u64; MAX_RECORD_WORDS]) -> &'w [u64] {
         let (kind, small, body) = self.event.parts(words);
         let length = HEAD_WORDS + body;
         words[0] = tag(kind, length) | (u64::from(self.pid) << 32);
@@ -291,14 +298,27 @@ impl<'a> Event<'a> {
         matches!(self, Event::Sample { .. })
     }
 
-    /// Whether it carries a list, and so needs more than [`SMALL_RECORD_WORDS`].
+    /// Whether a place of a lane can hold it.
     #[inline]
-    pub fn is_long(&self) -> bool {
-        matches!(self, Event::Stack { .. } | Event::Sample { .. } | Event::Module { .. } | Event::Resident { .. })
+    pub fn is_brief(&self) -> bool {
+        matches!(self, Event::Alloc { .. } | Event::Free { .. } | Event::Unmap { .. } | Event::Protect { .. })
+    }
+
+    /// Kind, small number and body of an event that a place of a lane can hold; see `from_parts`.
+    #[inline]
+    pub(crate) fn brief(&self) -> Option<(u16, u32, [u64; 2])> {
+        match *self {
+            Event::Alloc { address, bytes, stack, source } => Some((source.kind(), stack, [address, bytes])),
+            Event::Free { address } => Some((kind::FREE, 0, [address, 0])),
+            Event::Unmap { address, bytes } => Some((kind::UNMAP, 0, [address, bytes])),
+            Event::Protect { address, bytes, accessible } => {
+                Some((kind::PROTECT, u32::from(accessible), [address, bytes]))
+            }
+            _ => None,
+        }
     }
 
     /// Kind, small number, and how many words of the body were written.
-    #[inline]
     fn parts(&self, words: &mut [u64]) -> (u16, u32, usize) {
         let room = words.len().min(MAX_RECORD_WORDS) - HEAD_WORDS;
         let mut put = |body: &[u64]| {
@@ -310,15 +330,7 @@ impl<'a> Event<'a> {
             Event::Start => (kind::START, 0, 0),
             Event::Ready => (kind::READY, 0, 0),
             Event::Fork { parent } => (kind::FORK, parent, 0),
-            Event::Alloc { address, bytes, stack, source } => {
-                let kind = match source {
-                    Source::Heap => kind::ALLOC_HEAP,
-                    Source::Anonymous => kind::ALLOC_ANONYMOUS,
-                    Source::File => kind::ALLOC_FILE,
-                    Source::Reserved => kind::ALLOC_RESERVED,
-                };
-                (kind, stack, put(&[address, bytes]))
-            }
+            Event::Alloc { address, bytes, stack, source } => (source.kind(), stack, put(&[address, bytes])),
             Event::Free { address } => (kind::FREE, 0, put(&[address])),
             Event::Unmap { address, bytes } => (kind::UNMAP, 0, put(&[address, bytes])),
             Event::Protect { address, bytes, accessible } => {
@@ -395,7 +407,7 @@ mod tests {
         let mut words = [0; MAX_RECORD_WORDS];
         let encoded = record.encode(&mut words);
         assert_eq!(Record::decode(encoded), Some(record));
-        assert!(event.is_long() || encoded.len() <= SMALL_RECORD_WORDS);
+        assert_eq!(event.brief().is_some(), event.is_brief());
     }
 
     proptest! {

@@ -1,16 +1,19 @@
-//! The shared file as a whole: header, ring, rules.
+//! The shared file as a whole: header, ring, lanes, rules.
 //!
 //! Words of the header sit on cache lines of their own where both sides write them.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::lane::LANE_WORDS;
 use crate::ring::{SLOT_WORDS, STAMP_WORDS};
 
 /// Version of everything in this crate; raised with every change of the layout.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tierloom");
 const HEADER_WORDS: usize = 64;
+/// Words of a page: a lane lies in one, so that it costs the program one page fault.
+const PAGE_WORDS: usize = 512;
 
 /// Positions in the header. A cache line has 8 words.
 mod at {
@@ -21,6 +24,7 @@ mod at {
     pub(super) const SIGPROF_HZ: usize = 4;
     pub(super) const RULE_WORDS: usize = 5;
     pub(super) const MODULES: usize = 6;
+    pub(super) const TICKS: usize = 7;
     pub(super) const HEAD: usize = 8;
     pub(super) const TAIL: usize = 16;
     pub(super) const LOST_EVENTS: usize = 24;
@@ -31,6 +35,8 @@ mod at {
     pub(super) const STRIPES: usize = 42;
     pub(super) const EAGER_BYTES: usize = 43;
     pub(super) const PLAN: usize = 44;
+    pub(super) const LANES: usize = 45;
+    pub(super) const NAMESPACE: usize = 46;
 }
 
 /// What the recorder asks of the preload library.
@@ -38,6 +44,8 @@ mod at {
 pub struct Settings {
     /// Slots of the ring; a power of two.
     pub slots: u64,
+    /// Lanes that threads can have at once, all together.
+    pub lanes: u64,
     /// Smallest allocation that is recorded, bytes.
     pub min_bytes: u64,
     /// Samples per second of CPU time by `SIGPROF`; 0 = none.
@@ -57,11 +65,32 @@ pub struct Facts {
     pub eager_bytes: u64,
 }
 
+/// Where the parts of a shared file begin, words.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    owners: usize,
+    lanes: usize,
+    rules: usize,
+    end: usize,
+}
+
+impl Layout {
+    /// `None` where the settings make no sense.
+    fn of(settings: &Settings) -> Option<Self> {
+        let slots = usize::try_from(settings.slots).ok().filter(|slots| slots.is_power_of_two())?;
+        // A cursor has 32 bits for the position of a place.
+        let lanes = usize::try_from(settings.lanes).ok().filter(|lanes| *lanes <= 1 << 20)?;
+        let owners = slots.checked_mul(STAMP_WORDS + SLOT_WORDS)?.checked_add(HEADER_WORDS)?;
+        let first_lane = owners.checked_add(lanes)?.checked_next_multiple_of(PAGE_WORDS)?;
+        let rules = first_lane.checked_add(lanes.checked_mul(usize::try_from(LANE_WORDS).ok()?)?)?;
+        let end = rules.checked_add(usize::try_from(settings.rule_words).ok()?.checked_mul(2)?)?;
+        Some(Self { owners, lanes: first_lane, rules, end })
+    }
+}
+
 /// Words that a shared file with these settings has, or `None` where they make no sense.
 pub fn words_needed(settings: &Settings) -> Option<usize> {
-    let slots = usize::try_from(settings.slots).ok().filter(|slots| slots.is_power_of_two())?;
-    let rules = usize::try_from(settings.rule_words).ok()?;
-    slots.checked_mul(STAMP_WORDS + SLOT_WORDS)?.checked_add(HEADER_WORDS)?.checked_add(rules.checked_mul(2)?)
+    Layout::of(settings).map(|layout| layout.end)
 }
 
 /// The shared file, mapped.
@@ -70,6 +99,8 @@ pub struct Region<'a> {
     header: &'a [AtomicU64],
     pub(crate) slots: &'a [AtomicU64],
     pub(crate) mask: u64,
+    pub(crate) owners: &'a [AtomicU64],
+    pub(crate) lanes: &'a [AtomicU64],
     rules: &'a [AtomicU64],
 }
 
@@ -82,6 +113,7 @@ impl<'a> Region<'a> {
         let fields = [
             (at::VERSION, VERSION),
             (at::SLOTS, settings.slots),
+            (at::LANES, settings.lanes),
             (at::MIN_BYTES, settings.min_bytes),
             (at::SIGPROF_HZ, settings.sigprof_hz),
             (at::RULE_WORDS, settings.rule_words),
@@ -100,12 +132,12 @@ impl<'a> Region<'a> {
             return None;
         }
         let settings = settings_of(header);
-        if words.len() < words_needed(&settings)? {
-            return None;
-        }
-        let (slots, rest) = words[HEADER_WORDS..].split_at(usize::try_from(settings.slots).ok()? * 8);
-        let rules = rest.get(..usize::try_from(settings.rule_words).ok()?.checked_mul(2)?)?;
-        Some(Self { header, slots, mask: settings.slots - 1, rules })
+        let layout = Layout::of(&settings)?;
+        let rules = words.get(layout.rules..layout.end)?;
+        let lanes = &words[layout.lanes..layout.rules];
+        let owners = words[layout.owners..].get(..usize::try_from(settings.lanes).ok()?)?;
+        let slots = &words[HEADER_WORDS..layout.owners];
+        Some(Self { header, slots, mask: settings.slots - 1, owners, lanes, rules })
     }
 
     /// What the recorder asked for.
@@ -190,6 +222,27 @@ impl<'a> Region<'a> {
         load(self.header, at::MODULES) != 0
     }
 
+    /// Asks for times in ticks of the processor's time-stamp counter; before any other process is there.
+    pub fn ask_for_ticks(&self) {
+        self.header[at::TICKS].store(1, Ordering::Relaxed);
+    }
+
+    /// Whether times are such ticks; else they are `CLOCK_MONOTONIC`, ns.
+    pub fn wants_ticks(&self) -> bool {
+        load(self.header, at::TICKS) != 0
+    }
+
+    /// Says in which namespace of process ids the recorder is; before any other process is there.
+    pub fn tell_namespace(&self, id: u64) {
+        self.header[at::NAMESPACE].store(id, Ordering::Relaxed);
+    }
+
+    /// The namespace of process ids of the recorder, which can see there whether the owner of a lane is
+    /// gone: only processes of the same one may take lanes. 0 = it does not know.
+    pub fn namespace(&self) -> u64 {
+        load(self.header, at::NAMESPACE)
+    }
+
     /// Takes the next free stack id.
     pub fn take_stack_id(&self) -> u32 {
         // The id has 32 bits in a record; more stacks than that do not fit in the ring's lifetime.
@@ -235,6 +288,7 @@ fn load(header: &[AtomicU64], position: usize) -> u64 {
 fn settings_of(header: &[AtomicU64]) -> Settings {
     Settings {
         slots: load(header, at::SLOTS),
+        lanes: load(header, at::LANES),
         min_bytes: load(header, at::MIN_BYTES),
         sigprof_hz: load(header, at::SIGPROF_HZ),
         rule_words: load(header, at::RULE_WORDS),
@@ -248,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    const SMALL: Settings = Settings { slots: 8, min_bytes: 32768, sigprof_hz: 0, rule_words: 4 };
+    const SMALL: Settings = Settings { slots: 8, lanes: 3, min_bytes: 32768, sigprof_hz: 0, rule_words: 4 };
 
     fn zeroed(words: usize) -> Vec<AtomicU64> {
         (0..words).map(|_| AtomicU64::new(0)).collect()

@@ -34,7 +34,6 @@ fn stamp(position: u64, continues: bool) -> u64 {
 impl Region<'_> {
     /// Appends a record of at most [`MAX_RECORD_WORDS`] words; `false` where there is no room.
     /// Lock-free, and safe in a signal handler that interrupted another `push`.
-    #[inline]
     pub fn push(&self, record: &[u64]) -> bool {
         if record.is_empty() || record.len() > MAX_RECORD_WORDS {
             return false;
@@ -50,7 +49,6 @@ impl Region<'_> {
         true
     }
 
-    #[inline]
     fn reserve(&self, slots: u64) -> Option<u64> {
         let mut head = self.head().load(Ordering::Relaxed);
         loop {
@@ -101,7 +99,6 @@ impl Region<'_> {
         self.tail().store(next, Ordering::Release);
     }
 
-    #[inline]
     fn slot(&self, position: u64) -> (&AtomicU64, &[AtomicU64]) {
         // The mask keeps the index below the number of slots, which was a usize when it was mapped.
         #[allow(clippy::cast_possible_truncation)]
@@ -120,7 +117,7 @@ mod tests {
     use super::*;
     use crate::{Settings, words_needed};
 
-    const SETTINGS: Settings = Settings { slots: 16, min_bytes: 0, sigprof_hz: 0, rule_words: 0 };
+    const SETTINGS: Settings = Settings { slots: 16, lanes: 0, min_bytes: 0, sigprof_hz: 0, rule_words: 0 };
 
     fn memory() -> Vec<AtomicU64> {
         (0..words_needed(&SETTINGS).unwrap()).map(|_| AtomicU64::new(0)).collect()

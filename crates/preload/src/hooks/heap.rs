@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use tierloom_wire::Event;
 
-use super::{Block, allocated, quietly};
+use super::{Block, allocated};
 use crate::place::Handed;
 use crate::stack::Entry;
 use crate::tracked::{forget, note};
@@ -22,16 +22,13 @@ fn noted(block: Block, bytes: usize, entry: Entry) -> Block {
 }
 
 /// A recorded block is about to go: its pages lose our policy. Returns when.
-#[cold]
 fn released(block: Block) -> u64 {
-    quietly(|| {
-        place::release(block as u64);
-        report::now_ns()
-    })
+    place::release(block as u64);
+    report::now()
 }
 
-fn freed(block: Block, time_ns: u64) {
-    quietly(|| report::send(time_ns, Event::Free { address: block as u64 }));
+fn freed(block: Block, time: u64) {
+    report::send(time, Event::Free { address: block as u64 });
 }
 
 /// # Safety
@@ -60,7 +57,7 @@ pub(crate) unsafe extern "C" fn on_realloc(old: Block, bytes: usize, entry: Entr
     match since {
         // It failed, so the old block lives on.
         Some(_) if new.is_null() && bytes > 0 => drop(note(old as u64)),
-        Some(time_ns) => freed(old, time_ns),
+        Some(time) => freed(old, time),
         None => {}
     }
     noted(new, bytes, entry)

@@ -7,7 +7,7 @@ use std::ffi::c_int;
 
 use tierloom_wire::Event;
 
-use super::{Block, allocated, quietly};
+use super::{Block, allocated};
 use crate::place::{self, Handed};
 use crate::stack::Entry;
 use crate::{real, report};
@@ -17,15 +17,15 @@ fn is_large(bytes: usize) -> bool {
 }
 
 /// Records that a range was unmapped after this time. Small ones too: they may be parts of a large one.
-fn unmapped(time_ns: u64, address: u64, bytes: usize) {
+fn unmapped(time: u64, address: u64, bytes: usize) {
     if bytes > 0 {
-        report::send(time_ns, Event::Unmap { address, bytes: bytes as u64 });
+        report::send(time, Event::Unmap { address, bytes: bytes as u64 });
     }
 }
 
 /// The time, if anybody wants to know it.
 fn before() -> Option<u64> {
-    report::region().map(|_| report::now_ns())
+    report::region().map(|_| report::now())
 }
 
 /// # Safety
@@ -52,8 +52,8 @@ pub(crate) unsafe extern "C" fn on_mmap(
             (false, _) => Handed::File(file),
         };
         allocated(start as u64, bytes as u64, entry, handed);
-    } else if let Some(time_ns) = since {
-        quietly(|| unmapped(time_ns, start as u64, bytes));
+    } else if let Some(time) = since {
+        unmapped(time, start as u64, bytes);
     }
     start
 }
@@ -63,11 +63,11 @@ pub(crate) unsafe extern "C" fn on_mmap(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn munmap(start: Block, bytes: usize) -> c_int {
     let since = before();
-    quietly(|| place::release(start as u64));
+    place::release(start as u64);
     // SAFETY: the program's call, passed on.
     let refused = unsafe { real::munmap(start, bytes) };
-    if let Some(time_ns) = since.filter(|_| refused == 0) {
-        quietly(|| unmapped(time_ns, start as u64, bytes));
+    if let Some(time) = since.filter(|_| refused == 0) {
+        unmapped(time, start as u64, bytes);
     }
     refused
 }
@@ -81,10 +81,10 @@ unsafe extern "C" fn mprotect(start: Block, bytes: usize, access: c_int) -> c_in
     let since = if is_large(bytes) { before() } else { None };
     // SAFETY: the program's call, passed on.
     let refused = unsafe { real::mprotect(start, bytes, access) };
-    if let Some(time_ns) = since.filter(|_| refused == 0) {
+    if let Some(time) = since.filter(|_| refused == 0) {
         let accessible = access != libc::PROT_NONE;
         let event = Event::Protect { address: start as u64, bytes: bytes as u64, accessible };
-        quietly(|| report::send(time_ns, event));
+        report::send(time, event);
     }
     refused
 }
@@ -100,23 +100,23 @@ pub(crate) unsafe extern "C" fn on_mremap(
     entry: Entry,
 ) -> Block {
     let since = before();
-    quietly(|| place::release(old as u64));
+    place::release(old as u64);
     // SAFETY: the program's call, passed on.
     let new = unsafe { real::mremap(old, from, to, flags, at) };
-    if let Some(time_ns) = since.filter(|_| new != libc::MAP_FAILED) {
+    if let Some(time) = since.filter(|_| new != libc::MAP_FAILED) {
         let stays = flags & libc::MREMAP_DONTUNMAP != 0;
-        quietly(|| remapped(time_ns, (old as u64, from), (new as u64, to), stays, entry));
+        remapped(time, (old as u64, from), (new as u64, to), stays, entry);
     }
     new
 }
 
-fn remapped(time_ns: u64, (old, from): (u64, usize), (new, to): (u64, usize), stays: bool, entry: Entry) {
+fn remapped(time: u64, (old, from): (u64, usize), (new, to): (u64, usize), stays: bool, entry: Entry) {
     if old == new && to <= from {
-        return unmapped(time_ns, old + to as u64, from - to);
+        return unmapped(time, old + to as u64, from - to);
     }
     let kept = if old == new { from } else { 0 };
     if old != new && !stays {
-        unmapped(time_ns, old, from);
+        unmapped(time, old, from);
     }
     if is_large(to) {
         allocated(new + kept as u64, (to - kept) as u64, entry, Handed::Mapping(0));
@@ -129,8 +129,8 @@ pub(crate) unsafe extern "C" fn on_sbrk(by: isize, entry: Entry) -> Block {
     let since = before();
     // SAFETY: the program's call, passed on.
     let end = unsafe { real::sbrk(by) };
-    if let Some(time_ns) = since.filter(|_| end != libc::MAP_FAILED) {
-        quietly(|| broken(time_ns, end as u64, (end as u64).wrapping_add_signed(by as i64), entry));
+    if let Some(time) = since.filter(|_| end != libc::MAP_FAILED) {
+        broken(time, end as u64, (end as u64).wrapping_add_signed(by as i64), entry);
     }
     end
 }
@@ -143,16 +143,16 @@ pub(crate) unsafe extern "C" fn on_brk(to: Block, entry: Entry) -> c_int {
     let end = unsafe { real::sbrk(0) };
     // SAFETY: the program's call, passed on.
     let refused = unsafe { real::brk(to) };
-    if let Some(time_ns) = since.filter(|_| refused == 0) {
-        quietly(|| broken(time_ns, end as u64, to as u64, entry));
+    if let Some(time) = since.filter(|_| refused == 0) {
+        broken(time, end as u64, to as u64, entry);
     }
     refused
 }
 
 /// The end of the heap moved.
-fn broken(time_ns: u64, from: u64, to: u64, entry: Entry) {
+fn broken(time: u64, from: u64, to: u64, entry: Entry) {
     if to < from {
-        report::send(time_ns, Event::Unmap { address: to, bytes: from - to });
+        report::send(time, Event::Unmap { address: to, bytes: from - to });
     } else if is_large(usize::try_from(to - from).unwrap_or(0)) {
         allocated(from, to - from, entry, Handed::Mapping(0));
     }
