@@ -12,10 +12,21 @@ pub fn monotonic_ns() -> u64 {
 
 /// Whether the kernel itself tells the time by the processor's time-stamp counter. It does so only while it
 /// has found it constant, running through idle states, and the same on all CPUs (`check_tsc_sync_source` of
-/// `arch/x86/kernel/tsc_sync.c`, `mark_tsc_unstable` of `tsc.c`).
+/// `arch/x86/kernel/tsc_sync.c`, `mark_tsc_unstable` of `tsc.c`). And it can be read in order.
 pub fn is_by_counter(root: &Root) -> bool {
     const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    cfg!(target_arch = "x86_64") && root.text(CURRENT).as_deref() == Some("tsc")
+    has_rdtscp() && root.text(CURRENT).as_deref() == Some("tsc")
+}
+
+/// Whether the processor has `RDTSCP`: bit 27 of EDX of its leaf `8000_0001h` (AMD APM 3, appendix E).
+#[cfg(target_arch = "x86_64")]
+fn has_rdtscp() -> bool {
+    std::arch::x86_64::__cpuid(0x8000_0001).edx & 1 << 27 != 0
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_rdtscp() -> bool {
+    false
 }
 
 /// The processor's counter and `CLOCK_MONOTONIC` (ns) at one moment: the closest of some tries.
@@ -63,7 +74,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("tierloom-clock-{}", std::process::id()));
         let source = folder.join("sys/devices/system/clocksource/clocksource0");
         std::fs::create_dir_all(&source).unwrap();
-        for (name, is) in [("tsc", cfg!(target_arch = "x86_64")), ("kvm-clock", false)] {
+        for (name, is) in [("tsc", has_rdtscp()), ("kvm-clock", false)] {
             std::fs::write(source.join("current_clocksource"), format!("{name}\n")).unwrap();
             assert_eq!(is_by_counter(&Root::at(&folder)), is);
         }

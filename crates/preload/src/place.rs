@@ -19,7 +19,7 @@ mod policy;
 mod residency;
 mod spread;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use tierloom_wire::{
     Event, How, Law, MAX_FRAMES, MAX_RESIDENT_NODES, Options, Policy, Region, Rule, RuleFrame, RuleReader, Select,
@@ -38,6 +38,9 @@ pub(crate) const NO_RULE: u32 = u32::MAX;
 /// on the page of the next library's functions, which every call reads.
 #[unsafe(link_section = ".data")]
 static GENERATION: AtomicU64 = AtomicU64::new(0);
+/// There is room for rules, so that some may come. It lies there, too.
+#[unsafe(link_section = ".data")]
+static MAY_COME: AtomicBool = AtomicBool::new(false);
 /// First rule that goes by size alone or takes what no other does; a stack's rule wins only before it.
 static SIZE_RULE: AtomicU32 = AtomicU32::new(NO_RULE);
 /// There are rules for mapped files.
@@ -64,6 +67,7 @@ pub(crate) enum Handed {
 
 /// Applies what holds from the start: static arrays, and the policy of everything else.
 pub(crate) fn start() {
+    MAY_COME.store(report::region().is_some_and(|region| region.settings().rule_words > 0), Ordering::Relaxed);
     if let Some(region) = report::region().filter(|region| region.generation() > 0) {
         begin(region);
     }
@@ -153,7 +157,8 @@ pub(crate) fn rule_of_stack(frames: &[u64]) -> u32 {
 /// Looks whether new rules came into force. Cheap enough for every range that is handed out.
 #[inline]
 pub(crate) fn look_for_rules() {
-    if let Some(region) = report::region()
+    if MAY_COME.load(Ordering::Relaxed)
+        && let Some(region) = report::region()
         && region.generation() != GENERATION.load(Ordering::Relaxed)
     {
         thread::quietly(|| begin(region));

@@ -1,7 +1,7 @@
 //! The shared file, from the program's side: what happens often goes into the thread's lane, the rest into
 //! the ring.
 
-use std::arch::x86_64::{_mm_lfence, _rdtsc};
+use std::arch::x86_64::__rdtscp;
 use std::ffi::CStr;
 use std::slice;
 use std::sync::OnceLock;
@@ -154,16 +154,15 @@ fn push_patiently(region: &Region, record: &[u64]) -> bool {
 /// The time of a record: ticks of the time-stamp counter where the recorder asks for them, else
 /// `CLOCK_MONOTONIC`, ns, by the vDSO, without entering the kernel.
 ///
-/// The counter is read after all that was before is done (Intel SDM 4.3, `RDTSC`): a thread that gives a
-/// block back has seen it handed out, and so must its time have.
+/// `RDTSCP` reads the counter when all loads before it are done (Intel SDM 2B; AMD APM 3): a thread that gives a
+/// block back has seen it handed out, and so must its time have. What comes after it need not wait, as behind a
+/// fence.
 #[inline]
 pub(crate) fn now() -> u64 {
     if TICKS.load(Ordering::Relaxed) {
-        // SAFETY: every x86-64 processor has both instructions.
-        unsafe {
-            _mm_lfence();
-            _rdtsc()
-        }
+        let mut processor = 0;
+        // SAFETY: the recorder asks for ticks only where the processor has the instruction; `processor` is an int.
+        unsafe { __rdtscp(&raw mut processor) }
     } else {
         monotonic_ns()
     }

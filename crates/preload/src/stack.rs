@@ -81,6 +81,8 @@ impl Identity {
 }
 
 /// Identity of the stack of the call that entered at `entry`; announces it when it is new.
+#[inline(always)]
+#[allow(clippy::inline_always)]
 pub(crate) fn identify(entry: Entry) -> Identity {
     // SAFETY: `entry` is the stack pointer at the entry of a hook: the return address lies there.
     let caller = unsafe { *entry };
@@ -92,6 +94,7 @@ pub(crate) fn identify(entry: Entry) -> Identity {
 }
 
 #[cold]
+#[inline(never)]
 fn walked(entry: Entry, remembered: &Remembered) -> Identity {
     let walk = unwind(entry);
     let identity = known(walk.frames(), walk.generation);
@@ -190,6 +193,8 @@ impl Remembered {
         }
     }
 
+    #[inline(always)]
+    #[allow(clippy::inline_always)]
     fn verify(&self, caller: u64, entry: Entry) -> Option<Identity> {
         let version = self.version.load(Ordering::Acquire);
         let same = self.caller.load(Ordering::Relaxed) == caller
@@ -203,6 +208,8 @@ impl Remembered {
         (self.version.load(Ordering::Relaxed) == version).then_some(identity)
     }
 
+    #[inline(always)]
+    #[allow(clippy::inline_always)]
     fn slots_hold(&self, entry: Entry) -> bool {
         let count = usize::try_from(self.count.load(Ordering::Relaxed)).unwrap_or(0).min(MAX_FRAMES);
         self.slots[..count].iter().all(|Slot { distance, frame }| {

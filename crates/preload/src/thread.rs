@@ -129,6 +129,8 @@ pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> T {
 /// Runs `work` of a hook that was entered with this stack pointer, unless this thread is inside
 /// another one already (a hook that was entered from the unwinder, or from a signal that interrupted
 /// a hook). A hook further out on the stack shows that the inner one was left for good, by `longjmp`.
+#[inline(always)]
+#[allow(clippy::inline_always)]
 pub(crate) fn once<T>(entry: u64, work: impl FnOnce() -> T) -> Option<T> {
     let inside = &block().inside;
     if entry < inside.load(Ordering::Relaxed) {
@@ -153,6 +155,23 @@ mod tests {
         assert_eq!(other.0, mine.0);
         assert_ne!(other.1, mine.1);
         assert_eq!(identity(), mine);
+    }
+
+    #[test]
+    fn a_thread_takes_the_places_of_its_lane_one_by_one() {
+        forked::watch();
+        identity();
+        assert!(take_place().is_none());
+        let first = Cursor((7 << 32) + 126);
+        assert!(enter_lane(first));
+        assert!(!enter_lane(Cursor(1)), "it has places left");
+        assert_eq!([take_place(), take_place(), take_place()], [first, first.next(), Cursor::NONE]);
+        assert!(enter_lane(Cursor(1)));
+        // As in a child that was forked: the lane is its parent's.
+        block().pid.store(1, Ordering::Relaxed);
+        assert!(take_place().is_none());
+        identity();
+        assert!(take_place().is_none());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::tracked::{forget, note};
 use crate::{place, real, report};
 
 /// Passes a fresh block on, recorded if it is large.
+#[inline]
 fn noted(block: Block, bytes: usize, entry: Entry) -> Block {
     if bytes >= report::min_bytes() && !block.is_null() {
         if !note(block as u64) {
@@ -22,11 +23,15 @@ fn noted(block: Block, bytes: usize, entry: Entry) -> Block {
 }
 
 /// A recorded block is about to go: its pages lose our policy. Returns when.
+#[inline(always)]
+#[allow(clippy::inline_always)]
 fn released(block: Block) -> u64 {
     place::release(block as u64);
     report::now()
 }
 
+#[inline(always)]
+#[allow(clippy::inline_always)]
 fn freed(block: Block, time: u64) {
     report::send(time, Event::Free { address: block as u64 });
 }
