@@ -13,7 +13,7 @@ use crate::code::FunctionId;
 use crate::counters::{Pace, steady_step};
 use crate::emulate::{flags_of, width};
 use crate::flow::{Edge, Observation};
-use crate::instruction::{Gpr, gpr, jump_taken};
+use crate::instruction::{Gpr, constant, gpr, jump_taken};
 use crate::observe::Observed;
 use crate::registers::State;
 
@@ -166,31 +166,11 @@ fn writers(function: &Function, inside: LoopId, register: Gpr) -> Option<(BlockI
     alike.then(|| (*moved, *step, sets.iter().map(|(block, _)| *block).collect(), *start))
 }
 
-/// What `xor r, r` or a copy of a constant leaves in its register.
-fn constant(code: &Instruction) -> Option<u64> {
-    match code.mnemonic() {
-        Mnemonic::Xor | Mnemonic::Sub if code.op1_kind() == OpKind::Register => {
-            (code.op0_register() == code.op1_register()).then_some(0)
-        }
-        Mnemonic::Mov => code.try_immediate(1).ok(),
-        _ => None,
-    }
-}
-
 /// Whether control that goes from a branch to `to` cannot get around the loop without passing one of the blocks `sets`.
 fn sets_back(function: &Function, inside: LoopId, sets: &BTreeSet<BlockId>, branch: BlockId, to: BlockId) -> bool {
     let natural = &function.loops[inside];
-    let mut seen = BTreeSet::new();
-    let mut open = vec![to];
-    while let Some(block) = open.pop() {
-        if block == branch || block == natural.header {
-            return false;
-        }
-        if natural.contains(block) && !sets.contains(&block) && seen.insert(block) {
-            open.extend(&function.blocks[block].successors);
-        }
-    }
-    true
+    let comes_again = |block| block == branch || block == natural.header;
+    !function.reaches(vec![to], comes_again, |block| natural.contains(block) && !sets.contains(&block))
 }
 
 #[cfg(test)]

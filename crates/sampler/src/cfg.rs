@@ -113,6 +113,25 @@ impl Function {
         std::iter::successors(self.blocks[block].inner_loop, |inner| self.loops[*inner].parent)
     }
 
+    /// Whether control gets from one of the blocks `open` to a goal, going on only through blocks that `passes` lets.
+    pub(crate) fn reaches(
+        &self,
+        mut open: Vec<BlockId>,
+        goal: impl Fn(BlockId) -> bool,
+        passes: impl Fn(BlockId) -> bool,
+    ) -> bool {
+        let mut seen = vec![false; self.blocks.len()];
+        while let Some(block) = open.pop() {
+            if goal(block) {
+                return true;
+            }
+            if passes(block) && !std::mem::replace(&mut seen[block], true) {
+                open.extend(&self.blocks[block].successors);
+            }
+        }
+        false
+    }
+
     /// Whether the block runs exactly once in each round of the loop.
     pub(crate) fn once_per_round(&self, inside: LoopId, block: BlockId) -> bool {
         let natural = &self.loops[inside];

@@ -11,8 +11,8 @@
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use crate::carried::{Carrier, Move, follow};
-use crate::cfg::{BlockId, Function, Loop, LoopId};
-use crate::instruction::{Gpr, Operand, RegisterSet, STACK_POINTER, Step, gpr};
+use crate::cfg::{BlockId, Function, LoopId};
+use crate::instruction::{Gpr, Operand, RegisterSet, STACK_POINTER, Step, constant, gpr};
 use crate::registers::State;
 
 /// How much one execution of the counted block moves a clock.
@@ -124,7 +124,11 @@ pub(crate) fn restarts(function: &Function, counter: &Counter) -> bool {
         let (set, other): (Vec<BlockId>, Vec<BlockId>) = writers.into_iter().partition(|block| sets(*block));
         // Whatever else is written there in between, it is set again before the next instance.
         set.iter().any(|block| function.dominates(*block, inner.header))
-            && other.iter().all(|block| !reaches(function, outer, *block, inner.header, &set))
+            && !other.iter().any(|block| {
+                let behind = function.blocks[*block].successors.clone();
+                let goes_on = |block| outer.contains(block) && !set.contains(&block);
+                function.reaches(behind, |block| block == inner.header, goes_on)
+            })
     })
 }
 
@@ -134,22 +138,6 @@ fn last_write(function: &Function, block: BlockId, register: Gpr) -> Option<&Ste
     function.steps[content.first..content.end].iter().rfind(|step| step.clobbered().contains(register))
 }
 
-/// Whether control gets from the end of one block of a loop to another without leaving the loop or passing one of `not_by`.
-fn reaches(function: &Function, within: &Loop, from: BlockId, to: BlockId, not_by: &[BlockId]) -> bool {
-    let mut seen = vec![false; function.blocks.len()];
-    let mut open = function.blocks[from].successors.clone();
-    while let Some(block) = open.pop() {
-        if block == to {
-            return true;
-        }
-        let goes_on = within.contains(block) && !not_by.contains(&block);
-        if goes_on && !std::mem::replace(&mut seen[block], true) {
-            open.extend(&function.blocks[block].successors);
-        }
-    }
-    false
-}
-
 /// `xor r, r`, and copies and addresses made of constants and of registers that a loop leaves alone.
 fn sets_alike(code: &Instruction, written: RegisterSet) -> bool {
     let left_alone = |register: Register| match register {
@@ -157,14 +145,8 @@ fn sets_alike(code: &Instruction, written: RegisterSet) -> bool {
         _ => gpr(register).is_some_and(|register| !written.contains(register)),
     };
     match code.mnemonic() {
-        Mnemonic::Xor | Mnemonic::Sub => {
-            code.op1_kind() == OpKind::Register && code.op0_register() == code.op1_register()
-        }
-        Mnemonic::Mov => match code.op1_kind() {
-            OpKind::Register => left_alone(code.op1_register()),
-            OpKind::Memory => false,
-            _ => true,
-        },
+        _ if constant(code).is_some() => true,
+        Mnemonic::Mov => code.op1_kind() == OpKind::Register && left_alone(code.op1_register()),
         Mnemonic::Lea => left_alone(code.memory_base()) && left_alone(code.memory_index()),
         _ => false,
     }

@@ -68,14 +68,14 @@ pub(crate) fn counts(
     }
     let batches = batches(observed);
     for _ in 0..MOST_CONTRADICTIONS {
-        let blocks = Known::of(observed, &clocks, trips, (&outcomes, &batches), period_ns).settle();
+        let blocks = Known::of(observed, &clocks, trips, &outcomes, &batches, period_ns).settle();
         let doubted = doubted(&clocks, &blocks);
         if doubted.is_empty() {
             return Counts { blocks, by_loop: best_clocks(observed, &clocks) };
         }
         clocks.retain(|count| !doubted.contains(&(count.function, count.block)));
     }
-    let blocks = Known::of(observed, &clocks, trips, (&outcomes, &batches), period_ns).settle();
+    let blocks = Known::of(observed, &clocks, trips, &outcomes, &batches, period_ns).settle();
     Counts { blocks, by_loop: best_clocks(observed, &clocks) }
 }
 
@@ -132,7 +132,8 @@ impl<'a> Known<'a> {
         observed: &'a Observed,
         clocks: &'a [Count],
         trips: &'a BTreeMap<(FunctionId, LoopId), Trip>,
-        (outcomes, batches): (&'a Outcomes, &'a BTreeMap<FunctionId, Vec<Batch>>),
+        outcomes: &'a Outcomes,
+        batches: &'a BTreeMap<FunctionId, Vec<Batch>>,
         period_ns: f64,
     ) -> Self {
         let most = observed.seen.len() as f64 * period_ns * MOST_INSTRUCTIONS_PER_NS;

@@ -104,17 +104,7 @@ pub(crate) fn branches(
 /// Whether control can get from one block to another without a new round of the loop around `branch`.
 fn leads(function: &Function, from: BlockId, to: BlockId, branch: BlockId) -> bool {
     let header = function.blocks[branch].inner_loop.map(|around| function.loops[around].header);
-    let mut seen = vec![false; function.blocks.len()];
-    let mut open = vec![from];
-    while let Some(block) = open.pop() {
-        if block == to {
-            return true;
-        }
-        if !std::mem::replace(&mut seen[block], true) {
-            open.extend(function.blocks[block].successors.iter().filter(|next| Some(**next) != header));
-        }
-    }
-    false
+    function.reaches(vec![from], |block| block == to, |block| Some(block) != header)
 }
 
 /// A loop that clocks follow from sample to sample is not entered much more often than sampled.

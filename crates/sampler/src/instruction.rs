@@ -235,6 +235,17 @@ fn element(code: &Instruction, size: MemorySize) -> Element {
     }
 }
 
+/// What `xor r, r` or a copy of a constant leaves in its register.
+pub(crate) fn constant(code: &Instruction) -> Option<u64> {
+    match code.mnemonic() {
+        Mnemonic::Xor | Mnemonic::Sub if code.op1_kind() == OpKind::Register => {
+            (code.op0_register() == code.op1_register()).then_some(0)
+        }
+        Mnemonic::Mov => code.try_immediate(1).ok(),
+        _ => None,
+    }
+}
+
 /// Whether a conditional jump is taken under these RFLAGS; `None` for other instructions.
 pub(crate) fn jump_taken(code: &Instruction, flags: u64) -> Option<bool> {
     use iced_x86::ConditionCode as Condition;
