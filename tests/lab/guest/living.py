@@ -156,16 +156,23 @@ def check_host_weights_are_put_back_after_a_kill() -> None:
         assert host_weights() == before, number
 
 
-def hint_faults(actions: tuple[str, ...], *rules: str) -> int:
-    """Hint faults of the whole guest from `wait:go` to the end of a program: the rest of the guest takes some, too."""
-    with started(plan(*rules), *actions) as running:
+def hint_faults(before: tuple[str, ...], counted: tuple[str, ...], *rules: str) -> int:
+    """Hint faults of the whole guest while a program does some actions: the rest of the guest takes some, too.
+
+    It counts until the program says that it is through with them: `tierloom run` looks at all it has once more to report.
+    """
+    with started(plan(*rules), *before, "wait:go", *counted, "wait:gone") as running:
         wait_for(running)
-        before = counters()["numa_hint_faults"]
+        at_first = counters()["numa_hint_faults"]
         Path("go").touch()
+        wait_for(running)
+        taken = counters()["numa_hint_faults"] - at_first
+        Path("gone").touch()
         running.communicate()
     Path("go").unlink()
+    Path("gone").unlink()
     assert running.returncode == 0, running.returncode
-    return counters()["numa_hint_faults"] - before
+    return taken
 
 
 def check_nobody_takes_hint_faults_on_an_interleaved_object() -> None:
@@ -174,11 +181,11 @@ def check_nobody_takes_hint_faults_on_an_interleaved_object() -> None:
     What it marked while the object was being dealt out still faults, once: that is over before it counts.
     """
     node_one()
-    used = (f"heap:s:{HINTED}", "spin:5", "wait:go", "spin:20")
+    used = (f"heap:s:{HINTED}", "spin:5"), ("spin:20",)
     with setting(BALANCING, "1"), setting(HUGE, "never"):
-        others = hint_faults(("wait:go", "idle:20"))
-        default = hint_faults(used) - others
-        interleaved = hint_faults(used, rule("s", at_least(HINTED), weighted(1, 1))) - others
+        others = hint_faults((), ("idle:20",))
+        default = hint_faults(*used) - others
+        interleaved = hint_faults(*used, rule("s", at_least(HINTED), weighted(1, 1))) - others
     print(f"{others} of others, {default} on a first-touch object, {interleaved} on an interleaved one")
     if default < HINTED // PAGE // 2:
         skip(f"the kernel took {default} hint faults even without a plan")
