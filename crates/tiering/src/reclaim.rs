@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cohort::sweep::LastSweep;
 use crate::nodes::{Node, Watermarks};
 
 /// Rounds without progress after which a node is hopeless (`MAX_RECLAIM_RETRIES`).
@@ -34,8 +35,10 @@ pub(crate) struct Run {
     pub(crate) pages: f64,
     /// `PG_referenced`: was found in use once before.
     pub(crate) referenced: bool,
-    /// When its accessed bits were last cleared, by [`Lists::clock`].
+    /// How far the program was when its accessed bits were last cleared.
     pub(crate) cleared: f64,
+    /// When a sweep last passed by it.
+    pub(crate) swept: LastSweep,
 }
 
 /// A node's lists, whatever stands on them.
@@ -43,15 +46,15 @@ pub(crate) struct Run {
 /// # Contract
 /// - [`Lists::take`] takes from the tail (oldest) and never more than asked for.
 /// - [`Lists::put`] puts at the head.
-/// - [`Lists::used`] says how many of a run's pages were visited since its bits were cleared.
+/// - [`Lists::part`] loses none of the pages.
 pub(crate) trait Lists {
     fn length(&self, node: usize, list: List) -> f64;
     fn take(&mut self, node: usize, list: List, most: f64) -> Option<Run>;
     fn put(&mut self, node: usize, list: List, run: Run);
-    /// How far the program is.
-    fn clock(&self) -> f64;
-    /// Pages of the run that were visited since; clears their bits.
-    fn used(&mut self, run: &Run) -> f64;
+    /// The pages of a run that were visited since its bits were cleared, and the others; clears their bits.
+    fn part(&mut self, run: Run) -> [Run; 2];
+    /// The run with its bits cleared.
+    fn clear(&mut self, run: Run) -> Run;
     /// Whether the run is locked in memory.
     fn locked(&self, run: &Run) -> bool;
     /// Moves all of a run, which nobody has used since its bits were cleared, to its node's demotion target; returns
@@ -269,22 +272,20 @@ fn shrink(lists: &mut impl Lists, node: usize, run: Run, lru: LruKind, now_s: f6
         lists.put(node, List::Active, run);
         return (0.0, 0.0);
     }
-    let used = lists.used(&run).clamp(0.0, run.pages);
-    let kept = Run { pages: used, referenced: true, cleared: lists.clock(), ..run };
-    if used > 0.0 {
-        let (list, kept) = match lru {
-            LruKind::MultiGen => (List::Inactive, Run { referenced: false, ..kept }),
-            LruKind::TwoLists if run.referenced => (List::Active, Run { referenced: false, ..kept }),
-            LruKind::TwoLists => (List::Inactive, kept),
+    let [used, idle] = lists.part(run);
+    if used.pages > 0.0 {
+        let (list, referenced) = match lru {
+            LruKind::MultiGen => (List::Inactive, false),
+            LruKind::TwoLists if run.referenced => (List::Active, false),
+            LruKind::TwoLists => (List::Inactive, true),
         };
-        lists.put(node, list, kept);
+        lists.put(node, list, Run { referenced, ..used });
     }
-    let idle = run.pages - used;
-    if idle <= 0.0 {
+    if idle.pages <= 0.0 {
         return (0.0, 0.0);
     }
-    let moved = lists.demote(node, Run { pages: idle, referenced: false, ..run }, now_s);
-    (moved, idle - moved)
+    let moved = lists.demote(node, Run { referenced: false, ..idle }, now_s);
+    (moved, idle.pages - moved)
 }
 
 /// `shrink_active_list`: anonymous pages leave the active list in use or not, while the inactive
@@ -296,14 +297,16 @@ fn age(lists: &mut impl Lists, node: usize, lru: LruKind, pages: f64) {
     let (inactive, active) = (lists.length(node, List::Inactive), lists.length(node, List::Active));
     let gib = ((inactive + active) / PAGES_IN_GIB).floor();
     let ratio = if gib > 0.0 { (10.0 * gib).sqrt().floor() } else { 1.0 };
+    if inactive * ratio >= active {
+        return;
+    }
     // Each page that leaves one list lengthens the other.
     let mut left = pages.min(((active - inactive * ratio) / (1.0 + ratio)).max(BATCH));
     while left > 0.0 {
         let Some(run) = lists.take(node, List::Active, left) else { break };
         left -= run.pages;
-        lists.used(&run);
-        let cleared = lists.clock();
-        lists.put(node, List::Inactive, Run { referenced: false, cleared, ..run });
+        let run = lists.clear(run);
+        lists.put(node, List::Inactive, Run { referenced: false, ..run });
     }
 }
 

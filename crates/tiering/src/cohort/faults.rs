@@ -1,32 +1,44 @@
 //! Protection and hint faults, in closed form.
 
 use super::groups::Rate;
-use super::protections::{Moment, Protection, Protections};
+use super::protections::{Protection, Protections};
+use super::sweep::LastSweep;
 use super::{Cohort, DUST};
 use crate::policy::Fault;
 use crate::settle::Work;
 
 impl Cohort<'_> {
-    /// Share of pages visited between two ages, which are progress of the program since nobody visited them any more.
-    pub(super) fn visited(&self, cohort: usize, from: f64, to: f64) -> f64 {
+    /// Share of idle pages that are visited between two times, which are progress of the program.
+    fn visited(&self, cohort: usize, last: LastSweep, after: f64, until: f64) -> f64 {
         let Rate { swept, random, .. } = self.rates[cohort];
-        let idle = if random > 0.0 { (-random * (to - from)).exp() } else { 1.0 };
-        // A sweep comes by once in 1/λ, at any time in it: of those it has not met by `from`, it meets
-        // an even share.
-        let left = 1.0 - swept * from;
-        let idle_swept =
-            if left <= 0.0 { if swept > 0.0 { 0.0 } else { 1.0 } } else { ((1.0 - swept * to) / left).clamp(0.0, 1.0) };
-        1.0 - idle * idle_swept
+        let met = if swept > 0.0 { last.met(1.0 / swept, after, until) } else { 0.0 };
+        1.0 - (1.0 - met) * unvisited(random, until - after)
+    }
+
+    /// Share of pages that are visited between two times; when a sweep last passed by these, and by the others.
+    pub(super) fn parted(&self, cohort: usize, last: LastSweep, after: f64, until: f64) -> (f64, [LastSweep; 2]) {
+        let Rate { swept, random, .. } = self.rates[cohort];
+        let (met, swept) =
+            if swept > 0.0 { last.parted(1.0 / swept, after, until) } else { (0.0, [LastSweep::by(until); 2]) };
+        // What was visited at random as well may have been met or not.
+        let swept = if random > 0.0 { [LastSweep::by(until), swept[1]] } else { swept };
+        (1.0 - (1.0 - met) * unvisited(random, until - after), swept)
+    }
+
+    /// When a sweep last passed by pages that fault in this step.
+    pub(super) fn just_swept(&self, cohort: usize) -> LastSweep {
+        let from = if self.rates[cohort].random > 0.0 { f64::NEG_INFINITY } else { self.last.progress };
+        LastSweep::between(from, self.progress)
     }
 
     /// Faults since the last step.
-    pub(super) fn faults(&mut self, last: Moment) {
+    pub(super) fn faults(&mut self) {
         // Cohorts that are demoted for these faults to have room, and so protected, are watched from the next step on.
         let mut watched = std::mem::take(&mut self.watched);
         watched.retain(|cohort| {
             let cohort = *cohort as usize;
             for node in 0..self.nodes.len() {
-                self.faults_on(cohort, node, last);
+                self.faults_on(cohort, node);
             }
             let cells = self.at(cohort, 0)..self.at(cohort + 1, 0);
             self.is_watched[cohort] = self.cells[cells].iter().any(|cell| !cell.protected.is_empty());
@@ -37,22 +49,22 @@ impl Cohort<'_> {
     }
 
     /// Faults on one cell.
-    fn faults_on(&mut self, cohort: usize, node: usize, last: Moment) {
+    fn faults_on(&mut self, cohort: usize, node: usize) {
         let at = self.at(cohort, node);
         if self.cells[at].protected.is_empty() {
             return;
         }
         let mut kept = Protections::default();
         for generation in std::mem::take(&mut self.cells[at].protected).iter() {
-            let ages = [last.progress, self.progress].map(|at| at.max(generation.from) - generation.idle);
-            let pages = generation.pages * self.visited(cohort, ages[0], ages[1]);
+            let (after, until) = (self.last.progress.max(generation.from), self.progress);
+            let pages = generation.pages * self.visited(cohort, generation.swept, after, until);
             let left = generation.pages - pages;
             if left > DUST {
                 kept.push(Protection { pages: left, ..*generation });
             }
             if pages > DUST {
-                let from_s = last.s.max(generation.since_s);
-                let at_s = from_s + (self.now_s - from_s) * self.mean_share(cohort, ages);
+                let from_s = self.last.s.max(generation.since_s);
+                let at_s = from_s + (self.now_s - from_s) * self.mean_share(cohort, generation.swept, after, until);
                 let latency_s = at_s - generation.since_s;
                 self.fault(cohort, node, pages, latency_s);
             }
@@ -64,16 +76,17 @@ impl Cohort<'_> {
         self.cells[at].protected = kept;
     }
 
-    /// How far between two ages the fault is on average, given that it falls between them.
-    fn mean_share(&self, cohort: usize, ages: [f64; 2]) -> f64 {
+    /// How far between two times the fault is on average, given that it falls between them.
+    fn mean_share(&self, cohort: usize, last: LastSweep, after: f64, until: f64) -> f64 {
         let Rate { swept, random, .. } = self.rates[cohort];
-        let span = ages[1] - ages[0];
-        let x = (swept + random) * span;
-        if random <= 0.0 || x < 1e-6 {
-            let end = if swept > 0.0 { ages[1].min((1.0 / swept).max(ages[0])) } else { ages[1] };
-            return if span > 0.0 { (end - ages[0]) / (2.0 * span) } else { 0.5 };
+        let x = (swept + random) * (until - after);
+        if random > 0.0 && x >= 1e-6 {
+            1.0 / x - 1.0 / x.exp_m1()
+        } else if swept > 0.0 {
+            last.met_at(1.0 / swept, after, until)
+        } else {
+            0.5
         }
-        1.0 / x - 1.0 / x.exp_m1()
     }
 
     /// `do_numa_page` for pages that fault in one step.
@@ -192,7 +205,8 @@ impl Cohort<'_> {
     fn protect_cell(&mut self, cohort: usize, node: usize, covered: f64, now_s: f64) -> f64 {
         let cell = &self.cells[self.at(cohort, node)];
         let pages = ((cell.pages - cell.protected.pages()) * covered).max(0.0);
-        self.protect_pages(cohort, node, Protection { since_s: now_s, from: self.progress, idle: self.progress, pages })
+        let swept = LastSweep::by(self.progress);
+        self.protect_pages(cohort, node, Protection { since_s: now_s, from: self.progress, swept, pages })
     }
 
     /// Protects pages of a cell that are not protected; returns how many, or none where they are but rounding.
@@ -211,4 +225,9 @@ impl Cohort<'_> {
         }
         new.pages
     }
+}
+
+/// Share of pages that nobody visits at random in so much of the program.
+fn unvisited(random: f64, progress: f64) -> f64 {
+    if random > 0.0 { (-random * progress).exp() } else { 1.0 }
 }

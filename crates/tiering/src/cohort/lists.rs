@@ -35,7 +35,10 @@ impl Queue {
         let (number, since_s) = self.youngest[run.id as usize];
         let place = number.checked_sub(self.oldest).filter(|_| now_s - since_s < STEP_S);
         match place.and_then(|place| self.runs.get_mut(usize::try_from(place).ok()?)) {
-            Some(youngest) if is_like(youngest, &run, near) => youngest.pages += run.pages,
+            Some(youngest) if is_like(youngest, &run, near) => {
+                youngest.swept = youngest.swept.joined(youngest.pages, &run.swept, run.pages);
+                youngest.pages += run.pages;
+            }
             _ => self.append(run, now_s),
         }
     }
@@ -57,7 +60,7 @@ impl Queue {
 fn is_like(one: &Run, other: &Run, near: f64) -> bool {
     let never = one.cleared.is_infinite() && other.cleared.is_infinite();
     let close = never || (one.cleared - other.cleared).abs() < near;
-    one.id == other.id && one.referenced == other.referenced && close
+    one.id == other.id && one.referenced == other.referenced && close && one.swept.is_like(&other.swept, near)
 }
 
 impl Lists for Cohort<'_> {
@@ -91,15 +94,19 @@ impl Lists for Cohort<'_> {
         self.lists[node][slot].put(run, self.now_s, STEP_S * self.speed);
     }
 
-    fn clock(&self) -> f64 {
-        self.progress
+    fn part(&mut self, run: Run) -> [Run; 2] {
+        let before = run.cleared;
+        let run = self.clear(run);
+        if before.is_infinite() {
+            return [run, Run { pages: 0.0, ..run }];
+        }
+        let (share, [visited, others]) = self.parted(run.id as usize, run.swept, before, self.progress);
+        let used = run.pages * share;
+        [Run { pages: used, swept: visited, ..run }, Run { pages: run.pages - used, swept: others, ..run }]
     }
 
-    fn used(&mut self, run: &Run) -> f64 {
-        if run.cleared.is_infinite() {
-            return run.pages;
-        }
-        run.pages * self.visited(run.id as usize, 0.0, self.progress - run.cleared)
+    fn clear(&mut self, run: Run) -> Run {
+        Run { cleared: self.progress, ..run }
     }
 
     fn locked(&self, run: &Run) -> bool {
@@ -128,11 +135,7 @@ impl Lists for Cohort<'_> {
         let region = self.cohorts.places[cohort].region;
         if self.scan.is_some_and(|scan| scan.protect_demoted) && self.layout.regions[region].policy.migrates_on_fault()
         {
-            self.protect_pages(
-                cohort,
-                to,
-                Protection { since_s: now_s, from: self.progress, idle: run.cleared, pages },
-            );
+            self.protect_pages(cohort, to, Protection { since_s: now_s, from: self.progress, swept: run.swept, pages });
         }
         let shadowed = self.policy.shadowed(&self.ledger.counters);
         self.ledger.demoted(pages, node, to, shadowed);

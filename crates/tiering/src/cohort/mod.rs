@@ -9,6 +9,7 @@ mod faults;
 pub(crate) mod groups;
 mod lists;
 mod protections;
+pub(crate) mod sweep;
 
 use tierloom_contention::LINE_BYTES;
 use tierloom_model::Socket;
@@ -29,6 +30,7 @@ use crate::workload::{Phase, Workload};
 use groups::{CHUNK, Cohorts, Rate};
 use lists::Queue;
 use protections::{Moment, Protections};
+use sweep::LastSweep;
 
 /// Most seconds of a step: the scanner's least period.
 const STEP_S: f64 = 0.1;
@@ -80,6 +82,8 @@ pub(crate) struct Cohort<'a> {
     pub(crate) now_s: f64,
     /// Phases done, the share of the one that runs included: what visits go by, however fast the program is.
     progress: f64,
+    /// Where the last step ended.
+    last: Moment,
     settled: Settled,
     /// The phase's work by node, if it all were done with the pages as they are.
     sums: Vec<Work>,
@@ -138,6 +142,7 @@ impl<'a> Cohort<'a> {
             threads: f64::from(threads),
             now_s: 0.0,
             progress: 0.0,
+            last: Moment { s: 0.0, progress: 0.0 },
             settled: Settled {
                 time_s: 0.0,
                 latency_ns: settle(nodes, 0.0, &vec![Work::default(); nodes.len()]).latency_ns,
@@ -220,7 +225,8 @@ impl<'a> Cohort<'a> {
             if self.keeps_list(node) {
                 let id = u32::try_from(cohort).unwrap_or(u32::MAX);
                 // Bits are set by the fault that maps a page, so they read as visited.
-                let run = Run { id, pages: *pages, referenced: false, cleared: f64::NEG_INFINITY };
+                let swept = LastSweep::by(self.progress);
+                let run = Run { id, pages: *pages, referenced: false, cleared: f64::NEG_INFINITY, swept };
                 self.lengths[node][0] += run.pages;
                 self.lists[node][0].append(run, f64::NEG_INFINITY);
             }
@@ -261,13 +267,13 @@ impl<'a> Cohort<'a> {
         let passed_s = work_s + overhead_s;
         self.speed = share / passed_s;
         self.charge(compute_s, share, work_s);
-        let last = Moment { s: self.now_s, progress: self.progress };
+        self.last = Moment { s: self.now_s, progress: self.progress };
         self.now_s += passed_s;
         self.progress += share;
         self.reclaim_s = passed_s;
         self.rerouted.fill(Work::default());
         let served: Vec<Work> = self.sums.iter().map(|work| *work * share).collect();
-        self.faults(last);
+        self.faults();
         self.limit_rerouted(&served);
         self.ledger.rerouted(&self.rerouted);
         self.rerouted.iter_mut().for_each(|work| *work = *work * (1.0 / share));
@@ -334,7 +340,8 @@ impl<'a> Cohort<'a> {
         if self.keeps_list(to) {
             let id = u32::try_from(cohort).unwrap_or(u32::MAX);
             // A fault has just used them.
-            self.put(to, List::Inactive, Run { id, pages, referenced: false, cleared: f64::NEG_INFINITY });
+            let swept = self.just_swept(cohort);
+            self.put(to, List::Inactive, Run { id, pages, referenced: false, cleared: f64::NEG_INFINITY, swept });
         }
     }
 

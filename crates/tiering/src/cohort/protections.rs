@@ -3,6 +3,8 @@
 //! A page faults at the first visit after it was protected, so pages protected at different times are in different
 //! stages of the same decay. Only the last few times are told apart: a cell has no more than a cache line of them.
 
+use super::sweep::LastSweep;
+
 /// Most protections at different times that are told apart; older ones are joined.
 const GENERATIONS: usize = 4;
 
@@ -19,8 +21,8 @@ pub(super) struct Protection {
     pub(super) since_s: f64,
     /// How far the program was then.
     pub(super) from: f64,
-    /// How far the program was when nobody visited them any more: earlier where they were demoted for being idle.
-    pub(super) idle: f64,
+    /// When a sweep last passed by them.
+    pub(super) swept: LastSweep,
     pub(super) pages: f64,
 }
 
@@ -75,7 +77,7 @@ impl Protection {
         Self {
             since_s: mean(self.since_s, other.since_s),
             from: mean(self.from, other.from),
-            idle: mean(self.idle, other.idle),
+            swept: self.swept.joined(self.pages, &other.swept, other.pages),
             pages,
         }
     }
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     fn at(since_s: f64, pages: f64) -> Protection {
-        Protection { since_s, from: since_s, idle: since_s, pages }
+        Protection { since_s, from: since_s, swept: LastSweep::default(), pages }
     }
 
     #[test]

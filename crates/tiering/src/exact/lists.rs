@@ -20,16 +20,16 @@ impl Lists for Exact<'_> {
         self.pages.link(run.id, node, list);
     }
 
-    fn clock(&self) -> f64 {
-        // Each page has a bit of its own.
-        0.0
+    fn part(&mut self, run: Run) -> [Run; 2] {
+        let none = Run { pages: 0.0, ..run };
+        let is_idle = self.pages.flags[run.id as usize] & IDLE != 0;
+        let run = self.clear(run);
+        if is_idle { [none, run] } else { [run, none] }
     }
 
-    fn used(&mut self, run: &Run) -> f64 {
-        let flags = &mut self.pages.flags[run.id as usize];
-        let used = *flags & IDLE == 0;
-        *flags |= IDLE;
-        if used { 1.0 } else { 0.0 }
+    fn clear(&mut self, run: Run) -> Run {
+        self.pages.flags[run.id as usize] |= IDLE;
+        run
     }
 
     fn locked(&self, run: &Run) -> bool {

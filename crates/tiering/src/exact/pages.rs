@@ -3,6 +3,7 @@
 //! One byte of flags is all that a visit reads; stamps and list links are touched by faults, scans
 //! and reclaim only.
 
+use crate::cohort::sweep::LastSweep;
 use crate::reclaim::{List, Run};
 
 /// Twice the node of the page: where a visit's code says whether it writes.
@@ -135,7 +136,8 @@ impl Pages {
         }
         self.unlink(page, node);
         let referenced = self.flags[page as usize] & REFERENCED != 0;
-        Some(Run { id: page, pages: 1.0, referenced, cleared: 0.0 })
+        // Each page has a bit of its own.
+        Some(Run { id: page, pages: 1.0, referenced, cleared: 0.0, swept: LastSweep::default() })
     }
 }
 
