@@ -31,9 +31,7 @@ pub fn compare(machine: &Machine, profile: &Profile, request: &Request) -> Resul
     let whole = Request { budget: None, ..request.clone() }.context(machine, profile, &predictor, positions)?;
     let frontier = frontier::frontier(&whole)?;
     let goal = Goal::new(&context, &frontier, request)?;
-    let context = goal.budget.map_or(Ok(context.clone()), |bytes| context.with_budget(bytes))?;
-    let policies = results(&context, request, goal.hints(&frontier, &context))?;
-    let chosen = goal.choose(&policies)?;
+    let Reached { context, policies, chosen } = goal.reached(&context, &frontier, request)?;
     Ok(Comparison {
         machine: machine.name.clone(),
         profile: profile.name.clone(),
@@ -41,40 +39,76 @@ pub fn compare(machine: &Machine, profile: &Profile, request: &Request) -> Resul
         threads: run.threads,
         fast_memory: context.name(context.fast).to_owned(),
         budget_bytes: round_to_u64(context.capacity[context.fast]),
-        chosen: chosen.policy.clone(),
+        chosen,
         frontier: envelope(&frontier, &policies),
         policies,
     })
 }
 
-/// What is wanted, after the bound on the slow-down was turned into a budget.
+/// What is wanted, after the bound on the slow-down was turned into a placement that keeps it.
 struct Goal {
-    /// Bytes of fast memory that keep the bound.
-    budget: Option<f64>,
+    /// The bound, and the placement with the least fast memory that is found to keep it.
+    bound: Option<(Bound, Found)>,
+}
+
+/// A bound on the slow-down.
+struct Bound {
+    asked: f64,
+    /// With all data in fast memory, s.
+    reference_s: f64,
     /// Most run time, s.
-    limit_s: Option<f64>,
-    /// The placement that keeps the bound.
-    found: Option<Found>,
+    limit_s: f64,
+}
+
+/// What the policies come to within a budget with which one of them does what is wanted.
+struct Reached<'a> {
+    context: Context<'a>,
+    policies: Vec<PolicyResult>,
+    chosen: String,
 }
 
 impl Goal {
     fn new(context: &Context<'_>, frontier: &[Found], request: &Request) -> Result<Self, PlaceError> {
-        let Some(asked) = request.max_slowdown else { return Ok(Self { budget: None, limit_s: None, found: None }) };
+        let Some(asked) = request.max_slowdown else { return Ok(Self { bound: None }) };
         if !(asked.is_finite() && asked >= 0.0) {
             return Err(PlaceError::BadSlowdown { asked });
         }
         let objects = context.profile.objects.len();
         let all_fast = Placement::uniform(objects, context.capacity.len(), context.fast);
         let reference_s = context.predictor.time_s(&context.predictor.demand(all_fast.rows()));
-        let limit_s = reference_s * (1.0 + asked);
+        let bound = Bound { asked, reference_s, limit_s: reference_s * (1.0 + asked) };
         let affordable: Vec<Found> =
             frontier.iter().filter(|found| found.fast_bytes <= context.capacity[context.fast]).cloned().collect();
-        let least = frontier::least_memory(context, &affordable, limit_s)?;
-        match least.or_else(|| searched(context, &affordable).filter(|found| found.time_s <= limit_s)) {
-            Some(found) => {
-                Ok(Self { budget: Some(found.fast_bytes.ceil()), limit_s: Some(limit_s), found: Some(found) })
+        let least = frontier::least_memory(context, &affordable, bound.limit_s)?;
+        match least.or_else(|| searched(context, &affordable).filter(|found| found.time_s <= bound.limit_s)) {
+            Some(found) => Ok(Self { bound: Some((bound, found)) }),
+            None => Err(bound.out_of_reach(context, affordable.iter().map(|found| found.time_s))),
+        }
+    }
+
+    /// The policies within the least of some budgets that does. A placement that is found to keep a bound may be none
+    /// that rules can state, which leave arenas where they are; then a little more memory has to.
+    fn reached<'a>(
+        &self,
+        context: &Context<'a>,
+        frontier: &[Found],
+        request: &Request,
+    ) -> Result<Reached<'a>, PlaceError> {
+        let most = context.capacity[context.fast];
+        let least = self.bound.as_ref().map_or(most, |(_, found)| found.fast_bytes.ceil());
+        let between = frontier.iter().map(|found| found.fast_bytes).filter(|bytes| *bytes > least && *bytes < most);
+        let mut policies = Vec::new();
+        for budget in [least].into_iter().chain(between).chain((most > least).then_some(most)) {
+            let context = context.with_budget(budget)?;
+            policies = results(&context, request, self.hints(frontier, &context))?;
+            if let Some(chosen) = self.choose(&policies).map(|chosen| chosen.policy.clone()) {
+                return Ok(Reached { context, policies, chosen });
             }
-            None => Err(out_of_reach(context, asked, &affordable, reference_s)),
+        }
+        let times: Vec<f64> = policies.iter().filter_map(|result| Some(result.outcome.as_ref().ok()?.time_s)).collect();
+        match &self.bound {
+            Some((bound, _)) if !times.is_empty() => Err(bound.out_of_reach(context, times.into_iter())),
+            _ => Err(nothing_fits(&policies)),
         }
     }
 
@@ -82,19 +116,36 @@ impl Goal {
     fn hints(&self, frontier: &[Found], context: &Context<'_>) -> Vec<Rows> {
         let fits = |found: &&Found| found.fast_bytes <= context.capacity[context.fast];
         let last = frontier.iter().rfind(fits);
-        last.into_iter().chain(&self.found).map(|found| found.rows.clone()).collect()
+        last.into_iter().chain(self.bound.as_ref().map(|(_, found)| found)).map(|found| found.rows.clone()).collect()
     }
 
-    fn choose<'p>(&self, policies: &'p [PolicyResult]) -> Result<&'p PolicyResult, PlaceError> {
+    fn choose<'p>(&self, policies: &'p [PolicyResult]) -> Option<&'p PolicyResult> {
         let time_s = |result: &PolicyResult| result.outcome.as_ref().map_or(f64::INFINITY, |outcome| outcome.time_s);
         let least_s = policies.iter().map(time_s).fold(f64::INFINITY, f64::min);
-        let limit_s = self.limit_s.unwrap_or(least_s * (1.0 + SAME));
+        let limit_s = self.bound.as_ref().map_or(least_s * (1.0 + SAME), |(bound, _)| bound.limit_s);
         let mut keeping = policies.iter().filter(|result| result.outcome.is_ok() && time_s(result) <= limit_s);
-        let chosen = match self.limit_s {
+        match self.bound {
             None => keeping.next(),
             Some(_) => keeping.min_by(|a, b| a.fast_bytes.total_cmp(&b.fast_bytes)),
-        };
-        chosen.ok_or_else(|| nothing_fits(policies))
+        }
+    }
+}
+
+impl Bound {
+    /// The bound is not kept: these are the run times that there are, s.
+    fn out_of_reach(&self, context: &Context<'_>, times: impl Iterator<Item = f64>) -> PlaceError {
+        let percent = |slowdown: f64| format!("{:.1} %", slowdown * 100.0);
+        let best = times.fold(f64::INFINITY, f64::min) / self.reference_s - 1.0;
+        PlaceError::OutOfReach {
+            asked: percent(self.asked),
+            best: percent(best),
+            fast: context.name(context.fast).to_owned(),
+            hint: if best.is_finite() {
+                format!("allow {} or more, or give more fast memory", percent(best))
+            } else {
+                "give more fast memory, or allow more memories".to_owned()
+            },
+        }
     }
 }
 
@@ -103,22 +154,6 @@ fn searched(context: &Context<'_>, frontier: &[Found]) -> Option<Found> {
     let ours = Tierloom { hints: frontier.last().map(|found| found.rows.clone()).into_iter().collect() };
     let rows = ours.place(context).ok()?.rows().to_vec();
     Some(Found::placed(context, rows))
-}
-
-fn out_of_reach(context: &Context<'_>, asked: f64, frontier: &[Found], reference_s: f64) -> PlaceError {
-    let least_s = frontier.iter().map(|found| found.time_s).fold(f64::INFINITY, f64::min);
-    let percent = |slowdown: f64| format!("{:.1} %", slowdown * 100.0);
-    let best = least_s / reference_s - 1.0;
-    PlaceError::OutOfReach {
-        asked: percent(asked),
-        best: percent(best),
-        fast: context.name(context.fast).to_owned(),
-        hint: if best.is_finite() {
-            format!("allow {} or more, or give more fast memory", percent(best))
-        } else {
-            "give more fast memory, or allow more memories".to_owned()
-        },
-    }
 }
 
 fn nothing_fits(policies: &[PolicyResult]) -> PlaceError {
