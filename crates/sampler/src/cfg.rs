@@ -134,9 +134,12 @@ impl Function {
 
     /// Whether the block runs exactly once in each round of the loop.
     pub(crate) fn once_per_round(&self, inside: LoopId, block: BlockId) -> bool {
-        let natural = &self.loops[inside];
-        self.blocks[block].inner_loop == Some(inside)
-            && natural.latches.iter().all(|latch| self.dominates(block, *latch))
+        self.blocks[block].inner_loop == Some(inside) && self.in_every_round(inside, block)
+    }
+
+    /// Whether no round of the loop goes past the block.
+    pub(crate) fn in_every_round(&self, inside: LoopId, block: BlockId) -> bool {
+        self.loops[inside].latches.iter().all(|latch| self.dominates(block, *latch))
     }
 
     /// Blocks outside a loop that enter it.

@@ -271,7 +271,7 @@ impl<'a> Known<'a> {
         let function = self.function(id);
         let clocks: Vec<&Count> = self.clocks_of(id).collect();
         let densities = self.densities.within(id, function, &clocks, before);
-        let size = |block| densities.size(block);
+        let size = |block| densities.size(block, 1.0);
         let mut observations = by_clocks(&clocks);
         observations.extend(self.trips_of(id).map(|(inside, trip)| {
             let deviation = trip.relative_error * size(function.loops[inside].header);
@@ -282,7 +282,14 @@ impl<'a> Known<'a> {
         // What is done with a full batch is known better than by its few samples.
         let told = |block: BlockId| batches.iter().any(|batch| batch.leads_to(function, block));
         observations.extend(densities.observations().filter(|(block, _)| !told(*block)).map(|(_, samples)| samples));
-        observations.extend(branches(function, size, &densities.samples, self.trips, self.outcomes, id));
+        observations.extend(branches(
+            function,
+            |block, rounds| densities.size(block, rounds),
+            &densities.samples,
+            self.trips,
+            self.outcomes,
+            id,
+        ));
         observations
     }
 

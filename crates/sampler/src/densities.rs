@@ -137,11 +137,11 @@ impl Within<'_> {
         self.densities[block] / self.function.blocks[block].work
     }
 
-    /// About how often a block runs.
-    pub(crate) fn size(&self, block: BlockId) -> f64 {
+    /// About how often a block runs that decides whether a loop of so many rounds does, or 1: it fills little itself.
+    pub(crate) fn size(&self, block: BlockId, rounds: f64) -> f64 {
         let guess = || self.samples[block] * self.per_sample(block);
         let known = self.before.map_or_else(guess, |counts| counts.executions[block]);
-        known.max(LEAST_SIZE * self.all.typical)
+        known.max(LEAST_SIZE * self.all.typical / rounds)
     }
 
     /// What the samples of each block say.

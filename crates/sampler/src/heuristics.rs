@@ -26,21 +26,29 @@ const TELLING_SAMPLES: f64 = 8.0;
 
 /// Without better knowledge both ways of a branch are as likely, but a loop is rather entered than
 /// passed by (Ball and Larus, *Branch prediction for free*, 1993, loop header heuristic). How often a
-/// loop is left is not a branch's business. `size` is about how often a block runs.
+/// loop is left is not a branch's business. `size` is about how often a block runs that leads to a loop of so many
+/// rounds.
 pub(crate) fn branches(
     function: &Function,
-    size: impl Fn(BlockId) -> f64,
+    size: impl Fn(BlockId, f64) -> f64,
     samples: &[f64],
     trips: &BTreeMap<(FunctionId, LoopId), Trip>,
     outcomes: &Outcomes,
     id_of_function: FunctionId,
 ) -> Vec<Observation> {
-    let entry = |block: BlockId| {
-        let heads = |to: BlockId| function.blocks[to].inner_loop.filter(|id| function.loops[*id].header == to);
-        let inside = heads(block).or_else(|| match function.blocks[block].successors.as_slice() {
+    let heads = |to: BlockId| function.blocks[to].inner_loop.filter(|id| function.loops[*id].header == to);
+    let entered = |block: BlockId| {
+        heads(block).or_else(|| match function.blocks[block].successors.as_slice() {
             [next] => heads(*next),
             _ => None,
-        })?;
+        })
+    };
+    let rounds = |block: BlockId| {
+        let trip = entered(block).and_then(|inside| trips.get(&(id_of_function, inside)));
+        trip.map_or(1.0, |trip| trip.rounds.max(1.0))
+    };
+    let entry = |block: BlockId| {
+        let inside = entered(block)?;
         // If rounds end by chance, a loop of n rounds is passed by once in n + 1 times; the less they vary,
         // the less often. A loop with a number of rounds that the code fixes needs no guard: the branch before
         // it asks something else.
@@ -52,7 +60,7 @@ pub(crate) fn branches(
     let mut observations = Vec::new();
     for (id, block) in function.blocks.iter().enumerate() {
         let [one, other] = block.successors[..] else { continue };
-        let known = size(id);
+        let known = size(id, rounds(one).max(rounds(other)));
         let edges = |share: f64| vec![((id, one), 1.0 - share), ((id, other), -share)];
         // Where the rounds of a loop are known, that is how often it ends. Samples tell that by time, and those
         // that wait for the first line of a walk are never in its last round.
@@ -132,6 +140,21 @@ mod tests {
     use crate::cfg::tests::NEST;
     use crate::outcomes::Outcome;
 
+    // 0: test rsi,rsi; je c | 5: xor eax,eax | 7: inc rax; cmp rax,rsi; (jne 7) | c: ret
+    const GUARDED: &[u8] =
+        &[0x48, 0x85, 0xf6, 0x74, 0x0a, 0x31, 0xc0, 0x48, 0xff, 0xc0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3];
+
+    #[test]
+    fn the_way_into_a_loop_is_known_as_well_as_its_rounds_ask_for() {
+        let function = Function::decode(GUARDED, 0x1000);
+        let inside = function.blocks[2].inner_loop.unwrap();
+        let trips = BTreeMap::from([((0, inside), Trip { rounds: 5e5, relative_error: 0.001, variance: Some(0.0) })]);
+        let size = |_, rounds: f64| 1e4 / rounds;
+        let told = branches(&function, size, &[0.0; 4], &trips, &Outcomes::new(), 0);
+        assert_eq!(told.len(), 1, "the guard; the end of the rounds is known");
+        assert!((told[0].deviation - 0.05 * 1e4 / 5e5).abs() < 1e-9, "{}", told[0].deviation);
+    }
+
     #[test]
     fn how_often_a_loop_ends_is_told_by_its_rounds_where_they_are_known() {
         let function = Function::decode(NEST, 0x1000);
@@ -139,7 +162,7 @@ mod tests {
         let mut never_ends = Outcome::default();
         never_ends.taken = 60.0;
         let outcomes = Outcomes::from([((0, 2), never_ends)]);
-        let told = |trips| branches(&function, |_| 1e6, &[0.0; 5], &trips, &outcomes, 0).len();
+        let told = |trips| branches(&function, |_, _| 1e6, &[0.0; 5], &trips, &outcomes, 0).len();
         let trip = Trip { rounds: 25.0, relative_error: 0.001, variance: None };
         assert_eq!((told(BTreeMap::new()), told(BTreeMap::from([((0, inner), trip)]))), (1, 0));
     }

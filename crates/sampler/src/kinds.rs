@@ -84,7 +84,7 @@ fn is_steady(count: &Count, readings: &Readings) -> bool {
 
 /// An address that runs on from loop to loop may do so by less than the loops did, where they go through the
 /// same memory side by side. Clocks of the loops around and known rounds find that out; one that agrees is enough, as
-/// others may be as wrong.
+/// others may be as wrong. What some rounds go past may have run less often.
 pub(crate) fn agrees(
     observed: &Observed,
     trips: &BTreeMap<(FunctionId, LoopId), Trip>,
@@ -97,9 +97,14 @@ pub(crate) fn agrees(
             move |other: &&Count| other.function == count.function && function.once_per_round(around, other.block);
         known.iter().filter(of_loop).map(|other| other.executions)
     };
-    let near = |other: f64| count.executions.max(other) < CONTRADICTION * count.executions.min(other);
-    let (mut rounds, mut contradicted) = (1.0, false);
+    let (mut rounds, mut always, mut contradicted) = (1.0, true, false);
+    let mut inside = count.block;
     for around in function.loops_around(count.block) {
+        always &= function.in_every_round(around, inside);
+        inside = function.loops[around].header;
+        let near = |other: f64| {
+            count.executions < CONTRADICTION * other && (!always || other < CONTRADICTION * count.executions)
+        };
         if clocks(around).any(|outer| near(outer * rounds)) {
             return true;
         }

@@ -157,7 +157,8 @@ fn across(
     (shown, pairs): (&[Vec<Reading>], &[Pair]),
 ) -> Vec<Pair> {
     let outer = outer_clocks(observed, clocks, function, counter);
-    let exact = trips.get(&(function, counter.region)).filter(|trip| trip.relative_error < EXACT_TRIP);
+    let every_round = observed.code.functions[function].function.once_per_round(counter.region, counter.counted);
+    let exact = trips.get(&(function, counter.region)).filter(|trip| every_round && trip.relative_error < EXACT_TRIP);
     let passed = |pair: &Pair| {
         outer.iter().find_map(|clock| {
             let reading = |seen: usize| shown[seen].iter().find(|reading| (reading.0, reading.1) == *clock);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::{compiled, library};
 use tierloom_linux::root::Root;
-use tierloom_model::ObjectKind;
+use tierloom_model::{Access, ObjectKind};
 use tierloom_sampler::record::{Backend, record};
 use tierloom_sampler::recording::{AllocationEvent, Calibration, Change, Event, Exit, Recording, Source};
 use tierloom_sampler::{Processor, RecordRequest, SamplerError, analyse};
@@ -117,6 +117,24 @@ fn addresses_that_are_only_reserved_are_no_memory() {
     let mapped = profile.objects.iter().filter(|object| object.kind == ObjectKind::Mmap);
     let sizes: BTreeSet<u64> = mapped.map(|object| object.size_bytes >> 20).collect();
     assert_eq!(sizes, BTreeSet::from([8, 40]));
+}
+
+#[test]
+fn a_counter_that_most_rounds_go_past_counts_what_it_counts() {
+    let program = compiled("sparse", &[]);
+    let recording = recorded(Backend::Auto, &[program.to_str().unwrap()]);
+    let (profile, _) = analyse(&recording, &Processor::of(&Root::default())).unwrap();
+    fs::remove_file(program).unwrap();
+    // 300 rounds over 4 Mi bytes, one in 17 of which is written down.
+    let of = |mib: u64| profile.objects.iter().find(|object| object.size_bytes >> 20 == mib).unwrap();
+    let accesses = || profile.phases.iter().flat_map(|phase| &phase.accesses);
+    let sum = |mib, count: fn(&Access) -> f64| {
+        accesses().filter(|access| access.object == of(mib).name).map(count).sum::<f64>()
+    };
+    let (marks, found) = (sum(4, |access| access.reads), sum(16, |access| access.writes));
+    let expected = 300.0 * f64::from(1 << 22);
+    assert!((marks / expected - 1.0).abs() < 0.2, "{marks} marks of {expected}");
+    assert!((found / expected * 17.0 - 1.0).abs() < 0.5, "{found} found of {}", expected / 17.0);
 }
 
 /// Whether an executable mapping covers an address in this process or one that it was forked from.
