@@ -1,4 +1,4 @@
-//! A file in memory that several processes map: the ring between a program and its recorder.
+//! A file in memory that several processes map: what a program and its recorder share.
 
 use std::ffi::CString;
 use std::fs;
@@ -11,6 +11,9 @@ use crate::error::LinuxError;
 
 /// Folders to try: the first is memory on every Linux, the second exists where that does not.
 const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
+
+/// Beginning of the names of such files.
+pub const PREFIX: &str = "tierloom-";
 
 /// A mapped file of words, removed when this is dropped. Whoever has it mapped keeps it.
 #[derive(Debug)]
@@ -42,7 +45,7 @@ impl SharedFile {
     }
 
     fn create_in(folder: &Path, words: usize) -> Result<Self, LinuxError> {
-        let path = folder.join(format!("tierloom-{}-{:x}", std::process::id(), crate::clock::monotonic_ns()));
+        let path = folder.join(format!("{PREFIX}{}-{:x}", std::process::id(), crate::clock::monotonic_ns()));
         let subject = path.display().to_string();
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|error| LinuxError::new("open", &subject, error.into()))?;

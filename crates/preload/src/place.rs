@@ -1,6 +1,6 @@
 //! A plan applied: the kernel is asked for a place when a range is handed out.
 //!
-//! The rules lie behind the ring. A call stack is held against them once, when it is new; what it
+//! The rules lie at the end of the shared file. A call stack is held against them once, when it is new; what it
 //! matched is kept with its id. The policy covers the whole pages inside a range: the pages at its
 //! edges may belong to others as well. The kernel's answer goes to the recorder either way, and where
 //! the pages are, when the range is given back or the process ends.

@@ -14,13 +14,13 @@ use crate::{forked, lane, sigprof, thread};
 
 /// The mapped file; not set until attached, and in programs that nobody records.
 static REGION: OnceLock<Region<'static>> = OnceLock::new();
-/// Smallest block that is recorded, bytes: nothing before the ring is there.
+/// Smallest block that is recorded, bytes: nothing before the file is mapped.
 pub(crate) static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Times are ticks. It lies on the page of the next library's functions, which every call reads.
 #[unsafe(link_section = ".data")]
 static TICKS: AtomicBool = AtomicBool::new(false);
-/// `TIERLOOM_RING` with the zero byte that C wants; a test holds it to the name that the wire gives.
-const VARIABLE: &CStr = c"TIERLOOM_RING";
+/// `TIERLOOM_REGION` with the zero byte that C wants; a test holds it to the name that the wire gives.
+const VARIABLE: &CStr = c"TIERLOOM_REGION";
 
 /// Smallest block that is recorded, bytes.
 #[inline]
@@ -28,13 +28,13 @@ pub(crate) fn min_bytes() -> usize {
     MIN_BYTES.load(Ordering::Relaxed)
 }
 
-/// The ring, once attached.
+/// The shared file, once attached.
 #[inline]
 pub(crate) fn region() -> Option<&'static Region<'static>> {
     REGION.get()
 }
 
-/// Opens the ring that the environment names, and says that this process is there; returns what the
+/// Opens the file that the environment names, and says that this process is there; returns what the
 /// recorder asks for.
 pub(crate) fn attach() -> Option<Settings> {
     // SAFETY: the environment is not changed while constructors run; the name is a C string.
@@ -183,6 +183,6 @@ mod tests {
 
     #[test]
     fn both_sides_mean_the_same_variable() {
-        assert_eq!(VARIABLE.to_str(), Ok(tierloom_wire::RING_VARIABLE));
+        assert_eq!(VARIABLE.to_str(), Ok(tierloom_wire::REGION_VARIABLE));
     }
 }

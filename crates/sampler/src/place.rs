@@ -37,8 +37,8 @@ use tierloom_wire::Facts;
 
 use crate::error::SamplerError;
 use crate::record::DEFAULT_MIN_BYTES;
+use crate::record::channel::PreloadChannel;
 use crate::record::program::{self, Program};
-use crate::record::ring::PreloadRing;
 pub use apply::{Applied, AppliedRule};
 use control::Control;
 use host::{HostWeights, ratio_of};
@@ -47,7 +47,7 @@ pub use report::{PhaseReport, PlaceReport, Residency, RuleReport};
 use session::Session;
 pub use tierloom_wire::{How, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS};
 
-/// How often the ring is emptied.
+/// How often the records are taken out.
 const TICK_MS: i32 = 20;
 /// Room for the rules of any later plan, words: some thousand objects.
 const LEAST_RULE_WORDS: u64 = 1 << 17;
@@ -115,27 +115,27 @@ pub fn run(request: &PlaceRequest, watcher: &mut dyn FnMut(&Snapshot)) -> Result
     let mut session = Session::new(request, &nodes, program.path().to_owned());
     let _weights = set_host_weights(request, &mut session)?;
     let room = (session.compiled.words.len() as u64).max(LEAST_RULE_WORDS);
-    let mut ring = PreloadRing::create(DEFAULT_MIN_BYTES, room, &request.root)?;
-    ring.tell(&facts(&request.root));
-    ring.publish(&session.compiled.words);
-    let control = Control::open(ring.path());
-    let variables = program::environment(&request.variables, Some(preload), ring.path());
+    let mut channel = PreloadChannel::create(DEFAULT_MIN_BYTES, room, &request.root)?;
+    channel.tell(&facts(&request.root));
+    channel.publish(&session.compiled.words);
+    let control = Control::open(channel.path());
+    let variables = program::environment(&request.variables, Some(preload), channel.path());
     let before = memory::vmstat(&request.root, &COUNTERS);
     let held = spawn::hold(&request.command, &variables)?;
     session.begin();
     let running = held.release().map_err(|refused| program.not_executable(refused))?;
-    let ended = attend(&running, &mut session, &mut ring, control.as_ref(), watcher)?;
+    let ended = attend(&running, &mut session, &mut channel, control.as_ref(), watcher)?;
     let wall_s = session.elapsed_s();
     session.end();
     let counters = moved_counters(&before, &memory::vmstat(&request.root, &COUNTERS));
-    Ok(report(request, session, (&ended, wall_s), &ring, counters))
+    Ok(report(request, session, (&ended, wall_s), &channel, counters))
 }
 
 /// Stays with the program until it ends.
 fn attend(
     running: &Running,
     session: &mut Session,
-    ring: &mut PreloadRing,
+    channel: &mut PreloadChannel,
     control: Option<&Control>,
     watcher: &mut dyn FnMut(&Snapshot),
 ) -> Result<Ended, SamplerError> {
@@ -143,14 +143,14 @@ fn attend(
     loop {
         running.wait(&waited, TICK_MS);
         let ended = running.ended()?;
-        ring.drain(ended.is_some(), |record| session.take(&record));
+        channel.drain(ended.is_some(), |record| session.take(&record));
         if let Some(ended) = ended {
             return Ok(ended);
         }
         if let Some(control) = control {
-            control.serve(|request| session.answer(ring, &request));
+            control.serve(|request| session.answer(channel, &request));
         }
-        session.tick(ring, watcher);
+        session.tick(channel, watcher);
     }
 }
 
@@ -170,7 +170,7 @@ fn report(
     request: &PlaceRequest,
     session: Session,
     (ended, wall_s): (&Ended, f64),
-    ring: &PreloadRing,
+    channel: &PreloadChannel,
     counters: BTreeMap<String, i64>,
 ) -> PlaceReport {
     let nodes = request.root.online_nodes();
@@ -178,8 +178,8 @@ fn report(
         rules: &session.rules,
         nodes: &nodes,
         planned_nodes: request.plan.nodes.len(),
-        attached: ring.attached(),
-        lost: ring.lost_events(),
+        attached: channel.attached(),
+        lost: channel.lost_events(),
     };
     let mut warnings = doubts.sentences();
     let mut consequences: Vec<&str> =

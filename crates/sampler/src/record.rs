@@ -5,12 +5,12 @@
 //! (allocations, stacks, and samples where the kernel gives none). Whatever happens to the program,
 //! what was recorded until then is kept.
 
+pub(crate) mod channel;
 mod clock;
 mod gather;
 mod lanes;
 mod merge;
 pub(crate) mod program;
-pub(crate) mod ring;
 mod watch;
 
 use std::ffi::OsString;
@@ -27,9 +27,9 @@ use tierloom_linux::spawn::{self, Ended, Running};
 use crate::calibrate::{calibrate, calibrate_sigprof};
 use crate::error::SamplerError;
 use crate::recording::{Calibration, Event, Exit, Recording};
+use channel::PreloadChannel;
 use gather::Gathered;
 use program::Program;
-use ring::PreloadRing;
 
 /// Samples per second of CPU time unless asked otherwise: a prime, so that it does not run in step
 /// with a program's own rhythm; about 2 % of overhead in a virtual machine, less on bare metal.
@@ -120,21 +120,21 @@ pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Re
     }
     let preload = request.preload.as_deref().map(program::existing).transpose()?;
     let hz = request.root.max_sample_rate().map_or(request.hz, |most| request.hz.min(most.max(1)));
-    let mut ring = PreloadRing::create(request.min_bytes, 0, &request.root)?;
-    let variables = program::environment(&request.variables, preload, ring.path());
+    let mut channel = PreloadChannel::create(request.min_bytes, 0, &request.root)?;
+    let variables = program::environment(&request.variables, preload, channel.path());
     let held = spawn::hold(&request.command, &variables)?;
     let mut samples = Samples::open(request, held.pid(), hz)?;
-    ring.ask(samples.sigprof_hz(hz), samples.kernel().is_none());
+    channel.ask(samples.sigprof_hz(hz), samples.kernel().is_none());
     let event = samples.event();
     let calibration = request.calibration.unwrap_or_else(|| measured(event, &request.root));
 
     let mut gathered = Gathered::new(held.pid(), monotonic_ns(), samples.kernel().is_none());
     let running = held.release().map_err(|refused| program.not_executable(refused))?;
-    let ended = follow(&running, samples.kernel(), &mut ring, &mut gathered, &request.root, progress)?;
+    let ended = follow(&running, samples.kernel(), &mut channel, &mut gathered, &request.root, progress)?;
     let mut recording = gathered.finish(request, event, &ended, f64::from(hz));
     recording.calibration = calibration;
-    recording.warnings.extend(program.warnings(preload.is_some(), ring.attached()));
-    recording.warnings.extend(ring.doubt(&request.root));
+    recording.warnings.extend(program.warnings(preload.is_some(), channel.attached()));
+    recording.warnings.extend(channel.doubt(&request.root));
     recording.warnings.extend(sampling_warnings(&recording, request, hz));
     Ok(recording)
 }
@@ -209,24 +209,24 @@ fn measured(event: Event, root: &Root) -> Calibration {
 fn follow(
     running: &Running,
     mut perf: Option<&mut Sampler>,
-    ring: &mut PreloadRing,
+    channel: &mut PreloadChannel,
     gathered: &mut Gathered,
     root: &Root,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Ended, SamplerError> {
     let descriptors: Vec<RawFd> = perf.iter().flat_map(|sampler| sampler.rings().map(Ring::descriptor)).collect();
     loop {
-        running.wait(&descriptors, ring.tick_ms());
+        running.wait(&descriptors, channel.tick_ms());
         // Asked first and emptied after: what the program wrote before its end is in the rings by now.
         let ended = running.ended()?;
         if let Some(sampler) = perf.as_deref_mut() {
             sampler.drain(|record| gathered.take_perf(record));
         }
-        ring.drain(ended.is_some(), |record| gathered.take_wire(&record));
+        channel.drain(ended.is_some(), |record| gathered.take_wire(&record));
         gathered.look(root);
         progress(gathered.progress());
         if let Some(ended) = ended {
-            gathered.end(monotonic_ns(), ring.lost_events(), ring.lost_samples());
+            gathered.end(monotonic_ns(), channel.lost_events(), channel.lost_samples());
             return Ok(ended);
         }
     }

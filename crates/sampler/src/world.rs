@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use tierloom_linux::shared;
 use tierloom_model::ObjectKind;
 
 use crate::elf::Module;
@@ -344,10 +345,10 @@ impl<'a> World<'a> {
     }
 }
 
-/// The preload library and its ring: memory in the program that is not the program's.
+/// The preload library and the file that it shares with us: memory in the program that is not the program's.
 fn is_ours(path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    name == "libtierloom_preload.so" || name.starts_with("tierloom-") && matches!(folder, "/dev/shm" | "/tmp")
+    name == "libtierloom_preload.so" || name.starts_with(shared::PREFIX) && matches!(folder, "/dev/shm" | "/tmp")
 }
 
 /// Within what a frame can reach: the red zone below (System V ABI, 3.2.2) and frames above.

@@ -2,9 +2,10 @@
 //!
 //! One file is mapped by the recorder and by every process of the recorded program ([`Region`]): a
 //! header, a ring of slots in which the processes append records and which the recorder empties, lanes
-//! in which each thread does the same by itself, and the rules of a plan. Everything is an `AtomicU64`, so neither side needs a lock or `unsafe` to
-//! look at it, and no system call is made for a record. A process may die at any point: what it had
-//! published is read, what it had only reserved is skipped and counted.
+//! in which each thread does the same by itself, and the rules of a plan. Everything is an `AtomicU64`,
+//! so neither side needs a lock or `unsafe` to look at it, and no system call is made for a record. A
+//! process may die at any point: what it had published is read, what it had only reserved is skipped
+//! and counted.
 //!
 //! Both sides must be of the same [`VERSION`]; the layout is private to one build of Tierloom.
 
@@ -32,4 +33,4 @@ pub use rules::{
 };
 
 /// Environment variable that holds the path of the shared file.
-pub const RING_VARIABLE: &str = "TIERLOOM_RING";
+pub const REGION_VARIABLE: &str = "TIERLOOM_REGION";

@@ -1,8 +1,8 @@
-//! How a running program gets a new plan: a socket beside the ring, at which the process that started
-//! it answers.
+//! How a running program gets a new plan: a socket beside the file that both map,
+//! at which the process that started it answers.
 //!
 //! That process knows the program's objects, so it does the work; whoever asks only finds the socket,
-//! by the ring that the program has mapped, and waits. One JSON line each way. Only the same user can
+//! by the file that the program has mapped, and waits. One JSON line each way. Only the same user can
 //! open the socket.
 
 use std::fs;
@@ -16,16 +16,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tierloom_linux::maps::mapped_ranges;
 use tierloom_linux::root::Root;
+use tierloom_linux::shared;
 
 use super::apply::Applied;
 use crate::error::SamplerError;
 
-/// Name of the socket behind the name of the ring.
+/// Name of the socket behind the name of the shared file.
 const SUFFIX: &str = ".control";
 /// How long a request may take to come in: it is one line.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Beginning of the names of rings.
-const RING: &str = "tierloom-";
 
 /// What is asked: a plan for a process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,9 +47,9 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Opens the socket beside a ring; `None` where that cannot be: then the program runs without.
-    pub(super) fn open(ring: &Path) -> Option<Self> {
-        let path = socket_of(ring);
+    /// Opens the socket beside the shared file; `None` where that cannot be: then the program runs without.
+    pub(super) fn open(shared: &Path) -> Option<Self> {
+        let path = socket_of(shared);
         let listener = UnixListener::bind(&path).ok()?;
         let control = Self { listener, path };
         fs::set_permissions(&control.path, fs::Permissions::from_mode(0o600)).ok()?;
@@ -86,8 +85,8 @@ impl Drop for Control {
     }
 }
 
-fn socket_of(ring: &Path) -> PathBuf {
-    let mut name = ring.as_os_str().to_owned();
+fn socket_of(shared: &Path) -> PathBuf {
+    let mut name = shared.as_os_str().to_owned();
     name.push(SUFFIX);
     PathBuf::from(name)
 }
@@ -109,8 +108,8 @@ pub(super) fn ask(root: &Root, request: &Request) -> Result<Answer, SamplerError
         ));
     }
     // Anybody may call a file so; the one with a socket beside it is meant.
-    let rings: Vec<&Path> = mapped.iter().map(|range| Path::new(&range.path)).filter(|path| is_ring(path)).collect();
-    let ring = rings.iter().find(|ring| socket_of(ring).exists()).or(rings.first()).ok_or_else(|| {
+    let files: Vec<&Path> = mapped.iter().map(|range| Path::new(&range.path)).filter(|path| is_shared(path)).collect();
+    let shared = files.iter().find(|file| socket_of(file).exists()).or(files.first()).ok_or_else(|| {
         not_placed("it does not run under tierloom".to_owned(), "start it with `tierloom run`, with any plan")
     })?;
     let gone = |error: std::io::Error| {
@@ -119,15 +118,15 @@ pub(super) fn ask(root: &Root, request: &Request) -> Result<Answer, SamplerError
             "it was started by `tierloom profile`, or the `tierloom run` that started it has ended",
         )
     };
-    let stream = UnixStream::connect(socket_of(ring)).map_err(gone)?;
+    let stream = UnixStream::connect(socket_of(shared)).map_err(gone)?;
     send(&stream, request).map_err(gone)?;
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).map_err(gone)?;
     serde_json::from_str(&line).map_err(|error| gone(error.into()))
 }
 
-fn is_ring(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(RING))
+fn is_shared(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(shared::PREFIX))
 }
 
 #[cfg(test)]
@@ -138,8 +137,8 @@ mod tests {
 
     #[test]
     fn a_question_gets_its_answer_and_the_socket_goes_away() {
-        let ring = std::env::temp_dir().join(format!("tierloom-control-{}", std::process::id()));
-        let control = Control::open(&ring).unwrap();
+        let shared = std::env::temp_dir().join(format!("tierloom-control-{}", std::process::id()));
+        let control = Control::open(&shared).unwrap();
         let path = control.path.clone();
         let asked = Request { pid: 7, plan: "x\n".to_owned(), nodes: BTreeMap::from([("a".to_owned(), 1)]) };
         let stream = UnixStream::connect(&path).unwrap();

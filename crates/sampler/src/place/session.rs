@@ -19,7 +19,7 @@ use super::live::Live;
 use super::mover::{Kernel, MemoryCalls, Target, look};
 use super::report::{PhaseReport, Residency, RuleReport, note};
 use super::{PlaceRequest, Snapshot};
-use crate::record::ring::PreloadRing;
+use crate::record::channel::PreloadChannel;
 
 /// Pages of an object that are asked about while the program runs.
 const LOOKED_PAGES: u64 = 512;
@@ -129,12 +129,12 @@ impl<'a> Session<'a> {
     }
 
     /// What is due: a phase, a search for libraries, a look.
-    pub(super) fn tick(&mut self, ring: &PreloadRing, watcher: &mut dyn FnMut(&Snapshot)) {
+    pub(super) fn tick(&mut self, channel: &PreloadChannel, watcher: &mut dyn FnMut(&Snapshot)) {
         let now_s = self.elapsed_s();
-        self.begin_phases(ring, now_s);
+        self.begin_phases(channel, now_s);
         if now_s >= self.next_search_s {
             self.next_search_s = now_s + SEARCH_S;
-            self.search_libraries(ring);
+            self.search_libraries(channel);
         }
         if now_s >= self.next_look_s {
             self.move_awaited_arrays();
@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
     }
 
     /// Applies another plan to a process, or to all of them.
-    pub(super) fn answer(&mut self, ring: &PreloadRing, request: &Request) -> Result<Applied, String> {
+    pub(super) fn answer(&mut self, channel: &PreloadChannel, request: &Request) -> Result<Applied, String> {
         let plan = Plan::from_toml(&request.plan, "plan").map_err(|error| error.to_string())?;
         if !self.live.processes().contains(&request.pid) {
             let known: Vec<String> = self.live.processes().iter().map(ToString::to_string).collect();
@@ -157,15 +157,15 @@ impl<'a> Session<'a> {
         }
         self.renamed.clone_from(&request.nodes);
         let began = Instant::now();
-        let rules = self.put_in_force(ring, plan)?;
+        let rules = self.put_in_force(channel, plan)?;
         Ok(Applied { rules, took_s: began.elapsed().as_secs_f64() })
     }
 
     /// Puts a plan's rules in force for what is handed out from now on, and moves what is there.
-    fn put_in_force(&mut self, ring: &PreloadRing, plan: Plan) -> Result<Vec<AppliedRule>, String> {
+    fn put_in_force(&mut self, channel: &PreloadChannel, plan: Plan) -> Result<Vec<AppliedRule>, String> {
         let before = std::mem::replace(&mut self.plan, plan);
         let compiled = self.compile();
-        if !ring.publish(&compiled.words) {
+        if !channel.publish(&compiled.words) {
             self.plan = before;
             return Err("the plan has more rules than there is room for".to_owned());
         }
@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
     }
 
     /// Begins the phases whose time has come, where their gain pays for moving.
-    fn begin_phases(&mut self, ring: &PreloadRing, now_s: f64) {
+    fn begin_phases(&mut self, channel: &PreloadChannel, now_s: f64) {
         let planned = &self.request.plan.phases;
         while let Some(phase) = planned.get(self.phases.len()).filter(|phase| now_s >= phase.start_s) {
             let next = self.request.plan.at_phase(self.phases.len());
@@ -213,7 +213,7 @@ impl<'a> Session<'a> {
                 report.skipped = Some("moving would take longer than the new places save".to_owned());
             } else {
                 let began = Instant::now();
-                match self.put_in_force(ring, next) {
+                match self.put_in_force(channel, next) {
                     Ok(told) => report.moved_bytes = told.iter().map(|rule| rule.moved_bytes).sum(),
                     Err(reason) => report.skipped = Some(reason),
                 }
@@ -240,7 +240,7 @@ impl<'a> Session<'a> {
 
     /// Looks for modules with arrays of the plan that were loaded since; the library places them when
     /// it hears that the rules are to be looked at again.
-    fn search_libraries(&mut self, ring: &PreloadRing) {
+    fn search_libraries(&mut self, channel: &PreloadChannel) {
         let wanted: BTreeSet<&str> = modules_of(&self.plan).filter(|module| self.is_unplaced(module)).collect();
         if wanted.is_empty() {
             return;
@@ -260,7 +260,7 @@ impl<'a> Session<'a> {
         }
         // What is there when a process starts the library has placed by itself.
         if found.iter().any(|(_, name, _)| self.is_unplaced(name)) {
-            self.look_again(ring, found.iter().map(|(pid, ..)| *pid).collect());
+            self.look_again(channel, found.iter().map(|(pid, ..)| *pid).collect());
         }
     }
 
@@ -286,9 +286,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn look_again(&mut self, ring: &PreloadRing, processes: BTreeSet<u32>) {
+    fn look_again(&mut self, channel: &PreloadChannel, processes: BTreeSet<u32>) {
         self.compiled = self.compile();
-        ring.publish_again(&self.compiled.words);
+        channel.publish_again(&self.compiled.words);
         for (report, rule) in self.rules.iter_mut().zip(&self.compiled.rules) {
             report.left_out.clone_from(&rule.left_out);
             report.asked = rule.place.shares();

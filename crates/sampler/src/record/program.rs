@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use object::Endianness;
 use object::read::elf::{FileHeader, ProgramHeader};
 use tierloom_linux::LinuxError;
-use tierloom_wire::RING_VARIABLE;
+use tierloom_wire::REGION_VARIABLE;
 
 use crate::error::SamplerError;
 
@@ -116,11 +116,11 @@ pub(crate) fn existing(path: &Path) -> Result<&Path, SamplerError> {
     if path.is_file() { Ok(path) } else { Err(SamplerError::NoPreload { path: path.to_owned() }) }
 }
 
-/// The caller's environment with the request's additions, the preload library and its ring.
+/// The caller's environment with the request's additions, the preload library and the file that it shares with us.
 pub(crate) fn environment(
     added: &[(OsString, OsString)],
     preload: Option<&Path>,
-    ring: &Path,
+    shared: &Path,
 ) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = env::vars_os().collect();
     for (name, value) in added {
@@ -138,7 +138,7 @@ pub(crate) fn environment(
     asan.push(ASAN_ANYWHERE);
     set(&mut variables, OsStr::new(PRELOAD_VARIABLE), libraries);
     set(&mut variables, OsStr::new(ASAN_VARIABLE), asan);
-    set(&mut variables, OsStr::new(RING_VARIABLE), ring.as_os_str().to_owned());
+    set(&mut variables, OsStr::new(REGION_VARIABLE), shared.as_os_str().to_owned());
     variables
 }
 
@@ -169,12 +169,12 @@ mod tests {
     fn our_library_comes_first_and_others_stay() {
         let added = ["LD_PRELOAD=/other.so", "X=1", "ASAN_OPTIONS=a=1"]
             .map(|word| word.split_once('=').map(|(name, value)| (name.into(), value.into())).unwrap());
-        let variables = environment(&added, Some(Path::new("/ours.so")), Path::new("/ring"));
+        let variables = environment(&added, Some(Path::new("/ours.so")), Path::new("/region"));
         let values = |wanted: &str| -> Vec<OsString> {
             variables.iter().filter(|(name, _)| name == wanted).map(|(_, value)| value.clone()).collect()
         };
         assert_eq!(values("LD_PRELOAD"), ["/ours.so:/other.so"]);
-        assert_eq!(values(RING_VARIABLE), ["/ring"]);
+        assert_eq!(values(REGION_VARIABLE), ["/region"]);
         assert_eq!(values("X"), ["1"]);
         assert_eq!(values("ASAN_OPTIONS"), ["a=1:verify_asan_link_order=0"]);
     }

@@ -1,4 +1,5 @@
-//! The file that the preload library writes into, from the recorder's side: its ring, and its lanes.
+//! The file that recorder and preload library share, from the recorder's side: rules go in, and the records
+//! of the ring and of all lanes come out, in the order of time.
 
 use std::path::Path;
 
@@ -27,9 +28,9 @@ const BUSY_TICK_MS: i32 = 2;
 /// Records of one visit that are much.
 const MUCH: u64 = SLOTS / 4;
 
-/// The shared file.
+/// The shared file, and how far it was read.
 #[derive(Debug)]
-pub(crate) struct PreloadRing {
+pub(crate) struct PreloadChannel {
     file: SharedFile,
     clock: Clock,
     lanes: Lanes,
@@ -42,7 +43,7 @@ pub(crate) struct PreloadRing {
     attached: bool,
 }
 
-impl PreloadRing {
+impl PreloadChannel {
     /// A fresh one, with room behind it for rules of so many words.
     pub(crate) fn create(min_bytes: u64, rule_words: u64, root: &Root) -> Result<Self, SamplerError> {
         let settings = Settings { slots: SLOTS, lanes: LANES, min_bytes, sigprof_hz: 0, rule_words };
