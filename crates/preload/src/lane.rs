@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tierloom_wire::{Cursor, Event, Owner, Region};
+use tierloom_wire::{Cursor, Event, Owner, Region, Stamp};
 
 use crate::{forked, thread};
 
@@ -33,7 +33,7 @@ fn namespace() -> u64 {
 /// Writes what happened at this time; `false` where the event or the thread is one for the ring.
 #[inline(always)]
 #[allow(clippy::inline_always)]
-pub(crate) fn write(region: &Region, time: u64, event: &Event) -> bool {
+pub(crate) fn write(region: &Region, stamp: Stamp, event: &Event) -> bool {
     if !event.is_brief() {
         return false;
     }
@@ -41,7 +41,7 @@ pub(crate) fn write(region: &Region, time: u64, event: &Event) -> bool {
     if cursor.is_none() {
         cursor = enter(region);
     }
-    !cursor.is_none() && region.write(cursor, time, event)
+    !cursor.is_none() && region.write(cursor, stamp, event)
 }
 
 /// The first place of another lane.

@@ -7,7 +7,7 @@ use std::slice;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use tierloom_wire::{Event, MAX_RECORD_WORDS, Record, Region, Settings};
+use tierloom_wire::{Event, MAX_RECORD_WORDS, Record, Region, Settings, Stamp};
 
 use crate::tracked::GRANULE;
 use crate::{forked, lane, sigprof, thread};
@@ -92,19 +92,19 @@ extern "C" fn after_fork() {
 /// event is known here and the record goes from registers to its place.
 #[inline(always)]
 #[allow(clippy::inline_always)]
-pub(crate) fn send(time: u64, event: Event) -> bool {
+pub(crate) fn send(stamp: Stamp, event: Event) -> bool {
     let Some(region) = region() else { return false };
-    lane::write(region, time, &event) || thread::quietly(|| send_by_ring(region, time, &event))
+    lane::write(region, stamp, &event) || thread::quietly(|| send_by_ring(region, stamp, &event))
 }
 
 #[cold]
 #[inline(never)]
-fn send_by_ring(region: &Region, time: u64, event: &Event) -> bool {
+fn send_by_ring(region: &Region, stamp: Stamp, event: &Event) -> bool {
     if forked::pid() == 0 {
         after_fork();
     }
     let (pid, tid) = thread::identity();
-    let record = Record { pid, tid, time_ns: time, event: *event };
+    let record = Record { pid, tid, stamp, event: *event };
     let sent = push(region, record.encode(&mut [0; MAX_RECORD_WORDS]), event.is_sample());
     if !sent {
         region.count_lost(event.is_sample());
@@ -151,20 +151,20 @@ fn push_patiently(region: &Region, record: &[u64]) -> bool {
     false
 }
 
-/// The time of a record: ticks of the time-stamp counter where the recorder asks for them, else
-/// `CLOCK_MONOTONIC`, ns, by the vDSO, without entering the kernel.
+/// The time of a record: the time-stamp counter where the recorder asks for it, else `CLOCK_MONOTONIC` by the
+/// vDSO; either way without entering the kernel.
 ///
 /// `RDTSCP` reads the counter when all loads before it are done (Intel SDM 2B; AMD APM 3): a thread that gives a
 /// block back has seen it handed out, and so must its time have. What comes after it need not wait, as behind a
 /// fence.
 #[inline]
-pub(crate) fn now() -> u64 {
+pub(crate) fn now() -> Stamp {
     if TICKS.load(Ordering::Relaxed) {
         let mut processor = 0;
         // SAFETY: the recorder asks for ticks only where the processor has the instruction; `processor` is an int.
-        unsafe { __rdtscp(&raw mut processor) }
+        Stamp(unsafe { __rdtscp(&raw mut processor) })
     } else {
-        monotonic_ns()
+        Stamp(monotonic_ns())
     }
 }
 

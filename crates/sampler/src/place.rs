@@ -143,7 +143,7 @@ fn attend(
     loop {
         running.wait(&waited, TICK_MS);
         let ended = running.ended()?;
-        channel.drain(ended.is_some(), |record| session.take(&record));
+        channel.drain(ended.is_some(), |time_ns, record| session.take(time_ns, record));
         if let Some(ended) = ended {
             return Ok(ended);
         }

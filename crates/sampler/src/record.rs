@@ -222,7 +222,7 @@ fn follow(
         if let Some(sampler) = perf.as_deref_mut() {
             sampler.drain(|record| gathered.take_perf(record));
         }
-        channel.drain(ended.is_some(), |record| gathered.take_wire(&record));
+        channel.drain(ended.is_some(), |time_ns, record| gathered.take_wire(time_ns, record));
         gathered.look(root);
         progress(gathered.progress());
         if let Some(ended) = ended {

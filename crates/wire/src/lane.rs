@@ -2,7 +2,7 @@
 //! stores where the ring costs a locked reservation.
 //!
 //! A thread takes a lane with one compare-and-swap of its owner, and the next one when it is full. A
-//! place has four words: a tag, the time, and two words of an event without a list; what happens
+//! place has four words: a tag, the stamp, and two words of an event without a list; what happens
 //! rarely goes through the ring, and so does everything when no lane is free. The tag is stored last
 //! and carries the number of times that the lane was in use before, so what an earlier owner left is
 //! never taken for new. A writer that was interrupted (a signal, a kill) leaves a place without a tag:
@@ -12,7 +12,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::record::{Event, kind, tag};
+use crate::record::{Event, Stamp, kind, tag};
 use crate::region::Region;
 
 /// Places of a lane; the first holds how many times the lane was in use.
@@ -90,11 +90,6 @@ impl Owner {
 pub struct LaneRead(u128);
 
 impl LaneRead {
-    /// Nothing.
-    pub fn is_none(self) -> bool {
-        self.0 == 0
-    }
-
     /// Records that were begun and are not there, while later ones are.
     pub fn gaps(self) -> u32 {
         (ALL & !self.0 & (self.0.checked_ilog2().map_or(0, |last| (1 << last) - 1))).count_ones()
@@ -132,13 +127,13 @@ impl<'a> Region<'a> {
     /// Writes a record into the place at a cursor, which is the caller's alone; `false` where the event
     /// is one for the ring.
     #[inline]
-    pub fn write(&self, cursor: Cursor, time: u64, event: &Event) -> bool {
+    pub fn write(&self, cursor: Cursor, stamp: Stamp, event: &Event) -> bool {
         let Some((kind, small, body)) = event.brief() else { return false };
         // A position is below the number of words, which was a usize when they were mapped.
         #[allow(clippy::cast_possible_truncation)]
         let first = (cursor.position() * PLACE_WORDS) as usize;
         let Some([tag, when, a, b]) = self.lanes.get(first..first + 4) else { return false };
-        when.store(time, Ordering::Relaxed);
+        when.store(stamp.0, Ordering::Relaxed);
         a.store(body[0], Ordering::Relaxed);
         b.store(body[1], Ordering::Relaxed);
         tag.store(tag_of(cursor.used(), kind, small), Ordering::Release);
@@ -251,8 +246,8 @@ mod tests {
         let mut numbers = Vec::new();
         region.read_lane(lane, read, all, |words| {
             let record = Record::decode(words).unwrap();
-            assert_eq!((record.pid, record.tid, record.event), (7, 9, event(record.time_ns)));
-            numbers.push(record.time_ns);
+            assert_eq!((record.pid, record.tid, record.event), (7, 9, event(record.stamp.0)));
+            numbers.push(record.stamp.0);
         });
         numbers
     }
@@ -274,7 +269,7 @@ mod tests {
         let (mut cursor, mut number) = (region.take_lane(MINE).unwrap(), 0);
         assert_eq!(cursor, taken[1]);
         while !cursor.is_none() {
-            assert!(region.write(cursor, number, &event(number)));
+            assert!(region.write(cursor, Stamp(number), &event(number)));
             (cursor, number) = (cursor.next(), number + 1);
         }
         assert_eq!(number, PLACES - 1);
@@ -289,8 +284,8 @@ mod tests {
         let memory = memory();
         let region = Region::create(&memory, &SETTINGS).unwrap();
         let cursor = region.take_lane(MINE).unwrap();
-        assert!(!region.write(cursor, 1, &Event::Stack { id: 1, frames: &[] }));
-        assert!(!region.write(cursor, 1, &Event::Start));
+        assert!(!region.write(cursor, Stamp(1), &Event::Stack { id: 1, frames: &[] }));
+        assert!(!region.write(cursor, Stamp(1), &Event::Start));
     }
 
     #[test]
@@ -302,7 +297,7 @@ mod tests {
             let (lane, mut known) = (lane_of(cursor), LaneRead::default());
             assert!(read(&region, lane, &mut known, true).is_empty());
             for (place, number) in (0..=number).zip([40, 41, 42, 43, 44]) {
-                assert!(region.write(Cursor(cursor.0 + place), number, &event(number)));
+                assert!(region.write(Cursor(cursor.0 + place), Stamp(number), &event(number)));
             }
             assert_eq!(read(&region, lane, &mut known, false).len(), usize::try_from(number).unwrap() + 1);
             assert_eq!((lane_of(cursor), region.lane_owner(lane)), (lane, Some(MINE)));
@@ -326,7 +321,7 @@ mod tests {
             let cursor = region.take_lane(MINE).unwrap();
             let (lane, mut known, mut out) = (lane_of(cursor), LaneRead::default(), Vec::new());
             for (step, place) in order.iter().enumerate().take(written) {
-                prop_assert!(region.write(Cursor(cursor.0 + place), *place, &event(*place)));
+                prop_assert!(region.write(Cursor(cursor.0 + place), Stamp(*place), &event(*place)));
                 if visits.contains(&step) {
                     out.extend(read(&region, lane, &mut known, false));
                 }
@@ -347,7 +342,7 @@ mod tests {
             let cursor = region.take_lane(MINE).unwrap();
             let filled = || (0..100).filter(|place| !gaps.contains(place));
             for place in filled() {
-                prop_assert!(region.write(Cursor(cursor.0 + place), place, &event(place)));
+                prop_assert!(region.write(Cursor(cursor.0 + place), Stamp(place), &event(place)));
             }
             prop_assert!(read(&region, lane_of(cursor), &mut LaneRead::default(), false).into_iter().eq(filled()));
         }
@@ -367,7 +362,7 @@ mod tests {
             }
             prop_assert!(region.take_lane(MINE).is_some());
             let nowhere = Cursor(noise[0] | 1 << 31);
-            prop_assert!(!region.write(nowhere, 1, &Event::Free { address: 1 }), "there is no such place");
+            prop_assert!(!region.write(nowhere, Stamp(1), &Event::Free { address: 1 }), "there is no such place");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The records: what they say, and their words.
 //!
-//! Every record begins with three words: its kind and length with the process, the time, and the
+//! Every record begins with three words: its kind and length with the process, the stamp, and the
 //! thread with a small number whose meaning depends on the kind. The rest depends on the kind.
 
 /// Registers of a `SIGPROF` sample: AX BX CX DX SI DI BP SP IP FLAGS R8..R15.
@@ -18,6 +18,12 @@ const HEAD_WORDS: usize = 3;
 /// Words of an [`Event::Resident`] before its nodes.
 const RESIDENT_WORDS: usize = 5;
 
+/// When something happened, by the clock of the shared file: ticks of the processor's time-stamp counter where
+/// [`Region::wants_ticks`](crate::Region::wants_ticks), else `CLOCK_MONOTONIC`, ns. Only the recorder knows both
+/// clocks and makes ns of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Stamp(pub u64);
+
 /// One record: who, when, what.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Record<'a> {
@@ -25,8 +31,8 @@ pub struct Record<'a> {
     pub pid: u32,
     /// Thread.
     pub tid: u32,
-    /// `CLOCK_MONOTONIC`, ns; as it lies in the shared file, ticks where those are asked for.
-    pub time_ns: u64,
+    /// When.
+    pub stamp: Stamp,
     /// What happened.
     pub event: Event<'a>,
 }
@@ -279,16 +285,21 @@ impl<'a> Record<'a> {
         let (kind, small, body) = self.event.parts(words);
         let length = HEAD_WORDS + body;
         words[0] = tag(kind, length) | (u64::from(self.pid) << 32);
-        words[1] = self.time_ns;
+        words[1] = self.stamp.0;
         words[2] = u64::from(self.tid) | (u64::from(small) << 32);
         &words[..length]
     }
 
+    /// When what the words of a record say happened, without reading the rest.
+    pub fn stamp_of(words: &[u64]) -> Stamp {
+        Stamp(words.get(1).copied().unwrap_or(0))
+    }
+
     /// Reads a record; `None` where the words are none.
     pub fn decode(words: &'a [u64]) -> Option<Self> {
-        let [first, time_ns, third, body @ ..] = words else { return None };
+        let [first, stamp, third, body @ ..] = words else { return None };
         let event = Event::from_parts(low16(*first), low32(third >> 32), body)?;
-        Some(Self { pid: low32(first >> 32), tid: low32(*third), time_ns: *time_ns, event })
+        Some(Self { pid: low32(first >> 32), tid: low32(*third), stamp: Stamp(*stamp), event })
     }
 }
 
@@ -403,7 +414,7 @@ mod tests {
     use super::*;
 
     fn round_trip(event: Event) {
-        let record = Record { pid: 7, tid: u32::MAX, time_ns: u64::MAX - 1, event };
+        let record = Record { pid: 7, tid: u32::MAX, stamp: Stamp(u64::MAX - 1), event };
         let mut words = [0; MAX_RECORD_WORDS];
         let encoded = record.encode(&mut words);
         assert_eq!(Record::decode(encoded), Some(record));

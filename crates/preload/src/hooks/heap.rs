@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use tierloom_wire::Event;
+use tierloom_wire::{Event, Stamp};
 
 use super::{Block, allocated};
 use crate::place::Handed;
@@ -25,15 +25,15 @@ fn noted(block: Block, bytes: usize, entry: Entry) -> Block {
 /// A recorded block is about to go: its pages lose our policy. Returns when.
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn released(block: Block) -> u64 {
+fn released(block: Block) -> Stamp {
     place::release(block as u64);
     report::now()
 }
 
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn freed(block: Block, time: u64) {
-    report::send(time, Event::Free { address: block as u64 });
+fn freed(block: Block, stamp: Stamp) {
+    report::send(stamp, Event::Free { address: block as u64 });
 }
 
 /// # Safety
@@ -62,7 +62,7 @@ pub(crate) unsafe extern "C" fn on_realloc(old: Block, bytes: usize, entry: Entr
     match since {
         // It failed, so the old block lives on.
         Some(_) if new.is_null() && bytes > 0 => drop(note(old as u64)),
-        Some(time) => freed(old, time),
+        Some(stamp) => freed(old, stamp),
         None => {}
     }
     noted(new, bytes, entry)

@@ -5,7 +5,7 @@
 
 use std::ffi::c_int;
 
-use tierloom_wire::Event;
+use tierloom_wire::{Event, Stamp};
 
 use super::{Block, allocated};
 use crate::place::{self, Handed};
@@ -17,14 +17,14 @@ fn is_large(bytes: usize) -> bool {
 }
 
 /// Records that a range was unmapped after this time. Small ones too: they may be parts of a large one.
-fn unmapped(time: u64, address: u64, bytes: usize) {
+fn unmapped(stamp: Stamp, address: u64, bytes: usize) {
     if bytes > 0 {
-        report::send(time, Event::Unmap { address, bytes: bytes as u64 });
+        report::send(stamp, Event::Unmap { address, bytes: bytes as u64 });
     }
 }
 
 /// The time, if anybody wants to know it.
-fn before() -> Option<u64> {
+fn before() -> Option<Stamp> {
     report::region().map(|_| report::now())
 }
 
@@ -52,8 +52,8 @@ pub(crate) unsafe extern "C" fn on_mmap(
             (false, _) => Handed::File(file),
         };
         allocated(start as u64, bytes as u64, entry, handed);
-    } else if let Some(time) = since {
-        unmapped(time, start as u64, bytes);
+    } else if let Some(stamp) = since {
+        unmapped(stamp, start as u64, bytes);
     }
     start
 }
@@ -66,8 +66,8 @@ unsafe extern "C" fn munmap(start: Block, bytes: usize) -> c_int {
     place::release(start as u64);
     // SAFETY: the program's call, passed on.
     let refused = unsafe { real::munmap(start, bytes) };
-    if let Some(time) = since.filter(|_| refused == 0) {
-        unmapped(time, start as u64, bytes);
+    if let Some(stamp) = since.filter(|_| refused == 0) {
+        unmapped(stamp, start as u64, bytes);
     }
     refused
 }
@@ -81,10 +81,10 @@ unsafe extern "C" fn mprotect(start: Block, bytes: usize, access: c_int) -> c_in
     let since = if is_large(bytes) { before() } else { None };
     // SAFETY: the program's call, passed on.
     let refused = unsafe { real::mprotect(start, bytes, access) };
-    if let Some(time) = since.filter(|_| refused == 0) {
+    if let Some(stamp) = since.filter(|_| refused == 0) {
         let accessible = access != libc::PROT_NONE;
         let event = Event::Protect { address: start as u64, bytes: bytes as u64, accessible };
-        report::send(time, event);
+        report::send(stamp, event);
     }
     refused
 }
@@ -103,20 +103,20 @@ pub(crate) unsafe extern "C" fn on_mremap(
     place::release(old as u64);
     // SAFETY: the program's call, passed on.
     let new = unsafe { real::mremap(old, from, to, flags, at) };
-    if let Some(time) = since.filter(|_| new != libc::MAP_FAILED) {
+    if let Some(stamp) = since.filter(|_| new != libc::MAP_FAILED) {
         let stays = flags & libc::MREMAP_DONTUNMAP != 0;
-        remapped(time, (old as u64, from), (new as u64, to), stays, entry);
+        remapped(stamp, (old as u64, from), (new as u64, to), stays, entry);
     }
     new
 }
 
-fn remapped(time: u64, (old, from): (u64, usize), (new, to): (u64, usize), stays: bool, entry: Entry) {
+fn remapped(stamp: Stamp, (old, from): (u64, usize), (new, to): (u64, usize), stays: bool, entry: Entry) {
     if old == new && to <= from {
-        return unmapped(time, old + to as u64, from - to);
+        return unmapped(stamp, old + to as u64, from - to);
     }
     let kept = if old == new { from } else { 0 };
     if old != new && !stays {
-        unmapped(time, old, from);
+        unmapped(stamp, old, from);
     }
     if is_large(to) {
         allocated(new + kept as u64, (to - kept) as u64, entry, Handed::Mapping(0));
@@ -129,8 +129,8 @@ pub(crate) unsafe extern "C" fn on_sbrk(by: isize, entry: Entry) -> Block {
     let since = before();
     // SAFETY: the program's call, passed on.
     let end = unsafe { real::sbrk(by) };
-    if let Some(time) = since.filter(|_| end != libc::MAP_FAILED) {
-        broken(time, end as u64, (end as u64).wrapping_add_signed(by as i64), entry);
+    if let Some(stamp) = since.filter(|_| end != libc::MAP_FAILED) {
+        broken(stamp, end as u64, (end as u64).wrapping_add_signed(by as i64), entry);
     }
     end
 }
@@ -143,16 +143,16 @@ pub(crate) unsafe extern "C" fn on_brk(to: Block, entry: Entry) -> c_int {
     let end = unsafe { real::sbrk(0) };
     // SAFETY: the program's call, passed on.
     let refused = unsafe { real::brk(to) };
-    if let Some(time) = since.filter(|_| refused == 0) {
-        broken(time, end as u64, to as u64, entry);
+    if let Some(stamp) = since.filter(|_| refused == 0) {
+        broken(stamp, end as u64, to as u64, entry);
     }
     refused
 }
 
 /// The end of the heap moved.
-fn broken(time: u64, from: u64, to: u64, entry: Entry) {
+fn broken(stamp: Stamp, from: u64, to: u64, entry: Entry) {
     if to < from {
-        report::send(time, Event::Unmap { address: to, bytes: from - to });
+        report::send(stamp, Event::Unmap { address: to, bytes: from - to });
     } else if is_large(usize::try_from(to - from).unwrap_or(0)) {
         allocated(from, to - from, entry, Handed::Mapping(0));
     }

@@ -202,7 +202,7 @@ mod tests {
     use std::path::Path;
 
     use tierloom_model::{Action, Plan, RuleOptions};
-    use tierloom_wire::{Event, Record, Source};
+    use tierloom_wire::{Event, Source};
 
     use super::super::compile::Context;
     use super::super::mover::tests::Recorded;
@@ -248,7 +248,7 @@ place = { bind = ["cxl"] }
         let mut live = Live::default();
         for (at, bytes) in (1..).zip(sizes) {
             let event = Event::Alloc { address: at << 32, bytes: *bytes, stack: 5, source: Source::Heap };
-            live.take(&Record { pid: 7, tid: 7, time_ns: 1, event });
+            live.take(7, 1, &event);
         }
         live
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tierloom_wire::{Event, NO_STACK, Pages, Record};
+use tierloom_wire::{Event, NO_STACK, Pages};
 
 /// An object that is there.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,11 +44,10 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Takes one record. Records of several threads come in almost the order of time; a `Free` never
-    /// takes what was handed out after it.
-    pub(super) fn take(&mut self, record: &Record) {
-        let (pid, time_ns) = (record.pid, record.time_ns);
-        match record.event {
+    /// Takes what happened in a process. Events of several threads come in almost the order of time; a `Free`
+    /// never takes what was handed out after it.
+    pub(super) fn take(&mut self, pid: u32, time_ns: u64, event: &Event) {
+        match *event {
             Event::Start => self.begin(pid),
             Event::Ready => drop(self.ready.insert(pid)),
             Event::Fork { parent } => self.fork(parent, pid),
@@ -187,7 +186,7 @@ mod tests {
     use super::*;
 
     fn told(live: &mut Live, pid: u32, time_ns: u64, event: Event) {
-        live.take(&Record { pid, tid: pid, time_ns, event });
+        live.take(pid, time_ns, &event);
     }
 
     fn alloc(address: u64, bytes: u64) -> Event<'static> {

@@ -112,8 +112,8 @@ impl<'a> Session<'a> {
         self.start_ns = monotonic_ns();
     }
 
-    /// Takes one record of the library's.
-    pub(super) fn take(&mut self, record: &Record) {
+    /// Takes one record of the library's, and its time.
+    pub(super) fn take(&mut self, time_ns: u64, record: &Record) {
         let again = match record.event {
             // An array that is placed anew because the rules were looked at again.
             Event::Placed { rule, address, errno: 0, how, .. } if how.is_place() => {
@@ -125,7 +125,7 @@ impl<'a> Session<'a> {
         if !again {
             note(&mut self.rules, &record.event);
         }
-        self.live.take(record);
+        self.live.take(record.pid, time_ns, &record.event);
     }
 
     /// What is due: a phase, a search for libraries, a look.

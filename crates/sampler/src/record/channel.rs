@@ -7,7 +7,7 @@ use tierloom_linux::clock::{is_by_counter, monotonic_ns};
 use tierloom_linux::root::Root;
 use tierloom_linux::shared::SharedFile;
 use tierloom_linux::threads;
-use tierloom_wire::{Event, Facts, MAX_RECORD_WORDS, Popped, Record, Region, Settings, words_needed};
+use tierloom_wire::{Event, Facts, MAX_RECORD_WORDS, Popped, Record, Region, Settings, Stamp, words_needed};
 
 use super::clock::Clock;
 use super::lanes::Lanes;
@@ -108,9 +108,9 @@ impl PreloadChannel {
         if self.found > MUCH { BUSY_TICK_MS } else { TICK_MS }
     }
 
-    /// Takes out what is published, in the order of time. At the end of the program (`last`) nobody is waited
-    /// for.
-    pub(crate) fn drain(&mut self, last: bool, mut each: impl FnMut(Record)) {
+    /// Takes out what is published, in the order of time, each with its `CLOCK_MONOTONIC`, ns. At the end of the
+    /// program (`last`) nobody is waited for.
+    pub(crate) fn drain(&mut self, last: bool, mut each: impl FnMut(u64, &Record)) {
         // Looked at first: see `merge`.
         let now = self.clock.now();
         let begun = self.empty_ring(last);
@@ -120,19 +120,16 @@ impl PreloadChannel {
             *found += 1;
             merge.add(record);
         });
-        merge.hand_on(if last { u64::MAX } else { now }, |record| {
-            if let [_, time, ..] = record {
-                *time = clock.ns(*time);
-            }
-            let Some(record) = Record::decode(record) else { return };
+        merge.hand_on(if last { Stamp(u64::MAX) } else { now }, |words| {
+            let Some(record) = Record::decode(words) else { return };
             *attached |= record.event == Event::Start;
-            each(record);
+            each(clock.ns(record.stamp), &record);
         });
     }
 
     /// Up to one ring's worth, so that a program that never pauses cannot keep us here. Returns the processes
     /// that the library came up in, and when.
-    fn empty_ring(&mut self, last: bool) -> Vec<(u32, u64)> {
+    fn empty_ring(&mut self, last: bool) -> Vec<(u32, Stamp)> {
         let mut words = [0; MAX_RECORD_WORDS];
         let mut begun = Vec::new();
         self.found = 0;
@@ -143,7 +140,7 @@ impl PreloadChannel {
                     self.waiting_since_ns = None;
                     self.found += 1;
                     let record = Record::decode(&words[..length]);
-                    begun.extend(record.filter(|it| it.event == Event::Start).map(|it| (it.pid, it.time_ns)));
+                    begun.extend(record.filter(|it| it.event == Event::Start).map(|it| (it.pid, it.stamp)));
                     self.merge.add(&words[..length]);
                 }
                 Popped::Empty => break,

@@ -9,17 +9,18 @@
 
 use tierloom_linux::clock::{counter_and_monotonic, is_by_counter, monotonic_ns};
 use tierloom_linux::root::Root;
+use tierloom_wire::Stamp;
 
 /// Looks that are kept for records that come late: those of the last 40 s, at 50 visits a second, and fewer
 /// the longer ago.
 const MOST_LOOKS: usize = 4096;
 
-/// A clock of records.
+/// The clock that records are stamped by.
 #[derive(Debug)]
 pub(super) enum Clock {
-    /// Times are `CLOCK_MONOTONIC` already.
+    /// Stamps are `CLOCK_MONOTONIC`, ns, already.
     Monotonic,
-    /// Times are ticks of the counter.
+    /// Stamps are ticks of the counter.
     Counter(Looks),
 }
 
@@ -38,22 +39,22 @@ impl Clock {
         matches!(self, Self::Counter(_))
     }
 
-    /// Now, in the time of records.
-    pub(super) fn now(&mut self) -> u64 {
+    /// Now; a look at both clocks.
+    pub(super) fn now(&mut self) -> Stamp {
         match self {
-            Self::Monotonic => monotonic_ns(),
+            Self::Monotonic => Stamp(monotonic_ns()),
             Self::Counter(looks) => {
                 looks.add(counter_and_monotonic());
-                looks.last().0
+                Stamp(looks.last().0)
             }
         }
     }
 
-    /// The time of a record, ns.
-    pub(super) fn ns(&self, time: u64) -> u64 {
+    /// A stamp as `CLOCK_MONOTONIC`, ns.
+    pub(super) fn ns(&self, stamp: Stamp) -> u64 {
         match self {
-            Self::Monotonic => time,
-            Self::Counter(looks) => looks.ns(time),
+            Self::Monotonic => stamp.0,
+            Self::Counter(looks) => looks.ns(stamp.0),
         }
     }
 }

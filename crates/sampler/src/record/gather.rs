@@ -105,9 +105,9 @@ impl Gathered {
         }
     }
 
-    /// A record of the preload library.
-    pub(super) fn take_wire(&mut self, record: &wire::Record) {
-        let wire::Record { pid, tid, time_ns, event } = *record;
+    /// A record of the preload library, and its time.
+    pub(super) fn take_wire(&mut self, time_ns: u64, record: &wire::Record) {
+        let wire::Record { pid, tid, event, .. } = *record;
         let event = match event {
             wire::Event::Stack { id, frames } => return self.name_stack(id, frames),
             wire::Event::Sample { registers } => {
@@ -245,7 +245,7 @@ mod tests {
         gathered.name_stack(1, &[5, 6]);
         for stack in [1, wire::NO_STACK] {
             let event = wire::Event::Alloc { address: 1, bytes: 2, stack, source: wire::Source::Heap };
-            gathered.take_wire(&wire::Record { pid: 1, tid: 1, time_ns: 0, event });
+            gathered.take_wire(0, &wire::Record { pid: 1, tid: 1, stamp: wire::Stamp(0), event });
         }
         gathered.drop_unknown_stacks();
         let ids: Vec<&[u64]> = gathered

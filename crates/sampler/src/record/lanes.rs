@@ -3,7 +3,7 @@
 
 use tierloom_linux::clock::monotonic_ns;
 use tierloom_linux::threads;
-use tierloom_wire::{LaneRead, Owner, Region};
+use tierloom_wire::{LaneRead, Owner, Record, Region, Stamp};
 
 /// Time between two looks for threads that are gone, ns; at every visit where lanes are scarce.
 const BETWEEN_LOOKS_NS: u64 = 1_000_000_000;
@@ -20,14 +20,14 @@ pub(super) struct Lanes {
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     read: LaneRead,
-    /// Time of the first record.
-    since: u64,
+    /// When the first record was made.
+    since: Option<Stamp>,
 }
 
 impl Lanes {
     /// Takes out what is new; at the end of the program (`last`) behind every gap. `begun` are the processes
     /// that became another program, and when: lanes of what they were are nobody's.
-    pub(super) fn drain(&mut self, region: &Region, last: bool, begun: &[(u32, u64)], mut each: impl FnMut(&[u64])) {
+    pub(super) fn drain(&mut self, region: &Region, last: bool, begun: &[(u32, Stamp)], mut each: impl FnMut(&[u64])) {
         self.known.resize_with(usize::try_from(region.lane_count()).unwrap_or(0), Known::default);
         let looks = self.is_time_to_look();
         let mut taken = 0;
@@ -64,17 +64,15 @@ impl Known {
     fn take(&mut self, region: &Region, lane: u64, all: bool, each: &mut impl FnMut(&[u64])) {
         let (mut read, mut since) = (self.read, self.since);
         region.read_lane(lane, &mut read, all, |record| {
-            if since == 0 {
-                since = record.get(1).copied().unwrap_or(0);
-            }
+            since.get_or_insert(Record::stamp_of(record));
             each(record);
         });
         *self = Self { read, since };
     }
 
     /// Whether the lane is of the program that its process was before.
-    fn is_of_before(&self, owner: Owner, begun: &[(u32, u64)]) -> bool {
-        !self.read.is_none() && begun.iter().any(|(pid, time)| *pid == owner.pid && self.since < *time)
+    fn is_of_before(&self, owner: Owner, begun: &[(u32, Stamp)]) -> bool {
+        self.since.is_some_and(|since| begun.iter().any(|(pid, stamp)| *pid == owner.pid && since < *stamp))
     }
 }
 
@@ -89,14 +87,14 @@ mod tests {
 
     const SETTINGS: Settings = Settings { slots: 2, lanes: 4, min_bytes: 0, sigprof_hz: 0, rule_words: 0 };
 
-    /// Lanes of these processes, each with a record of this time in it; how many records come out of a visit, and
+    /// Lanes of these processes, each with a record of this stamp in it; how many records come out of a visit, and
     /// whose lanes are held after it.
-    fn visited(owners: &[(u32, u64)], last: bool, begun: &[(u32, u64)]) -> (usize, Vec<u32>) {
+    fn visited(owners: &[(u32, u64)], last: bool, begun: &[(u32, Stamp)]) -> (usize, Vec<u32>) {
         let memory: Vec<AtomicU64> = (0..words_needed(&SETTINGS).unwrap()).map(|_| AtomicU64::new(0)).collect();
         let region = Region::create(&memory, &SETTINGS).unwrap();
-        for (pid, time) in owners {
+        for (pid, stamp) in owners {
             let cursor = region.take_lane(Owner { pid: *pid, tid: *pid }).unwrap();
-            assert!(region.write(cursor, *time, &Event::Free { address: 1 }));
+            assert!(region.write(cursor, Stamp(*stamp), &Event::Free { address: 1 }));
         }
         let (mut lanes, mut found) = (Lanes::default(), 0);
         lanes.drain(&region, last, begun, |_| found += 1);
@@ -114,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_another_program_now_keeps_only_its_new_lanes() {
-        let begun = [(id(), 10)];
+        let begun = [(id(), Stamp(10))];
         assert_eq!(visited(&[(id(), 5), (id(), 15), (1, 5)], false, &begun), (3, vec![1, id()]));
     }
 

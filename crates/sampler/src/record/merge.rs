@@ -6,6 +6,8 @@
 //! came, whichever threads did that. What comes late (its writer was interrupted between looking at the clock
 //! and writing) follows with the next visit; nothing that was handed on can have come of it.
 
+use tierloom_wire::{Record, Stamp};
+
 /// Records on their way.
 #[derive(Debug, Default)]
 pub(super) struct Merge {
@@ -15,7 +17,7 @@ pub(super) struct Merge {
 
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
-    time: u64,
+    stamp: Stamp,
     start: usize,
     length: usize,
 }
@@ -23,18 +25,18 @@ struct Waiting {
 impl Merge {
     /// Takes a record, in words.
     pub(super) fn add(&mut self, record: &[u64]) {
-        let time = record.get(1).copied().unwrap_or(0);
-        self.records.push(Waiting { time, start: self.words.len(), length: record.len() });
+        let stamp = Record::stamp_of(record);
+        self.records.push(Waiting { stamp, start: self.words.len(), length: record.len() });
         self.words.extend_from_slice(record);
     }
 
-    /// Hands on what happened up to a time, in order; what happened at once as it came.
-    pub(super) fn hand_on(&mut self, until: u64, mut each: impl FnMut(&mut [u64])) {
-        self.records.sort_by_key(|record| record.time);
-        let mut words = std::mem::take(&mut self.words);
-        for Waiting { time, start, length } in std::mem::take(&mut self.records) {
-            let record = &mut words[start..start + length];
-            if time <= until { each(record) } else { self.add(record) }
+    /// Hands on what happened up to then, in order; what happened at once as it came.
+    pub(super) fn hand_on(&mut self, until: Stamp, mut each: impl FnMut(&[u64])) {
+        self.records.sort_by_key(|record| record.stamp);
+        let words = std::mem::take(&mut self.words);
+        for Waiting { stamp, start, length } in std::mem::take(&mut self.records) {
+            let record = &words[start..start + length];
+            if stamp <= until { each(record) } else { self.add(record) }
         }
     }
 }
@@ -46,8 +48,7 @@ mod tests {
 
     use proptest::prelude::*;
     use tierloom_wire::{
-        Cursor, Event, LaneRead, MAX_RECORD_WORDS, NO_STACK, Owner, Popped, Record, Region, Settings, Source,
-        words_needed,
+        Cursor, Event, LaneRead, MAX_RECORD_WORDS, NO_STACK, Owner, Popped, Region, Settings, Source, words_needed,
     };
 
     use super::*;
@@ -120,8 +121,8 @@ mod tests {
                 let tid = 1 + u32::try_from(thread).unwrap();
                 *cursor = self.region.take_lane(Owner { pid: 1, tid }).unwrap_or(Cursor::NONE);
             }
-            if choice % 7 == 1 || !self.region.write(*cursor, time, &event) {
-                let record = Record { pid: 1, tid: 9, time_ns: time, event };
+            if choice % 7 == 1 || !self.region.write(*cursor, Stamp(time), &event) {
+                let record = Record { pid: 1, tid: 9, stamp: Stamp(time), event };
                 assert!(self.region.push(record.encode(&mut [0; MAX_RECORD_WORDS])));
             } else {
                 *cursor = cursor.next();
@@ -145,11 +146,11 @@ mod tests {
                 return;
             }
             let out = &mut self.out;
-            self.merge.hand_on(if all { u64::MAX } else { began }, |words| {
+            self.merge.hand_on(Stamp(if all { u64::MAX } else { began }), |words| {
                 let record = Record::decode(words).unwrap();
                 out.push(match record.event {
-                    Event::Alloc { address, bytes, .. } => (record.time_ns, false, (address, bytes)),
-                    Event::Unmap { address, bytes } => (record.time_ns, true, (address, bytes)),
+                    Event::Alloc { address, bytes, .. } => (record.stamp.0, false, (address, bytes)),
+                    Event::Unmap { address, bytes } => (record.stamp.0, true, (address, bytes)),
                     other => panic!("nobody wrote {other:?}"),
                 });
             });
