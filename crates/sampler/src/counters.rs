@@ -81,6 +81,9 @@ pub(crate) struct Counter {
     pub(crate) region: LoopId,
     /// 32-bit registers wrap around.
     pub(crate) narrow: bool,
+    /// The loop around its own sets it to the same value before each instance: what it shows of two instances
+    /// then differs by where they were looked at alone, or by what loops further out did.
+    pub(crate) restarts: bool,
 }
 
 /// All clocks of a function.
@@ -99,15 +102,14 @@ pub(crate) fn counters(function: &Function) -> Vec<Counter> {
     found
 }
 
-/// Whether the loop around a clock's own sets it to the same value before each instance: what it shows of two
-/// instances then differs by where they were looked at alone, or by what loops further out did.
-pub(crate) fn restarts(function: &Function, counter: &Counter) -> bool {
-    let registers = match &counter.dial {
+/// Whether the loop around a loop sets a clock of it to the same value before each instance.
+fn restarts(function: &Function, dial: &Dial, region: LoopId) -> bool {
+    let registers = match dial {
         Dial::Register(register) => RegisterSet(1 << register),
         Dial::Address(operand) => operand.registers(),
         Dial::Carried(_) => return false,
     };
-    let inner = &function.loops[counter.region];
+    let inner = &function.loops[region];
     let Some(outer) = inner.parent.map(|parent| &function.loops[parent]) else { return false };
     let (moving, still) = (RegisterSet(registers.0 & inner.written.0), RegisterSet(registers.0 & !inner.written.0));
     if still.0 & outer.written.0 != 0 {
@@ -238,11 +240,16 @@ impl Steady {
         !operand.registers().iter().any(|register| self.written.contains(register))
     }
 
+    fn counter(&self, function: &Function, dial: Dial, (pace, counted, narrow): Mover) -> Counter {
+        let restarts = restarts(function, &dial, self.inside);
+        Counter { dial, pace, counted, region: self.inside, narrow, restarts }
+    }
+
     fn counters(&self, function: &Function) -> Vec<Counter> {
         let region = self.inside;
         let registers = (0..16).filter_map(|register| {
-            let (pace, counted, narrow) = self.moves[register]?;
-            Some(Counter { dial: Dial::Register(register), pace, counted, region, narrow })
+            let mover = self.moves[register]?;
+            Some(self.counter(function, Dial::Register(register), mover))
         });
         let mut all: Vec<Counter> = registers.collect();
         all.extend(self.carried(function));
@@ -251,7 +258,7 @@ impl Steady {
                 for operand in step.operands.iter().filter(|o| o.base.is_some() && o.index.is_some() && !o.gather) {
                     let Some((pace, counted)) = self.pace(operand) else { continue };
                     let plain = Operand { displacement: 0, read: true, write: false, bytes: 0, ..*operand };
-                    let counter = Counter { dial: Dial::Address(plain), pace, counted, region, narrow: false };
+                    let counter = self.counter(function, Dial::Address(plain), (pace, counted, false));
                     if !all.iter().any(|known| same_clock(known, &counter)) {
                         all.push(counter);
                     }
@@ -278,7 +285,7 @@ impl Steady {
                 return None;
             }
             let carrier = follow(function, self.inside, Move { at, from: to, to })?;
-            Some(Counter { dial: Dial::Carried(carrier), pace, counted, region: self.inside, narrow })
+            Some(self.counter(function, Dial::Carried(carrier), (pace, counted, narrow)))
         })
     }
 }
@@ -469,7 +476,7 @@ mod tests {
     fn a_counter_that_the_loop_around_sets_to_the_same_value_restarts() {
         let of = |code: &[u8]| {
             let function = Function::decode(code, 0);
-            counters(&function).iter().map(|counter| restarts(&function, counter)).collect::<Vec<_>>()
+            counters(&function).iter().map(|counter| counter.restarts).collect::<Vec<_>>()
         };
         let nest = crate::cfg::tests::NEST;
         let mut told = of(nest);

@@ -123,8 +123,14 @@ mod tests {
     use super::*;
     use crate::counters::{Dial, Pace};
 
-    const COUNTER: Counter =
-        Counter { dial: Dial::Register(0), pace: Pace::Constant(1), counted: 0, region: 0, narrow: false };
+    const COUNTER: Counter = Counter {
+        dial: Dial::Register(0),
+        pace: Pace::Constant(1),
+        counted: 0,
+        region: 0,
+        narrow: false,
+        restarts: false,
+    };
     const CLOCK: Clock<'static> = Clock { function: 0, counter: &COUNTER, length: 1.0, least: 0.0 };
 
     fn readings(pairs: Vec<Pair>) -> Readings {

@@ -10,7 +10,7 @@ use crate::anchors::aliased;
 use crate::callers::Level;
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::code::{Code, FunctionId};
-use crate::counters::{Counter, Pace, counters, restarts};
+use crate::counters::{Counter, Pace, counters};
 use crate::instruction::RegisterSet;
 use crate::judge::{Clock, RARELY, evaluate};
 use crate::kinds::{Kinds, agrees, by_kind, paced};
@@ -104,7 +104,7 @@ pub(crate) fn count(observed: &Observed, trips: &BTreeMap<(FunctionId, LoopId), 
         let least = slowest(&observed.code.functions[function].function, function, block, trips, period_ns);
         let length = observed.code.functions[function].function.blocks[block].len() as f64;
         let clock = Clock { function, counter, length, least };
-        let restarts = restarts(&observed.code.functions[function].function, counter);
+        let restarts = counter.restarts;
         let trusted =
             |readings: &Readings| evaluate(clock, readings).filter(|count| !aliased(observed, count, restarts, trips));
         let close = readings.close();
@@ -199,9 +199,7 @@ fn outer_clocks(observed: &Observed, clocks: &Clocks, id: FunctionId, counter: &
     let all = clocks.by_function.get(&outer).map_or(&[][..], Vec::as_slice).iter().enumerate();
     let counts_rounds =
         |clock: &Counter| clock.pace != Pace::Unknown && function.blocks[clock.counted].inner_loop == Some(around);
-    all.filter(|(_, clock)| counts_rounds(clock) && !restarts(function, clock))
-        .map(|(number, _)| (outer, number))
-        .collect()
+    all.filter(|(_, clock)| counts_rounds(clock) && !clock.restarts).map(|(number, _)| (outer, number)).collect()
 }
 
 /// Function, number of the clock, value, pace.
