@@ -69,9 +69,8 @@ pub struct Gpu {
     pub llc_bytes: Bytes,
     /// Its ways.
     pub llc_ways: Count,
-    /// Stores go through the last-level cache to memory, instead of when their line leaves it.
-    pub write_through: Figure<bool>,
-    /// Stores of a line where they go through the cache: each of a warp's instructions writes its part.
+    /// Writes of a stored line that go through the last-level cache to memory, each of a warp's instructions its
+    /// part; 0 where the cache keeps the line and writes it back when it leaves.
     pub line_stores: Count,
     /// Misses and stores leave the last-level cache in one queue, in their order.
     pub in_order: Figure<bool>,

@@ -59,7 +59,7 @@ impl System {
     /// A store of a line, without a fetch: through the cache, or into it. `None` when there is no
     /// room.
     fn store(&mut self, line: Line) -> Option<bool> {
-        if self.write_through {
+        if self.line_stores > 0 {
             return self.store_through(line);
         }
         if self.llc.soil(line) {

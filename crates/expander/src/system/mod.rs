@@ -46,8 +46,7 @@ pub(crate) struct System {
     gpu: Gpu,
     llc: Cache,
     llc_time: Ps,
-    write_through: bool,
-    /// Writes of a line that is stored through the cache.
+    /// Writes of a line that is stored through the cache; 0 where the cache keeps it.
     line_stores: usize,
     misses: Misses,
     most_misses: usize,
@@ -93,8 +92,7 @@ impl System {
             gpu: Gpu::new(gpu, compute),
             llc: Cache::new(gpu.llc_bytes.value / 64, gpu.llc_ways.value),
             llc_time: from_ns(gpu.llc_ns.value),
-            write_through: gpu.write_through.value,
-            line_stores: gpu.line_stores.value.clamp(1, gpu.writebacks.value) as usize,
+            line_stores: gpu.line_stores.value.min(gpu.writebacks.value) as usize,
             misses: Misses::new(gpu.mshrs.value),
             most_misses: gpu.mshrs.value as usize,
             leaving: Map::default(),
