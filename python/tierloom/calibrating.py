@@ -24,15 +24,13 @@ from tierloom import simulating
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tierloom.schema import CostsDoc, Figure
+    from tierloom.schema import CostsDoc, Figure, Kind
 
 PAGES = 8192
 PAGE_BYTES = 4096
 ROUNDS = 7
 SINGLE = 2000
 """Pages protected one by one."""
-
-READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 
 
 def calibrate() -> CostsDoc:
@@ -42,33 +40,30 @@ def calibrate() -> CostsDoc:
         >>> calibrate()["hint_fault_ns"]["kind"]
         'measured'
     """
-    costs = dict(simulating.terms()["costs"])
-    for name, (value, how) in _measured().items():
-        derived = how.startswith("derived")
-        figure: Figure = {
-            "value": value,
-            "kind": "derived" if derived else "measured",
-            "source": "calibration",
-            "how": how.removeprefix("derived: "),
-        }
-        costs[name] = figure
-    return cast("CostsDoc", costs)
+    return cast("CostsDoc", {**simulating.terms()["costs"], **_found()})
 
 
-def _measured() -> dict[str, tuple[float, str]]:
+def _found() -> dict[str, Figure]:
     fault = _least(_soft_faults)
     protect = _least(_protection)
     copy = _least(_copies)
     alone, beside = _least(_single), _beside_another(_single)
     found = {
-        "hint_fault_ns": (fault, "soft fault on a page of shared memory that is in memory"),
-        "protect_ns": (protect, "mprotect of 32 MiB, per page"),
-        "promote_ns": (2.0 * fault + copy, "derived: a fault, the copy of a cold page, and as much again as the fault"),
-        "demote_ns": (fault + copy, "derived: the copy of a cold page, and as much as a fault"),
+        "hint_fault_ns": _figure(fault, "measured", "soft fault on a page of shared memory that is in memory"),
+        "protect_ns": _figure(protect, "measured", "mprotect of 32 MiB, per page"),
+        "promote_ns": _figure(
+            2.0 * fault + copy, "derived", "a fault, the copy of a cold page, and as much again as the fault"
+        ),
+        "demote_ns": _figure(fault + copy, "derived", "the copy of a cold page, and as much as a fault"),
     }
     if beside > alone:
-        found["shootdown_ns"] = (beside - alone, "mprotect of one page, with another thread running less without")
+        how = "mprotect of one page, with another thread running less without"
+        found["shootdown_ns"] = _figure(beside - alone, "measured", how)
     return found
+
+
+def _figure(value: float, kind: Kind, how: str) -> Figure:
+    return {"value": value, "kind": kind, "source": "calibration", "how": how}
 
 
 def _least(work: Callable[[], float]) -> float:

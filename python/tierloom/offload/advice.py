@@ -54,14 +54,6 @@ class Advice:
     per_percent: dict[str, float]
     phase: str
 
-    def sentences(self) -> list[str]:
-        """The advice for people, the most valuable first."""
-        said = [
-            f"{resource}: 1 % more gives {share:.2f} % more tokens/s" for resource, share in self.per_percent.items()
-        ]
-        said += [f"one more GiB of {place} is worth {worth:.4f} tokens/s" for place, worth in self.per_gib.items()]
-        return [f"{self.phase} takes longer", *said]
-
 
 def advise(plan: InferPlan) -> Advice | None:
     """What limits a tier-aware plan; none for a policy's placement, which has no optimum to move."""

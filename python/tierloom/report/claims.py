@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from tierloom.reproducing.ledger import Cause, Value
 
 VERDICT_STYLE = {"in band": "green", "missed": "red", "not modelled": "dim"}
-GOAL = 0.8
-"""Share of the predictions that are to be in their band."""
-
 WIDE = 50.0
 """Largest over smallest value from which a picture's axis is logarithmic."""
 

@@ -74,16 +74,6 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(path, dpi=160, metadata=dateless)
 
 
-def svg(figure: Figure) -> str:
-    """The picture as an ``<svg>`` element for a page."""
-    import io
-
-    text = io.StringIO()
-    with mpl.rc_context(STYLE):
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()[text.getvalue().index("<svg") :]
-
-
 def machine_curves(machine: Machine) -> Figure:
     """Loaded latency of every memory from the first socket, for pure reads and two reads a write."""
     socket = machine.data["sockets"][0]["name"]

@@ -52,13 +52,6 @@ def peak_ratio(_runs: Runs, *, machine: str, memory: str, other: str, reads: flo
 
 
 @computes
-def peak_gain(_runs: Runs, *, machine: str, memory: str, other: str, reads: float) -> float:
-    """What one memory's peak adds to another's, as a share of it."""
-    found = Machine.load(machine)
-    return _peak(found, memory, reads) / _peak(found, other, reads)
-
-
-@computes
 def saturated_ns(_runs: Runs, *, machine: str, memory: str, reads: float, socket: str | None = None) -> float:
     """Latency at the end of a path's curve."""
     found = Machine.load(machine)

@@ -15,9 +15,6 @@ from pathlib import Path
 from tierloom.capacity.experiment.queries import TABLES
 from tierloom.errors import MeasurementError, MissingPackageError
 
-NEEDED = {"duckdb": "duckdb", "tpchgen-cli": "tpchgen_cli"}
-"""Packages, and what is looked for: the generator is an executable beside Python's."""
-
 
 def database(folder: Path, scale: float) -> Path:
     """The database of a scale factor, made where it is not there yet.
@@ -48,6 +45,7 @@ def require() -> str:
     Raises:
         MissingPackageError: A package is missing.
     """
+    # It is an executable beside Python's where the virtual environment is not on the path.
     beside = Path(sys.executable).parent / "tpchgen-cli"
     generator = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
     missing = [] if importlib.util.find_spec("duckdb") else ["duckdb"]
