@@ -159,7 +159,8 @@ def check_host_weights_are_put_back_after_a_kill() -> None:
 def hint_faults(before: tuple[str, ...], counted: tuple[str, ...], *rules: str) -> int:
     """Hint faults of the whole guest while a program does some actions: the rest of the guest takes some, too.
 
-    It counts until the program says that it is through with them: `tierloom run` looks at all it has once more to report.
+    It counts until the program says that it is through with them: `tierloom run` looks at all it has once more
+    to report.
     """
     with started(plan(*rules), *before, "wait:go", *counted, "wait:gone") as running:
         wait_for(running)
