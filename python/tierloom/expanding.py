@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import tomllib
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import tierloom._core as _core
+from tierloom import lookup
 from tierloom.errors import RequestError
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ WORKLOADS = (
 )
 """The published thirteen: compute-, load-, store-intensive, and two real applications."""
 
-OWN_SET = "catalog/expander/cxl-gpu.toml"
 TRACE_FIELDS = ("address", "thread", "store")
 RECORD_BYTES = 16
 TRACE_COMPUTE = 0.2
@@ -54,7 +53,8 @@ class ParameterSet:
             RequestError: The file cannot be read.
         """
         if path is None:
-            return cls((resources.files("tierloom") / OWN_SET).read_text(encoding="utf-8"), OWN_SET)
+            own = lookup.catalog_text("expander", "cxl-gpu.toml")
+            return cls(own.content, own.file)
         try:
             return cls(Path(path).read_text(encoding="utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as problem:

@@ -1,16 +1,16 @@
 """From what a person types to the text of a file: a name of the catalog, or a path.
 
-Everything that reads a machine, profile or plan goes through here, so that a name that is not known
-is always answered with the names that are near.
+The door to the catalog. A name that is not known is always answered with the names that are near.
 """
 
 from __future__ import annotations
 
 import difflib
+import tomllib
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tierloom.errors import MachineError, PlanError, ProfileError, RequestError, StudyError, WorkloadError
 
@@ -31,12 +31,12 @@ class Text:
 
 def machine_names() -> list[str]:
     """Names of the machines in the catalog, sorted."""
-    return _names("machines", ".toml")
+    return catalog_names("machines")
 
 
 def profile_names() -> list[str]:
     """Names of the profiles in the catalog, sorted."""
-    return _names("profiles", ".profile")
+    return catalog_names("profiles", ".profile")
 
 
 def machine_text(name_or_path: str) -> Text:
@@ -45,11 +45,7 @@ def machine_text(name_or_path: str) -> Text:
     Raises:
         MachineError: There is no such machine, or its file cannot be read.
     """
-    if name_or_path in machine_names():
-        return _catalog_text("machines", f"{name_or_path}.toml")
-    if _looks_like_path(name_or_path):
-        return _file_text(Path(name_or_path), MachineError)
-    raise _unknown(MachineError, "machine", name_or_path, machine_names())
+    return _named_text("machines", "machine", MachineError, name_or_path)
 
 
 def profile_text(name_or_path: str) -> Text:
@@ -59,13 +55,13 @@ def profile_text(name_or_path: str) -> Text:
         ProfileError: There is no such profile, or its file cannot be read.
     """
     if name_or_path in profile_names():
-        return _catalog_text("profiles", f"{name_or_path}.profile/{PROFILE_FILE}")
+        return catalog_text("profiles", f"{name_or_path}.profile/{PROFILE_FILE}")
     path = Path(name_or_path)
     if path.is_dir():
         return _file_text(path / PROFILE_FILE, ProfileError)
     if _looks_like_path(name_or_path):
         return _file_text(path, ProfileError)
-    raise _unknown(ProfileError, "profile", name_or_path, profile_names())
+    raise unknown(ProfileError, "profile", name_or_path, profile_names())
 
 
 def is_profile(name_or_path: str) -> bool:
@@ -75,7 +71,7 @@ def is_profile(name_or_path: str) -> bool:
 
 def workload_names() -> list[str]:
     """Names of the workloads in the catalog, sorted."""
-    return _names("workloads", ".toml")
+    return catalog_names("workloads")
 
 
 def workload_text(name_or_path: str) -> Text:
@@ -84,16 +80,12 @@ def workload_text(name_or_path: str) -> Text:
     Raises:
         WorkloadError: There is no such workload, or its file cannot be read.
     """
-    if name_or_path in workload_names():
-        return _catalog_text("workloads", f"{name_or_path}.toml")
-    if _looks_like_path(name_or_path):
-        return _file_text(Path(name_or_path), WorkloadError)
-    raise _unknown(WorkloadError, "workload", name_or_path, workload_names())
+    return _named_text("workloads", "workload", WorkloadError, name_or_path)
 
 
 def study_names() -> list[str]:
     """Names of the studies in the catalog, sorted."""
-    return _names("studies", ".toml")
+    return catalog_names("studies")
 
 
 def study_text(name_or_path: str) -> Text:
@@ -102,11 +94,7 @@ def study_text(name_or_path: str) -> Text:
     Raises:
         StudyError: There is no such study, or its file cannot be read.
     """
-    if name_or_path in study_names():
-        return _catalog_text("studies", f"{name_or_path}.toml")
-    if _looks_like_path(name_or_path):
-        return _file_text(Path(name_or_path), StudyError)
-    raise _unknown(StudyError, "study", name_or_path, study_names())
+    return _named_text("studies", "study", StudyError, name_or_path)
 
 
 def plan_text(path: str) -> Text:
@@ -124,19 +112,59 @@ def native_file(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def _catalog(kind: str) -> Traversable:
-    return resources.files("tierloom") / "catalog" / kind
-
-
-def _names(kind: str, suffix: str) -> list[str]:
+def catalog_names(kind: str, suffix: str = ".toml") -> list[str]:
+    """Names of the files of a folder of the catalog, without their ending, sorted."""
     folder = _catalog(kind)
     if not folder.is_dir():
         return []
     return sorted(entry.name.removesuffix(suffix) for entry in folder.iterdir() if entry.name.endswith(suffix))
 
 
-def _catalog_text(kind: str, file: str) -> Text:
+def catalog_text(kind: str, file: str) -> Text:
+    """Text of a file of the catalog, which is there."""
     return Text((_catalog(kind) / file).read_text(encoding="utf-8"), f"catalog/{kind}/{file}")
+
+
+def catalog_table(kind: str, name: str) -> dict[str, Any]:
+    """What a TOML file of the catalog says, which is there."""
+    return tomllib.loads(catalog_text(kind, f"{name}.toml").content)
+
+
+def unknown(
+    error: type[RequestError],
+    noun: str,
+    name: str,
+    known: list[str],
+    otherwise: str = "a file is given by its path",
+) -> RequestError:
+    """The error to raise for a name that the catalog does not have: with those near it, else with all.
+
+    Args:
+        error: The noun's own error.
+        noun: What was looked for, as a person says it.
+        name: What was typed.
+        known: What there is.
+        otherwise: How something that is not in the catalog is given.
+    """
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(near)}?" if near else f"the catalog has {', '.join(known)}; {otherwise}"
+    for kind, (names, place) in _PLACES.items():
+        if name in names():
+            hint = f"`{name}` is a {kind} of the catalog; give it as {place}"
+    return error(f"there is no {noun} `{name}`\nhint: {hint}")
+
+
+def _catalog(kind: str) -> Traversable:
+    return resources.files("tierloom") / "catalog" / kind
+
+
+def _named_text(kind: str, noun: str, error: type[RequestError], name_or_path: str) -> Text:
+    known = catalog_names(kind)
+    if name_or_path in known:
+        return catalog_text(kind, f"{name_or_path}.toml")
+    if _looks_like_path(name_or_path):
+        return _file_text(Path(name_or_path), error)
+    raise unknown(error, noun, name_or_path, known)
 
 
 def _looks_like_path(text: str) -> bool:
@@ -152,16 +180,6 @@ def _file_text(path: Path, error: type[RequestError]) -> Text:
     except UnicodeDecodeError as problem:
         message = f"{path}: not a text file\nhint: give a file that tierloom wrote, not the program or its data"
         raise error(message) from problem
-
-
-def _unknown(error: type[RequestError], noun: str, name: str, known: list[str]) -> RequestError:
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    listed = ", ".join(near or known)
-    hint = f"did you mean {listed}?" if near else f"the catalog has {listed}; a file is given by its path"
-    for kind, (names, place) in _PLACES.items():
-        if name in names():
-            hint = f"`{name}` is a {kind} of the catalog; give it as {place}"
-    return error(f"there is no {noun} `{name}`\nhint: {hint}")
 
 
 _PLACES = {

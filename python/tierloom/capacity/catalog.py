@@ -7,19 +7,18 @@ A case keeps what went into the published experiment apart from what came out of
 from __future__ import annotations
 
 import difflib
-import tomllib
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tierloom import lookup
 from tierloom.capacity.files import parse, read
 from tierloom.errors import RequestError
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
     from tierloom.capacity.runs import Run
+
+FOLDER = "capacity"
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,12 @@ class Case:
 
 def names() -> list[str]:
     """Names of the published cases, sorted."""
-    return _named(".toml")
+    return lookup.catalog_names(FOLDER)
 
 
 def run_names() -> list[str]:
     """Names of the measured runs in the catalog, sorted."""
-    return _named(".csv")
+    return lookup.catalog_names(FOLDER, ".csv")
 
 
 def load_runs(name_or_path: str) -> list[Run]:
@@ -66,22 +65,14 @@ def load_runs(name_or_path: str) -> list[Run]:
         RequestError: There are no such runs, or the file does not hold some.
     """
     if name_or_path in run_names():
-        file = _folder() / f"{name_or_path}.csv"
-        return parse(file.read_text(encoding="utf-8"), f"catalog/capacity/{name_or_path}.csv")
+        text = lookup.catalog_text(FOLDER, f"{name_or_path}.csv")
+        return parse(text.content, text.file)
     path = Path(name_or_path)
     if path.suffix == ".csv" or path.exists():
         return read(path)
     known = ", ".join(run_names())
     message = f"there are no runs `{name_or_path}`\nhint: the catalog has {known}; a CSV file is given by its path"
     raise RequestError(message)
-
-
-def _folder() -> Traversable:
-    return resources.files("tierloom") / "catalog" / "capacity"
-
-
-def _named(suffix: str) -> list[str]:
-    return sorted(entry.name.removesuffix(suffix) for entry in _folder().iterdir() if entry.name.endswith(suffix))
 
 
 def load(name: str) -> Case:
@@ -98,8 +89,7 @@ def load(name: str) -> Case:
         near = difflib.get_close_matches(name, names(), n=3, cutoff=0.4)
         message = f"there is no case `{name}`\nhint: there are {', '.join(near or names())}"
         raise RequestError(message)
-    file = _folder() / f"{name}.toml"
-    data = tomllib.loads(file.read_text(encoding="utf-8"))
+    data = lookup.catalog_table(FOLDER, name)
     return Case(
         name=name,
         title=data["title"],

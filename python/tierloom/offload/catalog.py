@@ -6,21 +6,18 @@ name of the catalog or the path of a TOML file like those in it.
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tierloom import lookup
 from tierloom.errors import RequestError
 from tierloom.offload.architectures import model_of
 from tierloom.offload.gpu import Gpu
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
     from tierloom.offload.model import Model
 
 FIGURES = (
@@ -49,22 +46,22 @@ class Entry:
 
 def model_names() -> list[str]:
     """Names of the models in the catalog, sorted."""
-    return _names("models")
+    return lookup.catalog_names("models")
 
 
 def gpu_names() -> list[str]:
     """Names of the GPUs in the catalog, sorted."""
-    return _names("gpus")
+    return lookup.catalog_names("gpus")
 
 
 def model_entry(name: str) -> Entry:
     """A model of the catalog with its source and published number of parameters."""
-    return Entry(name, tomllib.loads((_folder("models") / f"{name}.toml").read_text(encoding="utf-8")))
+    return Entry(name, lookup.catalog_table("models", name))
 
 
 def gpu_entry(name: str) -> Entry:
     """A GPU of the catalog with the sources of its figures."""
-    return Entry(name, tomllib.loads((_folder("gpus") / f"{name}.toml").read_text(encoding="utf-8")))
+    return Entry(name, lookup.catalog_table("gpus", name))
 
 
 def load_model(name_or_path: str) -> Model:
@@ -90,8 +87,8 @@ def load_model(name_or_path: str) -> Model:
         config = _json(path)
         own = path.resolve().parent.name if path.name == "config.json" else path.stem
         return model_of(config, str(config.get("_name_or_path") or own), str(path))
-    unknown = _unknown("model", name_or_path, model_names(), "a config.json or .gguf file is given by its path")
-    raise unknown
+    otherwise = "a config.json or .gguf file is given by its path"
+    raise lookup.unknown(RequestError, "model", name_or_path, model_names(), otherwise)
 
 
 def load_gpu(name_or_path: str) -> Gpu:
@@ -109,8 +106,8 @@ def load_gpu(name_or_path: str) -> Gpu:
     path = Path(name_or_path)
     if path.suffix == ".toml" or path.exists():
         return _gpu(_toml(path), path.stem, str(path))
-    unknown = _unknown("GPU", name_or_path, gpu_names(), "a TOML file is given by its path")
-    raise unknown
+    otherwise = "a TOML file is given by its path"
+    raise lookup.unknown(RequestError, "GPU", name_or_path, gpu_names(), otherwise)
 
 
 def _gpu(data: dict[str, Any], name: str, file: str) -> Gpu:
@@ -132,14 +129,6 @@ def _figure(data: dict[str, Any], figure: str, file: str) -> float:
         message = f"{file}: `{figure}` is {value!r}\nhint: it has to be a number above 0"
         raise RequestError(message)
     return float(value)
-
-
-def _names(kind: str) -> list[str]:
-    return sorted(entry.name.removesuffix(".toml") for entry in _folder(kind).iterdir() if entry.name.endswith(".toml"))
-
-
-def _folder(kind: str) -> Traversable:
-    return resources.files("tierloom") / "catalog" / kind
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -171,9 +160,3 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as problem:
         message = f"{path}: not a text file\nhint: give a config.json or TOML file"
         raise RequestError(message) from problem
-
-
-def _unknown(noun: str, name: str, known: list[str], otherwise: str) -> RequestError:
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {', '.join(near)}?" if near else f"the catalog has {', '.join(known)}; {otherwise}"
-    return RequestError(f"there is no {noun} `{name}`\nhint: {hint}")

@@ -6,12 +6,11 @@ on the other one or on both; App-Direct or plain memory; and what was published 
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
+from tierloom import lookup
 from tierloom.errors import RequestError
 from tierloom.pmem.binding import sockets
 
@@ -98,8 +97,7 @@ def group(name: str) -> Group:
 
 @cache
 def _data() -> dict[str, Any]:
-    file = resources.files("tierloom") / "catalog" / "pmem" / "streamer.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    return lookup.catalog_table("pmem", "streamer")
 
 
 @cache

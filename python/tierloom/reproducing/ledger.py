@@ -8,14 +8,13 @@ with parameters (``with``), and what computes it is never handed the published v
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib import resources
 from typing import Any, Literal, cast, get_args
 
+from tierloom import lookup
 from tierloom.errors import RequestError
 
 Kind = Literal["input", "prediction"]
@@ -24,8 +23,6 @@ Cause = Literal["contradiction", "not published", "model"]
 something of the set-up that the study does not give; or our model lacks a mechanism, or has it wrong."""
 
 Value = float | bool | None
-
-FOLDER, CASES, SERIES = "catalog/claims", "catalog/capacity", "catalog/pmem/streamer.toml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +138,7 @@ class Document:
 @cache
 def documents() -> tuple[Document, ...]:
     """All documents, by id."""
-    folder = resources.files("tierloom") / FOLDER
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
-    return tuple(_document(tomllib.loads(file.read_text(encoding="utf-8"))) for file in files)
+    return tuple(_document(lookup.catalog_table("claims", name)) for name in lookup.catalog_names("claims"))
 
 
 def claims(only: Sequence[str] = ()) -> list[Claim]:
@@ -223,18 +218,14 @@ def _at(found: Any, keys: Sequence[str | int]) -> Any:  # noqa: ANN401 (any TOML
 @cache
 def _case(name: str) -> Mapping[str, Any]:
     """A case of `tierloom.capacity`, which keeps what came out beside what went in."""
-    return _catalog(f"{CASES}/{name}.toml")
+    return lookup.catalog_table("capacity", name)
 
 
 @cache
 def _series() -> Mapping[str, Mapping[str, float]]:
     """Triad bandwidth by threads, by group and name of the series: what `tierloom pmem stream --group` shows."""
-    groups = _catalog(SERIES)["groups"]
+    groups = lookup.catalog_table("pmem", "streamer")["groups"]
     return {f"{group['name']} {each['name']}": each["triad_gb_s"] for group in groups for each in group["series"]}
-
-
-def _catalog(path: str) -> dict[str, Any]:
-    return tomllib.loads((resources.files("tierloom") / path).read_text(encoding="utf-8"))
 
 
 def _claim(document: str, entry: dict[str, Any], name: str, x: str | None, published: Value) -> Claim:
