@@ -19,11 +19,12 @@ from tierloom.errors import TierloomError
 from tierloom.offload import layers, planner
 from tierloom.offload.blind import blind_plan
 from tierloom.offload.catalog import load_gpu, load_model, model_names
-from tierloom.offload.flexgen import ALL_WEIGHTS_ON_CPU, GIB, Blind, opt_shape
+from tierloom.offload.flexgen import ALL_WEIGHTS_ON_CPU, Blind, opt_shape
 from tierloom.offload.host import host_of
 from tierloom.offload.problem import Problem
 from tierloom.offload.runtime import FLEXGEN
 from tierloom.reproducing.offloading import SHAPES
+from tierloom.units import GIB
 
 BITS = (None, 8.0, 4.5)
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from tierloom import simulating
+from tierloom.units import PAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from tierloom.schema import CostsDoc, Figure, Kind
 
 PAGES = 8192
-PAGE_BYTES = 4096
 ROUNDS = 7
 SINGLE = 2000
 """Pages protected one by one."""

@@ -18,6 +18,7 @@ from tierloom.errors import RequestError, TraceError
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.quantities import Amount, amount_in_bytes, seconds_text
 from tierloom.tables import Row, Tabular
+from tierloom.units import LINE_BYTES, PAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,9 +30,6 @@ OURS = "tierloom"
 
 PATTERNS = ("zipf", "uniform", "scan", "phases")
 """Synthetic workloads."""
-
-LINE_BYTES = 64
-PAGE_BYTES = 4096
 
 
 class Workload:

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, Self, cast
 import numpy as np
 
 from tierloom.errors import TraceError
+from tierloom.units import PAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +34,6 @@ BLOCK_ROWS = 1 << 15
 
 NO_TRACE = "give an .npy or .parquet file; `tierloom trace import` makes one of text"
 TEXT_BYTES = 1 << 22
-PAGE_BYTES = 4096
 HEADER_BYTES = 192
 """Bytes of the header that :class:`Writer` leaves room for: it knows the number of rows only at the end."""
 

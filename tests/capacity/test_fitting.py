@@ -73,9 +73,6 @@ def test_a_memory_that_was_not_run_cannot_be_held_out() -> None:
         held_out([Run(memory_bytes=size, seconds=1.0) for size in SIZES], [5])
 
 
-# --- files ------------------------------------------------------------------------------------
-
-
 def test_a_file_is_read_back(tmp_path: Path) -> None:
     runs = [Run(memory_bytes=256 * MIB, streams=2, seconds=1.5, read_bytes=1e9, written_bytes=2e6)]
     path = tmp_path / "runs.csv"

@@ -131,9 +131,6 @@ def test_records_without_a_control_group_say_so(
     assert "# no control group" in result.stdout
 
 
-# --- control groups ---------------------------------------------------------------------------
-
-
 def tree(folder: Path, groups: str) -> Path:
     """A root folder with a process in some control groups."""
     (folder / "proc/self").mkdir(parents=True)

@@ -8,8 +8,8 @@ import pytest
 
 from tierloom.capacity import catalog, findings, published_others, published_tpch
 from tierloom.capacity.catalog import Case
+from tierloom.capacity.findings import Finding
 from tierloom.nouns import Machine
-from tierloom.offload.findings import Finding
 
 KINDS = {"measured", "published", "derived", "assumed"}
 

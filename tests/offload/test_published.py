@@ -8,13 +8,14 @@ import pytest
 
 from tierloom.offload import training
 from tierloom.offload.catalog import load_model
-from tierloom.offload.flexgen import ALL_WEIGHTS_ON_CPU, GIB, Blind, Constants, opt_shape
+from tierloom.offload.flexgen import ALL_WEIGHTS_ON_CPU, Blind, Constants, opt_shape
 from tierloom.offload.gpu import Gpu
 from tierloom.offload.host import Host
 from tierloom.offload.planner import plan
 from tierloom.offload.problem import Problem, copy_s_per_byte
 from tierloom.offload.steps import steps
 from tierloom.reproducing.offloading import GENERATE, PROMPT, SHAPES
+from tierloom.units import GIB
 
 
 def test_a_margin_of_0835_brings_the_published_64() -> None:

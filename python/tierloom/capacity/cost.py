@@ -78,6 +78,9 @@ def spare_revenue(unsold: float, discount: float) -> float:
         unsold: Share of the vCPUs that cannot be sold for lack of memory.
         discount: Share by which instances on CXL memory are cheaper.
 
+    Raises:
+        RequestError: A share is none, or all is unsold.
+
     Example:
         >>> f"{spare_revenue(0.25, 0.20):.2%}"
         '26.67%'
@@ -107,6 +110,15 @@ class Shape:
 
 def shape(vcpus: int, dram_bytes: float, bytes_per_vcpu: float, discount: float) -> Shape:
     """What CXL memory adds to a host whose DRAM runs out before its vCPUs.
+
+    Args:
+        vcpus: vCPUs of the host.
+        dram_bytes: Its DRAM.
+        bytes_per_vcpu: Memory of an instance for each of its vCPUs.
+        discount: Share by which instances on CXL memory are cheaper.
+
+    Raises:
+        RequestError: A number is not above 0, or the DRAM is less than one vCPU's memory.
 
     Example:
         >>> shape(192, 576 * 2**30, 4 * 2**30, 0.20).sold

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from tierloom.errors import PlacementError, RequestError
 from tierloom.offload.linear import Programme
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-GIB = 2.0**30
 EPSILON = 1e-9
 
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from tierloom.capacity import store
 from tierloom.capacity.skew import THETA
 from tierloom.errors import RequestError
-from tierloom.offload.host import LINE_BYTES, block_tier
+from tierloom.offload.host import block_tier
+from tierloom.units import LINE_BYTES, PAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tierloom.offload.host import Tier
 
-PAGE_BYTES = 4096
 RATIOS = ((3, 1), (1, 1), (1, 3))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from tierloom.capacity.skew import THETA, hottest
 from tierloom.errors import PlacementError, RequestError
 from tierloom.offload.cpu_only import loaded
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from tierloom.offload.host import Tier
 
 Use = Literal["tiered", "interleaved"]
-GIB = 2.0**30
 HOUR_S = 3600.0
 
 

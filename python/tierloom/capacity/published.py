@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tierloom.capacity.catalog import Case
-    from tierloom.offload.findings import Finding
+    from tierloom.capacity.findings import Finding
 
 SPLITS = ("", "-nps2", "-nps4")
 """Machines of the catalog that split the EPYC 9754's socket in one, two or four nodes."""

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from tierloom import planning
 from tierloom.capacity import cost, store
+from tierloom.capacity.findings import WITHIN, Finding, Verdict, near
 from tierloom.capacity.fitting import solve
 from tierloom.capacity.keyvalue import Load, configurations
 from tierloom.capacity.runs import Run
-from tierloom.offload.findings import Finding, Verdict
-from tierloom.offload.host import LINE_BYTES, Host, Tier, host_of
+from tierloom.offload.host import Host, Tier, host_of
+from tierloom.units import GB, LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,13 +22,8 @@ if TYPE_CHECKING:
     from tierloom.capacity.spill import Spill
     from tierloom.nouns import Machine, Profile
 
-WITHIN = 0.05
-GB = 10**9
 BASE_S = 1000.0
 """Time of the run that speed-ups are over; any would do."""
-
-
-# --- Spark's SVM ------------------------------------------------------------------------------
 
 
 def svm(case: Case, without: int | None = None) -> Spill:
@@ -57,9 +53,6 @@ def svm_findings(case: Case) -> list[Finding]:
     return made
 
 
-# --- the cost model ---------------------------------------------------------------------------
-
-
 def cost_findings(case: Case) -> list[Finding]:
     """The printed example, to the digits printed."""
     names = ("dram", "cxl", "dram_to_cxl", "server_cost")
@@ -70,9 +63,6 @@ def cost_findings(case: Case) -> list[Finding]:
 def _exact(name: str, case: Case, ours: float) -> Finding:
     published = case.claims[name]
     return _finding(name, published, ours, "reproduced" if round(ours, 4) == published else "missed", "")
-
-
-# --- CloverLeaf -------------------------------------------------------------------------------
 
 
 def cloverleaf_gain(machine: Machine, profile: Profile, threads: int, weights: Sequence[int]) -> float:
@@ -107,9 +97,6 @@ ALL_BANDWIDTH = (
 )
 
 
-# --- KeyDB ------------------------------------------------------------------------------------
-
-
 def keydb_rates(case: Case, machine: Machine) -> dict[str, float]:
     """Operations a second by configuration."""
     host = host_of(machine)
@@ -124,9 +111,6 @@ def keydb_rates(case: Case, machine: Machine) -> dict[str, float]:
     )
     served = configurations(load, host.tier("ldram"), host.tier("cxl"))
     return {each.name: each.operations_s for each in served if each.name in case.claims["order"]}
-
-
-# --- Spark SQL --------------------------------------------------------------------------------
 
 
 def sql_rates(case: Case, machine: Machine) -> dict[str, float]:
@@ -172,9 +156,6 @@ def _times(tier: Tier, factor: float) -> Tier:
     return replace(tier, read_bytes_s=tier.read_bytes_s * factor, curve=curve)
 
 
-# --- the order of configurations ----------------------------------------------------------------
-
-
 def order_findings(case: Case, rates: dict[str, float]) -> list[Finding]:
     """Each step of the published order: by how much the better configuration is faster."""
     made = []
@@ -187,10 +168,10 @@ def order_findings(case: Case, rates: dict[str, float]) -> list[Finding]:
 
 def near_findings(case: Case, rates: dict[str, float]) -> list[Finding]:
     """That one configuration comes near another."""
-    near = case.claims["near"]
-    ratio = rates[near["above"]] / rates[near["below"]]
-    verdict: Verdict = "reproduced" if ratio <= 1.0 + near["within"] else "missed"
-    return [_finding(f"{near['above']} over {near['below']}: near", 1.0, ratio, verdict, "within 5 %")]
+    claim = case.claims["near"]
+    ratio = rates[claim["above"]] / rates[claim["below"]]
+    verdict: Verdict = "reproduced" if ratio <= 1.0 + claim["within"] else "missed"
+    return [_finding(f"{claim['above']} over {claim['below']}: near", 1.0, ratio, verdict, "within 5 %")]
 
 
 def hot_findings(case: Case, rates: dict[str, float]) -> list[Finding]:
@@ -201,7 +182,7 @@ def hot_findings(case: Case, rates: dict[str, float]) -> list[Finding]:
 
 
 def _near(name: str, published: float, ours: float, note: str) -> Finding:
-    return _finding(name, published, ours, "reproduced" if abs(ours / published - 1.0) <= WITHIN else "missed", note)
+    return _finding(name, published, ours, near(ours, published), note)
 
 
 def _finding(name: str, published: float, ours: float, verdict: Verdict, note: str) -> Finding:

@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import brentq
 
+from tierloom.capacity.findings import Finding, Verdict, near
 from tierloom.capacity.spill import Spill, amdahl
-from tierloom.offload.findings import Finding, Verdict
+from tierloom.units import GB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tierloom.capacity.catalog import Case
-
-WITHIN = 0.05
-GB = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,8 +180,8 @@ def findings(case: Case) -> list[Finding]:
                 name=f"{_name(point)}: speed-up by {kind}",
                 published=gain,
                 ours=found,
-                verdict=_near(found, gain),
-                note=note if _near(found, gain) == "reproduced" else f"{note}: {FEW_STREAMS}",
+                verdict=near(found, gain),
+                note=note if near(found, gain) == "reproduced" else f"{note}: {FEW_STREAMS}",
             )
             for point, gain, found in zip(points(case), published, ours, strict=True)
         ]
@@ -212,7 +210,7 @@ def _peak_findings(case: Case) -> list[Finding]:
     claim = case.claims["peak_over_1152"]
     note = "the speed-ups put 1152 GB higher above 768 GB than this ratio and 2.3 do" if ratio < claim else ""
     name = f"{small + case.value('cxl_gb')} GB over {large} GB, peaks"
-    return [*made, Finding(name=name, published=claim, ours=ratio, verdict=_near(ratio, claim), note=note)]
+    return [*made, Finding(name=name, published=claim, ours=ratio, verdict=near(ratio, claim), note=note)]
 
 
 def _impossible(case: Case) -> list[Finding]:
@@ -233,7 +231,3 @@ def _impossible(case: Case) -> list[Finding]:
 
 def _name(point: Point) -> str:
     return f"{point.dram_gb} + 1024, {point.streams} streams"
-
-
-def _near(ours: float, published: float) -> Verdict:
-    return "reproduced" if abs(ours / published - 1.0) <= WITHIN else "missed"

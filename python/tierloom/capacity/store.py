@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.capacity.skew import hottest
 from tierloom.offload.cpu_only import loaded
-from tierloom.offload.host import LINE_BYTES
+from tierloom.units import LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

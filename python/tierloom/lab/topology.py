@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tierloom.errors import RequestError
 from tierloom.quantities import Amount, amount_in_bytes, bytes_text
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from tierloom.lab.qemu import Version
 
-GIB = 1 << 30
 STEP = 256 << 20
 """Sizes are multiples of this: the CXL specification's granule of a decoder (3.1, 8.2.4.20), two memory blocks."""
 

@@ -14,12 +14,12 @@ from tierloom.offload import rows
 from tierloom.offload.planner import TIER_AWARE, InferPlan
 from tierloom.offload.problem import GPU
 from tierloom.offload.rows import Guess
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from tierloom.offload.linear import Programme, Solution
     from tierloom.offload.problem import Problem
 
-GIB = 2**30
 TIMES = {"load", "move", "gpu", "prefill", "decode"}
 WORTH = 1e-4
 """Least share of throughput that is worth a word."""

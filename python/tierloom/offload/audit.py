@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.errors import PlacementError
 from tierloom.offload.problem import GPU
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from tierloom.offload.placement import Bytes, Placement
@@ -75,7 +76,7 @@ def check(problem: Problem, placement: Placement) -> list[Held]:
     held = count(problem, placement)
     for place in held:
         if place.total > place.allowed * (1.0 + ROUNDING):
-            over = (place.total - place.allowed) / 2**30
+            over = (place.total - place.allowed) / GIB
             message = f"the plan overfills {place.place} by {over:.2f} GiB\nhint: report this: it is a defect"
             raise PlacementError(message)
     return held

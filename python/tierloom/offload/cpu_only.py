@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tierloom.errors import PlacementError, RequestError
-from tierloom.offload.host import LINE_BYTES
+from tierloom.units import GIB, LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,10 +139,10 @@ def _fits(model: Model, shares: Mapping[Tier, float], backends: int, context: in
     size = backends * (model.weight_bytes + model.kv_bytes_per_token * context)
     for tier, share in shares.items():
         if share * size > tier.capacity_bytes:
-            over = (share * size - tier.capacity_bytes) / 2**30
+            over = (share * size - tier.capacity_bytes) / GIB
             fit = int(backends * tier.capacity_bytes / (share * size))
             message = (
-                f"{backends} backends of {model.name} put {share * size / 2**30:.1f} GiB on {tier.name}: "
+                f"{backends} backends of {model.name} put {share * size / GIB:.1f} GiB on {tier.name}: "
                 f"{over:.1f} GiB are missing\nhint: {fit} backends fit at this ratio; or take fewer bits a weight"
             )
             raise PlacementError(message)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tierloom.offload.linear import Programme, Terms
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from tierloom.offload.linear import Solution
     from tierloom.offload.problem import Problem
 
-GIB = 2**30
 TERA = 1e12
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tierloom.nouns import Machine
     from tierloom.schema import MemoryDoc
 
-LINE_BYTES = 64
-"""Bytes of a cache line: what one outstanding miss brings."""
 
 GPU_EXTRA_S = 500e-9
 """Latency that a GPU sees beyond DRAM's when it reads CXL memory through the CPU (arXiv 2405.14209)."""

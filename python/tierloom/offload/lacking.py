@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from tierloom.offload import rows
 from tierloom.offload.problem import GPU_BATCHES
 from tierloom.offload.rows import Guess
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from tierloom.offload.problem import Problem
 
-GIB = 2**30
 BITS = (8.0, 4.5)
 """Bits a weight that are offered, with the scales of common formats."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
-from tierloom.offload.host import LINE_BYTES
+from tierloom.units import LINE_BYTES
 
 if TYPE_CHECKING:
     from tierloom.offload.gpu import Gpu

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.errors import PlacementError, RequestError
 from tierloom.offload.problem import copy_s_per_byte
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from tierloom.offload.gpu import Gpu
@@ -125,6 +126,6 @@ def _check(model: Model, sessions: int, context: int) -> None:
 def _short(host: Host, sessions: int, left: int, size: float, context: int, margin: float) -> str:
     tokens = int(margin * host.capacity_bytes / sessions / (size / context))
     return (
-        f"{left} of {sessions} sessions of {context} tokens do not fit {host.name}: {left * size / 2**30:.1f} GiB are "
+        f"{left} of {sessions} sessions of {context} tokens do not fit {host.name}: {left * size / GIB:.1f} GiB are "
         f"missing\nhint: {sessions - left} sessions fit, or all with {tokens} tokens"
     )

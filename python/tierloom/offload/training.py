@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from tierloom.errors import PlacementError, RequestError
-from tierloom.offload.host import LINE_BYTES
 from tierloom.offload.interleaving import filler
 from tierloom.offload.linear import Programme, Terms
+from tierloom.units import GIB, LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +44,6 @@ ADAM_CORES = 32
 TANGENTS = 8
 BUCKET_BYTES = 1e9
 """Gradients under way on the GPU: DeepSpeed's reduce bucket of 5e8 elements of 2 bytes."""
-
-GIB = 2**30
 
 
 @dataclass(frozen=True, kw_only=True)

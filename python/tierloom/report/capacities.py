@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from tierloom.capacity import Fit, Fleet, Layer, Mix, Rates, Run, Saving, Shape
     from tierloom.capacity.catalog import Case
+    from tierloom.capacity.findings import Finding
     from tierloom.capacity.keyvalue import Served
     from tierloom.capacity.mixes import Hits
-    from tierloom.offload.findings import Finding
 
 STYLES = {"reproduced": "green", "fitted": "cyan", "input": "cyan", "missed": "yellow", "conflict": "magenta"}
 SHOWN = 24

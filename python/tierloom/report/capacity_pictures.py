@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 STEPS = 200
 MARGIN = 1.15
-MIB = 2**20
 
 
 def runs(fit: Fit, name: str) -> Figure:

@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from tierloom.offload.capacity import curve
 from tierloom.report.pictures import LINES, OURS, STYLE
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from tierloom.offload.answers import InferAnswer
 
-GIB = 2**30
 ROOM_ABOVE = 1.08
 """Of the axis over the highest point, so that no mark is cut."""
 

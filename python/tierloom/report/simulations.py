@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from tierloom.quantities import bytes_text, percent_text, seconds_text
 from tierloom.report.layout import noted, table
 from tierloom.report.pictures import LINES, STYLE
+from tierloom.units import GIB, PAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from tierloom.schema import OutcomeDoc, PointDoc
     from tierloom.simulating import Simulation
 
-PAGE_BYTES = 4096
 
 COUNTERS = (
     "numa_pte_updates",
@@ -119,7 +119,7 @@ def over_time(simulations: Sequence[Simulation]) -> Figure:
     """Share served by fast memory, pages in it, promotions and demotions, by run, over time."""
     panels: list[tuple[str, Callable[[PointDoc], float]]] = [
         ("accesses served by fast memory, %", lambda point: 100.0 * point["fast_share"]),
-        ("in fast memory, GiB", lambda point: point["used_pages"][0] * PAGE_BYTES / 2**30),
+        ("in fast memory, GiB", lambda point: point["used_pages"][0] * PAGE_BYTES / GIB),
         ("hint faults, millions", lambda point: point["counters"]["numa_hint_faults"] / 1e6),
         ("pages promoted, millions", lambda point: point["counters"]["pgpromote_success"] / 1e6),
     ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tierloom.nouns import Machine
 from tierloom.reproducing.computing import Runs, computes
-
-LINE_BYTES = 64.0
+from tierloom.units import LINE_BYTES
 
 
 def _idle(machine: Machine, memory: str, socket: str | None = None) -> float:

@@ -16,12 +16,12 @@ from tierloom.nouns import Machine, Profile
 from tierloom.reproducing.computing import Job, Runs, computes, task
 from tierloom.reproducing.hpc import SERVER, WORKLOADS
 from tierloom.simulating import Workload, simulate
+from tierloom.units import PAGE_BYTES
 
 APPLICATIONS = ("btree-cited", "pagerank", "graph500", "silo")
 NODES = ("ldram", "cxl")
 FAST_BYTES = 50 << 30
 """``LOCAL_DRAM_SIZE="50G"``, for applications and HPC programs alike."""
-PAGE_BYTES = 4096
 SYSTEMS = ("autonuma", "tiering-0.8", "tpp")
 TOUCH, SPREAD, OBJECTS = "first-touch", "interleave", "object-interleave"
 REPORTED = {"btree-cited": "lookups"}

@@ -14,15 +14,16 @@ from typing import Any
 from tierloom.nouns import Machine
 from tierloom.offload.blind import footprint_gib
 from tierloom.offload.catalog import load_gpu, load_model
-from tierloom.offload.flexgen import ALL_WEIGHTS_ON_CPU, GIB, Blind, Constants, opt_shape
+from tierloom.offload.flexgen import ALL_WEIGHTS_ON_CPU, Blind, Constants, opt_shape
 from tierloom.offload.gpu import Gpu
-from tierloom.offload.host import LINE_BYTES, Host, block_tier, host_of
+from tierloom.offload.host import Host, block_tier, host_of
 from tierloom.offload.placement import Placement
 from tierloom.offload.problem import GPU, Problem, copy_s_per_byte
 from tierloom.offload.runtime import FLEXGEN
 from tierloom.offload.steps import Steps, steps
 from tierloom.reproducing.computing import Runs, computes, task
 from tierloom.reproducing.ledger import settings
+from tierloom.units import GIB, LINE_BYTES
 
 SERVER, CARD, DOCUMENT = "liu-a", "a10", "liu24"
 MODELS = ("opt-66b", "llama-65b")

@@ -15,12 +15,12 @@ from xml.etree import ElementTree as ET
 from tierloom.topology.plausible import leave_out_implausible
 from tierloom.topology.sketch import Cpus, Known, Node, Sketch
 from tierloom.topology.texts import flaw, number, text_of
+from tierloom.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MIB = 2**20
 SOURCE = "hwloc"
 KINDS = {
     "dram": "dram",

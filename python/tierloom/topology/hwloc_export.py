@@ -14,7 +14,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from tierloom.topology.hwloc import KINDS_BACK, MIB
+from tierloom.topology.hwloc import KINDS_BACK
+from tierloom.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tierloom.measuring import describe
 from tierloom.topology.plausible import leave_out_implausible
 from tierloom.topology.sketch import Cpus, Known, Node, Route, Sketch
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,7 +106,7 @@ def _region(region: dict[str, Any]) -> str:
     spread = f", interleaved over {ways} devices by {grain} bytes" if ways and ways > 1 else ""
     node = region["target_node"]
     becomes = f", node {node}" if node is not None else ""
-    return f"CXL {region['name']}: {region['bytes'] / 2**30:g} GiB of {region['mode'] or 'unknown'}{spread}{becomes}."
+    return f"CXL {region['name']}: {region['bytes'] / GIB:g} GiB of {region['mode'] or 'unknown'}{spread}{becomes}."
 
 
 def _idle_devices(told: DescriptionDoc) -> list[WarningDoc]:
@@ -117,7 +118,7 @@ def _idle_devices(told: DescriptionDoc) -> list[WarningDoc]:
     names = ", ".join(device["name"] for device in told["cxl_devices"])
     return [
         {
-            "what": f"{(have - used) / 2**30:g} GiB of CXL memory ({names}) are in no region",
+            "what": f"{(have - used) / GIB:g} GiB of CXL memory ({names}) are in no region",
             "cause": "the kernel makes a node of a CXL device only when a region is created and onlined",
             "remedy": "cxl create-region, then daxctl reconfigure-device --mode=system-ram",
         }

@@ -14,8 +14,9 @@ from tierloom.capacity.experiment import data, running
 from tierloom.capacity.experiment.queries import DEFAULT, QUERIES
 from tierloom.capacity.experiment.running import Measured, Progress, Setting
 from tierloom.errors import RequestError
+from tierloom.units import MIB
 
-ROOM_BYTES = 300 * 2**20
+ROOM_BYTES = 300 * MIB
 """Memory of the control group beyond the database's limit: the interpreter, the engine's code, and a page
 cache that files pass through. A process with an empty database takes 64 MiB (measured, DuckDB 2.0.0)."""
 

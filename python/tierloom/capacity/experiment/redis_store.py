@@ -17,12 +17,13 @@ from tierloom.capacity.experiment import blocks, key_value, running
 from tierloom.capacity.experiment.running import Measured, Progress, Setting
 from tierloom.capacity.experiment.ycsb import MIXES
 from tierloom.errors import MissingPackageError
+from tierloom.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SERVERS = ("valkey-server", "redis-server")
-ROOM_BYTES = 320 * 2**20
+ROOM_BYTES = 320 * MIB
 """Memory of the control group beyond the server's limit: the server itself, fragments of its heap, and the client
 with its drawn operations (assumed; an empty server takes 10 MiB, the client 60 MiB, measured with Redis 7.0.15)."""
 

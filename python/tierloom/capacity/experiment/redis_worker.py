@@ -34,7 +34,11 @@ SPARE = 1.05
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
-    """Loads, warms the cache with as many operations as are then timed, and times."""
+    """Loads, warms the cache with as many operations as are then timed, and times.
+
+    Raises:
+        MeasurementError: The store put records out though it was to hold them all.
+    """
     counters.join(request["groups"])
     with _server(request) as server:
         loads = _loads(request)

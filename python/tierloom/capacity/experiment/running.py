@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tierloom.capacity.experiment import limits
 from tierloom.capacity.runs import Run
 from tierloom.errors import MeasurementError
+from tierloom.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +87,7 @@ def run_all(
     device = limits.device_of(study.folder)
     runs, answers, grouped, engine = [], set(), True, ""
     for number, setting in enumerate(plan):
-        progress(number, len(plan), f"{setting.memory_bytes / 2**20:.0f} MiB, streams: {setting.streams}")
+        progress(number, len(plan), f"{setting.memory_bytes / MIB:.0f} MiB, streams: {setting.streams}")
         wanted = limits.Limits(memory_bytes=setting.group_bytes, storage_bytes_s=study.storage_bytes_s, device=device)
         with limits.group(wanted) as groups:
             found = one(setting, groups)
@@ -112,7 +113,7 @@ def ask(worker: str, request: dict[str, Any], setting: Setting) -> dict[str, Any
     problem = answer.get("problem") or (None if answer else f"ended with code {done.returncode}")
     if problem:
         first = problem.split("\n")[0]
-        size = f"{setting.memory_bytes / 2**20:.4g} MiB"
+        size = f"{setting.memory_bytes / MIB:.4g} MiB"
         message = f"a run with {size} failed: {first}\nhint: give more memory or fewer streams"
         raise MeasurementError(message)
     return answer

@@ -17,13 +17,13 @@ from typing import Any
 from tierloom.capacity.experiment import running
 from tierloom.capacity.experiment.running import Measured, Progress, Setting
 from tierloom.errors import MissingPackageError, RequestError
+from tierloom.units import MIB
 
 JOBS = {
     "svm": "a linear support vector machine over cached rows: ten passes, as the published study's",
     "shuffle": "two tables joined and grouped by sorting: what does not fit is spilled",
 }
 
-MIB = 2**20
 LEAST_HEAP_BYTES = 472 * MIB
 """Spark refuses less: one and a half times 300 MiB that it keeps for itself (``UnifiedMemoryManager``), and Java
 shows less heap than it was given."""

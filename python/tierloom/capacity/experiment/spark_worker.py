@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tierloom.capacity.experiment import counters
+from tierloom.units import MIB
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MIB = 2**20
 FEATURES = 64
 PASSES = 10
 """Iterations of the support vector machine (HiBench's default for its SVM, ``hibench.svm.numIterations``, is 100:

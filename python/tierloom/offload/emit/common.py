@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from tierloom.offload.answers import InferAnswer
 
-GIB = 2**30
 ROUNDS = 20
 """Largest sum of weights that is tried: pages of a round; the kernel takes weights up to 255."""
 

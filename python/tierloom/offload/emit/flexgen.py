@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def flexgen(answer: InferAnswer) -> str:
-    """A command line; tiers of the host through the process's memory policy, as FlexGen has none."""
+    """A command line; tiers of the host through the process's memory policy, as FlexGen has none.
+
+    Raises:
+        RequestError: The model is none of the OPT family.
+    """
     problem, placement = answer.plan.problem, answer.plan.placement
     if problem.model.family != "opt":
         message = f"FlexGen runs OPT models, not {problem.model.name}\nhint: write for llama.cpp or vllm"

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 def ktransformers(answer: InferAnswer) -> str:
-    """A command line; experts of a layer that the GPU keeps, CPU threads, and the node of the threads."""
+    """A command line; experts of a layer that the GPU keeps, CPU threads, and the node of the threads.
+
+    Raises:
+        RequestError: The model has no experts.
+    """
     problem, placement = answer.plan.problem, answer.plan.placement
     if not problem.model.experts:
         message = f"KTransformers places experts; {problem.model.name} has none\nhint: write for llama.cpp or vllm"

@@ -20,7 +20,11 @@ FAMILIES_OF_GGUF = {"qwen2moe", "qwen3moe", "deepseek2", "gpt-oss", "gpt2", "gem
 
 
 def llama_cpp(answer: InferAnswer) -> str:
-    """A command line: layers beyond what the GPU holds go to host memory, part by part."""
+    """A command line: layers beyond what the GPU holds go to host memory, part by part.
+
+    Raises:
+        RequestError: llama.cpp does not run models of this family.
+    """
     problem, placement = answer.plan.problem, answer.plan.placement
     if problem.model.family not in FAMILIES | FAMILIES_OF_GGUF:
         message = f"llama.cpp has no architecture {problem.model.family!r}\nhint: write for flexgen or vllm"

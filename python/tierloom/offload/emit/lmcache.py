@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.offload.emit.common import GIB, interleave_prefix
+from tierloom.offload.emit.common import interleave_prefix
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from tierloom.offload.answers import InferAnswer

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tierloom.offload.emit.common import GIB, interleave_prefix, kv_on_host, weights_on_host
+from tierloom.offload.emit.common import interleave_prefix, kv_on_host, weights_on_host
 from tierloom.offload.problem import GPU
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from tierloom.offload.answers import InferAnswer

@@ -19,6 +19,7 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
+from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from tierloom.offload.documents import CpuDoc, InferDoc, ServeDoc, TrainDoc
     from tierloom.report.pages.reading import Shelf, Source
 
-GIB = 2**30
 HELD = {"weights_bytes": "weights", "kv_bytes": "KV cache", "hidden_bytes": "hidden", "buffer_bytes": "buffers"}
 
 

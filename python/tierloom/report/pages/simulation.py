@@ -17,7 +17,8 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
-from tierloom.report.simulations import COUNTERS, PAGE_BYTES
+from tierloom.report.simulations import COUNTERS
+from tierloom.units import GIB, PAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,8 +42,6 @@ POINTS = 160
 
 MOST_BARS = 40
 """More would be higher than a screen."""
-
-GIB = 2**30
 
 
 class Line(NamedTuple):
