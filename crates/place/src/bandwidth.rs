@@ -11,7 +11,7 @@ const WEIGHTINESS: f64 = 32.0;
 /// `max(1, floor(32·b/Σb))`, divided by the greatest common divisor.
 ///
 /// The table is one per host, so every memory of the machine takes part, used or not.
-pub fn automatic_weights(machine: &Machine) -> Vec<u32> {
+pub(crate) fn automatic_weights(machine: &Machine) -> Vec<u32> {
     let bandwidths: Vec<f64> = (0..machine.memories.len()).map(|memory| stated_gb_s(machine, memory)).collect();
     weights_of(&bandwidths)
 }

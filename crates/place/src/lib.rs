@@ -31,11 +31,10 @@ mod weights;
 mod testing;
 
 pub use balance::{Equal, Tier, loads};
-pub use bandwidth::{automatic_weights, stated_gb_s};
+pub use bandwidth::stated_gb_s;
 pub use context::Context;
 pub use error::PlaceError;
 pub use plan::{actions_for, plan_from};
 pub use planner::compare;
 pub use policy::Policy;
 pub use request::{Request, parse_budget};
-pub use weights::MAX_ROUND;

@@ -17,7 +17,8 @@ const SAME: f64 = 1e-3;
 /// Compares policies as a request asks, and chooses.
 ///
 /// Without [`Request::max_slowdown`], the first policy in the list that is within 0.1 % of the least
-/// time is chosen: the list goes from simple to elaborate. With it, the one that takes the least fast memory within that bound.
+/// time is chosen: the list goes from simple to elaborate. With it, the one that takes the least fast
+/// memory within that bound.
 ///
 /// # Errors
 /// [`PlaceError`] for names that are none, data that does not fit, a bound that nothing keeps, or
@@ -164,21 +165,14 @@ fn nothing_fits(policies: &[PolicyResult]) -> PlaceError {
 }
 
 fn results(context: &Context<'_>, request: &Request, hints: Vec<Rows>) -> Result<Vec<PolicyResult>, PlaceError> {
-    let mut policies = Vec::new();
-    match &request.policies {
-        None => policies = policy::usual(context),
-        Some(names) => {
-            for name in names {
-                policies.push(policy::by_name(name, context)?);
-            }
-        }
-    }
-    let ours = Tierloom { hints };
-    let result = |policy: &dyn Policy| {
-        let policy: &dyn Policy = if policy.name() == ours.name() { &ours } else { policy };
-        result(context, policy)
+    let policies = match &request.policies {
+        None => policy::usual(context),
+        Some(names) => names.iter().map(|name| policy::by_name(name, context)).collect::<Result<_, _>>()?,
     };
-    Ok(policies.iter().map(|policy| result(policy.as_ref())).collect())
+    // The list's own knows nothing of the frontier.
+    let ours = Tierloom { hints };
+    let hinted = |policy: &dyn Policy| result(context, if policy.name() == ours.name() { &ours } else { policy });
+    Ok(policies.iter().map(|policy| hinted(policy.as_ref())).collect())
 }
 
 fn result(context: &Context<'_>, policy: &dyn Policy) -> PolicyResult {

@@ -8,7 +8,7 @@
 use tierloom_model::{Action, Machine, MemoryKind};
 
 /// Most pages in a round of a weighted interleave.
-pub const MAX_ROUND: u32 = 32;
+pub(crate) const MAX_ROUND: u32 = 32;
 
 /// Weights with a round of at most [`MAX_ROUND`] that come closest to a row of fractions.
 ///

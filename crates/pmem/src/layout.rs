@@ -20,9 +20,9 @@ pub const LINE: u64 = 64;
 /// Bytes of a page: what arrays start at, so that they can be mapped and advised on their own.
 pub(crate) const PAGE: u64 = 4096;
 /// Longest name of an array, bytes of UTF-8.
-pub const NAME_BYTES: usize = 64;
+pub(crate) const NAME_BYTES: usize = 64;
 /// Longest description of an array's elements and shape, bytes of UTF-8.
-pub const TYPE_BYTES: usize = 112;
+pub(crate) const TYPE_BYTES: usize = 112;
 /// Where the log starts.
 pub(crate) const LOG: u64 = 2 * PAGE;
 /// Bytes of a directory entry: four lines.

@@ -29,6 +29,6 @@ pub use check::{Problem, check, repair};
 pub use device::{Device, WriteBack};
 pub use directory::Entry;
 pub use error::PmemError;
-pub use layout::{LEAST_BYTES, LINE, NAME_BYTES, TYPE_BYTES};
+pub use layout::{LEAST_BYTES, LINE};
 pub use medium::Medium;
 pub use pool::{Pool, Usage};

@@ -92,11 +92,6 @@ impl Mix {
         (self != Mix::Writes).then(|| read as f64 / (read + written) as f64)
     }
 
-    /// Whether it needs stores that go past the caches.
-    pub fn non_temporal(self) -> bool {
-        matches!(self, Mix::NonTemporal | Mix::NonTemporalCopy)
-    }
-
     /// For people.
     pub fn words(self) -> &'static str {
         match self {

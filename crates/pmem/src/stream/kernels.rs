@@ -45,15 +45,6 @@ impl Kernel {
         }
     }
 
-    /// Bytes moved per element as STREAM counts them: what the program names, without lines that are
-    /// fetched only because they are stored to.
-    pub fn bytes_per_element(self) -> usize {
-        match self {
-            Self::Copy | Self::Scale => 16,
-            Self::Add | Self::Triad => 24,
-        }
-    }
-
     /// The array that it writes.
     pub(super) fn output(self) -> Array {
         match self {
