@@ -104,58 +104,27 @@ class Workload:
         if pattern not in PATTERNS:
             message = f"there is no pattern `{pattern}`\nhint: use one of: {', '.join(PATTERNS)}"
             raise RequestError(message)
-        for name, value, least in (
-            ("seconds", seconds, 0),
-            ("gb_s", gb_s, 0),
-            ("mlp", mlp, 1),
-            ("threads", threads, 1),
-        ):
-            if not least <= value < 1e9:
-                message = f"{name}: {value} is not {least} or more\nhint: check the number"
-                raise RequestError(message)
-        size_bytes = amount_in_bytes(size, 0)
-        total = gb_s * 1e9 * seconds
-
-        def stream(share: float, spread: object, part: tuple[float, float] = (0.0, 1.0)) -> dict[str, object]:
-            swept = spread == "sweep"
-            read = total * share * (1.0 - write_share)
-            return {
-                "region": "data",
-                "part": list(part),
-                "spread": spread,
-                "pattern": "stream" if swept else "random",
-                "visits": read / (PAGE_BYTES if swept else LINE_BYTES),
-                "read_bytes": read,
-                "write_bytes": total * share * write_share,
-                "mlp": mlp,
-            }
-
-        tenth = 0.1
-        whole = {"zipf": {"scattered": theta}, "uniform": "uniform", "scan": "sweep"}
-        streams = (
-            [[stream(1.0, whole[pattern])]]
-            if pattern in whole
-            else [
-                [stream(0.9 / 4, "uniform", (start, start + tenth)), stream(0.1 / 4, "uniform")]
-                for start in (0.8, 0.2, 0.6, 0.4)
-            ]
-        )
+        _at_least(seconds=(seconds, 0), gb_s=(gb_s, 0), mlp=(mlp, 1), threads=(threads, 1))
+        traffic = gb_s * 1e9 * seconds
         phases = [
-            {
-                "name": f"phase {index + 1}",
-                "threads": threads,
-                "compute_s": seconds * threads / len(streams),
-                "streams": each,
-            }
-            for index, each in enumerate(streams)
+            [_stream(spread, part, traffic * share, write_share, mlp) for share, spread, part in streams]
+            for streams in _streams_by_phase(pattern, theta)
         ]
         data = {
             "version": 1,
             "name": pattern,
             "title": f"{pattern} over one region",
             "threads": threads,
-            "regions": [{"name": "data", "size_bytes": size_bytes}],
-            "phases": phases,
+            "regions": [{"name": "data", "size_bytes": amount_in_bytes(size, 0)}],
+            "phases": [
+                {
+                    "name": f"phase {number}",
+                    "threads": threads,
+                    "compute_s": seconds * threads / len(phases),
+                    "streams": streams,
+                }
+                for number, streams in enumerate(phases, 1)
+            ],
         }
         return cls(cast("WorkloadDoc", data))
 
@@ -353,6 +322,41 @@ def import_trace(source: str | Path, target: str | Path, kind: str, *, llc: Amou
 def terms() -> SimulatorTermsDoc:
     """Policies with their knobs, shapes of placements' names, and default costs with their sources."""
     return cast("SimulatorTermsDoc", json.loads(_core.simulator_terms()))
+
+
+def _at_least(**numbers: tuple[float, float]) -> None:
+    for name, (value, least) in numbers.items():
+        if not least <= value < 1e9:
+            message = f"{name}: {value} is not {least} or more\nhint: check the number"
+            raise RequestError(message)
+
+
+def _streams_by_phase(pattern: str, theta: float) -> list[list[tuple[float, object, tuple[float, float]]]]:
+    """The streams of each phase of a synthetic pattern: share of all traffic, spread, and part of the region."""
+    whole = (0.0, 1.0)
+    if pattern == "phases":
+        hot = ((start, start + 0.1) for start in (0.8, 0.2, 0.6, 0.4))
+        return [[(0.9 / 4, "uniform", part), (0.1 / 4, "uniform", whole)] for part in hot]
+    spreads: dict[str, object] = {"zipf": {"scattered": theta}, "uniform": "uniform", "scan": "sweep"}
+    return [[(1.0, spreads[pattern], whole)]]
+
+
+def _stream(
+    spread: object, part: tuple[float, float], traffic: float, write_share: float, mlp: float
+) -> dict[str, object]:
+    """A stream over the one region of a synthetic workload, with so many bytes of traffic."""
+    swept = spread == "sweep"
+    read = traffic * (1.0 - write_share)
+    return {
+        "region": "data",
+        "part": list(part),
+        "spread": spread,
+        "pattern": "stream" if swept else "random",
+        "visits": read / (PAGE_BYTES if swept else LINE_BYTES),
+        "read_bytes": read,
+        "write_bytes": traffic * write_share,
+        "mlp": mlp,
+    }
 
 
 def _with_samples(given: Workload | Profile | str | Path) -> tuple[Profile, bytes]:

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,9 @@ import tierloom as package
 from tierloom import simulating, traces
 from tierloom.errors import PlacementError, RequestError, TraceError, WorkloadError
 from tierloom.simulating import Simulation, Workload, import_trace, simulate, simulate_trace
+
+if TYPE_CHECKING:
+    from tierloom.schema import WorkloadDoc
 
 NODES = ["ldram", "cxl"]
 MACHINE = package.Machine.load("liu-a")
@@ -362,6 +366,22 @@ def test_the_catalog_of_workloads_reads_and_cites() -> None:
         cited += [stream["source"] for phase in workload.data["phases"] for stream in phase["streams"]]
         assert all(source.split(":")[0] in keys for source in cited)
     assert 120e9 < Workload.load("silo").footprint_bytes < 140e9
+
+
+def test_checked_searches_are_the_same_searches() -> None:
+    """Both files stand alone; what is one program in them is held alike here."""
+    bare, checked = (Workload.load(name).data for name in ("graph500", "graph500-checked"))
+    sizes = [{region["name"]: region["size_bytes"] for region in data["regions"]} for data in (bare, checked)]
+    assert all(sizes[0][name] == sizes[1][name] for name in ("edge list", "xoff", "xadj", "bfs tree"))
+
+    def random(data: WorkloadDoc, region: str) -> list[dict[str, object]]:
+        streams = data["phases"][0]["streams"]
+        return [stream for stream in streams if stream["region"] == region and stream["pattern"] == "random"]
+
+    assert random(bare, "xadj") == random(checked, "xadj")
+    assert random(bare, "xoff") == random(checked, "xoff")
+    (search,), (both,) = random(bare, "bfs tree"), random(checked, "bfs tree")
+    assert both["visits"] == 2 * cast("float", search["visits"])
 
 
 def test_a_bad_workload_names_the_place(folder: Path) -> None:
