@@ -85,13 +85,13 @@ class ChangeDoc(TypedDict):
     range_a: list[float] | None
     range_b: list[float] | None
     relative: float | None
-    verdict: Literal["changed", "within uncertainty", "only in A", "only in B"]
+    verdict: Verdict
 
 
 class DifferenceDoc(TypedDict):
     """What ``diff --json`` prints."""
 
-    kind: Literal["profiles", "results"]
+    kind: Kind
     changed: int
     changes: list[ChangeDoc]
 
@@ -148,9 +148,6 @@ def _of_file(path: Path) -> Profile | dict[str, Any]:
     if isinstance(data, dict) and {"objects", "phases", "program"} <= data.keys():
         return Profile(path.read_text(encoding="utf-8"), str(path))
     return data if isinstance(data, dict) else {"": data}
-
-
-# --- profiles -----------------------------------------------------------------------------------------
 
 
 def _profiles(a: Profile, b: Profile) -> Iterator[Change]:
@@ -260,9 +257,6 @@ def _estimated(name: str, key: str, a: float, b: float, error: float) -> Iterato
 def _exact(where: str, what: str, a: float, b: float) -> Iterator[Change]:
     if not math.isclose(a, b, rel_tol=ROUNDING):
         yield Change(where=where, what=what, a=float(a), b=float(b))
-
-
-# --- results ------------------------------------------------------------------------------------------
 
 
 def _documents(a: Any, b: Any, where: str) -> Iterator[Change]:  # noqa: ANN401 (any JSON)

@@ -151,10 +151,10 @@ def host_of(machine: Machine, *, socket: str | None = None, peer: bool = False) 
     )
 
 
-def block_tier(capacity_bytes: float, read_gb_s: float, write_gb_s: float, name: str = "nvme") -> Tier:
+def block_tier(capacity_bytes: float, read_gb_s: float, write_gb_s: float) -> Tier:
     """A block device beside the memories; a read of NVMe flash takes about 80 us (assumed)."""
     return Tier(
-        name=name,
+        name="nvme",
         kind="ssd",
         capacity_bytes=capacity_bytes,
         read_bytes_s=read_gb_s * 1e9,

@@ -98,7 +98,7 @@ def placed(comparison: Comparison) -> list[Placed]:
     return sorted(rows, key=lambda row: (-row.use["stall_s"], row.item["name"]))
 
 
-def places(comparison: Comparison, rows: int = ROWS) -> Table:
+def places(comparison: Comparison) -> Table:
     """Where the chosen policy puts each object."""
     nodes = [tier["memory"] for tier in comparison.chosen["outcome"]["Ok"]["tiers"]]
     made = table(
@@ -111,10 +111,10 @@ def places(comparison: Comparison, rows: int = ROWS) -> Table:
         ("asked of the kernel", "left"),
     )
     items = placed(comparison)
-    for row in items[:rows]:
+    for row in items[:ROWS]:
         made.add_row(row.item["name"], *_size_and_cost([row], _shares(row.shares)), action_text(row.action))
-    if items[rows:]:
-        made.add_row(f"and {len(items) - rows} more", *_size_and_cost(items[rows:], [""] * len(nodes)), "")
+    if items[ROWS:]:
+        made.add_row(f"and {len(items) - ROWS} more", *_size_and_cost(items[ROWS:], [""] * len(nodes)), "")
     return made
 
 
@@ -158,7 +158,7 @@ def tiers(answer: PredictionDoc) -> Table:
     return made
 
 
-def frontier(comparison: Comparison, rows: int = FRONTIER_ROWS) -> Table:
+def frontier(comparison: Comparison) -> Table:
     """The least time by amount of fast memory."""
     made = table(
         f"What {comparison.data['fast_memory']} buys",
@@ -168,7 +168,7 @@ def frontier(comparison: Comparison, rows: int = FRONTIER_ROWS) -> Table:
         ("slowdown", "right"),
     )
     points = comparison.data["frontier"]
-    step = max(1, (len(points) - 1) // (rows - 1)) if rows > 1 else 1
+    step = max(1, (len(points) - 1) // (FRONTIER_ROWS - 1))
     shown = points[::step] if not points or points[-1] in points[::step] else [*points[::step], points[-1]]
     for point in shown:
         made.add_row(

@@ -56,7 +56,7 @@ def traffic(profile: Profile) -> dict[str, Traffic]:
     return totals
 
 
-def objects(profile: Profile, rows: int = ROWS) -> Group:
+def objects(profile: Profile) -> Group:
     """The program's data objects, those that it waits for most first."""
     made = table(
         f"Data objects of {profile.name}: {bytes_text(profile.footprint_bytes)}",
@@ -72,10 +72,10 @@ def objects(profile: Profile, rows: int = ROWS) -> Group:
     )
     totals = traffic(profile)
     ordered = sorted(profile.data["objects"], key=lambda item: (-_waits(item, totals), item["name"]))
-    for item in ordered[:rows]:
+    for item in ordered[:ROWS]:
         made.add_row(*_cells(item, totals[item["name"]]))
-    if ordered[rows:]:
-        made.add_row(*_rest(ordered[rows:], totals))
+    if ordered[ROWS:]:
+        made.add_row(*_rest(ordered[ROWS:], totals))
     for rest in profile.data.get("unattributed", []):
         share = rest["stall"]
         made.add_row(rest["name"], "", "", percent_text(share["share"]), _interval(share), "", "", "", "", style="dim")

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
 from tierloom import planning
-from tierloom.errors import TierloomError
-from tierloom.nouns import Machine, Profile
-from tierloom.reproducing.computing import Job, Runs, computes, task
+from tierloom.errors import PlacementError
+from tierloom.nouns import Profile
+from tierloom.reproducing.computing import Runs, computes, task
+from tierloom.units import GIB
 
 WORKLOADS = ("bt-e", "sp-e", "lu-e", "mg-e", "ft-d", "cg-e", "xsbench-xl")
 SERVER = "liu-a"
@@ -35,20 +35,11 @@ def policies(
     threads: int = THREADS,
     nodes: tuple[str, ...] = ALL,
     budget: str | None = None,
-    machine: str = SERVER,
-    only: tuple[str, ...] | None = None,
 ) -> Policies:
     """Time and fast memory of every policy that can be used; none where the data does not fit."""
     try:
-        answer = planning.plan(
-            Profile.load(workload),
-            Machine.load(machine),
-            threads=threads,
-            nodes=nodes,
-            fast_memory=budget,
-            policies=only,
-        )
-    except TierloomError:
+        answer = planning.plan(workload, SERVER, threads=threads, nodes=nodes, fast_memory=budget)
+    except PlacementError:
         return {}
     usable = [policy for policy in answer.data["policies"] if "Ok" in policy["outcome"]]
     return {
@@ -137,17 +128,4 @@ def least_slowdown(runs: Runs, *, threads: int) -> float:
 @computes
 def footprint_gib(_runs: Runs, *, profile: str) -> float:
     """Bytes of all objects of a profile, GiB."""
-    return Profile.load(profile).footprint_bytes / 2**30
-
-
-@computes
-def weighted_gain(runs: Runs, *, machine: str, profile: str, threads: int, near: int, far: int) -> float:
-    """Gain of weighted interleaving over DRAM and CXL memory against DRAM alone."""
-    weighted = f"weighted:dram={near}+cxl={far}"
-    asked: dict[str, Any] = {"machine": machine, "workload": profile, "threads": threads}
-    (table,) = runs(_both(weighted, asked))
-    return float(table["local"]["time_s"] / table[weighted]["time_s"] - 1.0)
-
-
-def _both(weighted: str, asked: dict[str, Any]) -> Job:
-    return policies(nodes=("dram", "cxl"), only=("local", weighted), **asked)
+    return Profile.load(profile).footprint_bytes / GIB

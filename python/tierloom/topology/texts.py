@@ -33,8 +33,8 @@ def text_of(path: Path) -> str:
         raise flaw(path, "", "not a text file", "give the log or the XML as it was written") from problem
 
 
-def number(word: str, path: Path, where: str, *, least: float = 0.0, above: bool = False) -> float:
-    """A finite number of at least `least`, or above it.
+def number(word: str, path: Path, where: str, *, above: bool = False) -> float:
+    """A finite number of at least 0, or above it.
 
     Raises:
         MachineError: The word is no such number.
@@ -43,7 +43,7 @@ def number(word: str, path: Path, where: str, *, least: float = 0.0, above: bool
         value = float(word)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or value < least or (above and value == least):
-        wanted = f"a number above {least:g}" if above else f"a number of at least {least:g}"
+    if not math.isfinite(value) or value < 0.0 or (above and value == 0.0):
+        wanted = "a number above 0" if above else "a number of at least 0"
         raise flaw(path, where, f"`{word[:40]}` is not {wanted}", "mend or remove the line, or take the log again")
     return value
