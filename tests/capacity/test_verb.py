@@ -57,6 +57,20 @@ def test_hold_out_shows_what_was_held_out(tierloom: Tierloom) -> None:
     assert [point["memory_bytes"] for point in answer["points"]] == [256 * 2**20, 512 * 2**20]
 
 
+def test_three_amounts_of_memory_are_enough(tierloom: Tierloom, folder: Path) -> None:
+    (folder / "three.csv").write_text("\n".join(MINE.splitlines()[:4]))
+    result = tierloom("capacity", "fit", "three.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "nothing spills" not in result.stdout, "a working set cannot be told from three points"
+    assert "memory that the fit has seen" in result.stdout, "and none is left to hold out"
+
+
+def test_less_memory_than_was_run_is_called_a_guess(tierloom: Tierloom) -> None:
+    assert "warning" not in tierloom(*PLAN).stderr
+    below = tierloom("capacity", "plan", "mine.csv", "--dram", "64MiB,256MiB")
+    assert "1 of 2 purchases hold less memory than any run had (128MiB)" in below.stderr
+
+
 def test_plan_meets_what_was_asked(tierloom: Tierloom) -> None:
     answer = json.loads(tierloom(*PLAN, "--results", "120", "--json").stdout)
     assert answer["chosen"]["results_h"] >= 120
@@ -95,6 +109,8 @@ def test_pictures_are_drawn_the_same_way_twice(tierloom: Tierloom, folder: Path)
         ((*PLAN[1:], "--results", "1e9"), "no purchase of these sizes", 1),
         ((*PLAN[1:], "--results", "1", "--budget", "1"), "two goals", 2),
         ((*PLAN[1:], "--machine", "liu-z"), "no machine `liu-z`", 2),
+        ((*PLAN[1:], "--waiting", "150%"), "1.5 of the computing time waits", 2),
+        ((*PLAN[1:], "--traffic", "4000"), "cannot carry 4000 GB/s", 2),
         (("measure", "duckdb", "--memory", "64MiB", "--append"), "--append has no file", 2),
         (("measure", "records", "--memory", "64MiB", "-o", "none/such.csv"), "its folder is not there", 2),
         (("measure", "duckdb", "--memory", "64MiB", "--streams", "no"), "`no` is no number of streams", 2),

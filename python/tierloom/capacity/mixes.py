@@ -49,6 +49,14 @@ class Hits:
     waiting: float
     theta: float = THETA
 
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.waiting <= 1.0 or not 0.0 <= self.theta <= 2.0:
+            message = (
+                f"{self.waiting:.4g} of the computing time waits, Zipf's exponent is {self.theta:.4g}\n"
+                "hint: a share is at most 1, the exponent 0 to 2; write for example --waiting 20% --theta 0.99"
+            )
+            raise RequestError(message)
+
     def on_cxl(self, dram_bytes: float, cxl_bytes: float) -> float:
         """Share of the accesses that go to CXL memory."""
         near = dram_bytes / (dram_bytes + cxl_bytes)
@@ -158,5 +166,16 @@ def frontier(made: Sequence[Mix]) -> list[Mix]:
 
 
 def latency_ratio(dram: Tier, cxl: Tier, share: float, bytes_s: float) -> float:
-    """Loaded latency of CXL memory over that of DRAM when the job moves `bytes_s`, a `share` of it on CXL."""
+    """Loaded latency of CXL memory over that of DRAM when the job moves `bytes_s`, a `share` of it on CXL.
+
+    Raises:
+        RequestError: One of them cannot carry its part, so it has no latency under that load.
+    """
+    most = min(cxl.read_bytes_s / share, dram.read_bytes_s / (1.0 - share))
+    if not 0.0 <= bytes_s <= most:
+        message = (
+            f"{dram.name} and {cxl.name} cannot carry {bytes_s / 1e9:.4g} GB/s, {share:.0%} of it on {cxl.name}\n"
+            f"hint: traffic of 0 to {most / 1e9:.4g} GB/s has a latency there"
+        )
+        raise RequestError(message)
     return loaded(cxl, share * bytes_s) / loaded(dram, (1.0 - share) * bytes_s)

@@ -13,7 +13,7 @@ from tierloom.commands.capacity_cost import cost, fleet, shape
 from tierloom.commands.capacity_measure import measure
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
-from tierloom.quantities import amount_in_bytes, fraction, names_of
+from tierloom.quantities import amount_in_bytes, bytes_text, fraction, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -251,6 +251,12 @@ def plan_(
 
     say.show(capacities.purchases(made, chosen, fitted, at_once))
     say.show(capacities.hits(hits, machine))
+    least = min(run.memory_bytes for run in known)
+    if guessed := sum(each.dram_bytes + each.cxl_bytes < least for each in made):
+        say.warn(
+            f"{guessed} of {len(made)} purchases hold less memory than any run had ({bytes_text(least)}), so their "
+            "times are a guess; run the job with so little"
+        )
 
 
 @verb.command(

@@ -108,11 +108,17 @@ def fitted(fit: Fit, name: str, *, held_out: bool) -> Group:
             bytes_text(point.storage_bytes) if point.storage_bytes else "",
             percent_text(fit.spill.stall(point.memory_bytes, point.streams)),
         )
-    unseen_text = "unseen: by a model fitted without that memory. " if not held_out else ""
-    error = (
-        f"Largest error on memory not seen: {percent_text(fit.spread)}; repeats scatter by {percent_text(fit.scatter)}."
+    unseen_text = "unseen: by a model fitted without that memory. " if not held_out and _tested(fit) else ""
+    return noted(
+        made,
+        f"{unseen_text}Largest error on memory {'not seen' if _tested(fit) else 'that the fit has seen'}: "
+        f"{percent_text(fit.spread)}; repeats scatter by {percent_text(fit.scatter)}.\n{law(fit)}",
     )
-    return noted(made, f"{unseen_text}{error}\n{law(fit)}")
+
+
+def _tested(fit: Fit) -> bool:
+    """Whether the fit's errors are of memory that it had not seen: three amounts leave none to hold out."""
+    return any(point.unseen_s is not None for point in fit.points)
 
 
 def law(fit: Fit) -> str:
@@ -121,8 +127,9 @@ def law(fit: Fit) -> str:
     counts = {point.streams for point in fit.points}
     least = min(counts)
     whole = spill.working_set_bytes * least**spill.sharing
-    until = f"; nothing spills from {bytes_text(whole)} on with {least} stream{'s' if least > 1 else ''}"
-    law_text = f"Spilling grows as (1/memory)^{spill.exponent:.2f}{until if whole < float('inf') else ''}"
+    law_text = f"Exponent of the spilling curve: {spill.exponent:.2f} (1 is a hyperbola, -1 a straight line)"
+    if whole < float("inf"):
+        law_text += f"; nothing spills from {bytes_text(whole)} on with {least} stream{'s' if least > 1 else ''}"
     if len(counts) > 1:
         law_text += (
             f"; memory needed grows with streams to the power {spill.sharing:.1f}; "
@@ -157,7 +164,8 @@ def purchases(made: Sequence[Mix], chosen: Mix, fit: Fit, streams: int) -> Group
             style="bold green" if each == chosen else None,
         )
     more = f" {len(made) - SHOWN} more are not shown." if len(made) > SHOWN else ""
-    return noted(rows, f"Times are good to {percent_text(fit.spread)}.{more}")
+    doubt = "" if _tested(fit) else ", as far as runs tell that the fit has seen"
+    return noted(rows, f"Times are good to {percent_text(fit.spread)}{doubt}.{more}")
 
 
 def hits(cost: Hits, machine: str) -> str:
