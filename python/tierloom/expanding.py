@@ -155,7 +155,8 @@ def trace_records(path: Path) -> bytes:
     try:
         records = _from_npy(path) if path.suffix == ".npy" else path.read_bytes()
     except (OSError, ValueError) as problem:
-        message = f"{path}: {problem}\nhint: give 16-byte records, or an .npy file with {', '.join(TRACE_FIELDS)}"
+        cause = problem.strerror if isinstance(problem, OSError) else problem
+        message = f"{path}: {cause}\nhint: give 16-byte records, or an .npy file with {', '.join(TRACE_FIELDS)}"
         raise RequestError(message) from problem
     if not records or len(records) % RECORD_BYTES:
         message = (

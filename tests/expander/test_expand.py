@@ -41,7 +41,9 @@ def test_json_is_one_document_with_the_setup_of_each_run(tierloom: Tierloom) -> 
         (("--workload", "vadd", "--gpu", "tpu"), "use one of: h100"),
         (("--workload", "vadd", "--local-ratio", "0.5"), "check the number"),
         (("--workload", "vadd", "--set", "nowhere.toml"), "--write-set"),
-        (("--trace", "nowhere.bin"), "16-byte records"),
+        (("--trace", "nowhere.bin"), "nowhere.bin: No such file or directory hint: give 16-byte records"),
+        (("--trace", "nowhere.bin", "--passes", "2"), "--passes does nothing beside --trace"),
+        (("--workload", "vadd", "--timeline-step", "2"), "--timeline-step does nothing without --timeline"),
     ],
 )
 def test_a_wrong_request_ends_with_words(tierloom: Tierloom, folder: Path, words: tuple[str, ...], hint: str) -> None:  # noqa: ARG001

@@ -68,7 +68,14 @@ def test_the_tables_and_the_picture(tierloom: Tierloom, folder: Path) -> None:
         (("-w", "silo", "--policy", "none", "--set", "speed=1"), "it has none"),
         (("-w", "silo", "--placement", "heap"), "first-touch"),
         (("-w", "silo", "--nodes", "ram"), "rdram, ldram, cxl"),
-        ((), "one of PROFILE"),
+        ((), "one of PROFILE, --workload and --trace has to be given, and none of them is"),
+        (("mg-e", "-w", "silo"), "and 2 are"),
+        (("mg-e", "--size", "1GiB"), "--size does nothing without --workload zipf|"),
+        (("mg-e", "--mlp", "8"), "--mlp does nothing without"),
+        (("-w", "silo", "--threads", "8"), "--threads does nothing beside --workload silo"),
+        (("-w", "silo", "--ns-per-access", "5"), "--ns-per-access does nothing without --trace"),
+        (("--trace", "t.npy", "--evaluator", "exact"), "--evaluator does nothing beside --trace"),
+        (("-w", "silo", "--plan", "a.plan.toml", "--placement", "interleave"), "both say where"),
     ],
 )
 def test_wrong_requests_end_with_words_and_code_2(tierloom: Tierloom, words: tuple[str, ...], said: str) -> None:

@@ -35,7 +35,9 @@ EXAMPLE = "catalog/expander/example-copies.json"
 )
 @click.option("--workload", metavar="W", help=f"Workload: {', '.join(WORKLOADS)}.")
 @click.option("--trace", type=FILE, metavar="FILE", help="Trace instead: 16-byte records, or .npy.")
-@click.option("--config", default="cxl", metavar="A,B", help=f"Configurations: {', '.join(CONFIGS)}; or all.")
+@click.option(
+    "--config", default="cxl", show_default=True, metavar="A,B", help=f"Configurations: {', '.join(CONFIGS)}; or all."
+)
 @click.option("--media", default="dram", metavar="M", help="Endpoint: dram, optane, znand, nand.", show_default=True)
 @click.option("--gpu", metavar="G", help="GPU of the parameter set: vortex-200mhz (default), h100.")
 @click.option("--window", type=click.Choice(["steer", "literal"]), help="How speculative reads are placed.")
@@ -79,8 +81,15 @@ def verb(ctx: click.Context, /, **given: Any) -> None:  # noqa: ANN401 (the opti
 def run_all(given: dict[str, Any]) -> list[ExpansionDoc]:
     """The yardstick, then every configuration that was asked for."""
     if (given["workload"] is None) == (given["trace"] is None):
-        message = "there is nothing to run, or too much\nhint: give --workload W or --trace FILE"
+        found = "neither" if given["trace"] is None else "both"
+        message = (
+            f"one of --workload and --trace has to be given, and {found} is\nhint: give --workload W or --trace FILE"
+        )
         raise RequestError(message)
+    if given["trace"]:
+        options.refuse_idle(["passes", "seed"], "beside --trace")
+    if given["timeline"] is None:
+        options.refuse_idle(["timeline_step"], "without --timeline")
     chosen = configurations(given["config"], given["media"])
     with say.progress(f"simulating {', '.join(chosen)}"):
         return [run_one(config, given) for config in chosen]

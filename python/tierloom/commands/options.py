@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from tierloom.errors import RequestError
 
@@ -42,6 +43,24 @@ def threads(function: F) -> F:
         metavar="N",
         help="Threads to plan for; the profile's by default.",
     )(function)
+
+
+def refuse_idle(names: Sequence[str], why: str) -> None:
+    """Refuses options of the running command that were typed and would do nothing.
+
+    Args:
+        names: Their parameters.
+        why: Without or beside what, as the reader would type it.
+
+    Raises:
+        RequestError: One of them was typed.
+    """
+    ctx = click.get_current_context()
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        if name in names and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            message = f"{parameter.opts[0]} does nothing {why}\nhint: leave it out; --help says what it belongs to"
+            raise RequestError(message)
 
 
 def program(function: F) -> F:

@@ -82,6 +82,7 @@ def stream(
     Copy, scale, add and triad over doubles, threads held on their CPUs, results checked. Run it while
     nothing else runs; the pool is removed afterwards.
     """
+    refuse_idle(pool, group)
     if pool is not None and not pool.is_dir():
         folder_exists(pool)
     allowed = binding.allowed()
@@ -101,6 +102,20 @@ def stream(
     with say.progress_bar("streaming") as tell:
         found = streaming.measure(plan, steps, tell)
     _tell(found, _group_document(group, found) if group else None, as_json=as_json)
+
+
+def refuse_idle(pool: Path | None, group: str | None) -> None:
+    """Options of a test group where there is none, of a pool where there is none, and the other way round.
+
+    Raises:
+        RequestError: One was given.
+    """
+    if pool is None:
+        options.refuse_idle(["persist", "backend"], "without --pool")
+    if group is None:
+        options.refuse_idle(["memory", "socket"], "without --group")
+    else:
+        options.refuse_idle(["threads", "affinity"], "beside --group, which has its own")
 
 
 def _tell(found: StreamDoc, beside: GroupDoc | None, *, as_json: bool) -> None:

@@ -92,7 +92,8 @@ def progress_bar(what: str) -> Iterator[Callable[[float, float, str], None]]:
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
-    with Progress(*columns, console=_console(sys.stderr), transient=True) as bars:
+    console = _console(sys.stderr)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         task = bars.add_task(what, total=1.0, left="")
         yield lambda share, left_s, words: bars.update(
             task, completed=share, left=f"{left_s:.0f} s left", description=words

@@ -49,19 +49,61 @@ DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
 @click.option("--nodes", metavar="A,B", help="Memories that may be used, separated by commas; all by default.")
 @click.option("--fast-memory", metavar="SIZE", help="Nearest memory that may be used: 64GiB, or 50% of the data.")
 @click.option("--set", "knobs", multiple=True, metavar="KNOB=N", help="A knob of the policy, by the kernel's name.")
-@click.option("--evaluator", type=click.Choice(["auto", "exact", "cohort"]), default="auto", show_default=True)
+@click.option(
+    "--evaluator",
+    type=click.Choice(["auto", "exact", "cohort"]),
+    default="auto",
+    show_default=True,
+    help="Follow every visit to every page, or keep expected counts of like pages; auto goes by the size.",
+)
 @click.option(
     "--tiers",
     type=click.Choice(["hmat", "cpuless", "one-tier"]),
     help="How the kernel sorts nodes into tiers: 6.7 on, up to 6.0, or 6.1 to 6.6; else as the policy's own.",
 )
-@click.option("--lru", type=click.Choice(["two-lists", "multi-gen"]), default="two-lists", show_default=True)
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the exact evaluator's visits.")
-@click.option("--size", metavar="SIZE", default="16GiB", help="Size of a synthetic workload.")
-@click.option("--seconds", type=float, default=60.0, help="Computing time of a synthetic workload.")
-@click.option("--gb-s", type=float, default=4.0, help="Traffic of a synthetic workload, GB/s.")
-@click.option("--mlp", type=float, default=4.0, help="Misses in flight of a thread: synthetic workloads and traces.")
-@click.option("--ns-per-access", type=float, default=10.0, help="Pace of a trace whose rows have no clock.")
+@click.option(
+    "--lru",
+    type=click.Choice(["two-lists", "multi-gen"]),
+    default="two-lists",
+    show_default=True,
+    help="Which pages the kernel takes for cold: by its active and inactive lists, or by generations (lru_gen).",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Seed of the exact evaluator's visits.",
+)
+@click.option("--size", metavar="SIZE", default="16GiB", show_default=True, help="Size of a synthetic workload.")
+@click.option(
+    "--seconds",
+    type=float,
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="Computing time of a synthetic workload.",
+)
+@click.option(
+    "--gb-s", type=float, default=4.0, show_default=True, metavar="GB/S", help="Traffic of a synthetic workload."
+)
+@click.option(
+    "--mlp",
+    type=float,
+    default=4.0,
+    show_default=True,
+    metavar="N",
+    help="Misses in flight of a thread: synthetic workloads and traces.",
+)
+@click.option(
+    "--ns-per-access",
+    type=float,
+    default=10.0,
+    show_default=True,
+    metavar="NS",
+    help="Pace of a trace whose rows have no clock.",
+)
 @click.option("--calibrate", is_flag=True, help="Measure what faults, protection and copies cost here, and use that.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the runs over time: .png, .svg or .pdf.")
 @options.as_json
@@ -88,6 +130,7 @@ def verb(**asked: Any) -> None:  # noqa: ANN401 (click hands options over by nam
 def run_all(asked: dict[str, Any]) -> list[Simulation]:
     """One run a policy."""
     source = source_of(asked)
+    refuse_idle(asked)
     machine = Machine.load(asked["machine"])
     given = {
         "placement": Plan.load(asked["plan"]) if asked["plan"] else asked["placement"],
@@ -106,6 +149,29 @@ def run_all(asked: dict[str, Any]) -> list[Simulation]:
             tell(index / len(chosen), float(len(chosen) - index), f"simulating {policy}")
             runs.append(run_one(source, machine, policy, given, asked))
     return runs
+
+
+def refuse_idle(asked: dict[str, Any]) -> None:
+    """Options that speak of another kind of source than the one that runs.
+
+    Raises:
+        RequestError: One was given.
+    """
+    trace, pattern, named = asked["trace"], asked["workload"] in PATTERNS, asked["workload"] is not None
+    if asked["plan"] and asked["placement"]:
+        message = "--plan and --placement both say where pages are put at first\nhint: leave one of them out"
+        raise RequestError(message)
+    patterns = f"without --workload {'|'.join(PATTERNS)}"
+    if not pattern:
+        options.refuse_idle(["size", "seconds", "gb_s"], patterns)
+    if not pattern and not trace:
+        options.refuse_idle(["mlp"], f"{patterns} or --trace")
+    if not trace:
+        options.refuse_idle(["ns_per_access"], "without --trace")
+    if trace:
+        options.refuse_idle(["evaluator", "seed"], "beside --trace")
+    if named and not pattern:
+        options.refuse_idle(["threads"], f"beside --workload {asked['workload']}, which says how many it has")
 
 
 def run_one(
@@ -128,8 +194,12 @@ def source_of(asked: dict[str, Any]) -> Workload | Profile | Path:
         RequestError: There is none, or more than one.
     """
     profile, workload, trace = asked["profile"], asked["workload"], asked["trace"]
-    if sum(each is not None for each in (profile, workload, trace)) != 1:
-        message = "one of PROFILE, --workload and --trace has to be given\nhint: write for example `--workload silo`"
+    given = sum(each is not None for each in (profile, workload, trace))
+    if given != 1:
+        found = "none of them is" if given == 0 else f"{given} are"
+        message = (
+            f"one of PROFILE, --workload and --trace has to be given, and {found}\nhint: write for example -w silo"
+        )
         raise RequestError(message)
     if profile is not None:
         return Profile.load(profile)
