@@ -7,6 +7,9 @@ from pathlib import Path
 
 from support import Tierloom
 
+from tierloom.report.claims import figures
+from tierloom.reproducing import claims, reproduce
+
 KEYS = {"id", "source", "kind", "published", "ours", "band", "verdict", "why"}
 
 
@@ -34,6 +37,13 @@ def test_figures_with_known_points_are_drawn(tierloom: Tierloom, folder: Path) -
     (picture,) = (folder / "drawn").iterdir()
     assert picture.name == "fridman23.group2a.svg"
     assert "<svg" in picture.read_text()
+
+
+def test_points_of_a_curve_are_joined_in_order_and_the_axis_says_of_what() -> None:
+    (picture,) = figures(reproduce(claims(["fridman23.group2a"]), workers=1)).values()
+    for axes in picture.axes:
+        assert list(axes.lines[0].get_xdata()) == sorted(axes.lines[0].get_xdata())
+        assert axes.get_xlabel() == "threads"
 
 
 def test_tables_go_between_the_marks_of_a_document(tierloom: Tierloom, folder: Path) -> None:

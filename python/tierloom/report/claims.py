@@ -221,9 +221,13 @@ def _figure(name: str, results: Sequence[Result]) -> Figure:
 
 def _panel(axes: Axes, title: str, results: Sequence[Result]) -> None:
     """Published and ours side by side; over numbers as curves, over names as points."""
-    names = [result.claim.spot.x for result in results if result.claim.spot]
-    published, ours = zip(*[(float(r.claim.published or 0), float(r.ours or 0)) for r in results], strict=True)
-    over_numbers = all(name.isdecimal() for name in names) and len(names) > 1
+    placed = [(result.claim.spot, result) for result in results if result.claim.spot]
+    over_numbers = all(spot.x.isdecimal() for spot, _ in placed) and len(placed) > 1
+    if over_numbers:
+        placed.sort(key=lambda pair: float(pair[0].x))
+        axes.set_xlabel(placed[0][0].over)
+    names = [spot.x for spot, _ in placed]
+    published, ours = zip(*[(float(r.claim.published or 0), float(r.ours or 0)) for _, r in placed], strict=True)
     spots: Any = [float(name) for name in names] if over_numbers else range(len(names))
     line = "-" if over_numbers else ""
     axes.plot(spots, published, "o", linestyle=line, color=INK, fillstyle="none", markersize=8, label="published")
@@ -231,6 +235,7 @@ def _panel(axes: Axes, title: str, results: Sequence[Result]) -> None:
     if not over_numbers:
         axes.set_xticks(spots, names, rotation=30 if max(map(len, names)) > 6 else 0)
         axes.margins(x=0.2)
+    axes.margins(y=0.1)
     positive = [value for value in (*published, *ours) if value > 0]
     if positive and len(positive) == 2 * len(names) and max(positive) / min(positive) > WIDE:
         axes.set_yscale("log")

@@ -107,7 +107,8 @@ def timeline(run: ExpansionDoc) -> Figure:
         _latency(axes[1], times, [step["store_ns"] for step in steps], "store latency, ns")
         axes[2].plot(times, [step["ingress"] for step in steps], color=LINES[0], label="ingress queue")
         axes[2].plot(times, [step["stack"] for step in steps], color=LINES[1], label="store stack")
-        axes[2].set(ylabel="entries", yscale="symlog", ylim=(0, None))
+        most = max((max(step["ingress"], step["stack"]) for step in steps), default=0)
+        axes[2].set(ylabel="entries", yscale="symlog", ylim=(0, max(1.1 * most, 1)))
         load = [step["dev_load"] for step in steps]
         axes[3].fill_between(times, 0, load, step="pre", color=LINES[2], linewidth=0, alpha=0.7, label="DevLoad")
         axes[3].set(ylabel="DevLoad", yticks=range(4), yticklabels=["light", "optimal", "moderate", "severe"])
@@ -125,10 +126,10 @@ def timeline(run: ExpansionDoc) -> Figure:
 
 
 def _latency(axes: Axes, times: list[float], pairs: list[list[float]], label: str) -> None:
-    """Two percentiles on whole decades: a latency that hardly changes looks like one."""
-    floor = [[max(value, 1.0) for value in pair[:2]] for pair in pairs]
+    """Two percentiles on whole decades: a latency that hardly changes looks like one; a gap where nothing came."""
+    floor = [[max(value, 1.0) if pair[1] > 0 else math.nan for value in pair[:2]] for pair in pairs]
     for at, (name, colour) in enumerate((("median", LINES[0]), ("99th percentile", LINES[3]))):
         axes.plot(times, [pair[at] for pair in floor], color=colour, label=name, linewidth=1.0)
-    flat = [value for pair in floor for value in pair] or [1.0]
+    flat = [value for pair in floor for value in pair if not math.isnan(value)] or [1.0]
     low, high = math.floor(math.log10(min(flat))), math.ceil(math.log10(max(flat)))
     axes.set(ylabel=label, yscale="log", ylim=(10.0**low, 10.0 ** max(high, low + 1)))

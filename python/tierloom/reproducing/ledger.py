@@ -67,11 +67,12 @@ class Band:
 
 @dataclass(frozen=True, kw_only=True)
 class Spot:
-    """Where a claim stands in a picture of its figure."""
+    """Where a claim stands in a picture of its figure; `over` is what its x counts or names, where that is known."""
 
     figure: str
     series: str
     x: str
+    over: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +248,7 @@ def _claim(document: str, entry: dict[str, Any], name: str, x: str | None, publi
         given=parameters,
         why=_of_point(entry.get("why", ""), x),
         cause=_cause(_of_point(entry.get("cause", ""), x)),
-        spot=_spot(entry.get("plot"), x),
+        spot=_spot(entry.get("plot"), x, entry.get("over", "")),
     )
 
 
@@ -270,7 +271,7 @@ def _ends(band: Mapping[str, Any]) -> dict[str, Any]:
     return {{"from": "low", "to": "high"}.get(key, key): value for key, value in band.items()}
 
 
-def _spot(plot: Mapping[str, str] | None, x: str | None) -> Spot | None:
+def _spot(plot: Mapping[str, str] | None, x: str | None, over: str) -> Spot | None:
     if plot is None:
         return None
-    return Spot(figure=plot["figure"], series=plot["series"], x=x if x is not None else plot["x"])
+    return Spot(figure=plot["figure"], series=plot["series"], x=x if x is not None else plot["x"], over=over)
