@@ -36,5 +36,5 @@ rows = [row(profile, machine) for profile in profiles for machine in machines]
 
 # %%
 for found in sorted(rows, key=lambda row: (row["profile"], row.get("time_s", float("inf")))):
-    time = f"{found['time_s']:9.2f} s ({found['low_s']:.2f} to {found['high_s']:.2f})" if "time_s" in found else "-"
+    time = f"{found['time_s']:9.3f} s ({found['low_s']:.3f} to {found['high_s']:.3f})" if "time_s" in found else "-"
     print(f"{found['profile']:12} {found['machine']:28} {time:34} {found['limit']}")

@@ -47,6 +47,8 @@ def test_machines_are_ranked_for_a_profile_from_a_folder(folder: Path) -> None:
 def test_the_least_dram_is_what_the_planner_says(folder: Path) -> None:
     told = run("how_much_dram", "mg-e", "liu-a", folder=folder)
     (least,) = re.findall(r"^ *32 threads: ([\d.]+) GiB of 211", told, re.MULTILINE)
+    assert "64 threads" not in told, "a socket of liu-a has 32 cores"
+    assert run("how_much_dram", "mg-e", "bytedance-spr-a1000", folder=folder).count("threads: ") == 2, "of 12 cores"
     answer = tierloom.plan("mg-e", "liu-a", threads=32, nodes=["ldram", "cxl"], max_slowdown="5%")
     assert float(least) >= answer.chosen["fast_bytes"] / 2**30 - 0.1, "no less than the planner's own search finds"
     assert (folder / "how_much_dram.png").read_bytes().startswith(b"\x89PNG")
