@@ -58,7 +58,7 @@ pub struct Program {
     pub threads: u32,
     /// Processor that the traffic holds for.
     pub cpu: String,
-    /// Last-level cache that the traffic holds for, bytes.
+    /// Last-level cache that the traffic holds for: what one core reaches, bytes.
     pub llc_bytes: u64,
 }
 

@@ -65,7 +65,10 @@ impl Labels {
 }
 
 fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String> {
-    let team = |run: &Run| format!("{} threads on socket `{}`", run.threads, machine.sockets[run.socket].name);
+    let plural = |threads| if threads == 1 { "" } else { "s" };
+    let team = |run: &Run| {
+        format!("{} thread{} on socket `{}`", run.threads, plural(run.threads), machine.sockets[run.socket].name)
+    };
     let teams: Vec<String> = runs.iter().map(team).collect();
     let mut words = vec![
         format!("computing takes as long as on {}, shared evenly by {}", profile.program.cpu, teams.join(" and ")),
@@ -74,16 +77,16 @@ fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String
         "threads wait for lines that are read, not for lines that are written back".to_owned(),
         Doubt::in_words(),
     ];
-    let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_bytes.value);
+    let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_per_core_bytes.value);
     if let Some(cache) = caches.into_iter().find(|cache| *cache != profile.program.llc_bytes) {
         words.push(format!(
-            "memory traffic is that of a last-level cache of {}; this one has {}",
+            "memory traffic is that of cores that reach a last-level cache of {} each; here it is {}",
             tierloom_model::units::format_bytes(profile.program.llc_bytes),
             tierloom_model::units::format_bytes(cache)
         ));
     }
     let (all, at_once) = (profile.footprint_bytes(), profile.bytes_at_once());
-    if at_once as f64 <= all as f64 * WORTH_SAYING {
+    if all > 0 && at_once as f64 <= all as f64 * WORTH_SAYING {
         words.push(format!(
             "all objects are there at once, {}; by when they came and went at most {} are, so less memory may do",
             tierloom_model::units::format_bytes(all),

@@ -172,6 +172,19 @@ fn wrong_requests_say_what_to_do() {
 }
 
 #[test]
+fn the_cache_that_traffic_holds_for_is_held_against_what_a_core_reaches() {
+    let said = |reached| {
+        let mut profile = small_profile();
+        profile.program.llc_bytes = reached;
+        let predictor = Predictor::new(&machine(), &profile, Run { socket: 0, threads: 1 }).unwrap();
+        let assumptions = predictor.predict(&Placement::uniform(4, 3, 0)).assumptions;
+        assumptions.into_iter().find(|assumption| assumption.contains("last-level cache"))
+    };
+    assert_eq!(said(machine().sockets[0].llc_per_core_bytes.value), None);
+    assert!(said(32 << 20).is_some_and(|words| words.contains("32MiB each") && words.contains("here it is 2MiB")));
+}
+
+#[test]
 fn objects_that_are_never_there_together_are_said_to_be_counted_together() {
     let said = |profile: &tierloom_model::Profile| {
         let predictor = Predictor::new(&machine(), profile, Run { socket: 0, threads: 1 }).unwrap();
