@@ -95,7 +95,7 @@ def test_the_static_table_is_what_is_waited_for(recorded: Path) -> None:
 def test_a_file_without_registers_says_what_to_record(program: Path, run: Run, tmp_path: Path) -> None:
     file = perf(tmp_path / "plain.data", program, "-e", "cpu-clock:u")
     done = run("profile", "--from", file)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "lack registers" in done.stderr
     assert "--user-regs=" in done.stderr
 
@@ -104,7 +104,7 @@ def test_a_file_without_registers_says_what_to_record(program: Path, run: Run, t
     ("words", "code", "told"),
     [
         (("--from", "nowhere.data"), 2, "nowhere.data"),
-        (("--from", "numbers.txt"), 1, "does not begin like a perf.data file"),
+        (("--from", "numbers.txt"), 2, "does not begin like a perf.data file"),
         (("--from", "numbers.txt", "--", "true"), 2, "leave one of them out"),
         ((), 2, "CMD"),
     ],

@@ -118,13 +118,13 @@ pub(crate) fn from_sampler(error: &SamplerError) -> PyErr {
         | SamplerError::Rate { .. }
         | SamplerError::SeveralWeights { .. }
         | SamplerError::NotPlaced { .. }
+        | SamplerError::NotPerfData { .. }
         | SamplerError::SigprofNeedsPreload => RequestError::new_err(text),
         SamplerError::PerfRefused { .. }
         | SamplerError::NoPreload { .. }
         | SamplerError::Kernel { .. }
         | SamplerError::File { .. }
         | SamplerError::HostWeights { .. }
-        | SamplerError::NotPerfData { .. }
         | SamplerError::NotARecording { .. } => RecordingError::new_err(text),
     }
 }

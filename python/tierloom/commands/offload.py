@@ -279,7 +279,9 @@ def serve_(as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options ar
     "--model", required=True, metavar="M", help="Model: a name of the catalog, a config.json, or a .gguf file."
 )
 @options.machine
-@options.threads
+@click.option(
+    "--threads", "-t", type=click.IntRange(min=1), metavar="N", help="Threads of all backends; the cores by default."
+)
 @click.option("--socket", metavar="S", help="Where the threads are; the first by default.")
 @click.option("--backends", type=int, default=1, show_default=True, metavar="N", help="Processes, each with a copy.")
 @click.option("--context", type=int, default=2048, show_default=True, metavar="N", help="Tokens a step attends to.")

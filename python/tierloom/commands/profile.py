@@ -65,10 +65,15 @@ def verb(
     CMD's output goes to stderr too, so that stdout holds the profile and nothing else. A program
     that cannot be started ends with 127 (not found) or 126 (not executable), as in a shell.
 
-    Where this cannot run, record there with perf and read the file here with --from: either
-    perf record -d -e cpu-clock:u --user-regs=ax,bx,cx,dx,si,di,bp,sp,ip,flags,r8,r9,r10,r11,r12,r13,r14,r15,
-    or perf mem record. Such files name no allocations, so heap objects appear by their mappings.
-    """
+    Where this cannot run, record there with perf in one of these ways, and read the file here with --from:
+
+    \b
+      $ perf mem record -- CMD
+      $ perf record -d -e cpu-clock:u \\
+          --user-regs=ax,bx,cx,dx,si,di,bp,sp,ip,flags,r8,r9,r10,r11,r12,r13,r14,r15 -- CMD
+
+    Such files name no allocations, so heap objects appear by their mappings.
+    """  # noqa: D301 (click reads the backspace)
     if recorded_file is not None:
         if command:
             message = f"--from {recorded_file} runs nothing, so there can be no CMD\nhint: leave one of them out"
