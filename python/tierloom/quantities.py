@@ -63,6 +63,16 @@ def names_of(listed: str | list[str] | None) -> list[str] | None:
     return [name.strip() for name in listed.split(",") if name.strip()]
 
 
+def count_text(number: int, what: str) -> str:
+    """Writes a number of things, one of which has no s.
+
+    Example:
+        >>> count_text(1, "thread"), count_text(32, "thread")
+        ('1 thread', '32 threads')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def bytes_text(amount: float) -> str:
     """Writes bytes with the largest binary unit that keeps the number at or above one.
 
@@ -105,7 +115,7 @@ def percent_text(share: float) -> str:
         ('73 %', '1.2 %', '0 %')
     """
     if share == 0.0 or share >= 0.0995:
-        return f"{share * 100:.0f} %"
+        return f"{abs(share) * 100:.0f} %"
     return f"{share * 100:.1f} %"
 
 

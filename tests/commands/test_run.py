@@ -9,7 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import Run
+from support import Run, Tierloom
+
+from tierloom.nouns import Plan
+from tierloom.report.runs import node_names
 
 ONLY = "rdram"
 """The plan's node 0, which every machine has."""
@@ -43,6 +46,14 @@ def test_every_object_gets_its_place_and_the_program_its_answer(run: Run, plan: 
         assert rule["held"], rule
     # 2^17 rows of 8 doubles, less the pages at its edges, which belong to others as well.
     assert next(rule["bytes"] for rule in heap if rule["object"].startswith("alloc_a@")) >= (8 << 20) - 2 * 4096
+
+
+def test_a_rehearsal_calls_a_node_by_all_that_it_stands_for(tierloom: Tierloom, folder: Path) -> None:
+    """A plan's rule for `ldram` read as one for `rdram` when all of its nodes were mapped to node 0."""
+    assert tierloom("plan", "mg-e", "-m", "liu-a", "-t", "32", "-o", "a.plan.toml").exit_code == 0
+    plan = Plan.load(folder / "a.plan.toml")
+    assert node_names(plan, {}) == {0: "rdram", 1: "ldram", 2: "cxl"}
+    assert node_names(plan, {"rdram": 0, "ldram": 0, "cxl": 1}) == {0: "rdram/ldram", 1: "cxl"}
 
 
 def test_a_node_that_is_not_here_is_said_and_the_program_runs(run: Run, folder: Path) -> None:

@@ -13,7 +13,7 @@ import click
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
-from tierloom.quantities import amount_in_bytes, names_of
+from tierloom.quantities import amount_in_bytes, count_text, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ class Asked:
         text = files.write(every, notes)
         if self.output:
             self.output.write_text(text, encoding="utf-8")
-            say.wrote(f"{len(every)} runs", self.output)
+            say.wrote(count_text(len(every), "run"), self.output)
             say.then(f"tierloom capacity fit {self.output}")
         if self.as_json:
             say.document({"engine": found.engine, "grouped": found.grouped, "runs": [asdict(run) for run in every]})

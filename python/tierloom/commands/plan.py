@@ -125,6 +125,11 @@ def save(answer: Comparison, plan_file: Path, html: Path | None, plot: Path | No
 
 def tell(answer: Comparison, plan_file: Path, written: dict[str, Path]) -> None:
     """What was written, and how to use it."""
+    if not answer.profile.data["objects"]:
+        say.warn(
+            f"{answer.profile.name} has no data objects, so there is nothing to place; let the program run longer, or "
+            "profile it under a higher --hz"
+        )
     for what, path in written.items():
         say.wrote(what, path)
     if "sampling" in answer.profile.data:

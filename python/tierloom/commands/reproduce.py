@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tierloom.commands import options, say
+from tierloom.quantities import count_text
 from tierloom.report import claims as shown
 from tierloom.reproducing import claims, reproduce
 
@@ -52,7 +53,7 @@ def verb(only: tuple[str, ...], plot: Path | None, markdown: Path | None, worker
     else:
         say.show(shown.tables(results))
     if plot and drawn:
-        say.wrote(f"{len(drawn)} figures", plot)
+        say.wrote(count_text(len(drawn), "figure"), plot)
 
 
 def run(asked: Sequence[Claim], workers: int | None) -> list[Result]:

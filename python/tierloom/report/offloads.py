@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tierloom.offload.ceilings import TIED
-from tierloom.quantities import bytes_text, percent_text, seconds_text
+from tierloom.quantities import bytes_text, count_text, percent_text, seconds_text
 from tierloom.report.layout import noted, table
 from tierloom.report.marks import LEGEND, marked
 
@@ -177,7 +177,7 @@ def states(data: TrainDoc) -> Table:
 def sessions(data: ServeDoc) -> Group:
     """Idle sessions over tiers."""
     made = table(
-        f"{data['sessions']} sessions of {data['context']} tokens of {data['model']}, {data['gpu']} and "
+        f"{count_text(data['sessions'], 'session')} of {data['context']} tokens of {data['model']}, {data['gpu']} and "
         f"{data['machine']}",
         ("tier", "left"),
         ("sessions that fit", "right"),
@@ -199,7 +199,8 @@ def sessions(data: ServeDoc) -> Group:
 def ratios(data: CpuDoc) -> Group:
     """Decode on the CPU by ratio of interleaving."""
     made = table(
-        f"{data['model']} on {data['machine']} without a GPU: {data['backends']} backends, {data['threads']} threads",
+        f"{data['model']} on {data['machine']} without a GPU: {count_text(data['backends'], 'backend')}, "
+        f"{count_text(data['threads'], 'thread')}",
         ("pages", "left"),
         ("tokens/s", "right"),
         ("GB/s", "right"),

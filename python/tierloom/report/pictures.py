@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tierloom.errors import RequestError
-from tierloom.quantities import binary_unit, bytes_text
+from tierloom.quantities import binary_unit, bytes_text, count_text
 from tierloom.report.plans import bound_text, ordered
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def frontier(answer: Comparison) -> Figure:
         _policy_bars(bars, answer, usable)
         _frontier_curve(curve, answer, usable)
         budget = f"at most {bytes_text(data['budget_bytes'])} of {data['fast_memory']}"
-        title = f"{data['profile']} on {data['machine']}, {data['threads']} threads, {budget}"
+        title = f"{data['profile']} on {data['machine']}, {count_text(data['threads'], 'thread')}, {budget}"
         figure.suptitle(title, x=0.01, ha="left", weight="bold", size=12)
     return figure
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tierloom.nouns import action_text
-from tierloom.quantities import bytes_text, percent_text, seconds_text
+from tierloom.quantities import bytes_text, count_text, percent_text, seconds_text
 from tierloom.report.layout import noted, table
 from tierloom.report.profiles import ROWS
 
@@ -24,7 +24,7 @@ def policies(comparison: Comparison) -> Group:
     """Every policy, the fastest first, those that cannot be used last."""
     data = comparison.data
     made = table(
-        f"{data['profile']} on {data['machine']}, {data['threads']} threads on {data['socket']}, "
+        f"{data['profile']} on {data['machine']}, {count_text(data['threads'], 'thread')} on {data['socket']}, "
         f"at most {bytes_text(data['budget_bytes'])} of {data['fast_memory']}",
         ("policy", "left"),
         ("time", "right"),

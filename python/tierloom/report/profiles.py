@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tierloom.quantities import bytes_text, percent_text
+from tierloom.quantities import bytes_text, count_text, percent_text
 from tierloom.report.layout import noted, table
 
 if TYPE_CHECKING:
@@ -182,6 +182,6 @@ def caption(profile: Profile) -> str:
     sampling = profile.data.get("sampling")
     if sampling is None:
         return "Derived on paper: no run, no samples."
-    text = f"{sampling['samples']} samples at {sampling['hz']:.0f} Hz of CPU time by {sampling['event']}"
+    text = f"{count_text(sampling['samples'], 'sample')} at {sampling['hz']:.0f} Hz of CPU time by {sampling['event']}"
     lost = f", {sampling['lost']} lost" if sampling["lost"] else ""
     return f"{text}{lost}. waits: share of samples that waited for the object."

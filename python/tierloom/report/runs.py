@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.quantities import bytes_text, percent_text, seconds_text
+from tierloom.quantities import bytes_text, count_text, percent_text, seconds_text
 from tierloom.report.layout import noted, table
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def outcomes(plan: Plan, run: RunDoc, numbers: Mapping[str, int] | None = None) 
             elsewhere_text(seen),
             outcome_text(rule),
         )
-    there = f"{seconds_text(predicted['time_s'])} on {plan.data['machine']} with {predicted['threads']} threads"
+    wide = count_text(predicted["threads"], "thread")
+    there = f"{seconds_text(predicted['time_s'])} on {plan.data['machine']} with {wide}"
     note = f"Predicted: {there}. This machine's nodes: {', '.join(map(str, run['nodes']))}. {method(run)}"
     parts: list[Group | Table] = [noted(made, note.rstrip())]
     if run["phases"]:
@@ -51,8 +52,12 @@ def outcomes(plan: Plan, run: RunDoc, numbers: Mapping[str, int] | None = None) 
 
 
 def node_names(plan: Plan, numbers: Mapping[str, int]) -> dict[int, str]:
-    """The plan's names of this machine's nodes."""
-    return {numbers.get(name, position): name for position, name in reversed(list(enumerate(plan.data["nodes"])))}
+    """The plan's names of this machine's nodes; all of them, as in `dram/cxl`, where a rehearsal put several on one."""
+    names: dict[int, str] = {}
+    for position, name in enumerate(plan.data["nodes"]):
+        node = numbers.get(name, position)
+        names[node] = f"{names[node]}/{name}" if node in names else name
+    return names
 
 
 def method(run: RunDoc) -> str:
@@ -157,6 +162,8 @@ def applied(done: AppliedDoc) -> Table:
         ("outcome", "left"),
     )
     for rule in done["rules"]:
-        outcome = "; ".join(rule["problems"]) or (f"{rule['objects']} objects" if rule["objects"] else "none there")
+        outcome = "; ".join(rule["problems"]) or (
+            count_text(rule["objects"], "object") if rule["objects"] else "none there"
+        )
         made.add_row(rule["object"], bytes_text(rule["present_bytes"]), bytes_text(rule["moved_bytes"]), outcome)
     return made

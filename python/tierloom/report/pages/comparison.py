@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.nouns import action_text
-from tierloom.quantities import binary_unit, bytes_text, seconds_text
+from tierloom.quantities import binary_unit, bytes_text, count_text, seconds_text
 from tierloom.report.pages import loads
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import (
@@ -55,8 +55,9 @@ def section(source: Source, shelf: Shelf) -> Section:
     return Section(
         kind="plan",
         title=f"{data['profile']} on {data['machine']}",
-        about=f"{data['threads']} threads on {data['socket']}, at most {bytes_text(data['budget_bytes'])} of "
-        f"{data['fast_memory']}. Chosen: {data['chosen']}, {chosen['about']}.",
+        about=f"{count_text(data['threads'], 'thread')} on {data['socket']}, "
+        f"at most {bytes_text(data['budget_bytes'])} of {data['fast_memory']}. "
+        f"Chosen: {data['chosen']}, {chosen['about']}.",
         facts=_facts(data, chosen, policies),
         charts=[*charts, *loads.charts(told)],
         tables=[_objects(chosen, sizes), _all_policies(data, policies)],

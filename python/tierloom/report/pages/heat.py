@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tierloom.quantities import count_text
 from tierloom.report.pages.parts import Chart, Column, Row, Table
 from tierloom.report.pages.specs import Spec, chart, field, names_axis, tips
 
@@ -58,9 +59,9 @@ def over_time(profile: Profile) -> list[Chart]:
             "Pages over time",
             _map_spec(names),
             Table(_MAP_COLUMNS, rows, note="Cells without a sample are left out."),
-            about=f"Samples that waited for an address, by time and place in the object, of the {len(names)} objects "
-            "with most. Every object is cut into "
-            f"{PLACES} equal parts, its first byte on top. A sweep is a slope, a hot spot a line.",
+            about="Samples that waited for an address, by time and place in the object, of the "
+            f"{count_text(len(names), 'object')} with most. Every object is cut into {PLACES} equal parts, "
+            "its first byte on top. A sweep is a slope, a hot spot a line.",
             wide=True,
         )
     ]

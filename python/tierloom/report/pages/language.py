@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tierloom.quantities import bytes_text, percent_text, seconds_text
+from tierloom.quantities import bytes_text, count_text, percent_text, seconds_text
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import (
     INK,
@@ -383,7 +383,8 @@ def ratios(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder'
     return Section(
         kind="language model",
         title=f"{data['model']} on {data['machine']}, no GPU",
-        about=f"{data['backends']} backends with {data['threads']} threads, {data['context']} tokens of context.",
+        about=f"{count_text(data['backends'], 'backend')} with {count_text(data['threads'], 'thread')}, "
+        f"{data['context']} tokens of context.",
         facts=[
             Fact("best ratio", best["policy"]),
             Fact("tokens/s", f"{best['tokens_s'] or 0:.3g}", f"limited by {best['bound']}"),

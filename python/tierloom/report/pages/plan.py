@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.nouns import action_text
-from tierloom.quantities import binary_unit, bytes_text, percent_text, seconds_text
+from tierloom.quantities import binary_unit, bytes_text, count_text, percent_text, seconds_text
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import bars_height, chart, memory_scale, stacked, tips
 from tierloom.report.runs import elsewhere_text, outcome_text
@@ -30,7 +30,7 @@ def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
         title=f"{data['profile']} for {data['machine']}",
         about=f"Policy {data['policy']}. Everything that no rule names: {action_text(data['default'])}.",
         facts=[
-            Fact("predicted time", seconds_text(told["time_s"]), f"with {told['threads']} threads"),
+            Fact("predicted time", seconds_text(told["time_s"]), f"with {count_text(told['threads'], 'thread')}"),
             Fact("rules", str(len(data["rules"])), f"for {bytes_text(size)}"),
             Fact("nodes", ", ".join(data["nodes"]), "as the plan calls them"),
         ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tierloom.nouns import Profile
-from tierloom.quantities import bytes_text, percent_text, seconds_text
+from tierloom.quantities import bytes_text, count_text, percent_text, seconds_text
 from tierloom.report.pages import flame, heat
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import LEGEND, OTHERS, OURS, bars_height, chart, field, names_axis, scale, tips
@@ -65,7 +65,7 @@ def _facts(profile: Profile, totals: Mapping[str, Traffic]) -> list[Fact]:
     program, sampling = profile.data["program"], profile.data.get("sampling")
     carried = sum(total.total_bytes for total in totals.values())
     facts = [
-        Fact("data", bytes_text(profile.footprint_bytes), f"in {len(profile.data['objects'])} objects"),
+        Fact("data", bytes_text(profile.footprint_bytes), f"in {count_text(len(profile.data['objects']), 'object')}"),
         Fact("run time", seconds_text(program["wall_s"]), f"{_threads(program['threads'])}, {program['cpu']}"),
         Fact("memory traffic", bytes_text(carried), "read and written beyond the last-level cache"),
     ]
