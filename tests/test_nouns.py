@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +56,20 @@ def test_a_profile_survives_its_folder(tmp_path: Path) -> None:
     profile.save(tmp_path / "toy.profile", b"")
     again = tierloom.Profile.load(tmp_path / "toy.profile")
     assert again.data == profile.data
+    with pytest.raises(FileNotFoundError, match="without samples"):
+        again.samples()
+
+
+@pytest.mark.parametrize("kept", [100, 3000])
+def test_samples_that_are_cut_off_name_their_file(tmp_path: Path, kept: int) -> None:
+    rows = io.BytesIO()
+    np.save(rows, np.zeros(1000, dtype=[("time_ns", "<u8"), ("object", "<i4")]))
+    tierloom.Profile(toy_profile()).save(tmp_path / "toy.profile", rows.getvalue()[:kept])
+    profile = tierloom.Profile.load(tmp_path / "toy.profile")
+    with pytest.raises(ProfileError, match=r"toy\.profile/samples\.npy: it holds no whole array of samples\nhint:"):
+        profile.samples()
+    with pytest.raises(ProfileError, match=r"toy\.profile/samples\.npy"):
+        tierloom.simulate(profile, "liu-a", "none", samples=True)
 
 
 @pytest.mark.parametrize(

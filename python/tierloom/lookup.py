@@ -59,6 +59,12 @@ def profile_text(name_or_path: str) -> Text:
     path = Path(name_or_path)
     if path.is_dir():
         return _file_text(path / PROFILE_FILE, ProfileError)
+    if path.name.endswith(".plan.toml") and path.is_file():
+        message = (
+            f"{path}: a plan is no profile, which is a folder that `tierloom profile` wrote\n"
+            "hint: name the folder or a profile of the catalog; plans go to `run --plan`, or `plan --emit` prints them"
+        )
+        raise ProfileError(message)
     if _looks_like_path(name_or_path):
         return _file_text(path, ProfileError)
     raise unknown(ProfileError, "profile", name_or_path, profile_names())

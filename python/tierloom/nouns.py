@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import tierloom._core as _core
 from tierloom import lookup
+from tierloom.errors import ProfileError
 from tierloom.tables import Row, Tabular
 
 if TYPE_CHECKING:
@@ -186,13 +187,24 @@ class Profile(Tabular):
 
         Raises:
             FileNotFoundError: The profile was derived on paper and has no samples.
+            ProfileError: The file of the samples is damaged.
         """
         import numpy as np
 
         if self.folder is None:
             message = f"profile `{self.name}` has no samples: it was not recorded"
             raise FileNotFoundError(message)
-        rows: npt.NDArray[np.void] = np.load(self.folder / lookup.SAMPLES_FILE, mmap_mode="r")
+        path = self.folder / lookup.SAMPLES_FILE
+        if path.stat().st_size == 0:
+            message = f"{path}: the profile was saved without samples"
+            raise FileNotFoundError(message)
+        try:
+            rows: npt.NDArray[np.void] = np.load(path, mmap_mode="r")
+        except (ValueError, EOFError) as problem:
+            message = (
+                f"{path}: it holds no whole array of samples\nhint: record the program again, or leave out the samples"
+            )
+            raise ProfileError(message) from problem
         return rows
 
     def save(self, folder: str | Path, samples: bytes) -> None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import tierloom._core as _core
+from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
-from tierloom.quantities import Amount, amount_in_bytes, fraction, seconds_text
+from tierloom.quantities import Amount, amount_in_bytes, count_text, fraction, seconds_text
 from tierloom.tables import Row, Tabular
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Comparison(Tabular):
 
     def __repr__(self) -> str:
         time_s = self.chosen["outcome"]["Ok"]["time_s"]
-        asked = f"{self.profile.name} on {self.machine.name}, {self.data['threads']} threads"
+        asked = f"{self.profile.name} on {self.machine.name}, {count_text(self.data['threads'], 'thread')}"
         return f"<Comparison of {asked}: {self.data['chosen']}, {seconds_text(time_s)}>"
 
 
@@ -158,7 +159,7 @@ def plan(
     """
     program, on = Profile.of(profile), Machine.of(machine)
     budget = None if fast_memory is None else amount_in_bytes(fast_memory, program.footprint_bytes)
-    slowdown = None if max_slowdown is None else fraction(max_slowdown)
+    slowdown = None if max_slowdown is None else _slowdown(max_slowdown)
     request = {
         "threads": threads,
         "socket": socket,
@@ -169,6 +170,21 @@ def plan(
     }
     answer = _core.compare(on.text, program.text, json.dumps(request))
     return Comparison(on, program, cast("ComparisonDoc", json.loads(answer)))
+
+
+def _slowdown(share: str | float) -> float:
+    """A share of the time; text without a % from 1 on may be meant as a percentage, so it has to say.
+
+    Raises:
+        RequestError: It is no share, or may be one of two.
+    """
+    value = fraction(share)
+    if isinstance(share, str) and value >= 1.0 and not share.strip().endswith("%"):
+        message = (
+            f"a slow-down of `{share}` is {value:.0%}\nhint: write {share}% or {value * 100:g}%, whichever is meant"
+        )
+        raise RequestError(message)
+    return value
 
 
 def predict(

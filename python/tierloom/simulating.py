@@ -367,9 +367,12 @@ def _with_samples(given: Workload | Profile | str | Path) -> tuple[Profile, byte
         raise RequestError(message)
     path = profile.folder / lookup.SAMPLES_FILE
     try:
+        profile.samples()  # says which file is damaged: the core sees its bytes alone
         return profile, path.read_bytes()
     except OSError as problem:
-        message = f"{path}: {problem.strerror}\nhint: record the program again, or leave out the samples"
+        message = (
+            f"{path}: {problem.strerror or 'it is empty'}\nhint: record the program again, or leave out the samples"
+        )
         raise RequestError(message) from problem
 
 

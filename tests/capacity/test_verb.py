@@ -111,6 +111,7 @@ def test_pictures_are_drawn_the_same_way_twice(tierloom: Tierloom, folder: Path)
         ((*PLAN[1:], "--machine", "liu-z"), "no machine `liu-z`", 2),
         ((*PLAN[1:], "--waiting", "150%"), "1.5 of the computing time waits", 2),
         ((*PLAN[1:], "--traffic", "4000"), "cannot carry 4000 GB/s", 2),
+        (("store", "--machine", "liu-a", "--threads", "33"), "which has 32 cores", 2),
         (("measure", "duckdb", "--memory", "64MiB", "--append"), "--append has no file", 2),
         (("measure", "records", "--memory", "64MiB", "-o", "none/such.csv"), "its folder is not there", 2),
         (("measure", "duckdb", "--memory", "64MiB", "--streams", "no"), "`no` is no number of streams", 2),

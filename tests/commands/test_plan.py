@@ -107,6 +107,7 @@ def test_every_profile_of_the_catalog_can_be_planned_for_every_machine(tierloom:
         ((*ASK[:-1], "lots"), 2, "64GiB"),
         ((*ASK[:-1], "-3GiB"), 2, "64GiB"),
         ((*ASK[:-2], "--max-slowdown", "fast"), 2, "write for example 5%"),
+        ((*ASK[:-2], "--max-slowdown", "5"), 2, "write 5% or 500%"),
         ((*ASK[:-2], "--threads", "0"), 2, "x>=1"),
         ((*ASK[:-2], "--threads", "5000"), 2, "ask for 32 threads or fewer"),
         ((*ASK, "--nodes", "cxl"), 1, "too much"),
@@ -119,6 +120,23 @@ def test_what_cannot_be_is_said_with_what_can(tierloom: Tierloom, words: tuple[s
     assert result.exit_code == code, result.stderr
     assert told in result.stderr
     assert result.stdout == ""
+
+
+def test_a_plan_is_not_read_as_a_profile(tierloom: Tierloom) -> None:
+    assert tierloom(*ASK, "-o", "mg.plan.toml").exit_code == 0
+    result = tierloom("plan", "mg.plan.toml", "--machine", "liu-a")
+    assert result.exit_code == 2
+    assert "mg.plan.toml: a plan is no profile" in result.stderr
+
+
+def test_a_profile_without_objects_is_told_to_have_nothing_to_place(tierloom: Tierloom, folder: Path) -> None:
+    empty = json.loads(package.Profile.load("mg-e").text)
+    empty["objects"], empty["phases"][0]["accesses"] = [], []
+    package.Profile(json.dumps(empty)).save(folder / "empty.profile", b"")
+    result = tierloom("plan", "empty.profile", "--machine", "liu-a")
+    assert result.exit_code == 0
+    assert "no data objects, so there is nothing to place" in result.stderr
+    assert "at most 0B" not in result.stdout
 
 
 def test_a_broken_profile_is_named_by_file_and_key(tierloom: Tierloom, folder: Path) -> None:

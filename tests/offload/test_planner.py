@@ -204,9 +204,9 @@ def test_advice_holds_when_it_is_followed(problem: Problem) -> None:
         ({"batch": 0}, "the batch is 0", "at least 1"),
         ({"prompt": 0}, "the prompt is 0", "at least 1"),
         ({"generate": -1}, "the generate is -1", "at least 1"),
-        ({"batch": 500}, "GiB are missing", "the largest batch that fits is 60"),
-        ({"prompt": 1_000_000}, "GiB are missing", "the longest prompt that fits"),
-        ({"model": load_model("deepseek-v3")}, "GiB are missing", "--weight-bits 4.5"),
+        ({"batch": 500}, "iB are missing", "the largest batch that fits is 60"),
+        ({"prompt": 1_000_000}, "iB are missing", "the longest prompt that fits"),
+        ({"model": load_model("deepseek-v3")}, "iB are missing", "--weight-bits 4.5"),
     ],
 )
 def test_what_cannot_be_is_answered_with_what_could(problem: Problem, change: dict, told: str, hint: str) -> None:

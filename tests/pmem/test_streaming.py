@@ -134,6 +134,7 @@ def test_the_command_sets_ours_beside_the_published(tierloom: Tierloom, quick: P
         ["--cpus", "9999"],
         ["--size", "1KiB"],
         ["--rounds", "1"],
+        ["--size", "4MiB", "--node", "999"],
         ["--size", "4MiB", "--memory", "cxl"],
         ["--size", "4MiB", "--persist", "flush"],
         ["--size", "4MiB", "--group", "1.a", "--threads", "1"],

@@ -20,7 +20,7 @@ from support import Tierloom
 
 import tierloom as package
 from tierloom import simulating, traces
-from tierloom.errors import PlacementError, RequestError, TraceError, WorkloadError
+from tierloom.errors import PlacementError, ProfileError, RequestError, TraceError, WorkloadError
 from tierloom.simulating import Simulation, Workload, import_trace, simulate, simulate_trace
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def test_samples_that_cannot_be_followed(folder: Path, tierloom: Tierloom, words
 def test_broken_samples_are_named(folder: Path) -> None:
     profile = recorded(folder)
     (folder / "toy.profile/samples.npy").write_bytes(b"no samples")
-    with pytest.raises(TraceError, match=r"not an \.npy file"):
+    with pytest.raises(ProfileError, match=r"toy\.profile/samples\.npy: it holds no whole array"):
         simulate(profile, MACHINE, "none", samples=True)
 
 

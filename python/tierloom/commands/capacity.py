@@ -301,6 +301,7 @@ def store_(
     rates that `capacity cost` asks for come out too. The operation itself is assumed unless you say more.
     """
     from tierloom.capacity.keyvalue import Load, configurations
+    from tierloom.nouns import Machine
     from tierloom.report import capacities
 
     load = Load(
@@ -312,7 +313,14 @@ def store_(
         fast_share=fraction(fast),
         on_ssd=tuple(fraction(text) for text in names_of(on_ssd) or []),
     )
-    served = configurations(load, *two_tiers(machine))
+    tiers = two_tiers(machine)
+    if threads > (cores := Machine.load(machine).data["sockets"][0]["cores"]["value"]):
+        message = (
+            f"{threads} threads do not fit on the first socket of {machine}, which has {cores} cores\n"
+            f"hint: ask for {cores} threads or fewer"
+        )
+        raise RequestError(message)
+    served = configurations(load, *tiers)
     if as_json:
         say.document({**asdict(load), "configurations": [asdict(each) for each in served]})
         return

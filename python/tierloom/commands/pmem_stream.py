@@ -83,6 +83,10 @@ def stream(
     nothing else runs; the pool is removed afterwards.
     """
     refuse_idle(pool, group)
+    if node is not None and not (nodes := Path("/sys/devices/system/node")).joinpath(f"node{node}").is_dir():
+        known = ", ".join(sorted(path.name.removeprefix("node") for path in nodes.glob("node[0-9]*"))) or "none"
+        message = f"--node {node}: there is no such memory node\nhint: those of this machine: {known}"
+        raise RequestError(message)
     if pool is not None and not pool.is_dir():
         folder_exists(pool)
     allowed = binding.allowed()

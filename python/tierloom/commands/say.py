@@ -72,7 +72,8 @@ def error(text: str) -> None:
     first, *rest = text.split("\n")
     tell(Text.assemble(("error: ", "bold red"), first))
     for line in rest:
-        tell(Text.assemble(("hint:", "bold cyan"), line.removeprefix("hint:")) if line.startswith("hint:") else line)
+        hint = line.strip().startswith("hint:")
+        tell(Text.assemble(("hint:", "bold cyan"), line.strip().removeprefix("hint:")) if hint else line)
 
 
 @contextmanager

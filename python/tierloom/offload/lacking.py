@@ -1,4 +1,4 @@
-"""What to say when nothing fits: how many GiB are missing, and the nearest question that has an answer."""
+"""What to say when nothing fits: how much is missing, and the nearest question that has an answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tierloom.offload import rows
 from tierloom.offload.problem import GPU_BATCHES
 from tierloom.offload.rows import Guess
-from tierloom.units import GIB
+from tierloom.quantities import bytes_text
 
 if TYPE_CHECKING:
     from tierloom.offload.problem import Problem
@@ -34,8 +34,8 @@ def _what(problem: Problem) -> str:
     room = runtime.gpu_margin * problem.gpu.memory_bytes
     if work > room:
         return (
-            f"the GPU's work on one sequence of {problem.prompt} tokens takes {work / GIB:.4g} GiB with the buffers "
-            f"for weights; {problem.gpu.name} may fill {room / GIB:.4g} GiB: {(work - room) / GIB:.4g} GiB are missing"
+            f"the GPU's work on one sequence of {problem.prompt} tokens takes {bytes_text(work)} with the buffers "
+            f"for weights; {problem.gpu.name} may fill {bytes_text(room)}: {bytes_text(work - room)} are missing"
         )
     batch = problem.batch or 1
     needed = model.weight_bytes + batch * (problem.kv_bytes + problem.hidden_bytes) + work
@@ -44,14 +44,14 @@ def _what(problem: Problem) -> str:
     if needed > capacity:
         return (
             f"{model.name} with {batch} sequences of {problem.prompt} + {problem.generate} tokens takes "
-            f"{needed / GIB:.4g} GiB; {problem.gpu.name} and {host.name} may fill {capacity / GIB:.4g} GiB: "
-            f"{(needed - capacity) / GIB:.4g} GiB are missing"
+            f"{bytes_text(needed)}; {problem.gpu.name} and {host.name} may fill {bytes_text(capacity)}: "
+            f"{bytes_text(needed - capacity)} are missing"
         )
     memories = sum(tier.capacity_bytes for tier in host.memories) * runtime.host_margin
     short = batch * problem.kv_bytes - memories
     return (
         f"the KV cache of {batch} sequences has to be where the CPU can attend to it: "
-        f"{max(short, 0.0) / GIB:.4g} GiB of memory are missing"
+        f"{bytes_text(max(short, 0.0))} of memory are missing"
     )
 
 

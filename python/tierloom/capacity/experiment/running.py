@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tierloom.capacity.experiment import limits
 from tierloom.capacity.runs import Run
 from tierloom.errors import MeasurementError
-from tierloom.units import MIB
+from tierloom.quantities import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +113,8 @@ def ask(worker: str, request: dict[str, Any], setting: Setting) -> dict[str, Any
     problem = answer.get("problem") or (None if answer else f"ended with code {done.returncode}")
     if problem:
         first = problem.split("\n")[0]
-        size = f"{setting.memory_bytes / MIB:.4g} MiB"
-        message = f"a run with {size} failed: {first}\nhint: give more memory or fewer streams"
+        message = (
+            f"a run with {bytes_text(setting.memory_bytes)} failed: {first}\nhint: give more memory or fewer streams"
+        )
         raise MeasurementError(message)
     return answer
