@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,9 @@ def test_a_figure_that_cannot_be_true_is_named_by_its_key(tierloom: Tierloom, fo
     result = tierloom("machine", "show", "wrong.toml")
     assert result.exit_code == 2
     assert "wrong.toml: paths[0].idle_ns: -85 is not a number above 0" in result.stderr
+
+
+def test_bytes_among_the_figures_are_written_as_everywhere(tierloom: Tierloom) -> None:
+    told = tierloom("machine", "show", "liu-a", "--sources").stdout
+    assert re.search(r"ldram: capacity_bytes +196GiB p", told)
+    assert "e+" not in told

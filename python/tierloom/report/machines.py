@@ -154,7 +154,8 @@ def figures(machine: Machine) -> Iterator[tuple[str, str, Origin]]:
     for name, part in parts:
         for key, value in part.items():
             if isinstance(value, dict) and "value" in value:
-                yield f"{name}: {key}", f"{value['value']:g}", cast("Figure", value)
+                text = bytes_text(value["value"]) if key.endswith("_bytes") else f"{value['value']:g}"
+                yield f"{name}: {key}", text, cast("Figure", value)
         if "load" in part:
             yield f"{name}: load", "curve", load_origin(part)
 
