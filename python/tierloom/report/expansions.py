@@ -47,8 +47,9 @@ def comparison(runs: Sequence[ExpansionDoc]) -> Group:
         made.add_row(*_cells(run, runs[0]["time_s"]))
     return noted(
         made,
-        "load: from a miss of the last-level cache to its answer. store: until the cache is rid of it. endpoint\n"
-        "hits: reads whose line is in the endpoint's internal DRAM, and those whose line is there or on its way.",
+        "load: from a miss of the last-level cache to its answer; a page that faults is waited for before that.\n"
+        "store: until the cache is rid of it. endpoint hits: reads whose line is in the endpoint's internal DRAM, and\n"
+        "those whose line is there or on its way.",
     )
 
 
