@@ -18,6 +18,7 @@ from tierloom.capacity.experiment import limits
 from tierloom.capacity.runs import Run
 from tierloom.errors import MeasurementError
 from tierloom.quantities import bytes_text
+from tierloom.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
