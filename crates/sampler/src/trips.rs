@@ -21,6 +21,13 @@ const LEAST_ROUNDS: f64 = 1.5;
 const ENOUGH_ALIKE: usize = 100;
 /// Fewer positions than this say nothing about the end.
 const FEWEST_POSITIONS: usize = 20;
+/// Samples in the first rounds that tell how many instances there are: one in so many, and no fewer than some.
+const EARLY_ONE_IN: usize = 16;
+const FEWEST_EARLY: usize = 10;
+/// First rounds take longer, so they tell only where the middle of the samples is this much further than in instances
+/// that are alike or end by chance (1.4): where a few long ones hold most of the rounds, as a merge sort's last
+/// passes do. Assumed: no loop of the workloads has it.
+const UNLIKE: f64 = 4.0;
 /// Fewer samples than this in a last round say nothing.
 const FEWEST_LAST: usize = 3;
 
@@ -156,7 +163,7 @@ fn position(
 /// From how far samples are into the loop, where it starts at a known value and ends at one that nobody
 /// knows. Later rounds are reached by fewer instances, so samples thin out towards the end; where they
 /// do not, all instances go as far as the furthest sample. Else half of the samples lie before the
-/// middle of the usual instance.
+/// middle of the usual instance, unless the first rounds, which all come to, are far too rare for that.
 fn by_positions(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
     let function = &observed.code.functions[id].function;
     let of_register = |mover: (usize, usize, i64)| {
@@ -179,6 +186,14 @@ fn of_positions(positions: &[f64]) -> Trip {
         // Of so many samples the last one lies this far from the end.
         let rounds = if furthest > count { furthest * (1.0 + 1.0 / count) } else { furthest };
         return Trip { rounds, relative_error: 0.003 + 1.0 / count, variance: Some(0.0) };
+    }
+    // All instances come to the first rounds, whatever becomes of them later.
+    let early = positions.len().div_ceil(EARLY_ONE_IN).max(FEWEST_EARLY);
+    let upto = positions[early - 1];
+    let within = positions.partition_point(|position| *position <= upto) as f64;
+    let by_early = (upto + 1.0) * count / within;
+    if by_early * UNLIKE < middle {
+        return Trip { rounds: by_early, relative_error: 0.1 + 1.0 / within.sqrt(), variance: Some(1.0) };
     }
     Trip { rounds: middle, relative_error: 0.1 + 1.0 / count.sqrt(), variance: Some(1.0) }
 }
@@ -257,6 +272,19 @@ mod tests {
         // Later rounds take longer: more samples there, and the same length.
         positions.extend([4.0; 500]);
         assert!((of_positions(&positions).rounds - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_few_long_instances_are_not_taken_for_the_usual_one() {
+        // As in a merge sort: in each pass half as many instances of twice as many rounds, and as many samples.
+        let pass = |pass: i32| {
+            let rounds = 2f64.powi(pass);
+            (0..320).map(move |sample| (f64::from(sample) / 320.0 * rounds).floor())
+        };
+        let mut positions: Vec<f64> = (1..=20).flat_map(pass).collect();
+        positions.sort_by(f64::total_cmp);
+        let trip = of_positions(&positions);
+        assert!((trip.rounds / 20.0 - 1.0).abs() < 0.1, "{trip:?}");
     }
 
     #[test]
