@@ -68,6 +68,8 @@ fn spread(tallies: &mut Tallies, operand: OperandId, executions: f64, seen: &[&S
     if executions < 0.5 {
         return;
     }
+    // One that mostly stands still between samples says nothing of the rounds of loops inside.
+    let clock = clock.filter(|count| count.executions >= count.visible as f64);
     let mean = clock.map_or(1.0, |count| count.executions / count.visible.max(1) as f64);
     let weight = |seen: usize| clock.and_then(|count| count.by_sample.get(&seen)).copied().unwrap_or(mean);
     let mut by_place: BTreeMap<Option<ObjectId>, f64> = BTreeMap::new();
@@ -89,5 +91,40 @@ fn spread(tallies: &mut Tallies, operand: OperandId, executions: f64, seen: &[&S
             Some(object) => tallies.known.push(Tally { operand, object, executions }),
             None => tallies.elsewhere += executions,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sighting(seen: usize, place: Place) -> Sighting {
+        Sighting { seen, function: 0, step: 0, operand: 0, place, how: How::Replayed }
+    }
+
+    /// Executions of an operand by object, and those that no sample shows.
+    fn spread_by(clock: &Count, seen: &[Sighting]) -> (Vec<(ObjectId, f64)>, f64) {
+        let mut tallies = Tallies::default();
+        spread(&mut tallies, (0, 0, 0), 100.0, &seen.iter().collect::<Vec<_>>(), Some(clock));
+        (tallies.known.iter().map(|tally| (tally.object, tally.executions)).collect(), tallies.unseen)
+    }
+
+    #[test]
+    fn samples_weigh_as_much_as_ran_since_the_one_before_where_a_clock_tells() {
+        let seen = [sighting(1, Place::Object(7, 0)), sighting(2, Place::Object(9, 0))];
+        let clock = |executions, by_sample| Count {
+            function: 0,
+            block: 0,
+            executions,
+            relative_error: 0.0,
+            visible: 10,
+            trusted: 10,
+            backward: 0.0,
+            by_sample,
+        };
+        let fast = clock(400.0, BTreeMap::from([(1, 30.0), (2, 10.0)]));
+        assert_eq!(spread_by(&fast, &seen), (vec![(7, 75.0), (9, 25.0)], 0.0));
+        let slow = clock(2.0, BTreeMap::from([(1, 0.0), (2, 0.0)]));
+        assert_eq!(spread_by(&slow, &seen), (vec![(7, 50.0), (9, 50.0)], 0.0));
     }
 }
