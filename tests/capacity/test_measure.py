@@ -64,7 +64,7 @@ def test_runs_that_disagree_are_not_believed(tpch: Path, monkeypatch: pytest.Mon
 
 
 def test_too_little_memory_says_what_to_do(tpch: Path) -> None:
-    with pytest.raises(MeasurementError, match=r"(?s)a run with 1 MiB failed.*hint: give more memory"):
+    with pytest.raises(MeasurementError, match=r"(?s)a run with 1MiB failed.*hint: give more memory"):
         duck.measure(study(tpch, 1))
 
 
