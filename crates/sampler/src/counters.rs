@@ -12,8 +12,13 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use crate::carried::{Carrier, Move, follow};
 use crate::cfg::{BlockId, Function, LoopId};
+use crate::emulate::rounds;
 use crate::instruction::{Gpr, Operand, RegisterSet, STACK_POINTER, Step, constant, gpr};
 use crate::registers::State;
+
+/// An address that runs on from one instance of a loop to the next leaves out no more of its way than this: rows may
+/// have some points at their ends that a loop passes by (assumed).
+const MUCH_FURTHER: f64 = 2.0;
 
 /// How much one execution of the counted block moves a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,8 +107,9 @@ pub(crate) fn counters(function: &Function) -> Vec<Counter> {
     found
 }
 
-/// Whether the loop around a loop sets a clock of it to the same value before each instance.
-fn restarts(function: &Function, dial: &Dial, region: LoopId) -> bool {
+/// Whether the loop around a loop sets a clock of it to the same value before each instance, or to one that does not go
+/// on where the last instance ended.
+fn restarts(function: &Function, dial: &Dial, pace: Pace, region: LoopId) -> bool {
     let registers = match dial {
         Dial::Register(register) => RegisterSet(1 << register),
         Dial::Address(operand) => operand.registers(),
@@ -112,7 +118,7 @@ fn restarts(function: &Function, dial: &Dial, region: LoopId) -> bool {
     let inner = &function.loops[region];
     let Some(outer) = inner.parent.map(|parent| &function.loops[parent]) else { return false };
     let (moving, still) = (RegisterSet(registers.0 & inner.written.0), RegisterSet(registers.0 & !inner.written.0));
-    if still.0 & outer.written.0 != 0 {
+    if still.0 & outer.written.0 != 0 && !leaps(function, dial, pace, region) {
         return false;
     }
     moving.iter().all(|register| {
@@ -131,6 +137,30 @@ fn restarts(function: &Function, dial: &Dial, region: LoopId) -> bool {
                 let goes_on = |block| outer.contains(block) && !set.contains(&block);
                 function.reaches(behind, |block| block == inner.header, goes_on)
             })
+    })
+}
+
+/// Whether an address that the loop around moves on goes much further by that than by all rounds of an instance, or
+/// much less far: a block of a matrix is narrower than its rows.
+fn leaps(function: &Function, dial: &Dial, pace: Pace, region: LoopId) -> bool {
+    let (Dial::Address(operand), Pace::Constant(pace)) = (dial, pace) else { return false };
+    let Some(parent) = function.loops[region].parent else { return false };
+    let outer = Steady::of(function, parent);
+    let written = function.loops[region].written;
+    let parts = [(operand.base, 1), (operand.index, operand.scale.cast_signed())];
+    let between = parts.into_iter().try_fold(0i64, |sum, (register, times)| match register {
+        Some(register) if outer.written.contains(register) && !written.contains(register) => {
+            match outer.moves[register]? {
+                (Pace::Constant(step), ..) => Some(sum.wrapping_add(step.wrapping_mul(times))),
+                _ => None,
+            }
+        }
+        _ => Some(sum),
+    });
+    let within = rounds(function, region, None).map(|rounds| rounds * pace.unsigned_abs() as f64);
+    between.zip(within).is_some_and(|(between, within)| {
+        let between = between.unsigned_abs() as f64;
+        between.max(within) > MUCH_FURTHER * between.min(within)
     })
 }
 
@@ -241,7 +271,7 @@ impl Steady {
     }
 
     fn counter(&self, function: &Function, dial: Dial, (pace, counted, narrow): Mover) -> Counter {
-        let restarts = restarts(function, &dial, self.inside);
+        let restarts = restarts(function, &dial, pace, self.inside);
         Counter { dial, pace, counted, region: self.inside, narrow, restarts }
     }
 
@@ -470,6 +500,24 @@ mod tests {
         let clocks = counters(&Function::decode(&code, 0));
         let address = clocks.iter().find(|clock| matches!(clock.dial, Dial::Address(_))).unwrap();
         assert_eq!(address.pace, Pace::Constant(24));
+    }
+
+    // 0: xor r9d,r9d | 3: mov rax,[r11+r9]; add r9,0x10; cmp r9,0x200; jne 3 | add r11,0x1000; cmp r11,rbx; jne 0 | ret
+    const BLOCKED: &[u8] = &[
+        0x45, 0x31, 0xc9, 0x4b, 0x8b, 0x04, 0x0b, 0x49, 0x83, 0xc1, 0x10, 0x49, 0x81, 0xf9, 0x00, 0x02, 0x00, 0x00,
+        0x75, 0xef, 0x49, 0x81, 0xc3, 0x00, 0x10, 0x00, 0x00, 0x49, 0x39, 0xdb, 0x75, 0xe0, 0xc3,
+    ];
+
+    #[test]
+    fn an_address_that_goes_much_further_between_instances_than_within_does_not_run_on() {
+        let address = |step: u8| {
+            let code = [&BLOCKED[..24], &[step], &BLOCKED[25..]].concat();
+            let clocks = counters(&Function::decode(&code, 0));
+            clocks.iter().find(|clock| matches!(clock.dial, Dial::Address(_))).unwrap().restarts
+        };
+        assert!(address(0x10), "rows of 4096 bytes, of which 512 are walked over");
+        assert!(!address(0x02) && !address(0x03), "rows of 512, and of 768");
+        assert!(!address(0x04), "twice as far is no more than twice");
     }
 
     #[test]
