@@ -37,6 +37,7 @@ mod samples;
 mod scanner;
 mod settle;
 mod stretch;
+mod sweep;
 pub mod trace;
 mod vma;
 mod workload;

@@ -2,10 +2,10 @@
 
 use super::groups::Rate;
 use super::protections::{Protection, Protections};
-use super::sweep::LastSweep;
 use super::{Cohort, DUST};
 use crate::policy::Fault;
 use crate::settle::Work;
+use crate::sweep::LastSweep;
 
 impl Cohort<'_> {
     /// Share of idle pages that are visited between two times, which are progress of the program.

@@ -1,15 +1,14 @@
 //! The cohort evaluator: expected states in closed form, for terabytes and hours.
 //!
 //! A cohort's pages are visited at one rate, so of `n` pages protected at one time, `n·(1-e^{-λt})` have
-//! faulted after `t` (visits at random) or `n·min(1, λt)` (sweeps). The same kernel code as the exact
-//! evaluator's scans, reclaims and decides; only the state is a count instead of a bit. Steps are as long as
-//! the least time between two scans, or as the points of the series are apart where nothing moves.
+//! faulted after `t` (visits at random), or those that a sweep has come by since (`sweep`). The same kernel
+//! code as the exact evaluator's scans, reclaims and decides; only the state is a count instead of a bit. Steps
+//! are as long as the least time between two scans, or as the points of the series are apart where nothing moves.
 
 mod faults;
 pub(crate) mod groups;
 mod lists;
 mod protections;
-pub(crate) mod sweep;
 
 use tierloom_contention::LINE_BYTES;
 use tierloom_model::Socket;
@@ -25,12 +24,12 @@ use crate::policy::{Group, Move, Policy, Room, ScanRule, View};
 use crate::reclaim::{Kswapd, List, Lists, LruKind, ReclaimRule, Run};
 use crate::scanner::{Mapping, Scanner};
 use crate::settle::{Settled, Work, settle};
+use crate::sweep::LastSweep;
 use crate::workload::{Phase, Workload};
 
 use groups::{CHUNK, Cohorts, Rate};
 use lists::Queue;
 use protections::{Moment, Protections};
-use sweep::LastSweep;
 
 /// Most seconds of a step: the scanner's least period.
 const STEP_S: f64 = 0.1;

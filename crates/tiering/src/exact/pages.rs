@@ -3,8 +3,8 @@
 //! One byte of flags is all that a visit reads; stamps and list links are touched by faults, scans
 //! and reclaim only.
 
-use crate::cohort::sweep::LastSweep;
 use crate::reclaim::{List, Run};
+use crate::sweep::LastSweep;
 
 /// Twice the node of the page: where a visit's code says whether it writes.
 pub(crate) const NODE: u8 = 0b1110;

@@ -52,16 +52,16 @@ impl Stretch {
 
 impl LastSweep {
     /// At some time, but not after this.
-    pub(super) fn by(to: f64) -> Self {
+    pub(crate) fn by(to: f64) -> Self {
         Self::between(f64::NEG_INFINITY, to)
     }
 
-    pub(super) fn between(from: f64, to: f64) -> Self {
+    pub(crate) fn between(from: f64, to: f64) -> Self {
         Self(Stretch { from, to })
     }
 
     /// Of pages of both, so many of each: as early on average and as far apart as they are.
-    pub(super) fn joined(&self, pages: f64, other: &Self, others: f64) -> Self {
+    pub(crate) fn joined(&self, pages: f64, other: &Self, others: f64) -> Self {
         if self.0.from.is_infinite() || other.0.from.is_infinite() {
             return Self::by(self.0.to.max(other.0.to));
         }
@@ -74,7 +74,7 @@ impl LastSweep {
     }
 
     /// Whether the two are as good as one, where times less than `near` apart are.
-    pub(super) fn is_like(&self, other: &Self, near: f64) -> bool {
+    pub(crate) fn is_like(&self, other: &Self, near: f64) -> bool {
         let unknown = self.0.from.is_infinite() && other.0.from.is_infinite();
         (unknown || (self.0.from - other.0.from).abs() < near) && (self.0.to - other.0.to).abs() < near
     }
@@ -85,21 +85,21 @@ impl LastSweep {
     }
 
     /// Share of the pages that are met between two times, of those that were not met before the first.
-    pub(super) fn met(&self, round: f64, after: f64, until: f64) -> f64 {
+    pub(crate) fn met(&self, round: f64, after: f64, until: f64) -> f64 {
         let due = self.within(round).later(round);
         let left = 1.0 - due.share_before(after);
         if left <= 0.0 { 1.0 } else { 1.0 - (1.0 - due.share_before(until)) / left }
     }
 
     /// How far between two times those of them are met on average that are met there.
-    pub(super) fn met_at(&self, round: f64, after: f64, until: f64) -> f64 {
+    pub(crate) fn met_at(&self, round: f64, after: f64, until: f64) -> f64 {
         let due = self.within(round).later(round).after(after).before(until);
         if until > after { (f64::midpoint(due.from, due.to) - after) / (until - after) } else { 0.5 }
     }
 
     /// Share of the pages that are visited between two times less than a round apart; when these last were at the end
     /// of it, and when the others.
-    pub(super) fn parted(&self, round: f64, after: f64, until: f64) -> (f64, [Self; 2]) {
+    pub(crate) fn parted(&self, round: f64, after: f64, until: f64) -> (f64, [Self; 2]) {
         let first = self.within(round);
         let rounds = ((until - first.from) / round).floor().max(0.0);
         let last = first.later(rounds * round);
