@@ -108,7 +108,7 @@ def arithmetic(library: str, recorder: str, folder: str, turns: int) -> None:
     ways = {
         "plain": program,
         "997 samples a second": [recorder, library, "perf", *program],
-        "SIGPROF": [recorder, library, "sigprof", *program],
+        "ptrace": [recorder, library, "ptrace", *program],
     }
     compare("arithmetic", ways, turns, os.sched_getaffinity(0))
 

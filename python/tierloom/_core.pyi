@@ -38,7 +38,7 @@ def predict(machine: str, profile: str, request: str) -> str:
 def record_profile(
     command: Sequence[str],
     name: str,
-    hz: int,
+    hz: int | None,
     backend: str,
     preload: str | None,
     analysing: Callable[[int], None] | None,

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from tierloom.schema import AppliedDoc, RunDoc, SnapshotDoc
 
 PRELOAD = "libtierloom_preload.so"
-BACKENDS = ("auto", "perf", "sigprof")
+BACKENDS = ("auto", "perf", "ptrace")
 """What can take samples; `auto` is the first of the others that works here."""
 
-DEFAULT_HZ = 997
-"""Samples per second of CPU time: a prime, so that it does not march in step with the program."""
+DEFAULT_HZ = {"perf": 997, "ptrace": 173}
+"""Samples per second of CPU time by what takes them: primes, so that they do not march in step with the program."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def record(
     command: Sequence[str],
     *,
     name: str | None = None,
-    hz: int = DEFAULT_HZ,
+    hz: int | None = None,
     backend: str = "auto",
     analysing: Callable[[int], None] | None = None,
 ) -> Recorded:
@@ -67,8 +67,8 @@ def record(
     Args:
         command: Program and arguments.
         name: Name of the profile; the program's file name by default.
-        hz: Samples per second of CPU time.
-        backend: ``"perf"``, ``"sigprof"``, or ``"auto"`` for the first of them that works here.
+        hz: Samples per second of CPU time; by default as many as cost about a hundredth of it.
+        backend: ``"perf"``, ``"ptrace"``, or ``"auto"`` for the first of them that works here.
         analysing: Called with the number of samples when the program has ended and the analysis starts.
 
     Raises:

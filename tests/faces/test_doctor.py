@@ -99,7 +99,7 @@ def test_refused_perf_events_are_a_limit_that_names_the_setting(
 ) -> None:
     def sampled(backend: str) -> str:
         if backend == "auto":
-            return "sigprof, 100 samples of a short program"
+            return "ptrace, 100 samples of a short program"
         message = "samples by perf_event_open are refused: EACCES\n  hint: set it to 2 or less"
         raise RecordingError(message)
 

@@ -16,6 +16,7 @@ pub mod maps;
 pub mod memory;
 pub mod pages;
 pub mod perf;
+pub mod ptrace;
 pub mod root;
 pub mod shared;
 pub mod skid;

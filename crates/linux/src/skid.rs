@@ -4,7 +4,7 @@
 //! an instruction behind it. How far behind, and how reliably, depends on the processor. The loop is
 //! fixed machine code, so that no compiler is needed and no compiler can move the load.
 
-mod sigprof;
+mod ptrace;
 
 use std::arch::global_asm;
 use std::io;
@@ -95,7 +95,7 @@ pub fn measure(bytes: usize, period_ns: u64, samples: u32) -> Result<Skid, Linux
     Ok(skid)
 }
 
-pub use sigprof::measure_by_sigprof;
+pub use ptrace::measure_by_ptrace;
 
 impl Skid {
     fn count(&mut self, ip: u64, load: u64, after: u64) {

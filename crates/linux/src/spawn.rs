@@ -166,6 +166,9 @@ impl Running {
     /// # Errors
     /// Somebody else reaped the child.
     pub fn ended(&self) -> Result<Option<Ended>, LinuxError> {
+        if !self.has_ended()? {
+            return Ok(None);
+        }
         let mut status = 0;
         // SAFETY: rusage is plain numbers, for which zero is valid.
         let mut used: libc::rusage = unsafe { std::mem::zeroed() };
@@ -178,6 +181,21 @@ impl Running {
         let signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
         let ended = Ended { code, signal, user_s: seconds(used.ru_utime), system_s: seconds(used.ru_stime) };
         Ok((pid == self.pid).then_some(ended))
+    }
+
+    /// Asked without taking the answer: where another thread of ours traces the program, `wait4` would also
+    /// answer that it halted, whatever its options (`wait_task_stopped` of the kernel's `exit.c`).
+    fn has_ended(&self) -> Result<bool, LinuxError> {
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: siginfo_t is plain data for which zero is valid; the call fills it.
+        let (refused, code) = unsafe {
+            let mut seen: libc::siginfo_t = std::mem::zeroed();
+            (libc::waitid(libc::P_PID, self.pid(), &raw mut seen, flags) != 0, seen.si_code)
+        };
+        if refused {
+            return Err(LinuxError::last("waitid", format!("process {}", self.pid)));
+        }
+        Ok(matches!(code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED))
     }
 }
 

@@ -238,7 +238,7 @@ pub struct Access {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sampling {
-    /// `cpu-clock` by `perf_event_open`, or `sigprof`.
+    /// `cpu-clock` by `perf_event_open`, or `ptrace`.
     pub event: String,
     /// Samples per second of CPU time that were asked for.
     pub hz: f64,

@@ -1,5 +1,5 @@
 //! What is done for a call that is recorded: `heap` for blocks, `maps` for mappings, and here what
-//! both need, and the calls that change who we are: threads that begin, libraries that end.
+//! both need, and the call that ends a library.
 //!
 //! The promise of every hook: the result, `errno` and all effects are those of the next library's
 //! function. Records carry the time of what they say, and a recorder sorts by it: a range was handed
@@ -17,7 +17,7 @@ use tierloom_wire::{Event, Source};
 
 use crate::place::Handed;
 use crate::stack::{Entry, Identity};
-use crate::{place, real, report, sigprof, stack, thread};
+use crate::{place, real, report, stack, thread};
 
 /// What the allocator and the kernel hand out.
 pub(crate) type Block = *mut c_void;
@@ -36,26 +36,6 @@ fn allocated(address: u64, bytes: u64, entry: Entry, handed: Handed) {
     // Read last, so that it waits for all of our misses at once.
     report::send(report::now(), Event::Alloc { address, bytes, stack: id, source });
     place::place(rule, address, bytes, handed);
-}
-
-/// `pthread_create`: a thread gets its timer with its life, where samples are taken by timers.
-///
-/// # Safety
-/// That of libc.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn pthread_create(
-    thread: *mut libc::pthread_t,
-    how: *const libc::pthread_attr_t,
-    work: real::Work,
-    argument: Block,
-) -> c_int {
-    let (work, argument) = sigprof::wrap(work, argument);
-    // SAFETY: the program's call, passed on; the wrapped work calls the program's.
-    let refused = unsafe { real::pthread_create(thread, how, work, argument) };
-    if refused != 0 {
-        sigprof::unwrap(work, argument);
-    }
-    refused
 }
 
 /// `dlclose`: stacks with frames in that library are not to be taken for another one's.

@@ -15,7 +15,7 @@
 //! | `stack` | who called: stack memo, unwinder, ids |
 //! | `thread`, `forked` | what each thread keeps, and how a child knows that it was forked |
 //! | `report`, `lane` | the way to the recorder |
-//! | `sigprof` | samples where `perf_event_open` is refused |
+//! | `leave` | how a process ends while somebody halts its threads |
 //! | `modules` | which files are mapped, where the kernel does not tell |
 //! | `place` | a plan applied |
 //!
@@ -30,11 +30,11 @@ mod entries;
 mod forked;
 mod hooks;
 mod lane;
+mod leave;
 mod modules;
 mod place;
 mod real;
 mod report;
-mod sigprof;
 mod stack;
 mod symbols;
 mod thread;
@@ -55,10 +55,10 @@ static FINISH: extern "C" fn() = place::finish;
 extern "C" fn start() {
     real::resolve();
     stack::warm_up();
-    if let Some(settings) = report::attach() {
+    if report::attach().is_some() {
         modules::announce();
         place::start();
         report::send(report::now(), Event::Ready);
-        sigprof::start(settings.sigprof_hz);
+        leave::watch();
     }
 }

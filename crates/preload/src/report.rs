@@ -7,10 +7,10 @@ use std::slice;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use tierloom_wire::{Event, MAX_RECORD_WORDS, Record, Region, Settings, Stamp};
+use tierloom_wire::{Event, MAX_RECORD_WORDS, Record, Region, Stamp};
 
 use crate::tracked::GRANULE;
-use crate::{forked, lane, sigprof, thread};
+use crate::{forked, lane, thread};
 
 /// The mapped file; not set until attached, and in programs that nobody records.
 static REGION: OnceLock<Region<'static>> = OnceLock::new();
@@ -34,9 +34,8 @@ pub(crate) fn region() -> Option<&'static Region<'static>> {
     REGION.get()
 }
 
-/// Opens the file that the environment names, and says that this process is there; returns what the
-/// recorder asks for.
-pub(crate) fn attach() -> Option<Settings> {
+/// Opens the file that the environment names, and says that this process is there; `None` where nobody records.
+pub(crate) fn attach() -> Option<()> {
     // SAFETY: the environment is not changed while constructors run; the name is a C string.
     let path = unsafe { libc::getenv(VARIABLE.as_ptr()) };
     if path.is_null() {
@@ -50,13 +49,12 @@ pub(crate) fn attach() -> Option<Settings> {
     // Before any record of any thread: the recorder takes older lanes of this process for another program's.
     let begun = now();
     REGION.set(region).ok()?;
-    let settings = region.settings();
-    let min_bytes = settings.min_bytes.max(GRANULE);
+    let min_bytes = region.settings().min_bytes.max(GRANULE);
     MIN_BYTES.store(usize::try_from(min_bytes).unwrap_or(usize::MAX), Ordering::Relaxed);
     // SAFETY: registers a function that lives as long as the library, which is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
     send(begun, Event::Start);
-    Some(settings)
+    Some(())
 }
 
 /// Maps the file for good.
@@ -85,7 +83,6 @@ extern "C" fn after_fork() {
         lane::ask(region);
     }
     send(now(), Event::Fork { parent });
-    sigprof::arm();
 }
 
 /// Sends what happened at this time; counts it as lost where there is no room. In line, so that the kind of
@@ -105,9 +102,9 @@ fn send_by_ring(region: &Region, stamp: Stamp, event: &Event) -> bool {
     }
     let (pid, tid) = thread::identity();
     let record = Record { pid, tid, stamp, event: *event };
-    let sent = push(region, record.encode(&mut [0; MAX_RECORD_WORDS]), event.is_sample());
+    let sent = push(region, record.encode(&mut [0; MAX_RECORD_WORDS]));
     if !sent {
-        region.count_lost(event.is_sample());
+        region.count_lost();
     }
     sent
 }
@@ -115,12 +112,12 @@ fn send_by_ring(region: &Region, stamp: Stamp, event: &Event) -> bool {
 /// Counts a block whose end will not be seen.
 pub(crate) fn count_lost() {
     if let Some(region) = region() {
-        region.count_lost(false);
+        region.count_lost();
     }
 }
 
-fn push(region: &Region, record: &[u64], sample: bool) -> bool {
-    region.push(record) || (!sample && push_patiently(region, record))
+fn push(region: &Region, record: &[u64]) -> bool {
+    region.push(record) || push_patiently(region, record)
 }
 
 /// How long a full ring is waited for, a second: longer than the recorder sleeps between two visits, and

@@ -118,9 +118,10 @@ pub(crate) fn from_sampler(error: &SamplerError) -> PyErr {
         | SamplerError::Rate { .. }
         | SamplerError::SeveralWeights { .. }
         | SamplerError::NotPlaced { .. }
-        | SamplerError::NotPerfData { .. }
-        | SamplerError::SigprofNeedsPreload => RequestError::new_err(text),
+        | SamplerError::NotPerfData { .. } => RequestError::new_err(text),
         SamplerError::PerfRefused { .. }
+        | SamplerError::PtraceRefused { .. }
+        | SamplerError::NoSamples { .. }
         | SamplerError::NoPreload { .. }
         | SamplerError::Kernel { .. }
         | SamplerError::File { .. }

@@ -14,8 +14,7 @@ use tierloom_sampler::{Processor, RecordRequest, Recording, SamplerError, analys
 use crate::errors;
 
 /// Names of the backends, as the command line and Python spell them.
-const BACKENDS: [(&str, Backend); 3] =
-    [("auto", Backend::Auto), ("perf", Backend::Perf), ("sigprof", Backend::Sigprof)];
+const BACKENDS: [(&str, Backend); 3] = [("auto", Backend::Auto), ("perf", Backend::Perf), ("ptrace", Backend::Ptrace)];
 
 /// Runs a program and returns its profile (JSON) and its samples (an `.npy` file).
 ///
@@ -25,7 +24,7 @@ pub(crate) fn record_profile(
     py: Python<'_>,
     command: Vec<OsString>,
     name: String,
-    hz: u32,
+    hz: Option<u32>,
     backend: &str,
     preload: Option<PathBuf>,
     analysing: Option<Py<PyAny>>,

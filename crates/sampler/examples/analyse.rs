@@ -2,8 +2,7 @@
 //! stand. `cargo run --release --example analyse -- LIBRARY OUT.json COMMAND...`, or with a saved
 //! recording in the place of the library and without a command.
 //!
-//! `HZ=…` samples at another rate, `BACKEND=sigprof` from inside the process, `SAVE=…` keeps the
-//! recording.
+//! `HZ=…` samples at another rate, `BACKEND=ptrace` by halting threads, `SAVE=…` keeps the recording.
 
 #![allow(clippy::print_stderr)]
 
@@ -35,11 +34,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn run(library: PathBuf, command: Vec<OsString>) -> Result<Recording, Box<dyn std::error::Error>> {
     let mut request = RecordRequest::new(command, Some(library));
-    if let Some(hz) = std::env::var("HZ").ok().and_then(|text| text.parse().ok()) {
-        request.hz = hz;
-    }
-    if std::env::var("BACKEND").as_deref() == Ok("sigprof") {
-        request.backend = Backend::Sigprof;
+    request.hz = std::env::var("HZ").ok().and_then(|text| text.parse().ok());
+    if std::env::var("BACKEND").as_deref() == Ok("ptrace") {
+        request.backend = Backend::Ptrace;
     }
     let recording = record(&request, &mut |_| ())?;
     if let Some(path) = std::env::var_os("SAVE") {

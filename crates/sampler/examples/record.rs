@@ -1,5 +1,5 @@
 //! Records a program and prints what was seen:
-//! `cargo run --example record -- LIBRARY auto|perf|sigprof|none COMMAND...`.
+//! `cargo run --example record -- LIBRARY auto|perf|ptrace|none COMMAND...`.
 
 #![allow(clippy::print_stderr)]
 
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let library = words.next().map(PathBuf::from);
     let backend = match words.next().as_ref().and_then(|word| word.to_str()) {
         Some("perf") => Backend::Perf,
-        Some("sigprof") => Backend::Sigprof,
+        Some("ptrace") => Backend::Ptrace,
         Some("none") => Backend::None,
         _ => Backend::Auto,
     };

@@ -294,7 +294,7 @@ impl Draft<'_> {
     fn sampling(&self) -> Option<Sampling> {
         let event = match self.recording.event {
             Event::CpuClock => "cpu-clock",
-            Event::Sigprof => "sigprof",
+            Event::Ptrace => "ptrace",
             Event::None => return None,
         };
         Some(Sampling {

@@ -5,7 +5,7 @@
 //! measured, so every recording carries the measurement of its own machine.
 
 use tierloom_linux::root::Root;
-use tierloom_linux::skid::{Skid, measure, measure_by_sigprof};
+use tierloom_linux::skid::{Skid, measure, measure_by_ptrace};
 
 use crate::error::SamplerError;
 use crate::recording::Calibration;
@@ -14,9 +14,8 @@ use crate::recording::Calibration;
 const SAMPLES: u32 = 500;
 /// 5000 samples a second: the measurement takes a tenth of a second, and the loop does not mind.
 const PERIOD_NS: u64 = 200_000;
-/// By `SIGPROF` a sample takes a scheduler tick, 4 ms on most machines: 150 samples, 4 points.
+/// By `ptrace` a sample costs more: 150 of them, 4 points.
 const SLOW_SAMPLES: u32 = 150;
-const SLOW_PERIOD_NS: u64 = 1_000_000;
 /// Memory must be much larger than the last-level cache; this is where it is not known.
 const USUAL_BYTES: u64 = 256 << 20;
 const MOST_BYTES: u64 = 1 << 30;
@@ -33,13 +32,13 @@ pub fn calibrate(root: &Root) -> Result<Calibration, SamplerError> {
     Ok(judge(&skid))
 }
 
-/// Measures the skid of samples by `SIGPROF`; takes about a second.
+/// Measures the skid of samples by `ptrace`; takes a fraction of a second.
 ///
 /// # Errors
-/// [`SamplerError::Kernel`]: no memory, no process or no timer is left.
-pub fn calibrate_sigprof(root: &Root) -> Result<Calibration, SamplerError> {
+/// [`SamplerError::Kernel`]: no memory or process is left, or the kernel lets nobody trace.
+pub fn calibrate_ptrace(root: &Root) -> Result<Calibration, SamplerError> {
     let bytes = usize::try_from(working_set(root)).unwrap_or(usize::MAX);
-    Ok(judge(&measure_by_sigprof(bytes, SLOW_PERIOD_NS, SLOW_SAMPLES)?))
+    Ok(judge(&measure_by_ptrace(bytes, PERIOD_NS, SLOW_SAMPLES)?))
 }
 
 /// Four times the last-level cache, so that at most a quarter of the loads hit it by chance.

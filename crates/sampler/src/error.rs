@@ -28,17 +28,30 @@ pub enum SamplerError {
     },
     /// `perf_event_open` is refused and was asked for by name.
     #[error(
-        "samples by perf_event_open are refused: {source}\n  hint: use the `sigprof` backend, or let an administrator set kernel.perf_event_paranoid to 2 or less"
+        "samples by perf_event_open are refused: {source}\n  hint: use the `ptrace` backend, or let an administrator set kernel.perf_event_paranoid to 2 or less"
     )]
     PerfRefused {
         /// The kernel's reason.
         source: LinuxError,
     },
-    /// `SIGPROF` samples were asked for without the library that takes them.
+    /// `ptrace` is refused and was asked for by name.
     #[error(
-        "samples by SIGPROF are taken by the preload library, and none was given\n  hint: name it, or use the `perf` backend"
+        "samples by ptrace are refused: {source}\n  hint: let an administrator set kernel.yama.ptrace_scope to 1 or less, or use the `perf` backend"
     )]
-    SigprofNeedsPreload,
+    PtraceRefused {
+        /// The kernel's reason.
+        source: LinuxError,
+    },
+    /// No way to take samples works here.
+    #[error(
+        "no samples can be taken here: {perf}; {ptrace}\n  hint: let an administrator set kernel.perf_event_paranoid to 2 or less, or kernel.yama.ptrace_scope to 1 or less; a container needs a seccomp profile that allows perf_event_open or ptrace"
+    )]
+    NoSamples {
+        /// Why not by `perf_event_open`.
+        perf: LinuxError,
+        /// Why not by `ptrace`.
+        ptrace: LinuxError,
+    },
     /// The preload library is not where it should be.
     #[error("{}: the preload library is not there\n  hint: build it (`cargo build --release -p tierloom-preload`) or reinstall Tierloom", .path.display())]
     NoPreload {

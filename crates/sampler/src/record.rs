@@ -2,8 +2,8 @@
 //!
 //! The program runs unchanged, with the caller's standard streams; the recorder sits beside it and
 //! empties two kinds of rings: the kernel's (samples, mappings, processes) and the preload library's
-//! (allocations, stacks, and samples where the kernel gives none). Whatever happens to the program,
-//! what was recorded until then is kept.
+//! (allocations, stacks). Where the kernel gives no samples, threads are halted to take them (`ptrace`). Whatever
+//! happens to the program, what was recorded until then is kept.
 
 pub(crate) mod channel;
 mod clock;
@@ -11,6 +11,7 @@ mod gather;
 mod lanes;
 mod merge;
 pub(crate) mod program;
+mod ptrace;
 mod watch;
 
 use std::ffi::OsString;
@@ -23,13 +24,15 @@ use tierloom_linux::clock::monotonic_ns;
 use tierloom_linux::perf::{Request, Ring, Sampler};
 use tierloom_linux::root::Root;
 use tierloom_linux::spawn::{self, Ended, Running};
+use tierloom_wire as wire;
 
-use crate::calibrate::{calibrate, calibrate_sigprof};
+use crate::calibrate::{calibrate, calibrate_ptrace};
 use crate::error::SamplerError;
 use crate::recording::{Calibration, Event, Exit, Recording};
 use channel::PreloadChannel;
 use gather::Gathered;
 use program::Program;
+use ptrace::{PtraceSampler, Target};
 
 /// Samples per second of CPU time unless asked otherwise: a prime, so that it does not run in step
 /// with a program's own rhythm; about 2 % of overhead in a virtual machine, less on bare metal.
@@ -45,13 +48,13 @@ const FAULTS_PER_SAMPLE: u64 = 17;
 /// Where samples come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backend {
-    /// The kernel's where it gives them, else `SIGPROF`.
+    /// `perf_event_open` where the kernel allows it, else `ptrace`.
     #[default]
     Auto,
     /// `perf_event_open`, or an error.
     Perf,
-    /// A timer and `SIGPROF` per thread, from inside the process.
-    Sigprof,
+    /// `ptrace`: threads that run are halted for a moment, or an error.
+    Ptrace,
     /// No samples: allocations only.
     None,
 }
@@ -61,11 +64,11 @@ pub enum Backend {
 pub struct RecordRequest {
     /// Program and arguments.
     pub command: Vec<OsString>,
-    /// Samples per second of CPU time, 1 to 10000.
-    pub hz: u32,
+    /// Samples per second of CPU time, 1 to 10000; the usual rate of the backend unless given.
+    pub hz: Option<u32>,
     /// Where samples come from.
     pub backend: Backend,
-    /// `libtierloom_preload.so`; without it there are no allocations and no `SIGPROF`.
+    /// `libtierloom_preload.so`; without it there are no allocations.
     pub preload: Option<PathBuf>,
     /// Smallest allocation that is recorded, bytes; at least [`DEFAULT_MIN_BYTES`].
     pub min_bytes: u64,
@@ -84,7 +87,7 @@ impl RecordRequest {
     pub fn new(command: Vec<OsString>, preload: Option<PathBuf>) -> Self {
         Self {
             command,
-            hz: DEFAULT_HZ,
+            hz: None,
             backend: Backend::Auto,
             preload,
             min_bytes: DEFAULT_MIN_BYTES,
@@ -115,56 +118,57 @@ pub struct Progress {
 /// The program cannot be started, the request makes no sense, or the machine lacks something.
 pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Result<Recording, SamplerError> {
     let program = Program::find(&request.command)?;
-    if !(1..=10_000).contains(&request.hz) {
-        return Err(SamplerError::Rate { hz: request.hz });
+    if let Some(hz) = request.hz.filter(|hz| !(1..=10_000).contains(hz)) {
+        return Err(SamplerError::Rate { hz });
     }
     let preload = request.preload.as_deref().map(program::existing).transpose()?;
-    let hz = request.root.max_sample_rate().map_or(request.hz, |most| request.hz.min(most.max(1)));
     let mut channel = PreloadChannel::create(request.min_bytes, 0, &request.root)?;
     let variables = program::environment(&request.variables, preload, channel.path());
     let held = spawn::hold(&request.command, &variables)?;
-    let mut samples = Samples::open(request, held.pid(), hz)?;
-    channel.ask(samples.sigprof_hz(hz), samples.kernel().is_none());
+    let mut samples = Samples::open(request, held.pid(), &channel)?;
+    if samples.kernel().is_none() {
+        channel.ask_for_modules();
+    }
     let event = samples.event();
     let calibration = request.calibration.unwrap_or_else(|| measured(event, &request.root));
 
     let mut gathered = Gathered::new(held.pid(), monotonic_ns(), samples.kernel().is_none());
     let running = held.release().map_err(|refused| program.not_executable(refused))?;
-    let ended = follow(&running, samples.kernel(), &mut channel, &mut gathered, &request.root, progress)?;
-    let mut recording = gathered.finish(request, event, &ended, f64::from(hz));
+    let ended = follow(&running, &mut samples, &mut channel, &mut gathered, &request.root, progress)?;
+    let mut recording = gathered.finish(request, event, &ended, f64::from(rate(request, event)));
     recording.calibration = calibration;
     recording.warnings.extend(program.warnings(preload.is_some(), channel.attached()));
     recording.warnings.extend(channel.doubt(&request.root));
-    recording.warnings.extend(sampling_warnings(&recording, request, hz));
+    recording.warnings.extend(sampling_warnings(&recording, request, samples.refused()));
     Ok(recording)
+}
+
+/// Samples per second of CPU time that a backend takes.
+fn rate(request: &RecordRequest, event: Event) -> u32 {
+    let (usual, most) = match event {
+        Event::Ptrace => (ptrace::DEFAULT_HZ, ptrace::MOST_HZ),
+        Event::CpuClock | Event::None => (DEFAULT_HZ, request.root.max_sample_rate().unwrap_or(u32::MAX)),
+    };
+    request.hz.unwrap_or(usual).min(most.max(1))
 }
 
 /// Where the samples of a run come from.
 #[derive(Debug)]
 enum Samples {
     Kernel(Sampler),
-    Sigprof,
+    Ptrace(PtraceSampler),
     None,
 }
 
 impl Samples {
-    fn open(request: &RecordRequest, pid: u32, hz: u32) -> Result<Self, SamplerError> {
+    fn open(request: &RecordRequest, pid: u32, channel: &PreloadChannel) -> Result<Self, SamplerError> {
+        let perf = || open_perf(request, pid).map(Samples::Kernel);
+        let ptrace = || open_ptrace(request, pid, channel).map(Samples::Ptrace);
         match request.backend {
             Backend::None => Ok(Samples::None),
-            Backend::Sigprof if request.preload.is_none() => Err(SamplerError::SigprofNeedsPreload),
-            Backend::Sigprof => Ok(Samples::Sigprof),
-            Backend::Auto | Backend::Perf => {
-                open_perf(request, pid, hz).map(Samples::Kernel).or_else(|refused| Self::instead(request, refused))
-            }
-        }
-    }
-
-    /// What to do when the kernel gives no samples.
-    fn instead(request: &RecordRequest, source: LinuxError) -> Result<Self, SamplerError> {
-        if request.backend == Backend::Auto && request.preload.is_some() {
-            Ok(Samples::Sigprof)
-        } else {
-            Err(SamplerError::PerfRefused { source })
+            Backend::Perf => perf().map_err(|source| SamplerError::PerfRefused { source }),
+            Backend::Ptrace => ptrace().map_err(|source| SamplerError::PtraceRefused { source }),
+            Backend::Auto => perf().or_else(|perf| ptrace().map_err(|ptrace| SamplerError::NoSamples { perf, ptrace })),
         }
     }
 
@@ -172,22 +176,49 @@ impl Samples {
         if let Samples::Kernel(sampler) = self { Some(sampler) } else { None }
     }
 
-    fn sigprof_hz(&self, hz: u32) -> u32 {
-        if matches!(self, Samples::Sigprof) { hz } else { 0 }
-    }
-
     fn event(&self) -> Event {
         match self {
             Samples::Kernel(_) => Event::CpuClock,
-            Samples::Sigprof => Event::Sigprof,
+            Samples::Ptrace(_) => Event::Ptrace,
             Samples::None => Event::None,
         }
     }
+
+    /// What becomes readable when there are many.
+    fn descriptors(&self) -> Vec<RawFd> {
+        if let Samples::Kernel(sampler) = self { sampler.rings().map(Ring::descriptor).collect() } else { Vec::new() }
+    }
+
+    /// Hands on what came since this was last asked.
+    fn drain(&mut self, gathered: &mut Gathered) {
+        match self {
+            Samples::Kernel(sampler) => sampler.drain(|record| gathered.take_perf(record)),
+            Samples::Ptrace(sampler) => sampler.drain().into_iter().for_each(|sample| gathered.take_sample(sample)),
+            Samples::None => {}
+        }
+    }
+
+    /// A record of the preload library may name a process that nobody knew.
+    fn learn(&self, record: &wire::Record) {
+        if let (Samples::Ptrace(sampler), wire::Event::Start | wire::Event::Fork { .. }) = (self, &record.event) {
+            sampler.add_process(record.pid);
+        }
+    }
+
+    /// How often a thread that ran could not be sampled.
+    fn refused(&self) -> u64 {
+        if let Samples::Ptrace(sampler) = self { sampler.refused() } else { 0 }
+    }
 }
 
-fn open_perf(request: &RecordRequest, pid: u32, hz: u32) -> Result<Sampler, LinuxError> {
+fn open_ptrace(request: &RecordRequest, pid: u32, channel: &PreloadChannel) -> Result<PtraceSampler, LinuxError> {
+    let hz = rate(request, Event::Ptrace);
+    PtraceSampler::start(Target { pid, hz, root: request.root.clone(), file: channel.file() })
+}
+
+fn open_perf(request: &RecordRequest, pid: u32) -> Result<Sampler, LinuxError> {
     let cpus = request.root.online_cpus();
-    let period_ns = 1_000_000_000 / u64::from(hz);
+    let period_ns = 1_000_000_000 / u64::from(rate(request, Event::CpuClock));
     let attempt =
         |instructions| Sampler::open(&Request { pid, period_ns, instructions, faults: FAULTS_PER_SAMPLE }, &cpus);
     // Counting needs a hardware counter and a new kernel; samples alone need neither.
@@ -199,7 +230,7 @@ fn open_perf(request: &RecordRequest, pid: u32, hz: u32) -> Result<Sampler, Linu
 fn measured(event: Event, root: &Root) -> Calibration {
     let measured = match event {
         Event::CpuClock => calibrate(root),
-        Event::Sigprof => calibrate_sigprof(root),
+        Event::Ptrace => calibrate_ptrace(root),
         Event::None => return Calibration::UNKNOWN,
     };
     measured.unwrap_or(Calibration::UNKNOWN)
@@ -208,38 +239,44 @@ fn measured(event: Event, root: &Root) -> Calibration {
 /// Empties the rings until the program has ended.
 fn follow(
     running: &Running,
-    mut perf: Option<&mut Sampler>,
+    samples: &mut Samples,
     channel: &mut PreloadChannel,
     gathered: &mut Gathered,
     root: &Root,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Ended, SamplerError> {
-    let descriptors: Vec<RawFd> = perf.iter().flat_map(|sampler| sampler.rings().map(Ring::descriptor)).collect();
+    let descriptors = samples.descriptors();
     loop {
         running.wait(&descriptors, channel.tick_ms());
         // Asked first and emptied after: what the program wrote before its end is in the rings by now.
         let ended = running.ended()?;
-        if let Some(sampler) = perf.as_deref_mut() {
-            sampler.drain(|record| gathered.take_perf(record));
-        }
-        channel.drain(ended.is_some(), |time_ns, record| gathered.take_wire(time_ns, record));
+        samples.drain(gathered);
+        channel.drain(ended.is_some(), |time_ns, record| {
+            samples.learn(record);
+            gathered.take_wire(time_ns, record);
+        });
         gathered.look(root);
         progress(gathered.progress());
         if let Some(ended) = ended {
-            gathered.end(monotonic_ns(), channel.lost_events(), channel.lost_samples());
+            gathered.end(monotonic_ns(), channel.lost_events());
             return Ok(ended);
         }
     }
 }
 
-fn sampling_warnings(recording: &Recording, request: &RecordRequest, hz: u32) -> Vec<String> {
+fn sampling_warnings(recording: &Recording, request: &RecordRequest, refused: u64) -> Vec<String> {
     /// Losing fewer samples than this does not move a share by more than its own spread.
     const NOTABLE_LOSS: f64 = 0.01;
     let mut warnings = Vec::new();
     let taken = recording.samples.len() as f64;
-    if hz < request.hz {
-        let message = format!("the kernel allows {hz} samples per second, not {}", request.hz);
-        warnings.push(format!("{message}; raise kernel.perf_event_max_sample_rate for more"));
+    let hz = rate(request, recording.event);
+    if let Some(asked) = request.hz.filter(|asked| *asked > hz) {
+        warnings.push(match recording.event {
+            Event::Ptrace => format!("{hz} samples per second were taken, not {asked}: more by ptrace would slow the program"),
+            _ => format!(
+                "the kernel allows {hz} samples per second, not {asked}; raise kernel.perf_event_max_sample_rate for more"
+            ),
+        });
     }
     if recording.lost as f64 > NOTABLE_LOSS * taken {
         warnings.push(format!("{} samples were lost beside {taken}; lower the rate", recording.lost));
@@ -248,9 +285,17 @@ fn sampling_warnings(recording: &Recording, request: &RecordRequest, hz: u32) ->
         let lost = recording.lost_allocations;
         warnings.push(format!("{lost} allocation events were lost; some objects may be missing: raise the threshold"));
     }
-    if request.backend == Backend::Auto && recording.event == Event::Sigprof {
-        let reason = "perf_event_open is refused here, so samples come from SIGPROF";
-        warnings.push(format!("{reason}: at most one per scheduler tick, and none in programs without the preload"));
+    if request.backend == Backend::Auto && recording.event == Event::Ptrace {
+        warnings.push(format!(
+            "perf_event_open is refused here, so samples were taken by ptrace: {hz} per second of CPU time, and page faults \
+             are not seen; lower kernel.perf_event_paranoid, or let the container's seccomp profile allow perf_event_open"
+        ));
+    }
+    if refused > 0 {
+        warnings.push(format!(
+            "{refused} times a thread that ran could not be sampled: a debugger or tracer had it, or its process has \
+             other rights than ours"
+        ));
     }
     warnings
 }
@@ -266,33 +311,24 @@ impl From<&Ended> for Exit {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
-    fn refusal() -> LinuxError {
-        LinuxError::new("perf_event_open", "process 1, CPU 0", io::ErrorKind::PermissionDenied.into())
-    }
-
-    fn request(backend: Backend, preload: bool) -> RecordRequest {
-        let preload = preload.then(|| PathBuf::from("/lib.so"));
-        RecordRequest { backend, ..RecordRequest::new(vec!["true".into()], preload) }
+    fn request(hz: Option<u32>) -> RecordRequest {
+        RecordRequest { hz, ..RecordRequest::new(vec!["true".into()], None) }
     }
 
     #[test]
-    fn sigprof_steps_in_where_the_kernel_refuses() {
-        let samples = Samples::instead(&request(Backend::Auto, true), refusal()).unwrap();
-        assert_eq!((samples.event(), samples.sigprof_hz(997)), (Event::Sigprof, 997));
+    fn each_way_to_sample_has_its_rate() {
+        assert_eq!(rate(&request(None), Event::CpuClock), DEFAULT_HZ);
+        assert_eq!(rate(&request(None), Event::Ptrace), 173);
+        assert_eq!(rate(&request(Some(9999)), Event::Ptrace), 250);
+        assert_eq!(rate(&request(Some(50)), Event::Ptrace), 50);
     }
 
     #[test]
-    fn what_was_asked_for_by_name_is_not_replaced() {
-        for request in [request(Backend::Perf, true), request(Backend::Auto, false)] {
-            let error = Samples::instead(&request, refusal()).unwrap_err();
-            assert!(matches!(error, SamplerError::PerfRefused { .. }));
-            assert!(error.to_string().contains("hint:"), "{error}");
+    fn a_rate_that_makes_no_sense_is_refused() {
+        for hz in [0, 10_001] {
+            assert!(matches!(record(&request(Some(hz)), &mut |_| ()), Err(SamplerError::Rate { .. })));
         }
-        let blind = Samples::open(&request(Backend::Sigprof, false), 1, 997).unwrap_err();
-        assert!(matches!(blind, SamplerError::SigprofNeedsPreload));
     }
 }

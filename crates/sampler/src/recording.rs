@@ -6,8 +6,11 @@
 
 mod file;
 
-// Told by the preload library and kept as they came: the registers are in the order of [`register`].
-pub use tierloom_wire::{SAMPLE_REGISTERS as REGISTERS, Source};
+// Told by the preload library and kept as it came.
+pub use tierloom_wire::Source;
+
+/// Registers of a sample, in the order of [`register`].
+pub const REGISTERS: usize = 18;
 
 /// Positions of the registers in [`Sample::registers`]: the order of the kernel's
 /// `arch/x86/include/uapi/asm/perf_regs.h` without the segment registers.
@@ -98,8 +101,8 @@ impl Exit {
 pub enum Event {
     /// `perf_event_open`, software event `cpu-clock`: CPU time of each thread.
     CpuClock,
-    /// A timer and `SIGPROF` per thread, from inside the process.
-    Sigprof,
+    /// `ptrace`: threads that run were halted for a moment, each once in so much of its CPU time.
+    Ptrace,
     /// Nothing: only allocations were recorded.
     None,
 }

@@ -54,7 +54,7 @@ fn allocations(recording: &Recording) -> Vec<(u64, u64, u32, u32)> {
 
 #[test]
 fn exit_codes_and_signals_are_the_programs_own() {
-    for backend in [Backend::Auto, Backend::Sigprof, Backend::None] {
+    for backend in [Backend::Auto, Backend::Ptrace, Backend::None] {
         assert_eq!(recorded(backend, &["true"]).exit, Exit::Code(0));
         assert_eq!(recorded(backend, &["sh", "-c", "exit 7"]).exit, Exit::Code(7));
         assert_eq!(recorded(backend, &["sh", "-c", "kill -SEGV $$"]).exit, Exit::Signal(11));
@@ -67,7 +67,7 @@ fn an_awkward_program_notices_nothing() {
     let [plain, seen] = outputs(program.to_str().unwrap());
     assert_eq!(plain, "0 failuresend\n");
     assert_eq!(seen, plain);
-    for backend in [Backend::Sigprof, Backend::None] {
+    for backend in [Backend::Ptrace, Backend::None] {
         let recording = recorded(backend, &[program.to_str().unwrap()]);
         assert_eq!(recording.exit, Exit::Code(0));
     }
@@ -153,7 +153,7 @@ fn is_code(recording: &Recording, pid: u32, address: u64) -> bool {
 #[test]
 fn samples_fall_on_code_and_follow_children() {
     let program = compiled("objects", &["-g"]);
-    for backend in [Backend::Auto, Backend::Sigprof] {
+    for backend in [Backend::Auto, Backend::Ptrace] {
         let recording = recorded(backend, &[program.to_str().unwrap(), "300"]);
         assert!(recording.samples.len() > 10, "{backend:?}: {} samples", recording.samples.len());
         let placed = recording.samples.iter().filter(|sample| is_code(&recording, sample.pid, sample.ip())).count();
@@ -208,7 +208,7 @@ fn what_cannot_run_says_why() {
     assert!(matches!(refused(&["/etc/passwd"]), SamplerError::NotExecutable { .. }));
     assert!(matches!(refused(&["/"]), SamplerError::NotExecutable { .. }));
     assert!(matches!(refused(&[]), SamplerError::NoCommand));
-    let fast = RecordRequest { hz: 0, ..request(Backend::Auto, &["true"]) };
+    let fast = RecordRequest { hz: Some(0), ..request(Backend::Auto, &["true"]) };
     assert!(matches!(record(&fast, &mut |_| ()).unwrap_err(), SamplerError::Rate { hz: 0 }));
     let blind = RecordRequest { preload: Some("/no/such.so".into()), ..request(Backend::Auto, &["true"]) };
     assert!(matches!(record(&blind, &mut |_| ()).unwrap_err(), SamplerError::NoPreload { .. }));

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::{Record, Settings, Source, words_needed};
 
-    const SETTINGS: Settings = Settings { slots: 2, lanes: 3, min_bytes: 0, sigprof_hz: 0, rule_words: 4 };
+    const SETTINGS: Settings = Settings { slots: 2, lanes: 3, min_bytes: 0, rule_words: 4 };
     const MINE: Owner = Owner { pid: 7, tid: 9 };
 
     fn memory() -> Vec<AtomicU64> {

@@ -13,6 +13,7 @@
 
 mod lane;
 mod law;
+mod leave;
 mod record;
 mod region;
 mod ring;
@@ -21,9 +22,8 @@ mod rules;
 pub use lane::{Cursor, LaneRead, Owner};
 pub use law::{Law, Stripe, Turn, sampled_page};
 pub use record::{
-    Event, How, MAX_FRAMES, MAX_PATH_WORDS, MAX_RECORD_WORDS, MAX_RESIDENT_NODES, NO_STACK, Pages, Record,
-    SAMPLE_REGISTERS, Source, Stamp, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, pack_node_pages, pack_path,
-    unpack_node_pages, unpack_path,
+    Event, How, MAX_FRAMES, MAX_PATH_WORDS, MAX_RECORD_WORDS, MAX_RESIDENT_NODES, NO_STACK, Pages, Record, Source,
+    Stamp, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, pack_node_pages, pack_path, unpack_node_pages, unpack_path,
 };
 pub use region::{Facts, Region, Settings, VERSION, words_needed};
 pub use ring::Popped;

@@ -3,8 +3,6 @@
 //! Every record begins with three words: its kind and length with the process, the stamp, and the
 //! thread with a small number whose meaning depends on the kind. The rest depends on the kind.
 
-/// Registers of a `SIGPROF` sample: AX BX CX DX SI DI BP SP IP FLAGS R8..R15.
-pub const SAMPLE_REGISTERS: usize = 18;
 /// Longest stack that is kept, frames; the outermost are cut off.
 pub const MAX_FRAMES: usize = 64;
 /// Longest record, words.
@@ -112,11 +110,6 @@ pub enum Event<'a> {
         id: u32,
         /// Return addresses, innermost first.
         frames: &'a [u64],
-    },
-    /// `SIGPROF` came.
-    Sample {
-        /// Registers of user space.
-        registers: [u64; SAMPLE_REGISTERS],
     },
     /// A file is mapped: told at the start, where the kernel does not.
     Module {
@@ -233,7 +226,6 @@ pub(crate) mod kind {
     pub(crate) const FREE: u16 = 6;
     pub(crate) const UNMAP: u16 = 7;
     pub(crate) const STACK: u16 = 8;
-    pub(crate) const SAMPLE: u16 = 9;
     pub(crate) const PLACED: u16 = 10;
     pub(crate) const MODULE: u16 = 11;
     pub(crate) const RESIDENT: u16 = 12;
@@ -304,11 +296,6 @@ impl<'a> Record<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// Whether it is a sample; everything else counts as an allocation event when it is lost.
-    pub fn is_sample(&self) -> bool {
-        matches!(self, Event::Sample { .. })
-    }
-
     /// Whether a place of a lane can hold it.
     #[inline]
     pub fn is_brief(&self) -> bool {
@@ -348,7 +335,6 @@ impl<'a> Event<'a> {
                 (kind::PROTECT, u32::from(accessible), put(&[address, bytes]))
             }
             Event::Stack { id, frames } => (kind::STACK, id, put(frames)),
-            Event::Sample { registers } => (kind::SAMPLE, 0, put(&registers)),
             Event::Module { start, bytes, file_offset, executable, path } => {
                 let path = &path[..path.len().min(MAX_PATH_WORDS).min(room - 3)];
                 words[HEAD_WORDS + 3..HEAD_WORDS + 3 + path.len()].copy_from_slice(path);
@@ -387,7 +373,6 @@ impl<'a> Event<'a> {
             (kind::UNMAP, &[address, bytes]) => Some(Event::Unmap { address, bytes }),
             (kind::PROTECT, &[address, bytes]) => Some(Event::Protect { address, bytes, accessible: small != 0 }),
             (kind::STACK, frames) => Some(Event::Stack { id: small, frames }),
-            (kind::SAMPLE, registers) => Some(Event::Sample { registers: registers.try_into().ok()? }),
             (kind::MODULE, &[start, bytes, file_offset, ref path @ ..]) if path.len() <= MAX_PATH_WORDS => {
                 Some(Event::Module { start, bytes, file_offset, executable: small != 0, path })
             }
@@ -434,7 +419,6 @@ mod tests {
             round_trip(Event::Unmap { address: a, bytes: b });
             round_trip(Event::Protect { address: a, bytes: b, accessible: d % 2 == 1 });
             round_trip(Event::Stack { id: c, frames: &frames });
-            round_trip(Event::Sample { registers: [a; SAMPLE_REGISTERS] });
             let path = &frames[..frames.len().min(MAX_PATH_WORDS)];
             round_trip(Event::Module { start: a, bytes: b, file_offset: !a, executable: c % 2 == 1, path });
             for how in How::ALL {

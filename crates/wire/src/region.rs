@@ -8,10 +8,10 @@ use crate::lane::LANE_WORDS;
 use crate::ring::{SLOT_WORDS, STAMP_WORDS};
 
 /// Version of everything in this crate; raised with every change of the layout.
-pub const VERSION: u64 = 4;
+pub const VERSION: u64 = 5;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tierloom");
-const HEADER_WORDS: usize = 64;
+const HEADER_WORDS: usize = 128;
 /// Words of a page: a lane lies in one, so that it costs the program one page fault.
 const PAGE_WORDS: usize = 512;
 
@@ -21,14 +21,12 @@ mod at {
     pub(super) const VERSION: usize = 1;
     pub(super) const SLOTS: usize = 2;
     pub(super) const MIN_BYTES: usize = 3;
-    pub(super) const SIGPROF_HZ: usize = 4;
     pub(super) const RULE_WORDS: usize = 5;
     pub(super) const MODULES: usize = 6;
     pub(super) const TICKS: usize = 7;
     pub(super) const HEAD: usize = 8;
     pub(super) const TAIL: usize = 16;
     pub(super) const LOST_EVENTS: usize = 24;
-    pub(super) const LOST_SAMPLES: usize = 25;
     pub(super) const NEXT_STACK: usize = 32;
     pub(super) const GENERATION: usize = 40;
     pub(super) const HUGE_BYTES: usize = 41;
@@ -37,6 +35,9 @@ mod at {
     pub(super) const PLAN: usize = 44;
     pub(super) const LANES: usize = 45;
     pub(super) const NAMESPACE: usize = 46;
+    pub(super) const HOLDING: usize = 48;
+    pub(super) const LEAVING: usize = 64;
+    pub(super) const LEAVING_END: usize = 128;
 }
 
 /// What the recorder asks of the preload library.
@@ -48,8 +49,6 @@ pub struct Settings {
     pub lanes: u64,
     /// Smallest allocation that is recorded, bytes.
     pub min_bytes: u64,
-    /// Samples per second of CPU time by `SIGPROF`; 0 = none.
-    pub sigprof_hz: u64,
     /// Words that the rules of any plan may take; 0 = nothing is placed.
     pub rule_words: u64,
 }
@@ -115,7 +114,6 @@ impl<'a> Region<'a> {
             (at::SLOTS, settings.slots),
             (at::LANES, settings.lanes),
             (at::MIN_BYTES, settings.min_bytes),
-            (at::SIGPROF_HZ, settings.sigprof_hz),
             (at::RULE_WORDS, settings.rule_words),
         ];
         for (position, value) in fields {
@@ -207,11 +205,6 @@ impl<'a> Region<'a> {
         Facts { huge_bytes, stripes, eager_bytes }
     }
 
-    /// Asks for samples by `SIGPROF`; before any other process is there.
-    pub fn ask_for_sigprof(&self, hz: u64) {
-        self.header[at::SIGPROF_HZ].store(hz, Ordering::Relaxed);
-    }
-
     /// Asks every process to tell which files it has mapped; before any other process is there.
     pub fn ask_for_modules(&self) {
         self.header[at::MODULES].store(1, Ordering::Relaxed);
@@ -261,15 +254,19 @@ impl<'a> Region<'a> {
         load(self.header, at::LOST_EVENTS)
     }
 
-    /// Samples that found no room.
-    pub fn lost_samples(&self) -> u64 {
-        load(self.header, at::LOST_SAMPLES)
+    /// Counts a record that is lost.
+    pub fn count_lost(&self) {
+        self.header[at::LOST_EVENTS].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a record that is lost.
-    pub fn count_lost(&self, sample: bool) {
-        let position = if sample { at::LOST_SAMPLES } else { at::LOST_EVENTS };
-        self.header[position].fetch_add(1, Ordering::Relaxed);
+    /// Not 0 while a tracer holds a thread.
+    pub(crate) fn holding(&self) -> &'a AtomicU64 {
+        &self.header[at::HOLDING]
+    }
+
+    /// Processes that are about to end; 0 = a free place.
+    pub(crate) fn leaving(&self) -> &'a [AtomicU64] {
+        &self.header[at::LEAVING..at::LEAVING_END]
     }
 
     pub(crate) fn head(&self) -> &'a AtomicU64 {
@@ -290,7 +287,6 @@ fn settings_of(header: &[AtomicU64]) -> Settings {
         slots: load(header, at::SLOTS),
         lanes: load(header, at::LANES),
         min_bytes: load(header, at::MIN_BYTES),
-        sigprof_hz: load(header, at::SIGPROF_HZ),
         rule_words: load(header, at::RULE_WORDS),
     }
 }
@@ -302,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    const SMALL: Settings = Settings { slots: 8, lanes: 3, min_bytes: 32768, sigprof_hz: 0, rule_words: 4 };
+    const SMALL: Settings = Settings { slots: 8, lanes: 3, min_bytes: 32768, rule_words: 4 };
 
     fn zeroed(words: usize) -> Vec<AtomicU64> {
         (0..words).map(|_| AtomicU64::new(0)).collect()

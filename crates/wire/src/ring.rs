@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::{Settings, words_needed};
 
-    const SETTINGS: Settings = Settings { slots: 16, lanes: 0, min_bytes: 0, sigprof_hz: 0, rule_words: 0 };
+    const SETTINGS: Settings = Settings { slots: 16, lanes: 0, min_bytes: 0, rule_words: 0 };
 
     fn memory() -> Vec<AtomicU64> {
         (0..words_needed(&SETTINGS).unwrap()).map(|_| AtomicU64::new(0)).collect()

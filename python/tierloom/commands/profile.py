@@ -28,10 +28,9 @@ from tierloom.report import profiles
 @click.option(
     "--hz",
     type=click.IntRange(1, 10_000),
-    default=recording.DEFAULT_HZ,
     metavar="N",
-    show_default=True,
-    help="Samples per second of CPU time.",
+    help=f"Samples per second of CPU time; by default {recording.DEFAULT_HZ['perf']}, "
+    f"and {recording.DEFAULT_HZ['ptrace']} by ptrace.",
 )
 @click.option(
     "--backend",
@@ -53,7 +52,7 @@ from tierloom.report import profiles
 def verb(
     ctx: click.Context,
     output: Path | None,
-    hz: int,
+    hz: int | None,
     backend: str,
     recorded_file: Path | None,
     as_json: bool,

@@ -2,6 +2,7 @@
 //! of the ring and of all lanes come out, in the order of time.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tierloom_linux::clock::{is_by_counter, monotonic_ns};
 use tierloom_linux::root::Root;
@@ -31,7 +32,7 @@ const MUCH: u64 = SLOTS / 4;
 /// The shared file, and how far it was read.
 #[derive(Debug)]
 pub(crate) struct PreloadChannel {
-    file: SharedFile,
+    file: Arc<SharedFile>,
     clock: Clock,
     lanes: Lanes,
     merge: Merge,
@@ -46,9 +47,9 @@ pub(crate) struct PreloadChannel {
 impl PreloadChannel {
     /// A fresh one, with room behind it for rules of so many words.
     pub(crate) fn create(min_bytes: u64, rule_words: u64, root: &Root) -> Result<Self, SamplerError> {
-        let settings = Settings { slots: SLOTS, lanes: LANES, min_bytes, sigprof_hz: 0, rule_words };
+        let settings = Settings { slots: SLOTS, lanes: LANES, min_bytes, rule_words };
         let words = words_needed(&settings).unwrap_or(usize::MAX);
-        let file = SharedFile::create(words)?;
+        let file = Arc::new(SharedFile::create(words)?);
         let clock = Clock::new(root);
         if let Some(region) = Region::create(file.words(), &settings) {
             region.tell_namespace(threads::pid_namespace(root));
@@ -81,11 +82,14 @@ impl PreloadChannel {
         self.file.path()
     }
 
-    /// Asks the library for samples and mappings, before the program starts.
-    pub(crate) fn ask(&self, sigprof_hz: u32, modules: bool) {
-        let Some(region) = self.region() else { return };
-        region.ask_for_sigprof(u64::from(sigprof_hz));
-        if modules {
+    /// The file itself, for who reads and writes other parts of it.
+    pub(crate) fn file(&self) -> Arc<SharedFile> {
+        Arc::clone(&self.file)
+    }
+
+    /// Asks the library for the files that each process has mapped, before the program starts.
+    pub(crate) fn ask_for_modules(&self) {
+        if let Some(region) = self.region() {
             region.ask_for_modules();
         }
     }
@@ -97,10 +101,6 @@ impl PreloadChannel {
 
     pub(crate) fn lost_events(&self) -> u64 {
         self.region().map_or(0, |region| region.lost_events()) + self.skipped + self.lanes.unwritten
-    }
-
-    pub(crate) fn lost_samples(&self) -> u64 {
-        self.region().map_or(0, |region| region.lost_samples())
     }
 
     /// How long to sleep before the next visit.

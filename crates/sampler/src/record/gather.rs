@@ -58,7 +58,7 @@ impl Counters {
 impl Gathered {
     /// Nothing yet. Where the kernel does not tell about mappings, they are watched in `/proc`.
     pub(super) fn new(pid: u32, start_ns: u64, watched: bool) -> Self {
-        Self { pid, start_ns, watch: Watch::new(watched), ..Self::default() }
+        Self { pid, start_ns, watch: Watch::new(watched, pid, start_ns), ..Self::default() }
     }
 
     /// Looks at the mappings of all known processes, if the kernel does not tell about them.
@@ -75,10 +75,15 @@ impl Gathered {
     }
 
     /// The program has ended.
-    pub(super) fn end(&mut self, end_ns: u64, lost_events: u64, lost_samples: u64) {
+    pub(super) fn end(&mut self, end_ns: u64, lost_events: u64) {
         self.end_ns = end_ns;
         self.lost_allocations += lost_events;
-        self.lost += lost_samples;
+    }
+
+    /// A sample that was taken from outside.
+    pub(super) fn take_sample(&mut self, sample: Sample) {
+        self.watch.meet(sample.pid);
+        self.keep(sample);
     }
 
     /// A record of the kernel.
@@ -110,9 +115,6 @@ impl Gathered {
         let wire::Record { pid, tid, event, .. } = *record;
         let event = match event {
             wire::Event::Stack { id, frames } => return self.name_stack(id, frames),
-            wire::Event::Sample { registers } => {
-                return self.keep(Sample { time_ns, pid, tid, instructions: 0, registers, kernel: false });
-            }
             wire::Event::Alloc { address, bytes, stack, source } => {
                 AllocationEvent::Alloc { address, bytes, stack, source }
             }
@@ -216,10 +218,10 @@ impl Gathered {
     }
 }
 
-/// CPU time that one sample stands for. `SIGPROF` comes no faster than the scheduler's tick, which a
-/// program cannot read, so there it follows from what came.
+/// CPU time that one sample stands for. By `ptrace` a thread is sampled when it is seen to run, later than it is
+/// due, so there it follows from what came.
 fn period_ns(event: Event, cpu_s: f64, samples: usize, hz: f64) -> f64 {
-    if event == Event::Sigprof && samples > 0 { cpu_s * 1e9 / samples as f64 } else { (1e9 / hz).floor() }
+    if event == Event::Ptrace && samples > 0 { cpu_s * 1e9 / samples as f64 } else { (1e9 / hz).floor() }
 }
 
 #[cfg(test)]

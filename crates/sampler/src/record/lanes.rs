@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    const SETTINGS: Settings = Settings { slots: 2, lanes: 4, min_bytes: 0, sigprof_hz: 0, rule_words: 0 };
+    const SETTINGS: Settings = Settings { slots: 2, lanes: 4, min_bytes: 0, rule_words: 0 };
 
     /// Lanes of these processes, each with a record of this stamp in it; how many records come out of a visit, and
     /// whose lanes are held after it.

@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    const SETTINGS: Settings = Settings { slots: 256, lanes: 16, min_bytes: 0, sigprof_hz: 0, rule_words: 0 };
+    const SETTINGS: Settings = Settings { slots: 256, lanes: 16, min_bytes: 0, rule_words: 0 };
 
     /// A life of a block: its address, and the how-manieth there.
     type Life = (u64, u64);

@@ -1,5 +1,6 @@
 //! Mappings and processes where the kernel does not report them (no perf): the preload library tells
-//! what is mapped at the start, and `/proc` is read again and again for what comes later.
+//! what is mapped at the start, and `/proc` is read again and again for what comes later, and for processes that
+//! have no such library.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,8 +32,26 @@ struct Watched {
 }
 
 impl Watch {
-    pub(super) fn new(on: bool) -> Self {
-        Self { on, last_look_ns: monotonic_ns(), ..Self::default() }
+    /// The program itself is known from its start.
+    pub(super) fn new(on: bool, pid: u32, start_ns: u64) -> Self {
+        let mut watch = Self { on, last_look_ns: start_ns, ..Self::default() };
+        if on {
+            watch.begin(pid, start_ns);
+        }
+        watch
+    }
+
+    /// A process that was sampled: perhaps nobody has told of it.
+    pub(super) fn meet(&mut self, pid: u32) {
+        if self.on && !self.known.contains_key(&pid) {
+            self.begin(pid, self.last_look_ns);
+            self.last_look_ns = 0;
+        }
+    }
+
+    fn begin(&mut self, pid: u32, time_ns: u64) {
+        self.known.insert(pid, Watched { since_ns: time_ns, noted: BTreeSet::new() });
+        self.processes.push(Process { time_ns, pid, change: Change::Exec { name: String::new() } });
     }
 
     /// A process came up or told about a file that it has mapped.
@@ -41,10 +60,7 @@ impl Watch {
             return;
         }
         match *event {
-            wire::Event::Start => {
-                self.known.insert(pid, Watched { since_ns: time_ns, noted: BTreeSet::new() });
-                self.processes.push(Process { time_ns, pid, change: Change::Exec { name: String::new() } });
-            }
+            wire::Event::Start => self.begin(pid, time_ns),
             wire::Event::Fork { parent } => {
                 let inherited = self.known.get(&parent).cloned().unwrap_or_default();
                 self.known.insert(pid, Watched { since_ns: time_ns, ..inherited });
@@ -109,7 +125,7 @@ mod tests {
         let words = wire::pack_path(b"/lib.so", &mut path);
         let path = &path[..words];
         let module = wire::Event::Module { start: 4096, bytes: 4096, file_offset: 0, executable: true, path };
-        let mut watch = Watch::new(true);
+        let mut watch = Watch::new(true, 7, 0);
         watch.take_wire(1, 7, &wire::Event::Start);
         watch.take_wire(2, 7, &module);
         watch.take_wire(3, 7, &module);
@@ -118,12 +134,12 @@ mod tests {
         let (mappings, processes) = seen(&mut watch);
         assert_eq!(mappings.len(), 1);
         assert_eq!((mappings[0].path.as_str(), mappings[0].time_ns), ("/lib.so", 2));
-        assert_eq!(processes.len(), 2);
+        assert_eq!(processes.len(), 3);
     }
 
     #[test]
     fn nothing_is_watched_where_the_kernel_reports() {
-        let mut watch = Watch::new(false);
+        let mut watch = Watch::new(false, 1, 0);
         watch.take_wire(1, std::process::id(), &wire::Event::Start);
         watch.look(&Root::default());
         assert_eq!(seen(&mut watch), (Vec::new(), Vec::new()));
@@ -131,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_look_finds_this_process() {
-        let mut watch = Watch::new(true);
+        let mut watch = Watch::new(true, 1, 0);
         watch.take_wire(1, std::process::id(), &wire::Event::Start);
         watch.last_look_ns = 0;
         watch.look(&Root::default());

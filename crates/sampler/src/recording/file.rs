@@ -17,7 +17,7 @@ use reader::Reader;
 use writer::{Writer, event_code, zigzag};
 
 /// The last byte is the version of the format.
-const MAGIC: &[u8; 8] = b"tierrec\x02";
+const MAGIC: &[u8; 8] = b"tierrec\x03";
 
 impl Recording {
     /// Writes the recording to a file that [`Recording::load`] reads back unchanged.
@@ -134,7 +134,7 @@ mod tests {
                 system_s: 0.5,
                 wall_s: float / 3.0,
                 period_ns: 1_003_009.0,
-                event: [Event::CpuClock, Event::Sigprof, Event::None][usize::from(kind % 3)],
+                event: [Event::CpuClock, Event::Ptrace, Event::None][usize::from(kind % 3)],
                 lost: u64::from(smalls[2]),
                 samples: pairs().map(|(word, small)| sample(word, small)).collect(),
                 faults: pairs().map(|(word, small)| Fault { time_ns: word, pid: small, address: !word }).collect(),

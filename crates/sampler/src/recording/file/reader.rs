@@ -28,7 +28,7 @@ impl Reader<'_> {
         let [cpu_s, system_s, wall_s, period_ns, purity] = self.floats()?;
         let event = match self.number()? {
             0 => Event::CpuClock,
-            1 => Event::Sigprof,
+            1 => Event::Ptrace,
             2 => Event::None,
             _ => return None,
         };

@@ -134,7 +134,7 @@ fn source_code(source: Source) -> u64 {
 pub(super) fn event_code(event: Event) -> u64 {
     match event {
         Event::CpuClock => 0,
-        Event::Sigprof => 1,
+        Event::Ptrace => 1,
         Event::None => 2,
     }
 }
