@@ -1,0 +1,31 @@
+"""What the tests of this gate share: a program's behaviour alone is seen once, then held against every way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from unharmed.behaviour import Behaviour
+
+
+@pytest.fixture(scope="session")
+def alone() -> Callable[[str, Callable[[], Behaviour]], Behaviour]:
+    """The behaviour of a program on its own, by its name; the program runs when it is asked for the first time."""
+    seen: dict[str, Behaviour] = {}
+
+    def call(name: str, observe: Callable[[], Behaviour]) -> Behaviour:
+        if name not in seen:
+            seen[name] = observe()
+        return seen[name]
+
+    return call
+
+
+@pytest.fixture
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty folder that other users may enter: servers and programs with other rights still have to get in."""
+    folder = tmp_path_factory.mktemp("unharmed")
+    for part in (folder, *(parent for parent in folder.parents[:3] if "pytest" in parent.name)):
+        part.chmod(0o755)
+    return folder
