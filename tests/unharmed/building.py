@@ -15,6 +15,7 @@ CASES = Path(__file__).parent / "cases"
 COMPILERS = {".c": ("gcc", "-std=gnu2x"), ".cpp": ("g++", "-std=c++17")}
 # Every call of malloc is made, and every function has a frame of its own.
 HONEST = ("-O1", "-g", "-fno-builtin", "-fno-inline", "-Wall", "-Wextra", "-Werror", "-Wno-unused-result", "-pthread")
+NOBODY = 65534
 
 
 def missing_compiler(source: str) -> str | None:
@@ -33,6 +34,18 @@ def built(source: str, *flags: str) -> Path:
     if not program.exists():
         _compile([*words, str(path)], program)
     return program
+
+
+def owned_by_nobody(program: Path) -> Path:
+    """A copy that runs with the rights of the user nobody, whoever starts it."""
+    copy = program.with_name(f"{program.name}-set-user-id")
+    if not copy.exists():
+        own = copy.with_suffix(f".{os.getpid()}")
+        shutil.copy(program, own)
+        os.chown(own, NOBODY, NOBODY)
+        own.chmod(0o4755)
+        own.rename(copy)
+    return copy
 
 
 def _compile(words: list[str], program: Path) -> None:

@@ -103,7 +103,7 @@ class Called(Under):
     def take_over(self, command: list[str], told: Path) -> int:
         try:
             code, document = self._recorded(command) if self.backend else self._placed(command)
-        except Exception:  # noqa: BLE001 (whatever it is, the program was not run as it should be)
+        except Exception:
             told.write_text(json.dumps({"trouble": traceback.format_exc()}))
             return 1
         told.write_text(json.dumps(document))

@@ -29,9 +29,9 @@ static inline double seconds_of(clockid_t clock) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* So many seconds of this thread's time, spent on memory. */
+/* So many seconds of this thread's time, spent on memory. Threads share the table: their stacks may be tiny. */
 static inline void compute(double seconds) {
-    static _Thread_local volatile char table[64 * KIB];
+    static volatile char table[64 * KIB];
     double end = seconds_of(CLOCK_THREAD_CPUTIME_ID) + seconds;
     for (unsigned at = 1; seconds_of(CLOCK_THREAD_CPUTIME_ID) < end;)
         for (int i = 0; i < 20000; i++) table[(at = at * 1664525u + 1013904223u) >> 16]++;
