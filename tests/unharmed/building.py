@@ -24,11 +24,11 @@ def missing_compiler(source: str) -> str | None:
     return None if shutil.which(compiler) else compiler
 
 
-def built(source: str, *flags: str) -> Path:
-    """The program of a source file in `cases`, compiled when it has to be."""
+def built(source: str | Path, *flags: str) -> Path:
+    """The program of a source file, in `cases` by default, compiled when it has to be."""
     path = CASES / source
     words = [*COMPILERS[path.suffix], *HONEST, *flags]
-    content = b"".join(file.read_bytes() for file in (path, *sorted(CASES.glob("*.h"))))
+    content = b"".join(file.read_bytes() for file in (path, *sorted(CASES.glob("*.h*"))))
     mark = hashlib.sha256(" ".join(words).encode() + content).hexdigest()[:12]
     program = BUILD / f"{path.stem}-{mark}" / path.stem
     if not program.exists():

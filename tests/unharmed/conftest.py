@@ -24,8 +24,10 @@ def alone() -> Callable[[str, Callable[[], Behaviour]], Behaviour]:
 
 @pytest.fixture
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty folder that other users may enter: servers and programs with other rights still have to get in."""
-    folder = tmp_path_factory.mktemp("unharmed")
+    """Where programs run: always the same folder, as its name may be part of what they say. Other users may enter it:
+    servers and programs with other rights still have to get in."""
+    folder = tmp_path_factory.getbasetemp() / "place"
     for part in (folder, *(parent for parent in folder.parents[:3] if "pytest" in parent.name)):
+        part.mkdir(exist_ok=True)
         part.chmod(0o755)
     return folder

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import pickle
 import signal
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from unharmed.ways import Way
 
 GRACE_S = 5.0
 """How long descendants may go on after the program has ended: daemons and background jobs of shells."""
+BEHAVIOUR = "behaviour"
 PR_SET_CHILD_SUBREAPER = 36
 SHARED = Path("/dev/shm")  # noqa: S108 (that is where shared memory is)
 
@@ -36,6 +38,12 @@ class Order:
     """A folder for what is seen of it."""
     environment: dict[str, str]
     timeout_s: float
+
+
+def report(order: Order) -> None:
+    """Runs the program and leaves its behaviour in a file among the notes."""
+    behaviour = watch(order)
+    (order.notes / BEHAVIOUR).write_bytes(pickle.dumps(behaviour))
 
 
 def watch(order: Order) -> Behaviour:
