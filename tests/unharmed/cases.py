@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from unharmed.behaviour import hidden
+
 SET_USER_ID = "SET-USER-ID"
 """Among the words: a copy of the program that runs with the rights of another user."""
+
+
+OURS = hidden(
+    (r"LD_PRELOAD=\S*libtierloom_preload\.so\n", ""),
+    (r"TIERLOOM_REGION=\S+\n", ""),
+    (r"ASAN_OPTIONS=verify_asan_link_order=0\n", ""),
+)
+"""What we add to the environment, and by what we come into the program's children; nothing else may be there."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +52,13 @@ def _variants(source: str, *words: str, end: int = 0, says: str = "") -> tuple[C
 STACKS = (
     *_variants("stack_overflow.c", "main", "thread", says="went on"),
     Case("stack_overflow.c", ("main",), says="went on", flags=("-DFRAME=5000",)),
+    Case("stack_overflow.c", ("main",), says="went on", flags=("-DOTHER=8192",)),
     Case("stack_overflow.c", ("exit",), 3, "the stack is full"),
     Case("stack_overflow.c", ("die",), 139, "the stack is full"),
     *_variants("shrunk_stack.c", "alloca", "array", says="went on"),
     Case("endless_stack.c", says="went on"),
-    Case("coroutines.c", says="freed 800"),
+    *_variants("odd_frames.c", "silent", "wrong", "register", "undefined", says="went on"),
+    *_variants("coroutines.c", "64", "16", "8", says="freed 800"),
     Case("unlimited_stack.c", says="failed 0"),
 )
 """Stacks that are not what a walker of stacks expects."""
@@ -92,10 +104,13 @@ TRACING = (
 RIGHTS = (
     *_variants("seccomp.c", "strict", "strict-large", end=7, says="inside"),
     Case("seccomp.c", ("allowed",), 8, "inside"),
+    Case("seccomp.c", ("clockless",), 9, "inside"),
     Case("other_root.c", says="user 65534, child 5, back to root: -1", root=True),
     Case("pid_namespace.c", says="answer 12", root=True),
     Case("closed_streams.c", end=5),
-    *_variants("environment.c", "state", "variables", "cleared"),
+    Case("environment.c", ("state",), says="nice 0"),
+    Case("environment.c", ("variables",), says="LANG=", visible=OURS),
+    Case("environment.c", ("cleared",), says="variables: 0"),
 )
 """What a program is given at its start, and what it gives up."""
 
@@ -123,6 +138,7 @@ ENDINGS = (
     Case("endings.c", ("_exit",), 5),
     Case("endings.c", ("quick_exit",), 9),
     Case("endings.c", ("abort",), 134),
+    Case("endings.c", ("segv",), 139),
     Case("endings.c", ("kill",), 137),
     Case("endings.c", ("term",), 143),
     Case("endings.c", ("trap",), 132),

@@ -57,11 +57,11 @@ class Program:
 
 def _tool(name: str, package: str = "", **more: object) -> Program:
     words = {"end": 0, "needs": (name,), "light": name in ("sort", "gawk", "sqlite3"), **more}
-    return Program(name, package or name, ("sh", "work/tools.sh", name), **words)  # type: ignore[arg-type]
+    return Program(name, package or name, ("sh", "work/tools.sh", name), **words)
 
 
 def _shell(name: str) -> Program:
-    pids = hidden((r"(line )?\d+: +\d+ Terminated.*|Terminated", "KILLED"))
+    pids = hidden((r".*Terminated.*\n", ""))
     return Program(name, name, (name, "work/shell.sh"), end=143, says="killed 143", visible=pids, light=name == "dash")
 
 
@@ -91,12 +91,12 @@ def _chained(name: str, package: str, library: str, **variables: str) -> Program
 
 
 def _runtime(name: str, package: str, command: str, end: int = 0, says: str = "", **more: object) -> Program:
-    return Program(name, package, tuple(command.split()), end=end, says=says, **more)  # type: ignore[arg-type]
+    return Program(name, package, tuple(command.split()), end=end, says=says, **more)
 
 
 JAVA = hidden((r"\n\tat .*", ""))
 GO = hidden((r"(?s)runtime: goroutine stack exceeds.*", "full"), (r"0x[0-9a-f]+", "ADDRESS"))
-ADDRESSES = hidden((r"0x[0-9a-f]+", "ADDRESS"), (r"==\d+==|process \d+|\[pid +\d+\] ?|^\d+ +", ""))
+ADDRESSES = hidden((r"0x[0-9a-f]+", "ADDRESS"), (r"==\d+==|process \d+|\[(New )?Thread [^]]*\]( exited)?\n", ""))
 GO_CACHE = {"GOCACHE": "/tmp/unharmed-go", "GOFLAGS": "-modcacherw", "GO111MODULE": "off"}  # noqa: S108 (a cache)
 
 RUNTIMES = (
@@ -108,7 +108,7 @@ RUNTIMES = (
     _runtime("php", "php-cli", "php -n work/runtime.php", 8, "Division by zero", light=True),
     _runtime("tcl", "tcl", "tclsh work/runtime.tcl", 4, "from a program"),
     _runtime("guile", "guile-3.0", "guile --no-auto-compile work/runtime.scm", 5, "9150000"),
-    _runtime("sbcl", "sbcl", "sbcl --script work/runtime.lisp", 6, "full\nfull\nfull", words=False),
+    _runtime("sbcl", "sbcl", "sbcl --script work/runtime.lisp", 6, "no list", words=False),
     _runtime("ocaml", "ocaml-nox", "ocaml work/runtime.ml", 7, "full"),
     _runtime("node", "nodejs", "node work/runtime.js", 5, "full: RangeError"),
     _runtime("java", "default-jdk-headless", "java -Xmx300m work/Runtime.java", 1, "full\nfull\nfull", visible=JAVA),
@@ -163,7 +163,7 @@ TOOLS = (
 
 WATCHERS = (
     Program("strace", "strace",
-            ("sh", "-c", "strace -f -qq -o log -e trace=exit_group sh -c 'sh -c true; exit 3'; echo $?; grep -c exit_ log"),
+            ("sh", "-c", "strace -f -qq -o log -e trace=exit_group sh -c 'sh -c true; exit 3'; echo $?; grep -c exit log"),
             ("strace",), says="3\n2\n"),
     Program("gdb", "gdb gcc",
             ("sh", "-c", f"gcc -g -pthread -o it {WORK}/churn.c && gdb -nx -q -batch -ex 'break main' -ex run"

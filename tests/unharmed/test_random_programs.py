@@ -1,7 +1,7 @@
 """Random programs, told by their seeds: what they print is the same in every way, and they come to their end.
 
-Each asks for at least 50 blocks from the depth of frames, coroutines, handlers and threads (`cases/random_program.cpp`);
-200 of them are 10,000 cases in every way.
+Each asks for at least 50 blocks from the depth of frames, coroutines, handlers and threads: 200 of them are 10,000
+cases in every way. `cases/random_program.cpp` is all of them.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ def group(seed: int) -> pytest.MarkDecorator:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("seeds", "way"), [*batches(EVERY_TIME), *batches(GATE, pytest.mark.long)])
-def test_random_programs_are_unharmed(
-    seeds: range, way: Way, alone: Callable[..., Behaviour], place: Path
-) -> None:
+def test_random_programs_are_unharmed(seeds: range, way: Way, alone: Callable[..., Behaviour], place: Path) -> None:
     if compiler := missing_compiler("random_program.cpp"):
         pytest.skip(f"{compiler} is not installed here: apt-get install {compiler}")
     program = str(built("random_program.cpp"))

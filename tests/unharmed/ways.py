@@ -127,7 +127,7 @@ def _become(command: list[str]) -> int:
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execvp(command[0], command)
+        os.execvp(command[0], command)  # noqa: S606 (no shell may stand between us and the program)
     except OSError:
         return 127
 

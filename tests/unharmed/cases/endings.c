@@ -1,4 +1,4 @@
-/* Every way to end. Usage: endings return|exit|_exit|quick_exit|abort|kill|term|trap|thread|crowd|stopped
+/* Every way to end. Usage: endings return|exit|_exit|quick_exit|abort|segv|kill|term|trap|thread|crowd|stopped
  * `thread`: the first thread ends, another ends the process; `crowd`: while 16 others compute. */
 #include "case.h"
 #include <pthread.h>
@@ -47,6 +47,7 @@ int main(int count, char **words) {
     if (is(count, words, "_exit")) _exit(5);
     if (is(count, words, "quick_exit")) quick_exit(9);
     if (is(count, words, "abort")) abort();
+    if (is(count, words, "segv")) *(volatile char *)16 = 1;
     if (is(count, words, "kill")) kill(getpid(), SIGKILL);
     if (is(count, words, "term")) raise(SIGTERM);
     if (is(count, words, "trap")) __builtin_trap();

@@ -1,5 +1,6 @@
-/* Locks itself in and goes on. Usage: seccomp strict|strict-large|allowed
- * `strict`: read, write, _exit and sigreturn are left; `allowed`: a filter that kills at everything but a short list. */
+/* Locks itself in and goes on. Usage: seccomp strict|strict-large|allowed|clockless
+ * `strict`: read, write, _exit and sigreturn are left; `allowed`: a filter that kills at everything but a short list;
+ * `clockless`: the processor's clock may not be read, as in strict mode. */
 #include "case.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -46,10 +47,19 @@ static void allowed(void) {
     exit(8);
 }
 
+static void clockless(void) {
+    must(prctl(PR_SET_TSC, PR_TSC_SIGSEGV), "clock");
+    for (int i = 0; i < 300; i++) allocate(MIB + PAGE * i);
+    spin();
+    puts("inside");
+    exit(9);
+}
+
 int main(int count, char **words) {
     puts("outside");
     fflush(stdout);
     if (is(count, words, "allowed")) allowed();
+    if (is(count, words, "clockless")) clockless();
     strict(is(count, words, "strict-large") ? MIB : 100);
     return 1;
 }

@@ -4,13 +4,16 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#ifndef OTHER
+#define OTHER (128 * KIB)
+#endif
 #ifndef FRAME
 #define FRAME 64
 #endif
 
 static sigjmp_buf back;
 static const char *way;
-static char other_stack[128 * KIB];
+static char other_stack[OTHER];
 
 static void on_fault(int number) {
     char *report = malloc(MIB);

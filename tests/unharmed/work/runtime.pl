@@ -1,5 +1,5 @@
 # Deep recursion, a signal handler, children, large strings, an exception.
-use strict; no warnings 'recursion';
+use strict; $| = 1; no warnings 'recursion';
 sub deep { my $n = shift; return $n ? 1 + deep($n - 1) : 0 }
 print deep(50_000), "\n";
 my $ticks = 0;

@@ -34,7 +34,7 @@ static void race() {
 int main(int count, char **words) {
     const char *fault = count > 1 ? words[1] : "none";
     std::vector<std::thread> threads;
-    for (int i = 0; i < 4; i++) threads.emplace_back([i] { std::vector<char> block(100000 + i); kept = block.data(); });
+    for (int i = 0; i < 4; i++) threads.emplace_back([i] { std::vector<char> block(100000 + i); });
     for (std::thread &thread : threads) thread.join();
     puts("began");
     fflush(stdout);
