@@ -33,9 +33,10 @@ test-lab: install ## Placement checked in virtual machines with far memory: six 
 test-lab-long: install ## The same with CXL memory, and everything else that starts a virtual machine: tens of minutes
 	$(BIN)/pytest -m lab tests
 
-test-long: install ## What `make test` leaves out because it takes minutes: the search against all placements, heavy programs
+test-long: install ## What `make test` leaves out because it takes minutes: the search against all placements, heavy programs, all of tests/unharmed
 	PROPTEST_RNG_SEED=$(SEED) cargo test --release --locked --quiet --package tierloom-place -- --ignored
 	$(BIN)/pytest -m "long and not lab" tests/programs
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup tests/unharmed
 
 bench: install workloads ## Accuracy and overhead of profiling, published findings, speed of the engines
 	cargo build --release --locked --quiet --package tierloom-sampler --example analyse

@@ -1,0 +1,13 @@
+;; The stack is full and the program goes on; the heap is collected while arrays come and go; a null is dereferenced.
+(defun deep (n) (+ 1 (deep (+ n 1))))
+(handler-case (deep 0)
+  (storage-condition () (format t "full~%")))
+(let ((sum 0))
+  (dotimes (i 200) (incf sum (length (make-array (* 1000 (+ i 1)) :element-type 'double-float))))
+  (format t "~a~%" sum))
+(gc :full t)
+(handler-case (car 5) (type-error () (format t "no list~%")))
+(handler-case (sb-sys:with-pinned-objects () (sb-sys:sap-ref-8 (sb-sys:int-sap 0) 0))
+  (error (e) (format t "~a~%" (type-of e))))
+(finish-output)
+(sb-ext:exit :code 6 :abort t)

@@ -1,0 +1,10 @@
+; A recursion that grows its stack, continuations, large vectors, an exception, garbage.
+(define (deep n) (if (= n 0) 0 (+ 1 (deep (- n 1)))))
+(display (deep 100000)) (newline)
+(define sum 0)
+(do ((i 1 (+ i 1))) ((> i 60)) (set! sum (+ sum (vector-length (make-vector (* i 5000) 'x)))))
+(display sum) (newline)
+(display (call/cc (lambda (out) (for-each (lambda (x) (if (= x 3) (out x))) '(1 2 3 4)) 'none))) (newline)
+(display (catch #t (lambda () (car 5)) (lambda (key . rest) key))) (newline)
+(gc)
+(exit 5)
