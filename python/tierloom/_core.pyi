@@ -59,6 +59,12 @@ def describe_machine(root: str) -> str:
 def rising_curve(points: list[list[float]]) -> list[tuple[float, float]]:
     """`(GB/s, ns)` points in the order of growing load, as a curve that rises in both."""
 
+def left_host_weights(root: str | PathLike[str]) -> str | None:
+    """The host's interleave weights as they were (JSON), if a run that set others was killed."""
+
+def restore_host_weights(root: str | PathLike[str]) -> bool:
+    """Puts back the host's interleave weights that a killed run left; whether there were any."""
+
 def run_plan(plan: str, command: Sequence[str], preload: str, asked: str, watcher: Callable[[str], None] | None) -> str:
     """Runs a program under a plan (TOML) with options (JSON); returns what became of every rule (JSON).
 

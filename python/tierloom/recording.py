@@ -168,6 +168,28 @@ def apply(pid: int, plan: Plan, *, nodes: Mapping[str, int] | None = None) -> Ap
     return cast("AppliedDoc", json.loads(_core.apply_plan(pid, plan.text, dict(nodes or {}))))
 
 
+def left_host_weights(root: Path = Path("/")) -> dict[int, int] | None:
+    """The host's interleave weights as they were, by node, if a run that had set others was killed.
+
+    Args:
+        root: Folder with ``proc``, ``run`` and ``sys``.
+    """
+    text = _core.left_host_weights(root)
+    return None if text is None else {int(node): weight for node, weight in json.loads(text)["weights"].items()}
+
+
+def restore_host_weights(root: Path = Path("/")) -> bool:
+    """Puts back the host's interleave weights that a killed run left; whether there were any.
+
+    Args:
+        root: Folder with ``proc``, ``run`` and ``sys``.
+
+    Raises:
+        RecordingError: Not root.
+    """
+    return _core.restore_host_weights(root)
+
+
 def _preload() -> str:
     path = lookup.native_file(PRELOAD)
     if path is None:

@@ -17,6 +17,14 @@ pub fn pid_namespace(root: &Root) -> u64 {
     std::fs::metadata(root.path("/proc/self/ns/pid")).map_or(0, |status| status.ino())
 }
 
+/// When a process started, in ticks of the kernel's clock since the machine's start; `None` where there is none.
+pub fn started(root: &Root, pid: u32) -> Option<u64> {
+    /// Field 22 of `proc_pid_stat(5)`, counted from behind the name, which may hold anything.
+    const POSITION: usize = 19;
+    let text = root.text(&format!("/proc/{pid}/stat"))?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(POSITION)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +42,13 @@ mod tests {
             std::thread::yield_now();
         }
         assert_ne!(pid_namespace(&Root::default()), 0);
+    }
+
+    #[test]
+    fn a_process_started_once() {
+        let root = Root::default();
+        let own = started(&root, std::process::id()).unwrap();
+        assert!(own > started(&root, 1).unwrap());
+        assert_eq!(started(&root, u32::MAX), None);
     }
 }

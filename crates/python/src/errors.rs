@@ -125,6 +125,7 @@ pub(crate) fn from_sampler(error: &SamplerError) -> PyErr {
         | SamplerError::Kernel { .. }
         | SamplerError::File { .. }
         | SamplerError::HostWeights { .. }
+        | SamplerError::HostWeightsTaken { .. }
         | SamplerError::NotARecording { .. } => RecordingError::new_err(text),
     }
 }

@@ -30,7 +30,7 @@ mod _core {
     #[pymodule_export]
     use super::nouns::{check_machine, check_plan, check_profile, format_bytes, write_machine};
     #[pymodule_export]
-    use super::placing::{apply_plan, run_plan};
+    use super::placing::{apply_plan, left_host_weights, restore_host_weights, run_plan};
     #[pymodule_export]
     use super::pools::{OpenPool, check_pool, lacks_pmdk, pool_backend, repair_pool, stream_volatile};
     #[pymodule_export]

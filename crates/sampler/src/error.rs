@@ -78,6 +78,14 @@ pub enum SamplerError {
         /// The kernel's reason.
         source: LinuxError,
     },
+    /// Another run has set the host's weights.
+    #[error(
+        "the host's interleave weights are those of run {pid} now\n  hint: wait for its end, or leave out --set-host-weights: each object gets its own weights without the host's"
+    )]
+    HostWeightsTaken {
+        /// Its process.
+        pid: u32,
+    },
     /// A running program cannot be placed anew.
     #[error("process {pid}: {problem}\n  hint: {hint}")]
     NotPlaced {
