@@ -15,6 +15,7 @@ pub mod mapped;
 pub mod maps;
 pub mod memory;
 pub mod pages;
+pub mod peers;
 pub mod perf;
 pub mod root;
 pub mod shared;

@@ -14,7 +14,7 @@
 //! | `tracked` | which pointers are recorded, so that their `free` is |
 //! | `stack` | who called: stack memo, unwinder, ids |
 //! | `thread`, `forked` | what each thread keeps, and how a child knows that it was forked |
-//! | `report`, `lane` | the way to the recorder |
+//! | `report`, `lane`, `recorder` | the way to the recorder, and whether it is there |
 //! | `sigprof` | samples where `perf_event_open` is refused |
 //! | `modules` | which files are mapped, where the kernel does not tell |
 //! | `place` | a plan applied |
@@ -33,6 +33,7 @@ mod lane;
 mod modules;
 mod place;
 mod real;
+mod recorder;
 mod report;
 mod sigprof;
 mod stack;

@@ -51,7 +51,7 @@ impl PreloadChannel {
         let file = SharedFile::create(words)?;
         let clock = Clock::new(root);
         if let Some(region) = Region::create(file.words(), &settings) {
-            region.tell_namespace(threads::pid_namespace(root));
+            region.tell_recorder(std::process::id(), threads::pid_namespace(root));
             if clock.ticks() {
                 region.ask_for_ticks();
             }
@@ -79,6 +79,11 @@ impl PreloadChannel {
 
     pub(crate) fn path(&self) -> &Path {
         self.file.path()
+    }
+
+    /// By which the memory is known among the mappings of a process.
+    pub(crate) fn name(&self) -> &str {
+        self.file.name()
     }
 
     /// Asks the library for samples and mappings, before the program starts.
