@@ -19,8 +19,12 @@ pub mod peers;
 pub mod perf;
 pub mod root;
 pub mod shared;
+pub mod signals;
 pub mod skid;
+pub mod space;
 pub mod spawn;
 pub mod threads;
+pub mod times;
 
 pub use error::LinuxError;
+pub use signals::signal_name;

@@ -119,6 +119,9 @@ pub(crate) fn from_sampler(error: &SamplerError) -> PyErr {
         | SamplerError::SeveralWeights { .. }
         | SamplerError::NotPlaced { .. }
         | SamplerError::NotPerfData { .. }
+        | SamplerError::Output { .. }
+        | SamplerError::BeingRecorded { .. }
+        | SamplerError::NotARecording { .. }
         | SamplerError::SigprofNeedsPreload => RequestError::new_err(text),
         SamplerError::PerfRefused { .. }
         | SamplerError::NoPreload { .. }
@@ -126,7 +129,8 @@ pub(crate) fn from_sampler(error: &SamplerError) -> PyErr {
         | SamplerError::File { .. }
         | SamplerError::HostWeights { .. }
         | SamplerError::HostWeightsTaken { .. }
-        | SamplerError::NotARecording { .. } => RecordingError::new_err(text),
+        | SamplerError::Analysis { .. }
+        | SamplerError::NoSpace { .. } => RecordingError::new_err(text),
     }
 }
 

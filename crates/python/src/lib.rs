@@ -36,7 +36,7 @@ mod _core {
     #[pymodule_export]
     use super::probing::{describe_machine, measure_machine, rising_curve};
     #[pymodule_export]
-    use super::recording::{import_perf, record_profile};
+    use super::recording::{analyse_recording, import_perf, is_being_recorded, record_profile};
     #[pymodule_export]
     use super::tiering::{
         check_workload, import_trace, profile_workload, simulate, simulate_samples, simulate_trace, simulator_terms,

@@ -60,6 +60,9 @@ struct AppliedRuleDoc {
 #[derive(Serialize)]
 struct Report {
     exit_code: i32,
+    /// Name of the signal that killed the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
     wall_s: f64,
     cpu_s: f64,
     /// Nodes of this machine.
@@ -208,6 +211,7 @@ impl From<PlaceReport> for Report {
     fn from(report: PlaceReport) -> Self {
         Self {
             exit_code: report.exit.code(),
+            signal: report.exit.signal(),
             wall_s: report.wall_s,
             cpu_s: report.cpu_s,
             nodes: report.nodes,
