@@ -38,12 +38,17 @@ def predict(machine: str, profile: str, request: str) -> str:
 def record_profile(
     command: Sequence[str],
     name: str,
-    hz: int,
-    backend: str,
     preload: str | None,
+    asked: str,
     analysing: Callable[[int], None] | None,
 ) -> tuple[str, bytes]:
-    """Runs a program and returns its profile (JSON) and its samples (an `.npy` file)."""
+    """Runs a program and returns its profile (JSON) and its samples (an `.npy` file); `asked` is JSON."""
+
+def analyse_recording(path: str | PathLike[str], name: str) -> tuple[str, bytes]:
+    """Works a file that the recorder wrote out into a profile (JSON) and its samples (an `.npy` file)."""
+
+def is_being_recorded(path: str | PathLike[str]) -> bool:
+    """Whether a recorder writes this file now."""
 
 def import_perf(path: str, name: str | None) -> tuple[str, bytes]:
     """Works a `perf.data` file out into a profile (JSON) and its samples (an `.npy` file)."""
