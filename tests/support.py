@@ -23,6 +23,11 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 """Calls a verb as a process of its own: the fixture `run`."""
 
 
+def names(folder: Path) -> list[str]:
+    """What is in a folder, sorted."""
+    return sorted(path.name for path in folder.iterdir())
+
+
 def works_or_explains(call: Callable[[], object]) -> None:
     """The law of every reader: a file is read, or refused with one error that says what to do."""
     problem = None

@@ -38,12 +38,17 @@ def predict(machine: str, profile: str, request: str) -> str:
 def record_profile(
     command: Sequence[str],
     name: str,
-    hz: int | None,
-    backend: str,
     preload: str | None,
+    asked: str,
     analysing: Callable[[int], None] | None,
 ) -> tuple[str, bytes]:
-    """Runs a program and returns its profile (JSON) and its samples (an `.npy` file)."""
+    """Runs a program and returns its profile (JSON) and its samples (an `.npy` file); `asked` is JSON."""
+
+def analyse_recording(path: str | PathLike[str], name: str) -> tuple[str, bytes]:
+    """Works a file that the recorder wrote out into a profile (JSON) and its samples (an `.npy` file)."""
+
+def is_being_recorded(path: str | PathLike[str]) -> bool:
+    """Whether a recorder writes this file now."""
 
 def import_perf(path: str, name: str | None) -> tuple[str, bytes]:
     """Works a `perf.data` file out into a profile (JSON) and its samples (an `.npy` file)."""
@@ -58,6 +63,12 @@ def describe_machine(root: str) -> str:
 
 def rising_curve(points: list[list[float]]) -> list[tuple[float, float]]:
     """`(GB/s, ns)` points in the order of growing load, as a curve that rises in both."""
+
+def left_host_weights(root: str | PathLike[str]) -> str | None:
+    """The host's interleave weights as they were (JSON), if a run that set others was killed."""
+
+def restore_host_weights(root: str | PathLike[str]) -> bool:
+    """Puts back the host's interleave weights that a killed run left; whether there were any."""
 
 def run_plan(plan: str, command: Sequence[str], preload: str, asked: str, watcher: Callable[[str], None] | None) -> str:
     """Runs a program under a plan (TOML) with options (JSON); returns what became of every rule (JSON).

@@ -23,7 +23,7 @@ from tierloom.errors import MeasurementError, PoolError, RecordingError, Tierloo
 from tierloom.measuring import describe
 from tierloom.nouns import Plan
 from tierloom.quantities import bytes_text
-from tierloom.recording import PRELOAD, record, run
+from tierloom.recording import PRELOAD, left_host_weights, record, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -209,6 +209,14 @@ def host_weights(root: Path) -> str:
         message = (
             "the kernel has no weights of its own\n"
             "hint: Linux 6.9 and newer have; without, each object gets its weights page by page"
+        )
+        raise LimitedError(message)
+    left = left_host_weights(root)
+    if left is not None:
+        were = ", ".join(f"node{node} {weight}" for node, weight in sorted(left.items()))
+        message = (
+            f"they are those of a run that was killed; they were {were}\n"
+            "hint: `sudo tierloom doctor --restore-weights` puts them back, and so does the next `run` as root"
         )
         raise LimitedError(message)
     return ", ".join(f"{path.name} {_text(path)}" for path in sorted(folder.glob("node*")))

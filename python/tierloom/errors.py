@@ -59,6 +59,10 @@ class RecordingError(TierloomError):
     """A program could not be recorded or placed."""
 
 
+class OutputError(TierloomError):
+    """There is no room for a file; nothing of it was left."""
+
+
 class MeasurementError(TierloomError):
     """This machine cannot be measured."""
 

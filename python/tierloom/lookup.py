@@ -12,13 +12,14 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tierloom import profile_folder
 from tierloom.errors import MachineError, PlanError, ProfileError, RequestError, StudyError, WorkloadError
+from tierloom.profile_folder import PROFILE_FILE, SAMPLES_FILE
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-PROFILE_FILE = "profile.json"
-SAMPLES_FILE = "samples.npy"
+__all__ = ["PROFILE_FILE", "SAMPLES_FILE"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ def machine_text(name_or_path: str) -> Text:
 def profile_text(name_or_path: str) -> Text:
     """Text of a profile by catalog name, or by path of the ``.profile`` folder or the JSON file in it.
 
+    A folder whose profiler was stopped gives the profile of what was recorded until then.
+
     Raises:
         ProfileError: There is no such profile, or its file cannot be read.
     """
@@ -58,7 +61,9 @@ def profile_text(name_or_path: str) -> Text:
         return catalog_text("profiles", f"{name_or_path}.profile/{PROFILE_FILE}")
     path = Path(name_or_path)
     if path.is_dir():
-        return _file_text(path / PROFILE_FILE, ProfileError)
+        profile_folder.check_samples(path)
+        unfinished = profile_folder.finish(path)
+        return _file_text(path / PROFILE_FILE, ProfileError) if unfinished is None else Text(unfinished, str(path))
     if path.name.endswith(".plan.toml") and path.is_file():
         message = (
             f"{path}: a plan is no profile, which is a folder that `tierloom profile` wrote\n"

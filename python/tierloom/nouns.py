@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import tierloom._core as _core
-from tierloom import lookup
+from tierloom import lookup, outputs, profile_folder
 from tierloom.errors import ProfileError
 from tierloom.tables import Row, Tabular
 
@@ -93,7 +93,7 @@ class Machine(Tabular):
 
     def save(self, path: str | Path) -> None:
         """Writes the file that :meth:`load` reads."""
-        Path(path).write_text(self.text, encoding="utf-8")
+        outputs.write(Path(path), self.text)
 
     def curve(self, socket: str, memory: str, read_fraction: float = 1.0, steps: int = 25) -> Curve:
         """Loaded latency of one path, sampled at even steps of load.
@@ -210,9 +210,7 @@ class Profile(Tabular):
     def save(self, folder: str | Path, samples: bytes) -> None:
         """Writes the folder that :meth:`load` reads: ``profile.json`` and ``samples.npy``."""
         self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / lookup.PROFILE_FILE).write_text(self.text + "\n", encoding="utf-8")
-        (self.folder / lookup.SAMPLES_FILE).write_bytes(samples)
+        profile_folder.save(self.folder, self.text, samples)
 
     def rows(self) -> list[Row]:
         """A row an object: its size, its share of all waiting, its traffic to memory, and how it is mostly touched."""
@@ -264,7 +262,7 @@ class Plan(Tabular):
 
     def save(self, path: str | Path) -> None:
         """Writes the file that :meth:`load` reads."""
-        Path(path).write_text(self.text, encoding="utf-8")
+        outputs.write(Path(path), self.text)
 
     def rows(self) -> list[Row]:
         """A row a rule, and one for everything that no rule names: what is asked of the kernel."""

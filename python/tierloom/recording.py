@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import tierloom._core as _core
-from tierloom import lookup
+from tierloom import lookup, profile_folder
 from tierloom.errors import RecordingError, RequestError
 from tierloom.nouns import Plan, Profile
 
@@ -50,7 +50,12 @@ class Recorded:
         return list(self.profile.data.get("sampling", {}).get("warnings", []))
 
     def save(self, folder: str | Path) -> None:
-        """Writes the profile's folder."""
+        """Writes the profile's folder.
+
+        Raises:
+            OutputError: There is no room for it; what was recorded there is kept.
+            RequestError: It cannot be written there.
+        """
         self.profile.save(folder, self.samples)
 
 
@@ -60,24 +65,35 @@ def record(
     name: str | None = None,
     hz: int | None = None,
     backend: str = "auto",
+    folder: str | Path | None = None,
     analysing: Callable[[int], None] | None = None,
 ) -> Recorded:
     """Runs a program unchanged and finds its data objects and how they are touched.
+
+    With a folder what is recorded is written there as it comes: when this process is killed, or the disk is
+    full, :meth:`Profile.load` of the folder gives the profile of what was recorded until then. Saving the
+    profile there ends that.
 
     Args:
         command: Program and arguments.
         name: Name of the profile; the program's file name by default.
         hz: Samples per second of CPU time; by default as many as cost about a hundredth of it.
         backend: ``"perf"``, ``"ptrace"``, or ``"auto"`` for the first of them that works here.
+        folder: Where the profile will be saved; tried before the program starts.
         analysing: Called with the number of samples when the program has ended and the analysis starts.
 
     Raises:
         ProgramError: The program cannot be started.
+        RequestError: The folder cannot be written, and the program was not started.
         RecordingError: It ran, but nothing could be recorded.
     """
     called = name or Path(command[0]).name
-    with _interrupts_go_to_the_program():
-        profile, samples = _core.record_profile(list(command), called, hz, backend, _preload(), analysing)
+    with ExitStack() as stack:
+        journal = None if folder is None else stack.enter_context(profile_folder.prepared(Path(folder)))
+        stack.enter_context(_interrupts_go_to_the_program())
+        asked = {"hz": hz, "backend": backend, "journal": None if journal is None else str(journal)}
+        told = _core.record_profile(list(command), called, _preload(), json.dumps(asked), analysing)
+    profile, samples = told
     return Recorded(Profile(profile), samples)
 
 
@@ -166,6 +182,28 @@ def apply(pid: int, plan: Plan, *, nodes: Mapping[str, int] | None = None) -> Ap
         RequestError: There is no such program, or it does not run under a plan.
     """
     return cast("AppliedDoc", json.loads(_core.apply_plan(pid, plan.text, dict(nodes or {}))))
+
+
+def left_host_weights(root: Path = Path("/")) -> dict[int, int] | None:
+    """The host's interleave weights as they were, by node, if a run that had set others was killed.
+
+    Args:
+        root: Folder with ``proc``, ``run`` and ``sys``.
+    """
+    text = _core.left_host_weights(root)
+    return None if text is None else {int(node): weight for node, weight in json.loads(text)["weights"].items()}
+
+
+def restore_host_weights(root: Path = Path("/")) -> bool:
+    """Puts back the host's interleave weights that a killed run left; whether there were any.
+
+    Args:
+        root: Folder with ``proc``, ``run`` and ``sys``.
+
+    Raises:
+        RecordingError: Not root.
+    """
+    return _core.restore_host_weights(root)
 
 
 def _preload() -> str:

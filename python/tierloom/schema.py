@@ -160,6 +160,7 @@ class ProgramDoc(TypedDict):
 
     command: list[str]
     exit_code: NotRequired[int]
+    signal: NotRequired[str]
     wall_s: float
     cpu_s: float
     threads: int
@@ -331,6 +332,7 @@ class RunDoc(TypedDict):
     """What became of a run under a plan."""
 
     exit_code: int
+    signal: NotRequired[str]
     wall_s: float
     cpu_s: float
     nodes: list[int]

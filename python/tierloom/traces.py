@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from tokenize import TokenError
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 import numpy as np
 
+from tierloom import outputs
 from tierloom.errors import TraceError
 from tierloom.units import PAGE_BYTES
 
@@ -183,29 +184,33 @@ class Writer:
         self.rows = 0
 
     def __enter__(self) -> Self:
-        try:
-            self.file = self.path.open("wb")
-        except OSError as problem:
-            message = f"{self.path}: {problem.strerror}\nhint: check the folder, and that it may be written"
-            raise TraceError(message) from problem
-        self.file.write(b"\0" * HEADER_BYTES)
+        with ExitStack() as stack:
+            part = stack.enter_context(outputs.whole(self.path))
+            self.file = stack.enter_context(part.open("wb"))
+            self.file.write(b"\0" * HEADER_BYTES)
+            self.stack = stack.pop_all()
         return self
 
     def __call__(self, rows: bytes) -> None:
         """Appends rows."""
-        self.file.write(rows)
+        try:
+            self.file.write(rows)
+        except OSError as problem:
+            raise outputs.refused(self.path, problem) from problem
         self.rows += len(rows) // ROW.itemsize
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
-        """Writes the header, now that the number of rows is known; removes the file where the work failed."""
-        if kind is None:
+        """Writes the header, now that the number of rows is known; leaves no file where the work failed."""
+        with self.stack:
+            if error is not None:
+                raise error
             self.file.seek(0)
             self.file.write(_header(self.rows))
-        self.file.close()
-        if kind is not None:
-            self.path.unlink()
 
 
 def _header(rows: int) -> bytes:

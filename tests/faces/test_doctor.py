@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import Tierloom
 
-from tierloom import checkup
+from tierloom import checkup, recording
 from tierloom.checkup import CHECKS, Check, Checkup, Finding
 from tierloom.errors import RecordingError
 
@@ -126,3 +126,18 @@ def test_an_extra_is_named_when_a_package_of_it_is_not_there(monkeypatch: pytest
         "sweep: no optuna",
         "pip install 'tierloom[sweep]'",
     )
+
+
+def test_weights_that_a_killed_run_left_are_found_with_the_command_that_restores_them(two_nodes: Path) -> None:
+    saved = {"pid": 7, "started": 5, "weights": {"0": 5, "1": 2}, "automatic": False}
+    (two_nodes / "run" / "tierloom").mkdir(parents=True)
+    (two_nodes / "run" / "tierloom" / "host-weights.json").write_text(json.dumps(saved))
+    found = BY_NAME["host weights"](two_nodes)
+    assert found.verdict == "limited"
+    assert "node0 5, node1 2" in found.found
+    assert "doctor --restore-weights" in found.remedy
+    assert recording.restore_host_weights(two_nodes)
+    weights = two_nodes / "sys" / "kernel" / "mm" / "mempolicy" / "weighted_interleave"
+    assert [(weights / node).read_text() for node in ("node0", "node1")] == ["5", "2"]
+    assert BY_NAME["host weights"](two_nodes).verdict == "works"
+    assert not recording.restore_host_weights(two_nodes)

@@ -15,12 +15,17 @@ pub mod mapped;
 pub mod maps;
 pub mod memory;
 pub mod pages;
+pub mod peers;
 pub mod perf;
 pub mod ptrace;
 pub mod root;
 pub mod shared;
+pub mod signals;
 pub mod skid;
+pub mod space;
 pub mod spawn;
 pub mod threads;
+pub mod times;
 
 pub use error::LinuxError;
+pub use signals::signal_name;

@@ -88,6 +88,14 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
+/// When a process started, in ticks of the kernel's clock since the machine's start; `None` where there is none.
+pub fn started(root: &Root, pid: u32) -> Option<u64> {
+    /// Field 22 of `proc_pid_stat(5)`, counted from behind the name, which may hold anything.
+    const POSITION: usize = 19;
+    let text = root.text(&format!("/proc/{pid}/stat"))?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(POSITION)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,5 +151,13 @@ mod tests {
         assert_eq!(state(stat), Some('S'));
         assert_eq!(cpu_ticks(stat), Some(42));
         assert_eq!(state("7 (sh"), None);
+    }
+
+    #[test]
+    fn a_process_started_once() {
+        let root = Root::default();
+        let own = started(&root, std::process::id()).unwrap();
+        assert!(own > started(&root, 1).unwrap());
+        assert_eq!(started(&root, u32::MAX), None);
     }
 }

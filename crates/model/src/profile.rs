@@ -47,9 +47,12 @@ pub struct Profile {
 pub struct Program {
     /// Command line; a description when it never ran.
     pub command: Vec<String>,
-    /// Exit code; 128 + signal when it was killed; absent when it never ran.
+    /// Exit code; 128 + signal when it was killed; absent when it never ran, or nobody saw its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// Name of the signal that killed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
     /// Elapsed time, s.
     pub wall_s: f64,
     /// CPU time of all threads, s.

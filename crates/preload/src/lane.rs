@@ -18,6 +18,16 @@ pub(crate) fn ask(region: &Region) {
     MAY_TAKE.store(ours != 0 && ours == region.namespace(), Ordering::Relaxed);
 }
 
+/// Whether the recorder's process ids are ours.
+pub(crate) fn is_near_recorder() -> bool {
+    MAY_TAKE.load(Ordering::Relaxed)
+}
+
+/// No lane is read any more.
+pub(crate) fn leave() {
+    MAY_TAKE.store(false, Ordering::Relaxed);
+}
+
 /// The namespace of process ids, by the number of its file; 0 where there is no `/proc`.
 fn namespace() -> u64 {
     // SAFETY: `status` is plain numbers for which zero is valid, the path a C string. By number, because

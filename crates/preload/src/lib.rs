@@ -14,7 +14,7 @@
 //! | `tracked` | which pointers are recorded, so that their `free` is |
 //! | `stack` | who called: stack memo, unwinder, ids |
 //! | `thread`, `forked` | what each thread keeps, and how a child knows that it was forked |
-//! | `report`, `lane` | the way to the recorder |
+//! | `report`, `lane`, `recorder` | the way to the recorder, and whether it is there |
 //! | `leave` | how a process ends while somebody halts its threads |
 //! | `modules` | which files are mapped, where the kernel does not tell |
 //! | `place` | a plan applied |
@@ -34,6 +34,7 @@ mod leave;
 mod modules;
 mod place;
 mod real;
+mod recorder;
 mod report;
 mod stack;
 mod symbols;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tierloom_wire::{Event, MAX_RECORD_WORDS, Record, Region, Stamp};
 
 use crate::tracked::GRANULE;
-use crate::{forked, lane, thread};
+use crate::{forked, lane, recorder, thread};
 
 /// The mapped file; not set until attached, and in programs that nobody records.
 static REGION: OnceLock<Region<'static>> = OnceLock::new();
@@ -42,7 +42,9 @@ pub(crate) fn attach() -> Option<()> {
         return None;
     }
     // SAFETY: getenv returned a C string.
-    let region = Region::open(map(unsafe { CStr::from_ptr(path) })?)?;
+    let path = unsafe { CStr::from_ptr(path) };
+    let region = Region::open(map(path)?)?;
+    recorder::remember(path);
     forked::watch();
     TICKS.store(region.wants_ticks(), Ordering::Relaxed);
     lane::ask(&region);
@@ -59,6 +61,9 @@ pub(crate) fn attach() -> Option<()> {
 
 /// Maps the file for good.
 fn map(path: &CStr) -> Option<&'static [AtomicU64]> {
+    if !recorder::is_memory(path) {
+        return None;
+    }
     // SAFETY: `path` is a C string, `status` plain numbers for which zero is valid; the mapping is a
     // new one at an address of the kernel's choice.
     unsafe {
@@ -79,7 +84,7 @@ fn map(path: &CStr) -> Option<&'static [AtomicU64]> {
 
 extern "C" fn after_fork() {
     let parent = forked::learn();
-    if let Some(region) = region() {
+    if let Some(region) = region().filter(|_| !is_gone()) {
         lane::ask(region);
     }
     send(now(), Event::Fork { parent });
@@ -126,16 +131,26 @@ const NAPS: u32 = 5000;
 static NAP: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 200_000 };
 /// How far the recorder was when it was last waited for in vain.
 static STUCK_AT: AtomicU64 = AtomicU64::new(u64::MAX);
+/// It was killed: nothing is recorded any more.
+static GONE: AtomicBool = AtomicBool::new(false);
+
+fn is_gone() -> bool {
+    GONE.load(Ordering::Relaxed)
+}
 
 /// Waits for the recorder to make room: a burst costs time and no record. A recorder that did not move
-/// at all is stopped or gone, and not waited for again.
+/// at all is stopped, and not waited for again; one that is gone is not waited for.
 #[cold]
 fn push_patiently(region: &Region, record: &[u64]) -> bool {
     let begun_at = region.taken();
-    if STUCK_AT.load(Ordering::Relaxed) == begun_at {
+    if is_gone() || STUCK_AT.load(Ordering::Relaxed) == begun_at {
         return false;
     }
     for _ in 0..NAPS {
+        if recorder::is_gone(region) {
+            give_up(region);
+            return false;
+        }
         // SAFETY: the time is valid; a signal may cut it short. Async-signal-safe (POSIX.1-2017 2.4.3).
         unsafe { libc::syscall(libc::SYS_nanosleep, &raw const NAP, std::ptr::null_mut::<libc::timespec>()) };
         if region.push(record) {
@@ -146,6 +161,16 @@ fn push_patiently(region: &Region, record: &[u64]) -> bool {
         STUCK_AT.store(begun_at, Ordering::Relaxed);
     }
     false
+}
+
+/// Nobody reads any more: blocks are as small as before the file was mapped, but for what rules place.
+#[cold]
+fn give_up(region: &Region) {
+    GONE.store(true, Ordering::Relaxed);
+    lane::leave();
+    if region.settings().rule_words == 0 {
+        MIN_BYTES.store(usize::MAX, Ordering::Relaxed);
+    }
 }
 
 /// The time of a record: the time-stamp counter where the recorder asks for it, else `CLOCK_MONOTONIC` by the

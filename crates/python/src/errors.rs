@@ -118,7 +118,10 @@ pub(crate) fn from_sampler(error: &SamplerError) -> PyErr {
         | SamplerError::Rate { .. }
         | SamplerError::SeveralWeights { .. }
         | SamplerError::NotPlaced { .. }
-        | SamplerError::NotPerfData { .. } => RequestError::new_err(text),
+        | SamplerError::NotPerfData { .. }
+        | SamplerError::Output { .. }
+        | SamplerError::BeingRecorded { .. }
+        | SamplerError::NotARecording { .. } => RequestError::new_err(text),
         SamplerError::PerfRefused { .. }
         | SamplerError::PtraceRefused { .. }
         | SamplerError::NoSamples { .. }
@@ -126,7 +129,9 @@ pub(crate) fn from_sampler(error: &SamplerError) -> PyErr {
         | SamplerError::Kernel { .. }
         | SamplerError::File { .. }
         | SamplerError::HostWeights { .. }
-        | SamplerError::NotARecording { .. } => RecordingError::new_err(text),
+        | SamplerError::HostWeightsTaken { .. }
+        | SamplerError::Analysis { .. }
+        | SamplerError::NoSpace { .. } => RecordingError::new_err(text),
     }
 }
 

@@ -30,13 +30,13 @@ mod _core {
     #[pymodule_export]
     use super::nouns::{check_machine, check_plan, check_profile, format_bytes, write_machine};
     #[pymodule_export]
-    use super::placing::{apply_plan, run_plan};
+    use super::placing::{apply_plan, left_host_weights, restore_host_weights, run_plan};
     #[pymodule_export]
     use super::pools::{OpenPool, check_pool, lacks_pmdk, pool_backend, repair_pool, stream_volatile};
     #[pymodule_export]
     use super::probing::{describe_machine, measure_machine, rising_curve};
     #[pymodule_export]
-    use super::recording::{import_perf, record_profile};
+    use super::recording::{analyse_recording, import_perf, is_being_recorded, record_profile};
     #[pymodule_export]
     use super::tiering::{
         check_workload, import_trace, profile_workload, simulate, simulate_samples, simulate_trace, simulator_terms,

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use tierloom_linux::root::Root;
 use tierloom_model::RuleOptions;
 use tierloom_sampler::place::{
-    Applied, AppliedRule, How, PhaseReport, PlaceReport, PlaceRequest, Residency, RuleReport, Snapshot,
+    Applied, AppliedRule, How, PhaseReport, PlaceReport, PlaceRequest, Residency, RuleReport, SavedWeights, Snapshot,
     TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, apply, run,
 };
+
+use tierloom_sampler::SamplerError;
 
 use crate::{errors, nouns};
 
@@ -58,6 +60,9 @@ struct AppliedRuleDoc {
 #[derive(Serialize)]
 struct Report {
     exit_code: i32,
+    /// Name of the signal that killed the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
     wall_s: f64,
     cpu_s: f64,
     /// Nodes of this machine.
@@ -109,6 +114,21 @@ struct PhaseOutcome {
     skipped: Option<String>,
     moved_bytes: u64,
     took_s: f64,
+}
+
+/// The host's interleave weights as they were (JSON), if a run that set others was killed.
+#[pyfunction]
+pub(crate) fn left_host_weights(root: PathBuf) -> PyResult<Option<String>> {
+    SavedWeights::left(&Root::at(root)).map(|left| nouns::to_json(&left)).transpose()
+}
+
+/// Puts back the host's interleave weights that a killed run left; whether there were any.
+#[pyfunction]
+pub(crate) fn restore_host_weights(root: PathBuf) -> PyResult<bool> {
+    let root = Root::at(root);
+    let Some(left) = SavedWeights::left(&root) else { return Ok(false) };
+    left.put_back(&root).map_err(|source| errors::from_sampler(&SamplerError::HostWeights { source }))?;
+    Ok(true)
 }
 
 /// Runs a program under a plan (TOML); returns what became of every rule (JSON). `asked` (JSON) holds
@@ -191,6 +211,7 @@ impl From<PlaceReport> for Report {
     fn from(report: PlaceReport) -> Self {
         Self {
             exit_code: report.exit.code(),
+            signal: report.exit.signal(),
             wall_s: report.wall_s,
             cpu_s: report.cpu_s,
             nodes: report.nodes,

@@ -1,12 +1,15 @@
 //! Recording a program: the sampler, asked from Python.
 
+use std::any::Any;
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use serde::Deserialize;
 use tierloom_linux::root::Root;
-use tierloom_model::{Profile, SampleRow, samples_to_npy};
+use tierloom_model::{Profile, samples_to_npy};
 use tierloom_sampler::import::import;
 use tierloom_sampler::record::Backend;
 use tierloom_sampler::{Processor, RecordRequest, Recording, SamplerError, analyse, record};
@@ -16,29 +19,69 @@ use crate::errors;
 /// Names of the backends, as the command line and Python spell them.
 const BACKENDS: [(&str, Backend); 3] = [("auto", Backend::Auto), ("perf", Backend::Perf), ("ptrace", Backend::Ptrace)];
 
-/// Runs a program and returns its profile (JSON) and its samples (an `.npy` file).
-///
-/// `analysing` is called with the number of samples when the program has ended.
+/// What is recorded of a program (JSON).
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    /// Samples per second of CPU time; the usual rate of the backend unless given.
+    hz: Option<u32>,
+    backend: String,
+    /// Where the recording is written while it grows.
+    journal: Option<PathBuf>,
+}
+
+/// Runs a program and returns its profile (JSON) and its samples (an `.npy` file). `asked` (JSON) holds
+/// how; `analysing` is called with the number of samples when the program has ended.
 #[pyfunction]
 pub(crate) fn record_profile(
     py: Python<'_>,
     command: Vec<OsString>,
     name: String,
-    hz: Option<u32>,
-    backend: &str,
     preload: Option<PathBuf>,
+    asked: &str,
     analysing: Option<Py<PyAny>>,
 ) -> PyResult<(String, Py<PyBytes>)> {
-    let request = RecordRequest { hz, backend: find_backend(backend)?, ..RecordRequest::new(command, preload) };
+    let asked: Asked =
+        serde_json::from_str(asked).map_err(|error| errors::wrong_request(format!("what to record: {error}")))?;
+    let Asked { hz, backend, journal } = asked;
+    let request =
+        RecordRequest { hz, backend: find_backend(&backend)?, journal, ..RecordRequest::new(command, preload) };
     let recorded = py.detach(|| record(&request, &mut |_| ()));
     let recording = recorded.map_err(|error| errors::from_sampler(&error))?;
     if let Some(analysing) = analysing {
         analysing.call1(py, (recording.samples.len(),))?;
     }
-    let worked_out = py.detach(|| work_out(&recording, &request.root));
-    let (profile, rows) = worked_out.map_err(|error| errors::from_sampler(&error))?;
+    worked_out(py, name, || Ok(recording))
+}
+
+/// Works a file that the recorder wrote out into a profile (JSON) and its samples (an `.npy` file).
+#[pyfunction]
+pub(crate) fn analyse_recording(py: Python<'_>, path: PathBuf, name: String) -> PyResult<(String, Py<PyBytes>)> {
+    worked_out(py, name, || Recording::load(&path))
+}
+
+/// Whether a recorder writes this file now.
+#[pyfunction]
+pub(crate) fn is_being_recorded(path: PathBuf) -> bool {
+    tierloom_sampler::recording::is_growing(&path)
+}
+
+/// The profile of a recording. A promise of ours that the analysis breaks costs the profile, not the process.
+fn worked_out(
+    py: Python<'_>,
+    name: String,
+    recording: impl FnOnce() -> Result<Recording, SamplerError> + Send,
+) -> PyResult<(String, Py<PyBytes>)> {
+    let work = || catch_unwind(AssertUnwindSafe(|| analyse(&recording()?, &Processor::of(&Root::default()))));
+    let result = py.detach(work).unwrap_or_else(|panic| Err(SamplerError::Analysis { reason: reason_of(&*panic) }));
+    let (profile, rows) = result.map_err(|error| errors::from_sampler(&error))?;
     let profile = Profile { name, ..profile };
     Ok((profile.to_json(), PyBytes::new(py, &samples_to_npy(&rows)).unbind()))
+}
+
+fn reason_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it does not say why".to_owned())
 }
 
 /// Works a `perf.data` file out into a profile (JSON) and its samples (an `.npy` file).
@@ -50,10 +93,6 @@ pub(crate) fn import_perf(py: Python<'_>, path: PathBuf, name: Option<String>) -
         profile.name = name;
     }
     Ok((profile.to_json(), PyBytes::new(py, &samples_to_npy(&rows)).unbind()))
-}
-
-fn work_out(recording: &Recording, root: &Root) -> Result<(Profile, Vec<SampleRow>), SamplerError> {
-    analyse(recording, &Processor::of(root))
 }
 
 fn find_backend(name: &str) -> PyResult<Backend> {

@@ -21,7 +21,7 @@ use crate::objects::{Entry, ObjectId};
 use crate::observe::{Observed, Rest, Seen, Verdict, observe};
 use crate::pairs::count;
 use crate::phases::{beginnings, split};
-use crate::recording::{Event, Recording};
+use crate::recording::{Event, Exit, Recording};
 use crate::stalls::{Overlaps, Waited};
 use crate::tally::{Tallies, tally};
 use crate::traffic::{Row, Traffic, traffic};
@@ -258,7 +258,8 @@ impl Draft<'_> {
     fn program(&self) -> Program {
         Program {
             command: self.recording.command.clone(),
-            exit_code: Some(self.recording.exit.code()),
+            exit_code: self.recording.exit.map(Exit::code),
+            signal: self.recording.exit.and_then(Exit::signal),
             wall_s: self.recording.wall_s,
             cpu_s: self.recording.cpu_s,
             threads: threads(&self.observed.seen),

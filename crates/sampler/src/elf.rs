@@ -8,14 +8,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::ops::Range;
+use std::path::Path;
 
 use gimli::UnwindSection;
 use object::{
-    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationFlags, SegmentFlags, SymbolKind,
-    elf,
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationFlags, SectionKind, SegmentFlags,
+    SymbolKind, elf,
 };
 
+use crate::image::{Image, Wants};
 use crate::remainder::Remainder;
+
+type ElfFile<'a> = object::File<'a, &'a Image>;
 
 /// Static arrays from this size on are objects of their own.
 pub(crate) const STATIC_OBJECT_BYTES: u64 = 32 * 1024;
@@ -44,7 +48,7 @@ struct Segment {
 pub(crate) struct Module {
     pub(crate) path: String,
     pub(crate) build_id: String,
-    pub(crate) data: Vec<u8>,
+    image: Image,
     segments: Vec<Segment>,
     functions: Vec<(u64, u64)>,
     symbols: Vec<Symbol>,
@@ -63,14 +67,9 @@ pub(crate) struct Module {
 impl Module {
     /// Reads what there is to read; a file that is gone or not ELF gives an empty module.
     pub(crate) fn read(path: &str) -> Self {
-        let data = std::fs::read(path).unwrap_or_default();
-        Self::parse(path, data)
-    }
-
-    /// As [`Module::read`], from bytes.
-    pub(crate) fn parse(path: &str, data: Vec<u8>) -> Self {
         let mut module = Self { path: path.to_owned(), ..Self::default() };
-        if let Ok(file) = object::File::parse(&*data) {
+        let image = Image::read(Path::new(path), Wants::Code).unwrap_or_default();
+        if let Ok(file) = object::File::parse(&image) {
             module.is_elf = true;
             module.build_id = file.build_id().ok().flatten().map(hexadecimal).unwrap_or_default();
             module.segments = file.segments().map(|segment| segment_of(&segment)).collect();
@@ -83,8 +82,9 @@ impl Module {
             module.functions.dedup();
             module.entry = file.entry();
             (module.imports, module.kept) = relocations(&file);
+            module.kept.extend(module.linked_addresses(&file, &image));
         }
-        module.data = data;
+        module.image = image;
         module
     }
 
@@ -107,6 +107,30 @@ impl Module {
         let data = self.segments.iter().filter(|segment| !segment.executable);
         let ranges = data.map(|segment| segment.address..segment.address + segment.memory_bytes).collect();
         Remainder::of(ranges, self.statics.iter().map(|symbol| symbol.range.0..symbol.range.1).collect())
+    }
+
+    /// Addresses of code in the data of a program that is loaded where it was linked: the linker wrote them.
+    fn linked_addresses(&self, file: &ElfFile<'_>, image: &Image) -> BTreeSet<u64> {
+        let mut found = BTreeSet::new();
+        if file.kind() != object::ObjectKind::Executable {
+            return found;
+        }
+        let code: Vec<Range<u64>> = self
+            .segments
+            .iter()
+            .filter(|part| part.executable)
+            .map(|part| part.address..part.address + part.file_bytes)
+            .collect();
+        let data =
+            file.sections().filter(|section| matches!(section.kind(), SectionKind::Data | SectionKind::ReadOnlyData));
+        for (start, bytes) in data.filter_map(|section| section.file_range()) {
+            image.scan(start..start.saturating_add(bytes), |word| {
+                if code.iter().any(|range| range.contains(&word)) {
+                    found.insert(word);
+                }
+            });
+        }
+        found
     }
 
     /// One past the last virtual address that the loader maps.
@@ -132,9 +156,7 @@ impl Module {
     /// Bytes of the file that are loaded at a range of addresses.
     pub(crate) fn code(&self, range: &Range<u64>) -> Option<&[u8]> {
         let segment = self.segments.iter().find(|s| (s.address..s.address + s.file_bytes).contains(&range.start))?;
-        let start = usize::try_from(range.start - segment.address + segment.file_offset).ok()?;
-        let bytes = usize::try_from(range.end - range.start).ok()?;
-        self.data.get(start..start.checked_add(bytes)?)
+        self.image.bytes(range.start - segment.address + segment.file_offset, range.end.checked_sub(range.start)?)
     }
 
     /// Name of the function whose address the loader writes to a slot.
@@ -182,7 +204,7 @@ fn segment_of<'data>(segment: &impl ObjectSegment<'data>) -> Segment {
     Segment { file_offset, file_bytes, address: segment.address(), memory_bytes: segment.size(), executable }
 }
 
-fn symbols(file: &object::File<'_>, kind: SymbolKind) -> Vec<Symbol> {
+fn symbols(file: &ElfFile<'_>, kind: SymbolKind) -> Vec<Symbol> {
     let wanted = file.symbols().chain(file.dynamic_symbols()).filter(|s| s.kind() == kind && s.size() > 0);
     let named = wanted.filter_map(|symbol| {
         let name = symbol.name().ok()?.to_owned();
@@ -195,7 +217,7 @@ fn symbols(file: &object::File<'_>, kind: SymbolKind) -> Vec<Symbol> {
 }
 
 /// Big arrays by symbol; without symbols, the data sections as they are.
-fn statics(file: &object::File<'_>) -> Vec<Symbol> {
+fn statics(file: &ElfFile<'_>) -> Vec<Symbol> {
     let arrays = symbols(file, SymbolKind::Data);
     if !arrays.is_empty() {
         return arrays.into_iter().filter(|s| s.range.1 - s.range.0 >= STATIC_OBJECT_BYTES).collect();
@@ -204,16 +226,15 @@ fn statics(file: &object::File<'_>) -> Vec<Symbol> {
         let named = matches!(section.name(), Ok(".data" | ".bss" | ".lbss" | ".ldata" | ".rodata"));
         named && section.size() >= STATIC_OBJECT_BYTES
     });
-    let range = |section: &object::Section<'_, '_>| (section.address(), section.address() + section.size());
+    let range = |section: &object::Section<'_, '_, &Image>| (section.address(), section.address() + section.size());
     let mut all: Vec<Symbol> =
         sections.map(|s| Symbol { range: range(&s), name: s.name().unwrap_or_default().to_owned() }).collect();
     all.sort_unstable();
     all
 }
 
-/// What the loader writes: addresses of imported functions by slot, and own addresses. Programs that
-/// are loaded where they were linked carry the latter in their data already.
-fn relocations(file: &object::File<'_>) -> (BTreeMap<u64, String>, BTreeSet<u64>) {
+/// What the loader writes: addresses of imported functions by slot, and own addresses.
+fn relocations(file: &ElfFile<'_>) -> (BTreeMap<u64, String>, BTreeSet<u64>) {
     let (mut imports, mut kept) = (BTreeMap::new(), BTreeSet::new());
     let names = file.dynamic_symbol_table();
     for (slot, relocation) in file.dynamic_relocations().into_iter().flatten() {
@@ -233,20 +254,11 @@ fn relocations(file: &object::File<'_>) -> (BTreeMap<u64, String>, BTreeSet<u64>
             _ => {}
         }
     }
-    if file.kind() == object::ObjectKind::Executable {
-        for section in file
-            .sections()
-            .filter(|section| matches!(section.kind(), object::SectionKind::Data | object::SectionKind::ReadOnlyData))
-        {
-            let words = section.data().unwrap_or_default().chunks_exact(8);
-            kept.extend(words.filter_map(|word| word.try_into().ok().map(u64::from_le_bytes)));
-        }
-    }
     (imports, kept)
 }
 
 /// Function bounds from the unwind tables (System V ABI, `.eh_frame`).
-fn unwind_ranges(file: &object::File<'_>) -> Vec<(u64, u64)> {
+fn unwind_ranges(file: &ElfFile<'_>) -> Vec<(u64, u64)> {
     let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
     let Ok(data) = section.data() else { return Vec::new() };
     let mut frames = gimli::EhFrame::new(data, gimli::LittleEndian);
@@ -265,7 +277,7 @@ fn unwind_ranges(file: &object::File<'_>) -> Vec<(u64, u64)> {
 
 /// One unwind entry covers a whole linkage table. As one function it would be thousands of indirect jumps, each of
 /// which may reach any of the others; so each of its entries is a function of its own.
-fn cut_linkage_tables(file: &object::File<'_>, ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+fn cut_linkage_tables(file: &ElfFile<'_>, ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     let linkage = file.sections().filter(|section| section.name().is_ok_and(|name| name.starts_with(".plt")));
     let tables: Vec<Range<u64>> = linkage.map(|table| table.address()..table.address() + table.size()).collect();
     let cut = |(start, end): (u64, u64)| {
@@ -297,7 +309,7 @@ mod tests {
     fn each_entry_of_a_linkage_table_is_a_function() {
         let path = std::env::current_exe().unwrap();
         let module = Module::read(path.to_str().unwrap());
-        let file = object::File::parse(&*module.data).unwrap();
+        let file = object::File::parse(&module.image).unwrap();
         let table = file.section_by_name(".plt").or_else(|| file.section_by_name(".plt.got")).unwrap();
         let whole = vec![(table.address(), table.address() + table.size()), (8, 4096)];
         let cut = cut_linkage_tables(&file, whole);
@@ -309,10 +321,10 @@ mod tests {
 
     #[test]
     fn what_is_not_elf_knows_nothing() {
-        let module = Module::parse("/tmp/notes.txt", b"not a program".to_vec());
+        let module = Module::read("/etc/passwd");
         assert!(!module.is_elf);
         assert_eq!(module.function_at(0x1000), None);
         assert_eq!(module.address_of_offset(0), None);
-        assert_eq!(module.name(), "notes.txt");
+        assert_eq!(module.name(), "passwd");
     }
 }

@@ -91,6 +91,14 @@ pub enum SamplerError {
         /// The kernel's reason.
         source: LinuxError,
     },
+    /// Another run has set the host's weights.
+    #[error(
+        "the host's interleave weights are those of run {pid} now\n  hint: wait for its end, or leave out --set-host-weights: each object gets its own weights without the host's"
+    )]
+    HostWeightsTaken {
+        /// Its process.
+        pid: u32,
+    },
     /// A running program cannot be placed anew.
     #[error("process {pid}: {problem}\n  hint: {hint}")]
     NotPlaced {
@@ -109,6 +117,30 @@ pub enum SamplerError {
         /// Why.
         source: std::io::Error,
     },
+    /// Where the recording is to go cannot be written; nothing was run.
+    #[error("{}: {source}; the program was not started\n  hint: check that the folder may be written, or choose another", .path.display())]
+    Output {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is too little room for a recording; nothing was run.
+    #[error("{}: only {free_mib} MiB are free there, and {least_mib} MiB should be; the program was not started\n  hint: make room, or choose another folder", .path.display())]
+    NoSpace {
+        /// Which file.
+        path: PathBuf,
+        /// What there is.
+        free_mib: u64,
+        /// What is needed to start.
+        least_mib: u64,
+    },
+    /// Somebody else writes the same recording.
+    #[error("{}: a program is being recorded into it now\n  hint: wait for its end, or choose another folder", .path.display())]
+    BeingRecorded {
+        /// Which file.
+        path: PathBuf,
+    },
     /// A file is not a `perf.data` that can be worked out.
     #[error("{}: {problem}\n  hint: {hint}", .path.display())]
     NotPerfData {
@@ -118,6 +150,14 @@ pub enum SamplerError {
         problem: String,
         /// What to do, or what to record instead.
         hint: &'static str,
+    },
+    /// The analysis came to no end: a fault of ours.
+    #[error(
+        "the analysis of what was recorded failed: {reason}\n  hint: this is a fault of tierloom, please report it; the recording is kept, so nothing is lost"
+    )]
+    Analysis {
+        /// What it said.
+        reason: String,
     },
     /// A file is not a recording.
     #[error("{}: not a recording of this version: {problem}\n  hint: record the program again", .path.display())]

@@ -66,8 +66,7 @@ pub fn import(path: &Path, root: &Root) -> Result<(Profile, Vec<SampleRow>), Sam
         // Skid is the processor's: what is measured here holds for a recording of the same model.
         recording.calibration = calibrate(root).unwrap_or(recording.calibration);
     }
-    let (profile, rows) = analyse(&recording, &processor)?;
-    Ok((without_exit_code(profile), rows))
+    analyse(&recording, &processor)
 }
 
 /// As [`import`] does before the analysis: the recording of a file of CPU-clock samples.
@@ -78,10 +77,4 @@ pub fn recording(path: &Path) -> Result<Recording, SamplerError> {
     let bytes = std::fs::read(path).map_err(|source| SamplerError::File { path: path.to_owned(), source })?;
     let refused = |Flaw { problem, hint }| SamplerError::NotPerfData { path: path.to_owned(), problem, hint };
     PerfFile::parse(&bytes).and_then(|file| clock::recording(&file)).map_err(refused)
-}
-
-/// `perf.data` does not say how the program ended.
-fn without_exit_code(mut profile: Profile) -> Profile {
-    profile.program.exit_code = None;
-    profile
 }

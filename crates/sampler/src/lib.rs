@@ -26,6 +26,7 @@ pub mod error;
 mod flow;
 mod heuristics;
 mod hotness;
+mod image;
 pub mod import;
 mod instruction;
 mod judge;

@@ -1,7 +1,11 @@
 //! Source lines by address, from DWARF line tables where a module carries them.
 
+use std::path::Path;
+
 use gimli::{EndianSlice, LittleEndian};
 use object::{Object, ObjectSection};
+
+use crate::image::{Image, Wants};
 
 type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -22,9 +26,10 @@ struct Row {
 
 impl Lines {
     /// Reads what there is; a module without line tables has no lines.
-    pub(crate) fn read(data: &[u8]) -> Self {
+    pub(crate) fn read(path: &str) -> Self {
         let mut lines = Self::default();
-        if let Ok(file) = object::File::parse(data) {
+        let image = Image::read(Path::new(path), Wants::Lines).unwrap_or_default();
+        if let Ok(file) = object::File::parse(&image) {
             // A broken table ends the reading; what came before it stays good.
             let _ = lines.collect(&file);
         }
@@ -39,7 +44,7 @@ impl Lines {
         Some(format!("{}:{}", self.files[row.file], row.line))
     }
 
-    fn collect(&mut self, file: &object::File<'_>) -> Result<(), gimli::Error> {
+    fn collect<'a>(&mut self, file: &object::File<'a, &'a Image>) -> Result<(), gimli::Error> {
         let section = |id: gimli::SectionId| -> Result<Reader<'_>, gimli::Error> {
             let data = file.section_by_name(id.name()).and_then(|section| section.data().ok()).unwrap_or_default();
             Ok(EndianSlice::new(data, LittleEndian))
@@ -92,7 +97,7 @@ mod tests {
     fn the_test_program_knows_its_lines() {
         let path = std::env::current_exe().unwrap();
         let module = Module::read(path.to_str().unwrap());
-        let lines = Lines::read(&module.data);
+        let lines = Lines::read(&module.path);
         let range = module.function_ranges().find(|range| {
             module.function_name(range.start).is_some_and(|name| name.contains("the_test_program_knows_its_lines"))
         });
@@ -102,6 +107,6 @@ mod tests {
 
     #[test]
     fn no_table_no_lines() {
-        assert_eq!(Lines::read(b"nothing").at(0x1000), None);
+        assert_eq!(Lines::read("/etc/passwd").at(0x1000), None);
     }
 }

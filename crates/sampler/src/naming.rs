@@ -131,7 +131,7 @@ impl<'a> Names<'a> {
         let module = &self.modules[id];
         // A return address lies behind the call; the call itself is one byte before it.
         let call = place.address.saturating_sub(1);
-        let lines = self.lines.entry(id).or_insert_with(|| Lines::read(&module.data));
+        let lines = self.lines.entry(id).or_insert_with(|| Lines::read(&module.path));
         Frame {
             module: module.name().to_owned(),
             build_id: module.build_id.clone(),

@@ -14,6 +14,7 @@
 //! | `apply` | a new plan for what is there |
 //! | `control` | how somebody else brings a new plan |
 //! | `host` | the host's interleave weights, set for a run |
+//! | `saved` | what they were, for when the run is killed |
 //! | `report` | what became of every rule |
 
 mod apply;
@@ -23,11 +24,13 @@ mod host;
 mod live;
 mod mover;
 mod report;
+mod saved;
 mod session;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use tierloom_linux::memory;
 use tierloom_linux::root::Root;
@@ -44,6 +47,7 @@ use control::Control;
 use host::{HostWeights, ratio_of};
 use report::Doubts;
 pub use report::{PhaseReport, PlaceReport, Residency, RuleReport};
+pub use saved::SavedWeights;
 use session::Session;
 pub use tierloom_wire::{How, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS};
 
@@ -113,22 +117,25 @@ pub fn run(request: &PlaceRequest, watcher: &mut dyn FnMut(&Snapshot)) -> Result
     let preload = program::existing(&request.preload)?;
     let nodes = request.root.online_nodes();
     let mut session = Session::new(request, &nodes, program.path().to_owned());
+    let put_back = saved::put_back_left(&request.root);
     let _weights = set_host_weights(request, &mut session)?;
     let room = (session.compiled.words.len() as u64).max(LEAST_RULE_WORDS);
     let mut channel = PreloadChannel::create(DEFAULT_MIN_BYTES, room, &request.root)?;
     channel.tell(&facts(&request.root));
     channel.publish(&session.compiled.words);
-    let control = Control::open(channel.path());
+    let mut control = Control::open(channel.name());
     let variables = program::environment(&request.variables, Some(preload), channel.path());
     let before = memory::vmstat(&request.root, &COUNTERS);
     let held = spawn::hold(&request.command, &variables)?;
     session.begin();
     let running = held.release().map_err(|refused| program.not_executable(refused))?;
-    let ended = attend(&running, &mut session, &mut channel, control.as_ref(), watcher)?;
+    let ended = attend(&running, &mut session, &mut channel, control.as_mut(), watcher)?;
     let wall_s = session.elapsed_s();
     session.end();
     let counters = moved_counters(&before, &memory::vmstat(&request.root, &COUNTERS));
-    Ok(report(request, session, (&ended, wall_s), &channel, counters))
+    let mut report = report(request, session, (&ended, wall_s), &channel, counters);
+    report.warnings.extend(put_back);
+    Ok(report)
 }
 
 /// Stays with the program until it ends.
@@ -136,19 +143,19 @@ fn attend(
     running: &Running,
     session: &mut Session,
     channel: &mut PreloadChannel,
-    control: Option<&Control>,
+    mut control: Option<&mut Control>,
     watcher: &mut dyn FnMut(&Snapshot),
 ) -> Result<Ended, SamplerError> {
-    let waited: Vec<_> = control.iter().map(|control| control.descriptor()).collect();
     loop {
+        let waited: Vec<_> = control.iter().flat_map(|control| control.descriptors()).collect();
         running.wait(&waited, TICK_MS);
         let ended = running.ended()?;
         channel.drain(ended.is_some(), |time_ns, record| session.take(time_ns, record));
         if let Some(ended) = ended {
             return Ok(ended);
         }
-        if let Some(control) = control {
-            control.serve(|request| session.answer(channel, &request));
+        if let Some(control) = &mut control {
+            control.serve(Instant::now(), |request| session.answer(channel, &request));
         }
         session.tick(channel, watcher);
     }

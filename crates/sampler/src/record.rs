@@ -8,6 +8,7 @@
 pub(crate) mod channel;
 mod clock;
 mod gather;
+mod journal;
 mod lanes;
 mod merge;
 pub(crate) mod program;
@@ -24,13 +25,15 @@ use tierloom_linux::clock::monotonic_ns;
 use tierloom_linux::perf::{Request, Ring, Sampler};
 use tierloom_linux::root::Root;
 use tierloom_linux::spawn::{self, Ended, Running};
+use tierloom_linux::times;
 use tierloom_wire as wire;
 
 use crate::calibrate::{calibrate, calibrate_ptrace};
 use crate::error::SamplerError;
-use crate::recording::{Calibration, Event, Exit, Recording};
+use crate::recording::{Beginning, Calibration, Event, Exit, Recording};
 use channel::PreloadChannel;
-use gather::Gathered;
+use gather::{Gathered, RunSoFar};
+use journal::Tried;
 use program::Program;
 use ptrace::{PtraceSampler, Target};
 
@@ -76,6 +79,8 @@ pub struct RecordRequest {
     pub variables: Vec<(OsString, OsString)>,
     /// Also read each thread's count of instructions with every sample, where the machine can.
     pub instructions: bool,
+    /// Where the recording is written while it grows; the file stays, whatever happens.
+    pub journal: Option<PathBuf>,
     /// Skid of this machine; `None` measures it first, which takes a fraction of a second.
     pub calibration: Option<Calibration>,
     /// Where `/proc` and `/sys` are.
@@ -93,9 +98,15 @@ impl RecordRequest {
             min_bytes: DEFAULT_MIN_BYTES,
             variables: Vec::new(),
             instructions: true,
+            journal: None,
             calibration: None,
             root: Root::default(),
         }
+    }
+
+    /// Program and arguments as they are written down.
+    fn words(&self) -> Vec<String> {
+        self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 }
 
@@ -122,6 +133,7 @@ pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Re
         return Err(SamplerError::Rate { hz });
     }
     let preload = request.preload.as_deref().map(program::existing).transpose()?;
+    let tried = request.journal.as_deref().map(Tried::open).transpose()?;
     let mut channel = PreloadChannel::create(request.min_bytes, 0, &request.root)?;
     let variables = program::environment(&request.variables, preload, channel.path());
     let held = spawn::hold(&request.command, &variables)?;
@@ -133,13 +145,32 @@ pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Re
     let calibration = request.calibration.unwrap_or_else(|| measured(event, &request.root));
 
     let mut gathered = Gathered::new(held.pid(), monotonic_ns(), samples.kernel().is_none());
+    let begun_ns = gathered.start_ns();
+    let pid = held.pid();
     let running = held.release().map_err(|refused| program.not_executable(refused))?;
-    let ended = follow(&running, &mut samples, &mut channel, &mut gathered, &request.root, progress)?;
-    let mut recording = gathered.finish(request, event, &ended, f64::from(rate(request, event)));
+    let begin = |tried: Tried| {
+        let command = request.words();
+        tried.begin(&Beginning { command: &command, pid, start_ns: begun_ns, event, calibration })
+    };
+    let mut journal = tried.and_then(begin);
+    let hz = f64::from(rate(request, event));
+    let so_far = |(user_s, system_s): (f64, f64)| RunSoFar { cpu_s: user_s + system_s, system_s, event, hz };
+    let mut visit = |gathered: &mut Gathered| {
+        progress(gathered.progress());
+        if let Some(journal) = &mut journal {
+            journal.visit(gathered, || so_far(times::of_process(&request.root, pid)));
+        }
+    };
+    let ended = follow(&running, &mut samples, &mut channel, &mut gathered, &request.root, &mut visit)?;
+    if let Some(journal) = &mut journal {
+        journal.take_rest(&mut gathered, so_far((ended.user_s, ended.system_s)));
+    }
+    let mut recording = gathered.finish(request, event, &ended, hz);
     recording.calibration = calibration;
     recording.warnings.extend(program.warnings(preload.is_some(), channel.attached()));
     recording.warnings.extend(channel.doubt(&request.root));
     recording.warnings.extend(sampling_warnings(&recording, request, samples.refused()));
+    drop(journal.and_then(|journal| journal.end(&recording)));
     Ok(recording)
 }
 
@@ -243,7 +274,7 @@ fn follow(
     channel: &mut PreloadChannel,
     gathered: &mut Gathered,
     root: &Root,
-    progress: &mut dyn FnMut(Progress),
+    visit: &mut dyn FnMut(&mut Gathered),
 ) -> Result<Ended, SamplerError> {
     let descriptors = samples.descriptors();
     loop {
@@ -256,7 +287,7 @@ fn follow(
             gathered.take_wire(time_ns, record);
         });
         gathered.look(root);
-        progress(gathered.progress());
+        visit(gathered);
         if let Some(ended) = ended {
             gathered.end(monotonic_ns(), channel.lost_events());
             return Ok(ended);

@@ -1,11 +1,16 @@
 //! What was recorded of one run: samples with registers, mappings, allocations.
 //!
-//! The recorder fills it, the analyser reads it; it can be saved and read again, so that an analysis
-//! can be repeated, tested on recorded runs, and done on another machine. Nothing is interpreted
-//! here: addresses are those of the process that they were seen in.
+//! The recorder fills it, the analyser reads it; it is written down while it grows, so that a recorder that
+//! is killed loses nothing, and read again, so that an analysis can be repeated, tested on recorded runs,
+//! and done on another machine. Nothing is interpreted here: addresses are those of the process that they
+//! were seen in.
 
 mod file;
 
+pub use file::is_growing;
+pub(crate) use file::{Beginning, MOST_STACKS, PORTION_RECORDS, Portion, chunk_of, ending, magic, next};
+
+use tierloom_linux::signal_name;
 // Told by the preload library and kept as it came.
 pub use tierloom_wire::Source;
 
@@ -31,7 +36,7 @@ pub mod register {
 }
 
 /// Everything that was recorded of one run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recording {
     /// Program and arguments.
     pub command: Vec<String>,
@@ -41,8 +46,8 @@ pub struct Recording {
     pub start_ns: u64,
     /// `CLOCK_MONOTONIC` when it had ended, ns.
     pub end_ns: u64,
-    /// How it ended.
-    pub exit: Exit,
+    /// How it ended; `None` where nobody saw it.
+    pub exit: Option<Exit>,
     /// User + system CPU time of the program and the children that it waited for, s.
     pub cpu_s: f64,
     /// The system part of `cpu_s`, s: user samples do not cover it.
@@ -77,6 +82,31 @@ pub struct Recording {
     pub warnings: Vec<String>,
 }
 
+impl Recording {
+    /// What came in any order, in the order of time; and an allocation whose stack was lost names an empty
+    /// stack, so that every id can be looked up.
+    pub(crate) fn put_in_order(&mut self) {
+        self.samples.sort_by_key(|sample| sample.time_ns);
+        self.faults.sort_by_key(|fault| fault.time_ns);
+        self.mappings.sort_by_key(|mapping| mapping.time_ns);
+        self.processes.sort_by_key(|process| process.time_ns);
+        self.allocations.sort_by_key(|allocation| allocation.time_ns);
+        let empty = u32::try_from(self.stacks.len()).unwrap_or(u32::MAX);
+        let mut used = false;
+        for allocation in &mut self.allocations {
+            if let AllocationEvent::Alloc { stack, .. } = &mut allocation.event
+                && *stack >= empty
+            {
+                *stack = empty;
+                used = true;
+            }
+        }
+        if used {
+            self.stacks.push(Vec::new());
+        }
+    }
+}
+
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -94,16 +124,25 @@ impl Exit {
             Exit::Signal(signal) => 128 + signal,
         }
     }
+
+    /// Name of the signal that killed it.
+    pub fn signal(self) -> Option<String> {
+        match self {
+            Exit::Code(_) => None,
+            Exit::Signal(signal) => Some(signal_name(signal)),
+        }
+    }
 }
 
 /// What drove the samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Event {
     /// `perf_event_open`, software event `cpu-clock`: CPU time of each thread.
     CpuClock,
     /// `ptrace`: threads that run were halted for a moment, each once in so much of its CPU time.
     Ptrace,
     /// Nothing: only allocations were recorded.
+    #[default]
     None,
 }
 
@@ -250,6 +289,12 @@ pub struct Calibration {
     pub purity: f64,
     /// Samples that this rests on; 0 = not measured.
     pub samples: u32,
+}
+
+impl Default for Calibration {
+    fn default() -> Self {
+        Self::UNKNOWN
+    }
 }
 
 impl Calibration {

@@ -347,8 +347,7 @@ impl<'a> World<'a> {
 
 /// The preload library and the file that it shares with us: memory in the program that is not the program's.
 fn is_ours(path: &str) -> bool {
-    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    name == "libtierloom_preload.so" || name.starts_with(shared::PREFIX) && matches!(folder, "/dev/shm" | "/tmp")
+    path.rsplit('/').next() == Some("libtierloom_preload.so") || shared::name_of(path).is_some()
 }
 
 /// Within what a frame can reach: the red zone below (System V ABI, 3.2.2) and frames above.

@@ -55,9 +55,9 @@ fn allocations(recording: &Recording) -> Vec<(u64, u64, u32, u32)> {
 #[test]
 fn exit_codes_and_signals_are_the_programs_own() {
     for backend in [Backend::Auto, Backend::Ptrace, Backend::None] {
-        assert_eq!(recorded(backend, &["true"]).exit, Exit::Code(0));
-        assert_eq!(recorded(backend, &["sh", "-c", "exit 7"]).exit, Exit::Code(7));
-        assert_eq!(recorded(backend, &["sh", "-c", "kill -SEGV $$"]).exit, Exit::Signal(11));
+        assert_eq!(recorded(backend, &["true"]).exit, Some(Exit::Code(0)));
+        assert_eq!(recorded(backend, &["sh", "-c", "exit 7"]).exit, Some(Exit::Code(7)));
+        assert_eq!(recorded(backend, &["sh", "-c", "kill -SEGV $$"]).exit, Some(Exit::Signal(11)));
     }
 }
 
@@ -69,7 +69,7 @@ fn an_awkward_program_notices_nothing() {
     assert_eq!(seen, plain);
     for backend in [Backend::Ptrace, Backend::None] {
         let recording = recorded(backend, &[program.to_str().unwrap()]);
-        assert_eq!(recording.exit, Exit::Code(0));
+        assert_eq!(recording.exit, Some(Exit::Code(0)));
     }
     fs::remove_file(program).unwrap();
 }
@@ -94,7 +94,7 @@ fn objects_have_places_sizes_and_ends() {
     let program = compiled("objects", &[]);
     let recording = recorded(Backend::Auto, &[program.to_str().unwrap(), "30"]);
     fs::remove_file(program).unwrap();
-    assert_eq!(recording.exit, Exit::Code(5));
+    assert_eq!(recording.exit, Some(Exit::Code(5)));
     let all = allocations(&recording);
     let sizes: Vec<u64> = all.iter().map(|(_, bytes, ..)| *bytes).collect();
     assert_eq!(sizes, [1 << 20, 2 << 20, 1 << 20, 2 << 20, 1 << 20, 2 << 20, 3 << 20]);
@@ -112,7 +112,7 @@ fn addresses_that_are_only_reserved_are_no_memory() {
     let program = compiled("reserved", &[]);
     let recording = recorded(Backend::Auto, &[program.to_str().unwrap()]);
     fs::remove_file(program).unwrap();
-    assert_eq!(recording.exit, Exit::Code(0));
+    assert_eq!(recording.exit, Some(Exit::Code(0)));
     let (profile, _) = analyse(&recording, &Processor::of(&Root::default())).unwrap();
     let mapped = profile.objects.iter().filter(|object| object.kind == ObjectKind::Mmap);
     let sizes: BTreeSet<u64> = mapped.map(|object| object.size_bytes >> 20).collect();
@@ -177,7 +177,7 @@ fn a_killed_program_leaves_what_it_did() {
     let program = compiled("objects", &["-DKILLED"]);
     let recording = recorded(Backend::None, &[program.to_str().unwrap(), "1", "killed"]);
     fs::remove_file(program).unwrap();
-    assert_eq!(recording.exit, Exit::Signal(9));
+    assert_eq!(recording.exit, Some(Exit::Signal(9)));
     assert_eq!(allocations(&recording).len(), 7);
 }
 
@@ -186,7 +186,7 @@ fn an_exec_is_followed() {
     let program = compiled("objects", &["-DEXEC"]);
     let recording = recorded(Backend::Auto, &["sh", "-c", &format!("exec {} 1", program.display())]);
     fs::remove_file(program).unwrap();
-    assert_eq!(recording.exit, Exit::Code(5));
+    assert_eq!(recording.exit, Some(Exit::Code(5)));
     assert_eq!(allocations(&recording).len(), 7);
 }
 
@@ -195,7 +195,7 @@ fn a_static_program_is_sampled_and_said_to_be_blind() {
     let program = compiled("objects", &["-static"]);
     let recording = recorded(Backend::Auto, &[program.to_str().unwrap(), "100"]);
     fs::remove_file(program).unwrap();
-    assert_eq!(recording.exit, Exit::Code(5));
+    assert_eq!(recording.exit, Some(Exit::Code(5)));
     assert_eq!(recording.allocations, []);
     assert!(recording.warnings.iter().any(|text| text.contains("statically linked")), "{:?}", recording.warnings);
     assert!(recording.event != Event::CpuClock || !recording.samples.is_empty());

@@ -35,6 +35,7 @@ mod at {
     pub(super) const PLAN: usize = 44;
     pub(super) const LANES: usize = 45;
     pub(super) const NAMESPACE: usize = 46;
+    pub(super) const RECORDER: usize = 47;
     pub(super) const HOLDING: usize = 48;
     pub(super) const LEAVING: usize = 64;
     pub(super) const LEAVING_END: usize = 128;
@@ -225,9 +226,15 @@ impl<'a> Region<'a> {
         load(self.header, at::TICKS) != 0
     }
 
-    /// Says in which namespace of process ids the recorder is; before any other process is there.
-    pub fn tell_namespace(&self, id: u64) {
-        self.header[at::NAMESPACE].store(id, Ordering::Relaxed);
+    /// Says which process the recorder is, and in which namespace of process ids; before any other is there.
+    pub fn tell_recorder(&self, pid: u32, namespace: u64) {
+        self.header[at::RECORDER].store(u64::from(pid), Ordering::Relaxed);
+        self.header[at::NAMESPACE].store(namespace, Ordering::Relaxed);
+    }
+
+    /// The recorder, by its number in [`Region::namespace`].
+    pub fn recorder(&self) -> u32 {
+        u32::try_from(load(self.header, at::RECORDER)).unwrap_or(0)
     }
 
     /// The namespace of process ids of the recorder, which can see there whether the owner of a lane is

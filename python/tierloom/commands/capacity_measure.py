@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tierloom import outputs
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
@@ -91,7 +92,7 @@ class Asked:
         every = [*earlier, *found.runs]
         text = files.write(every, notes)
         if self.output:
-            self.output.write_text(text, encoding="utf-8")
+            outputs.write(self.output, text)
             say.wrote(count_text(len(every), "run"), self.output)
             say.then(f"tierloom capacity fit {self.output}")
         if self.as_json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tierloom import gpu_copies
+from tierloom import gpu_copies, outputs
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
@@ -65,7 +65,7 @@ def verb(ctx: click.Context, /, **given: Any) -> None:  # noqa: ANN401 (the opti
     if ctx.invoked_subcommand is not None:
         return
     if given["write_set"]:
-        given["write_set"].write_text(ParameterSet.load().text, encoding="utf-8")
+        outputs.write(given["write_set"], ParameterSet.load().text)
         say.wrote("parameter set", given["write_set"])
         return
     runs = list(run_all(given))
@@ -147,7 +147,7 @@ def calibrate(measured: str | None, output: Path | None, as_json: bool) -> None:
         figures = gpu_copies.measure() if measured is None else read_measured(measured)
     found = gpu_copies.fit(figures)
     if output:
-        output.write_text(gpu_copies.into_set(ParameterSet.load().text, found), encoding="utf-8")
+        outputs.write(output, gpu_copies.into_set(ParameterSet.load().text, found))
     if as_json:
         say.document({"fit": vars(found), "measured": figures, "published": expansions.published_copies()})
     else:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from tierloom import outputs
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine
@@ -100,6 +101,6 @@ def export(name: str, form: str, output: Path | None) -> None:  # noqa: ARG001 (
     if output is None:
         click.echo(text, nl=False)
         return
-    output.write_text(text, encoding="utf-8")
+    outputs.write(output, text)
     say.wrote("hwloc topology", output)
     say.then(f"lstopo -i {output} --memattrs")

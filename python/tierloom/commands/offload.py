@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tierloom import outputs
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
@@ -157,7 +158,7 @@ def write(answer: InferAnswer, tool: str, output: Path | None) -> None:
     if output is None:
         click.echo(text, nl=False)
         return
-    output.write_text(text, encoding="utf-8")
+    outputs.write(output, text)
     say.wrote(f"plan for {tool}", output)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tierloom import emitting, planning
+from tierloom import emitting, outputs, planning
 from tierloom.commands import options, say
 from tierloom.emitting import FORMS
 from tierloom.errors import RequestError
@@ -112,7 +112,7 @@ def save(answer: Comparison, plan_file: Path, html: Path | None, plot: Path | No
     if html:
         from tierloom.report.pages import reading, writing
 
-        html.write_text(writing.render(reading.of_comparison(answer)), encoding="utf-8")
+        outputs.write(html, writing.render(reading.of_comparison(answer)))
         written["report"] = html
     if plot:
         from tierloom.report import pictures

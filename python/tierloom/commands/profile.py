@@ -10,8 +10,8 @@ import click
 from tierloom import recording
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
-from tierloom.lookup import PROFILE_FILE
-from tierloom.report import profiles
+from tierloom.profile_folder import PROFILE_FILE, RECORDING_FILE
+from tierloom.report import endings, profiles
 
 
 @click.command(
@@ -89,12 +89,13 @@ def verb(
             analysis.enter_context(say.progress(f"analysing {samples:,} samples"))
 
         name = folder.name.removesuffix(".profile")
-        recorded = recording.record(command, name=name, hz=hz, backend=backend, analysing=analysing)
+        recorded = recording.record(command, name=name, hz=hz, backend=backend, folder=folder, analysing=analysing)
     recorded.save(folder)
     if as_json:
         say.document({**recorded.profile.data})
     else:
         say.tell(profiles.objects(recorded.profile), *profiles.phases(recorded.profile))
+    say.tell(endings.ended(recorded.profile.data["program"]))
     for warning in recorded.warnings:
         say.warn(warning)
     say.wrote("profile", folder)
@@ -126,6 +127,7 @@ def refuse_other_folders(folder: Path) -> None:
     Raises:
         RequestError: The path holds something that is no profile.
     """
-    if folder.exists() and not (folder / PROFILE_FILE).exists() and (not folder.is_dir() or any(folder.iterdir())):
+    is_profile = any((folder / name).exists() for name in (PROFILE_FILE, RECORDING_FILE))
+    if folder.exists() and not is_profile and (not folder.is_dir() or any(folder.iterdir())):
         message = f"{folder} exists and is no profile\nhint: choose another name with -o"
         raise RequestError(message)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tierloom import outputs
 from tierloom.commands import options, say
 
 
@@ -40,7 +41,7 @@ def verb(sources: tuple[str, ...], output: Path, title: str | None, as_json: boo
     with say.progress("drawing"):
         read = reading.read(sources)
         page = writing.page_of(read, title)
-    output.write_text(page.html, encoding="utf-8")
+    outputs.write(output, page.html)
     if as_json:
         say.document(
             {"report": str(output), "title": page.title, "bytes": len(page.html.encode()), "sections": page.contents}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tierloom import outputs
 from tierloom.commands import options, say
 from tierloom.quantities import count_text
 from tierloom.report import claims as shown
@@ -46,7 +47,7 @@ def verb(only: tuple[str, ...], plot: Path | None, markdown: Path | None, worker
     drawn = draw(results, plot) if plot else []
     if markdown:
         page = markdown.read_text(encoding="utf-8") if markdown.exists() else ""
-        markdown.write_text(shown.into_page(page, shown.markdown(results)), encoding="utf-8")
+        outputs.write(markdown, shown.into_page(page, shown.markdown(results)))
         say.wrote("tables", markdown)
     if as_json:
         say.document(shown.document(results))

@@ -7,7 +7,7 @@ import click
 from tierloom import recording
 from tierloom.commands import options, say
 from tierloom.nouns import Plan
-from tierloom.report import runs
+from tierloom.report import endings, runs
 
 
 @click.command(
@@ -73,6 +73,7 @@ def verb(
         say.document({**report})
     else:
         say.tell(*runs.outcomes(plan, report, numbers))
+    say.tell(endings.ended(report))
     for warning in report["warnings"]:
         say.warn(warning)
     ctx.exit(report["exit_code"])

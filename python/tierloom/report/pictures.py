@@ -13,6 +13,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from tierloom import outputs
 from tierloom.errors import RequestError
 from tierloom.quantities import binary_unit, bytes_text, count_text
 from tierloom.report.plans import bound_text, ordered
@@ -70,8 +71,8 @@ def save(figure: Figure, path: Path) -> None:
         message = f"{path}: `{path.suffix}` is no kind of picture\nhint: let the name end with {', '.join(endings)}"
         raise RequestError(message)
     dateless = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[path.suffix]
-    with mpl.rc_context(STYLE):
-        figure.savefig(path, dpi=160, metadata=dateless)
+    with mpl.rc_context(STYLE), outputs.whole(path) as part:
+        figure.savefig(part, dpi=160, metadata=dateless)
 
 
 def machine_curves(machine: Machine) -> Figure:

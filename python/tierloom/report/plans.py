@@ -61,7 +61,7 @@ def _policy_cells(policy: PolicyDoc, best: float) -> list[str]:
         policy["policy"],
         seconds_text(answer["time_s"]),
         f"{seconds_text(answer['low_s'])} to {seconds_text(answer['high_s'])}",
-        f"{answer['time_s'] / best:.2f}x",
+        f"{answer['time_s'] / best:.2f}x" if best > 0 else "",
         bytes_text(policy["fast_bytes"]),
         bound_text(answer),
     ]

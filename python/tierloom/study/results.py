@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tierloom import outputs
 from tierloom.errors import MissingPackageError
 from tierloom.study.keys import code_id
 from tierloom.study.store import DONE, LOST, REFUSED, columns
@@ -105,10 +106,9 @@ def write_table(path: Path, study: Study, points: list[Point], store: Store) -> 
     names = _kinds(study, points, store)
     about = {"study": study.text, "tierloom": code_id()}
     schema = pa.schema([(name, kinds[kind]) for name, kind in names.items()], metadata=about)
-    part = path.with_suffix(".part")
     fixed = {name: _cell(value) for name, value in study.parameters.items()}
     results = store.wanted()
-    with parquet.ParquetWriter(part, schema, compression="zstd") as file:
+    with outputs.whole(path) as part, parquet.ParquetWriter(part, schema, compression="zstd") as file:
         for at in range(0, len(points), GROUP_ROWS):
             some = points[at : at + GROUP_ROWS]
             cells = {name: [value] * len(some) for name, value in fixed.items()}
@@ -116,7 +116,6 @@ def write_table(path: Path, study: Study, points: list[Point], store: Store) -> 
             cells |= _group(list(itertools.islice(results, len(some))))
             arrays = [_array(pa, cells.get(name), kinds[kind], len(some)) for name, kind in names.items()]
             file.write_table(pa.Table.from_arrays(arrays, schema=schema))
-    part.replace(path)
 
 
 def _kinds(study: Study, points: list[Point], store: Store) -> dict[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tierloom import outputs
 from tierloom.study import clusters, points
 from tierloom.study.computing import Batch, Computed
 from tierloom.study.keys import Addresses, Nouns, resolved
@@ -91,7 +92,7 @@ def sweep(
     run = _Run(asked, nouns, Addresses(asked, nouns), progress)
     place.mkdir(parents=True, exist_ok=True)
     with Store(place / STORE) as store:
-        (place / STUDY).write_text(asked.text, encoding="utf-8")
+        outputs.write(place / STUDY, asked.text)
         started = time.perf_counter()
         run.all(store, workers, scheduler, retry=retry_failed)
         return Sweep.collect(asked, place, store, run.asked, run.computed, time.perf_counter() - started)

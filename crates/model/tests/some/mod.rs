@@ -173,6 +173,7 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
         program: Program {
             command: vec!["./app".to_owned(), "-n 3".to_owned()],
             exit_code: Some(0),
+            signal: None,
             wall_s: seconds,
             cpu_s: seconds * 2.0,
             threads,

@@ -7,7 +7,7 @@ use super::anonymous::Anonymous;
 use super::file::PerfFile;
 use super::records::{Record, records};
 use crate::elf::Module;
-use crate::recording::{Calibration, Change, Event, Exit, Mapping, Process, Recording, Sample};
+use crate::recording::{Calibration, Change, Event, Mapping, Process, Recording, Sample};
 
 /// What to record instead.
 const HINT: &str =
@@ -89,7 +89,7 @@ impl Gathered {
             pid,
             start_ns,
             end_ns: end_ns.max(start_ns),
-            exit: Exit::Code(0),
+            exit: None,
             cpu_s: self.samples.len() as f64 * period_ns * 1e-9,
             system_s: 0.0,
             wall_s: end_ns.saturating_sub(start_ns) as f64 * 1e-9,

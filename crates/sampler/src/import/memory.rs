@@ -22,7 +22,7 @@ use crate::analyse::Processor;
 use crate::confidence::share;
 use crate::naming::Names;
 use crate::objects::ObjectId;
-use crate::recording::{Calibration, Event, Exit, Recording};
+use crate::recording::{Calibration, Event, Recording};
 use crate::world::{Place, World};
 
 /// Bytes of an access: samples do not tell; most loads of numeric code are words. Assumed.
@@ -168,7 +168,7 @@ fn gather(file: &PerfFile<'_>) -> Result<(Vec<RawSample>, Recording), Flaw> {
         pid,
         start_ns,
         end_ns: last,
-        exit: Exit::Code(0),
+        exit: None,
         cpu_s: wall_s * f64::from(threads_of(&samples)),
         system_s: 0.0,
         wall_s,
@@ -234,6 +234,7 @@ impl Draft<'_> {
         Program {
             command: self.recording.command.clone(),
             exit_code: None,
+            signal: None,
             wall_s: self.recording.wall_s,
             cpu_s: self.recording.cpu_s,
             threads: self.threads(),

@@ -13,6 +13,8 @@ use tierloom_wire::{
     Law, MAX_NODES, MAX_RULE_FRAMES, Options, Policy, Rule, RuleFrame, RuleWriter, Select, Turn, hash,
 };
 
+use crate::image::{Image, Wants};
+
 /// Name of the plan's default among the reports.
 pub(super) const DEFAULT: &str = "default";
 /// Where libraries are beside the folders of `LD_LIBRARY_PATH` and the program's own.
@@ -301,8 +303,8 @@ fn find_symbol(text: &str, context: &Context) -> Result<Wanted, String> {
     let mapped = context.mapped.get(module).cloned();
     let file = mapped.or_else(|| locate(module, context.program));
     let file = file.ok_or_else(|| format!("there is no file `{module}` where libraries are, and none was loaded"))?;
-    let bytes = fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let parsed = object::File::parse(&*bytes).map_err(|error| format!("{}: {error}", file.display()))?;
+    let image = Image::read(&file, Wants::Symbols).map_err(|error| format!("{}: {error}", file.display()))?;
+    let parsed = object::File::parse(&image).map_err(|error| format!("{}: {error}", file.display()))?;
     let found =
         parsed.symbols().chain(parsed.dynamic_symbols()).find(|entry| entry.name() == Ok(symbol) && entry.size() > 0);
     let found = found.ok_or_else(|| format!("{} has no symbol `{symbol}`", file.display()))?;

@@ -1,4 +1,5 @@
-//! The host's interleave weights, set for one run and put back afterwards, however the run ends.
+//! The host's interleave weights, set for one run and put back afterwards: by the run, or, where that was
+//! killed, by the next one or by `doctor` (see [`SavedWeights`]).
 //!
 //! The kernel has one weight a node for the whole machine (`weighted_interleave_nid` of
 //! `mm/mempolicy.c`). A change affects pages that anybody allocates from then on, so it is made only
@@ -11,14 +12,14 @@ use tierloom_linux::root::Root;
 use tierloom_wire::Turn;
 
 use super::compile::{Compiled, Place};
+use super::saved::SavedWeights;
 use crate::error::SamplerError;
 
 /// The host has other weights while this lives.
 #[derive(Debug)]
 pub(super) struct HostWeights<'a> {
     root: &'a Root,
-    before: BTreeMap<u32, u32>,
-    automatic: bool,
+    before: SavedWeights,
 }
 
 /// The one ratio of a plan, as weights of nodes; `None` where it weighs nothing.
@@ -49,15 +50,18 @@ impl<'a> HostWeights<'a> {
     /// Sets them.
     ///
     /// # Errors
-    /// [`SamplerError::HostWeights`]: not root, or a kernel before 6.9.
+    /// [`SamplerError::HostWeights`]: not root, or a kernel before 6.9; [`SamplerError::HostWeightsTaken`].
     pub(super) fn set(root: &'a Root, weights: &BTreeMap<u32, u32>) -> Result<Self, SamplerError> {
-        let known = memory::host_weights(root);
-        let before = weights.keys().filter_map(|node| Some((*node, *known.get(node)?))).collect();
-        let automatic = memory::weights_are_automatic(root) == Some(true);
+        if let Some(SavedWeights { pid, .. }) = SavedWeights::read(root) {
+            return Err(SamplerError::HostWeightsTaken { pid });
+        }
+        let refused = |source| SamplerError::HostWeights { source };
+        let before = SavedWeights::now(root, weights.keys().copied());
+        before.save(root).map_err(refused)?;
         // Made first: what was set before a refusal is put back.
-        let host = Self { root, before, automatic };
+        let host = Self { root, before };
         for (node, weight) in weights {
-            memory::set_host_weight(root, *node, *weight).map_err(|source| SamplerError::HostWeights { source })?;
+            memory::set_host_weight(root, *node, *weight).map_err(refused)?;
         }
         Ok(host)
     }
@@ -65,13 +69,7 @@ impl<'a> HostWeights<'a> {
 
 impl Drop for HostWeights<'_> {
     fn drop(&mut self) {
-        for (node, weight) in &self.before {
-            memory::set_host_weight(self.root, *node, *weight).ok();
-        }
-        // Writing a weight by hand switched this off.
-        if self.automatic {
-            memory::set_weights_automatic(self.root).ok();
-        }
+        self.before.put_back(self.root).ok();
     }
 }
 
@@ -80,11 +78,19 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::place::saved::put_back_left;
+
+    /// As `/proc/PID/stat` has it; the time of the start is the 22nd field.
+    const OWN_STAT: &str = "7 (a (b) c) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
 
     fn host(name: &str) -> (std::path::PathBuf, Root) {
         let folder = std::env::temp_dir().join(format!("tierloom-host-{name}-{}", std::process::id()));
         let weights = folder.join("sys/kernel/mm/mempolicy/weighted_interleave");
         fs::create_dir_all(&weights).unwrap();
+        fs::create_dir_all(folder.join("run")).unwrap();
+        let stat = folder.join(format!("proc/{}/stat", std::process::id()));
+        fs::create_dir_all(stat.parent().unwrap()).unwrap();
+        fs::write(stat, OWN_STAT).unwrap();
         for (file, text) in [("node0", "5"), ("node1", "2"), ("auto", "true")] {
             fs::write(weights.join(file), text).unwrap();
         }
@@ -100,6 +106,36 @@ mod tests {
         drop(set);
         assert_eq!(memory::host_weights(&root), BTreeMap::from([(0, 5), (1, 2)]));
         assert_eq!(memory::weights_are_automatic(&root), Some(true));
+        assert_eq!((SavedWeights::read(&root), put_back_left(&root)), (None, None));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_found_and_put_back() {
+        let (folder, root) = host("killed");
+        let wanted = BTreeMap::from([(0, 3), (1, 1)]);
+        std::mem::forget(HostWeights::set(&root, &wanted).unwrap());
+        assert_eq!((memory::host_weights(&root), SavedWeights::left(&root)), (wanted.clone(), None), "it runs");
+        let second = HostWeights::set(&root, &wanted).unwrap_err();
+        assert!(matches!(second, SamplerError::HostWeightsTaken { pid } if pid == std::process::id()), "{second}");
+        // Another process has its number now.
+        let stat = folder.join(format!("proc/{}/stat", std::process::id()));
+        fs::write(&stat, OWN_STAT.replace("4711", "4712")).unwrap();
+        assert!(put_back_left(&root).unwrap().contains("as they were"));
+        assert_eq!(memory::host_weights(&root), BTreeMap::from([(0, 5), (1, 2)]));
+        assert_eq!(memory::weights_are_automatic(&root), Some(true));
+        assert_eq!(put_back_left(&root), None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_put_back_says_who_can() {
+        let (folder, root) = host("refused");
+        std::mem::forget(HostWeights::set(&root, &BTreeMap::from([(0, 3)])).unwrap());
+        fs::remove_dir_all(folder.join("proc")).unwrap();
+        fs::remove_dir_all(folder.join("sys")).unwrap();
+        assert!(put_back_left(&root).unwrap().contains("doctor --restore-weights"));
+        assert!(SavedWeights::left(&root).is_some(), "it stays on file");
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -52,7 +52,7 @@ impl PreloadChannel {
         let file = Arc::new(SharedFile::create(words)?);
         let clock = Clock::new(root);
         if let Some(region) = Region::create(file.words(), &settings) {
-            region.tell_namespace(threads::pid_namespace(root));
+            region.tell_recorder(std::process::id(), threads::pid_namespace(root));
             if clock.ticks() {
                 region.ask_for_ticks();
             }
@@ -82,9 +82,14 @@ impl PreloadChannel {
         self.file.path()
     }
 
-    /// The file itself, for who reads and writes other parts of it.
+    /// The memory itself, for who reads and writes other parts of it.
     pub(crate) fn file(&self) -> Arc<SharedFile> {
         Arc::clone(&self.file)
+    }
+
+    /// By which the memory is known among the mappings of a process.
+    pub(crate) fn name(&self) -> &str {
+        self.file.name()
     }
 
     /// Asks the library for the files that each process has mapped, before the program starts.

@@ -12,7 +12,8 @@ use tierloom_wire as wire;
 use super::watch::Watch;
 use super::{Progress, RecordRequest};
 use crate::recording::{
-    Allocation, AllocationEvent, Calibration, Change, Event, Fault, Mapping, Process, Recording, Sample,
+    Allocation, AllocationEvent, Calibration, Change, Event, Fault, MOST_STACKS, Mapping, Portion, Process, Recording,
+    Sample, next,
 };
 
 /// Samples that are kept: 1.8 GB of memory, or three hours of one thread at the usual rate.
@@ -32,12 +33,47 @@ pub(super) struct Gathered {
     processes: Vec<Process>,
     allocations: Vec<Allocation>,
     stacks: Vec<Vec<u64>>,
+    /// Ids of the stacks, in the order in which they came.
+    named: Vec<u32>,
     lost: u64,
     lost_allocations: u64,
     left_out: u64,
     throttled: bool,
     counters: Counters,
     watch: Watch,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunSoFar {
+    pub(super) cpu_s: f64,
+    pub(super) system_s: f64,
+    pub(super) event: Event,
+    pub(super) hz: f64,
+}
+
+/// How much of each kind was taken out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    named: usize,
+    samples: usize,
+    faults: usize,
+    mappings: usize,
+    processes: usize,
+    allocations: usize,
+}
+
+impl Marks {
+    /// Records between two marks.
+    pub(super) fn records_since(&self, earlier: &Self) -> usize {
+        self.samples - earlier.samples + self.faults - earlier.faults + self.allocations - earlier.allocations
+            + self.mappings
+            - earlier.mappings
+            + self.processes
+            - earlier.processes
+            + self.named
+            - earlier.named
+    }
 }
 
 /// Last count of instructions of each thread, and the CPU it was read on: every CPU counts for itself.
@@ -64,6 +100,11 @@ impl Gathered {
     /// Looks at the mappings of all known processes, if the kernel does not tell about them.
     pub(super) fn look(&mut self, root: &Root) {
         self.watch.look(root);
+    }
+
+    /// When the program was let go.
+    pub(super) fn start_ns(&self) -> u64 {
+        self.start_ns
     }
 
     pub(super) fn progress(&self) -> Progress {
@@ -144,27 +185,20 @@ impl Gathered {
     }
 
     fn name_stack(&mut self, id: u32, frames: &[u64]) {
-        /// A program with more stacks than this does not exist; a damaged id must not take all memory.
-        const MOST: usize = 1 << 24;
-        let position = usize::try_from(id).unwrap_or(MOST);
-        if position >= MOST {
+        let position = usize::try_from(id).unwrap_or(MOST_STACKS);
+        if position >= MOST_STACKS {
             return;
         }
         if self.stacks.len() <= position {
             self.stacks.resize(position + 1, Vec::new());
         }
         self.stacks[position] = frames.to_vec();
+        self.named.push(id);
     }
 
     /// The recording: everything in the order of its time.
     pub(super) fn finish(mut self, request: &RecordRequest, event: Event, ended: &Ended, hz: f64) -> Recording {
         self.watch.hand_over(&mut self.mappings, &mut self.processes);
-        self.samples.sort_by_key(|sample| sample.time_ns);
-        self.faults.sort_by_key(|fault| fault.time_ns);
-        self.mappings.sort_by_key(|mapping| mapping.time_ns);
-        self.processes.sort_by_key(|process| process.time_ns);
-        self.allocations.sort_by_key(|allocation| allocation.time_ns);
-        self.drop_unknown_stacks();
         let cpu_s = ended.user_s + ended.system_s;
         let mut warnings = Vec::new();
         if self.throttled {
@@ -176,12 +210,12 @@ impl Gathered {
                 "only the first {kept} samples were kept, {left_out} later ones were not: take fewer per second"
             ));
         }
-        Recording {
-            command: request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        let mut recording = Recording {
+            command: request.words(),
             pid: self.pid,
             start_ns: self.start_ns,
             end_ns: self.end_ns,
-            exit: ended.into(),
+            exit: Some(ended.into()),
             cpu_s,
             system_s: ended.system_s,
             wall_s: self.end_ns.saturating_sub(self.start_ns) as f64 * 1e-9,
@@ -197,23 +231,50 @@ impl Gathered {
             lost_allocations: self.lost_allocations,
             calibration: Calibration::UNKNOWN,
             warnings,
-        }
+        };
+        recording.put_in_order();
+        recording
     }
 
-    /// An allocation whose stack was lost names an empty stack, so that every id can be looked up.
-    fn drop_unknown_stacks(&mut self) {
-        let empty = u32::try_from(self.stacks.len()).unwrap_or(u32::MAX);
-        let mut used = false;
-        for allocation in &mut self.allocations {
-            if let AllocationEvent::Alloc { stack, .. } = &mut allocation.event
-                && *stack >= empty
-            {
-                *stack = empty;
-                used = true;
-            }
-        }
-        if used {
-            self.stacks.push(Vec::new());
+    /// What came since these marks, as far as it fits into a portion, and marks behind it.
+    pub(super) fn since(&mut self, marks: &Marks, run: RunSoFar) -> (Portion<'_>, Marks) {
+        self.watch.hand_over(&mut self.mappings, &mut self.processes);
+        let RunSoFar { cpu_s, system_s, event, hz } = run;
+        let fresh = next(&self.named, marks.named);
+        let portion = Portion {
+            until_ns: monotonic_ns(),
+            cpu_s,
+            system_s,
+            period_ns: period_ns(event, cpu_s, self.samples.len(), hz),
+            lost: self.lost + self.left_out,
+            lost_allocations: self.lost_allocations,
+            stacks: fresh.iter().filter_map(|id| Some((*id, self.stacks.get(*id as usize)?.as_slice()))).collect(),
+            samples: next(&self.samples, marks.samples),
+            faults: next(&self.faults, marks.faults),
+            mappings: next(&self.mappings, marks.mappings),
+            processes: next(&self.processes, marks.processes),
+            allocations: next(&self.allocations, marks.allocations),
+        };
+        let behind = Marks {
+            named: marks.named + fresh.len(),
+            samples: marks.samples + portion.samples.len(),
+            faults: marks.faults + portion.faults.len(),
+            mappings: marks.mappings + portion.mappings.len(),
+            processes: marks.processes + portion.processes.len(),
+            allocations: marks.allocations + portion.allocations.len(),
+        };
+        (portion, behind)
+    }
+
+    /// How far everything is.
+    pub(super) fn marks(&self) -> Marks {
+        Marks {
+            named: self.named.len(),
+            samples: self.samples.len(),
+            faults: self.faults.len(),
+            mappings: self.mappings.len(),
+            processes: self.processes.len(),
+            allocations: self.allocations.len(),
         }
     }
 }
@@ -249,12 +310,13 @@ mod tests {
             let event = wire::Event::Alloc { address: 1, bytes: 2, stack, source: wire::Source::Heap };
             gathered.take_wire(0, &wire::Record { pid: 1, tid: 1, stamp: wire::Stamp(0), event });
         }
-        gathered.drop_unknown_stacks();
-        let ids: Vec<&[u64]> = gathered
+        let ended = Ended { code: Some(0), signal: None, user_s: 0.0, system_s: 0.0 };
+        let recording = gathered.finish(&RecordRequest::new(Vec::new(), None), Event::None, &ended, 1.0);
+        let ids: Vec<&[u64]> = recording
             .allocations
             .iter()
             .filter_map(|allocation| match allocation.event {
-                AllocationEvent::Alloc { stack, .. } => gathered.stacks.get(stack as usize).map(Vec::as_slice),
+                AllocationEvent::Alloc { stack, .. } => recording.stacks.get(stack as usize).map(Vec::as_slice),
                 _ => None,
             })
             .collect();

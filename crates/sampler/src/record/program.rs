@@ -13,6 +13,7 @@ use tierloom_linux::LinuxError;
 use tierloom_wire::REGION_VARIABLE;
 
 use crate::error::SamplerError;
+use crate::image::{Image, Wants};
 
 const PRELOAD_VARIABLE: &str = "LD_PRELOAD";
 /// The shared runtime of `AddressSanitizer` refuses to start behind another library unless told not to
@@ -96,18 +97,18 @@ fn locate(program: &OsStr) -> Option<PathBuf> {
 fn kind_of(path: &Path) -> Kind {
     const SET_ID: u32 = 0o6000;
     let owned = fs::metadata(path).is_ok_and(|status| status.permissions().mode() & SET_ID != 0);
-    match fs::read(path) {
+    match Image::read(path, Wants::Headers) {
         _ if owned => Kind::SetUid,
-        Ok(bytes) if is_static(&bytes) == Some(true) => Kind::Static,
+        Ok(image) if is_static(&image) == Some(true) => Kind::Static,
         _ => Kind::Usual,
     }
 }
 
 /// Whether an ELF program names no loader; `None` for other files.
-fn is_static(bytes: &[u8]) -> Option<bool> {
-    let header = object::elf::FileHeader64::<Endianness>::parse(bytes).ok()?;
+fn is_static(image: &Image) -> Option<bool> {
+    let header = object::elf::FileHeader64::<Endianness>::parse(image).ok()?;
     let endian = header.endian().ok()?;
-    let segments = header.program_headers(endian, bytes).ok()?;
+    let segments = header.program_headers(endian, image).ok()?;
     Some(!segments.iter().any(|segment| segment.p_type(endian) == object::elf::PT_INTERP))
 }
 
@@ -181,8 +182,8 @@ mod tests {
 
     #[test]
     fn only_programs_without_a_loader_are_static() {
-        assert_eq!(is_static(&fs::read(env::current_exe().unwrap()).unwrap()), Some(false));
-        assert_eq!(is_static(b"#!/bin/sh\n"), None);
-        assert_eq!(is_static(b"\x7fELF\x02\x01\x01"), None);
+        let told = |path: &Path| is_static(&Image::read(path, Wants::Headers).unwrap());
+        assert_eq!(told(&env::current_exe().unwrap()), Some(false));
+        assert_eq!(told(Path::new("/etc/passwd")), None);
     }
 }

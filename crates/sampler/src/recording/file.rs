@@ -1,23 +1,42 @@
 //! A recording as a file: `NAME.recording`.
 //!
-//! Eight bytes of magic, then numbers as LEB128 (seven bits a byte, lowest first). Times are
+//! Eight bytes of magic, then chunks, each with its length and a checksum (`chunk`): the beginning, portions
+//! of what was seen, the end (`portion`). They are appended while the program runs, so a file whose writer
+//! was stopped is good as far as it goes. Numbers are LEB128 (seven bits a byte, lowest first). Times are
 //! differences to the previous record's, registers are differences to the previous sample's, so most
 //! numbers are one to three bytes. The reader trusts nothing: every count is held against the bytes
-//! that are left before memory is taken for it, every id against the table that it points into.
+//! that are left before memory is taken for it, every id against the most that there can be.
 
+mod chunk;
+mod portion;
 mod reader;
 mod writer;
 
 use std::fs;
 use std::path::Path;
 
-use super::{Exit, Recording};
+use super::Recording;
 use crate::error::SamplerError;
-use reader::Reader;
-use writer::{Writer, event_code, zigzag};
+use chunk::Stop;
+use portion::Assembly;
+pub(crate) use portion::{Beginning, MOST_STACKS, Portion, ending};
 
 /// The last byte is the version of the format.
 const MAGIC: &[u8; 8] = b"tierrec\x03";
+/// Records of a kind in a portion: some hundred kilobytes in all, a millisecond's work.
+pub(crate) const PORTION_RECORDS: usize = 1 << 14;
+
+/// How a file begins.
+pub(crate) fn magic() -> Vec<u8> {
+    MAGIC.to_vec()
+}
+
+/// A payload as it stands in the file.
+pub(crate) fn chunk_of(payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(payload.len() + 16);
+    chunk::append(&mut bytes, payload);
+    bytes
+}
 
 impl Recording {
     /// Writes the recording to a file that [`Recording::load`] reads back unchanged.
@@ -28,7 +47,8 @@ impl Recording {
         fs::write(path, self.to_bytes()).map_err(|source| SamplerError::File { path: path.to_owned(), source })
     }
 
-    /// Reads a file that [`Recording::save`] wrote.
+    /// Reads a file that [`Recording::save`] or the recorder wrote. What a recorder that was stopped had
+    /// written until then is a recording, too: its warnings say so, and it does not know how the program ended.
     ///
     /// # Errors
     /// [`SamplerError::File`], [`SamplerError::NotARecording`].
@@ -40,25 +60,40 @@ impl Recording {
 
     /// The bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Writer(MAGIC.to_vec());
-        out.list(&self.command, |out, word| out.text(word));
-        out.numbers(&[u64::from(self.pid), self.start_ns, self.end_ns]);
-        match self.exit {
-            Exit::Code(code) => out.numbers(&[0, zigzag(i64::from(code))]),
-            Exit::Signal(signal) => out.numbers(&[1, zigzag(i64::from(signal))]),
+        let Self { command, pid, start_ns, event, calibration, .. } = self;
+        let beginning = Beginning { command, pid: *pid, start_ns: *start_ns, event: *event, calibration: *calibration };
+        let mut out = magic();
+        chunk::append(&mut out, &beginning.payload());
+        for at in (0..self.longest()).step_by(PORTION_RECORDS) {
+            chunk::append(&mut out, &self.portion(at).payload());
         }
-        out.floats(&[self.cpu_s, self.system_s, self.wall_s, self.period_ns, self.calibration.purity]);
-        out.number(event_code(self.event));
-        out.numbers(&[self.lost, self.lost_allocations]);
-        out.numbers(&[u64::from(self.calibration.offset), u64::from(self.calibration.samples)]);
-        out.list(&self.warnings, |out, text| out.text(text));
-        out.list(&self.stacks, |out, frames| out.list(frames, |out, frame| out.number(*frame)));
-        out.samples(&self.samples);
-        out.mappings(&self.mappings);
-        out.processes(&self.processes);
-        out.allocations(&self.allocations);
-        out.faults(&self.faults);
-        out.0
+        chunk::append(&mut out, &ending(self));
+        out
+    }
+
+    /// Records of the kind that there are most of.
+    fn longest(&self) -> usize {
+        let Self { samples, faults, mappings, processes, allocations, stacks, .. } = self;
+        let lengths = [samples.len(), faults.len(), mappings.len(), processes.len(), allocations.len(), stacks.len()];
+        lengths.into_iter().max().unwrap_or(0)
+    }
+
+    fn portion(&self, at: usize) -> Portion<'_> {
+        let stacks = (0..).zip(&self.stacks).map(|(id, frames)| (id, frames.as_slice()));
+        Portion {
+            until_ns: self.end_ns,
+            cpu_s: self.cpu_s,
+            system_s: self.system_s,
+            period_ns: self.period_ns,
+            lost: self.lost,
+            lost_allocations: self.lost_allocations,
+            stacks: stacks.skip(at).take(PORTION_RECORDS).collect(),
+            samples: next(&self.samples, at),
+            faults: next(&self.faults, at),
+            mappings: next(&self.mappings, at),
+            processes: next(&self.processes, at),
+            allocations: next(&self.allocations, at),
+        }
     }
 
     /// Reads the bytes of a file.
@@ -67,12 +102,60 @@ impl Recording {
     /// A sentence that says what is wrong and where.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin like one")?;
-        let mut reader = Reader { rest, length: bytes.len() };
-        let recording = reader.recording();
-        let at = bytes.len() - reader.rest.len();
-        let recording = recording.ok_or_else(|| format!("it is cut off or damaged at byte {at}"))?;
-        if reader.rest.is_empty() { Ok(recording) } else { Err(format!("there is more behind its end at byte {at}")) }
+        let nothing = || "it ends before anything was recorded".to_owned();
+        let (payload, mut rest) = chunk::first(rest).map_err(|_| nothing())?;
+        let mut assembly = Assembly::of(payload).ok_or("its beginning makes no sense")?;
+        let stop = loop {
+            match chunk::first(rest) {
+                Err(stop) => break stop,
+                Ok((payload, behind)) if assembly.take(payload).is_some() => rest = behind,
+                Ok(_) => break Stop::Damaged,
+            }
+        };
+        let Assembly { mut recording, is_complete } = assembly;
+        recording.put_in_order();
+        match stop {
+            Stop::End if is_complete => return Ok(recording),
+            _ if is_complete => {
+                return Err(format!("there is more behind its end at byte {}", bytes.len() - rest.len()));
+            }
+            _ if recording.end_ns == recording.start_ns => return Err(nothing()),
+            Stop::Damaged => recording.warnings.push(damaged(&recording, bytes.len() - rest.len())),
+            Stop::End | Stop::Cut => recording.warnings.push(stopped(&recording)),
+        }
+        // Children that were not waited for yet are in the samples alone.
+        recording.cpu_s = recording.cpu_s.max(recording.samples.len() as f64 * recording.period_ns * 1e-9);
+        Ok(recording)
     }
+}
+
+/// Whether a recorder writes this file now: it has it locked.
+pub fn is_growing(path: &Path) -> bool {
+    fs::File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+}
+
+/// Up to a portion of records from there on.
+pub(crate) fn next<T>(records: &[T], at: usize) -> &[T] {
+    let rest = records.get(at..).unwrap_or_default();
+    &rest[..rest.len().min(PORTION_RECORDS)]
+}
+
+fn stopped(recording: &Recording) -> String {
+    let Recording { wall_s, samples, .. } = recording;
+    format!(
+        "the profiler was stopped before it was done: this is what it recorded until then ({wall_s:.1} s, {} samples); \
+         how the program ended is not known; record it again for all of it",
+        samples.len()
+    )
+}
+
+fn damaged(recording: &Recording, at: usize) -> String {
+    let Recording { wall_s, samples, .. } = recording;
+    format!(
+        "the recording is damaged at byte {at}: this is what it holds before that ({wall_s:.1} s, {} samples); \
+         record the program again for all of it",
+        samples.len()
+    )
 }
 
 #[cfg(test)]
@@ -81,7 +164,7 @@ mod tests {
 
     use super::*;
     use crate::recording::{
-        Allocation, AllocationEvent, Calibration, Change, Event, Fault, Mapping, Process, Sample, Source,
+        Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, Mapping, Process, Sample, Source,
     };
 
     fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
@@ -94,7 +177,7 @@ mod tests {
             }
             _ => AllocationEvent::Unmap { address: word, bytes: u64::from(small) },
         };
-        Allocation { time_ns: word ^ 5, pid: small, tid: !small, event }
+        Allocation { time_ns: word, pid: small, tid: !small, event }
     }
 
     fn sample(word: u64, small: u32) -> Sample {
@@ -118,6 +201,8 @@ mod tests {
             status: i32,
             kind in 0_u8..5,
         ) -> Recording {
+            let mut words = words;
+            words.sort_unstable();
             let pairs = || words.iter().copied().zip(smalls.iter().copied());
             let change = |small: u32| match small % 3 {
                 0 => Change::Fork { parent: small },
@@ -129,7 +214,7 @@ mod tests {
                 pid: smalls[0],
                 start_ns: u64::from(smalls[1]),
                 end_ns: u64::MAX,
-                exit: if kind == 0 { Exit::Code(status) } else { Exit::Signal(status) },
+                exit: [None, Some(Exit::Code(status)), Some(Exit::Signal(status))][usize::from(kind % 3)],
                 cpu_s: float,
                 system_s: 0.5,
                 wall_s: float / 3.0,
@@ -159,26 +244,58 @@ mod tests {
         }
 
         #[test]
-        fn a_cut_file_is_refused(recording in recordings(), cut: prop::sample::Index) {
+        fn a_cut_file_is_good_up_to_the_cut(recording in recordings(), cut: prop::sample::Index) {
             let bytes = recording.to_bytes();
-            prop_assert!(Recording::from_bytes(&bytes[..cut.index(bytes.len())]).is_err());
+            let Ok(read) = Recording::from_bytes(&bytes[..cut.index(bytes.len())]) else { return Ok(()) };
+            prop_assert_eq!((&read.command, read.pid, read.exit), (&recording.command, recording.pid, None));
+            prop_assert!(read.samples.is_empty() || read.samples == recording.samples);
+            prop_assert!(read.allocations.is_empty() || read.allocations == recording.allocations);
+            prop_assert!(read.warnings[0].contains("was stopped before it was done"));
         }
 
         #[test]
-        fn a_damaged_file_is_survived(recording in recordings(), at: prop::sample::Index, byte: u8) {
+        fn a_damaged_file_is_survived_and_never_silently_another(
+            recording in recordings(), at: prop::sample::Index, bit in 0_u8..8
+        ) {
             let mut bytes = recording.to_bytes();
             let at = at.index(bytes.len());
-            bytes[at] = byte;
+            bytes[at] ^= 1_u8 << bit;
             if let Ok(read) = Recording::from_bytes(&bytes) {
-                prop_assert_eq!(Recording::from_bytes(&read.to_bytes()), Ok(read));
+                prop_assert!(read.warnings[0].contains("damaged") || read.warnings[0].contains("stopped"));
             }
         }
 
         #[test]
         fn any_bytes_are_survived(noise in prop::collection::vec(any::<u8>(), 0..400)) {
             let bytes = [&MAGIC[..], &noise].concat();
-            prop_assert!(Recording::from_bytes(&bytes).is_err() || noise.len() > 40);
+            prop_assert!(Recording::from_bytes(&bytes).is_err());
         }
+
+        #[test]
+        fn any_payload_is_survived(noise in prop::collection::vec(any::<u8>(), 0..400), recording in recordings()) {
+            let Recording { command, pid, start_ns, event, calibration, .. } = &recording;
+            let beginning =
+                Beginning { command, pid: *pid, start_ns: *start_ns, event: *event, calibration: *calibration };
+            let chunks = [chunk_of(&beginning.payload()), chunk_of(&[&[1], &noise[..]].concat())].concat();
+            if let Ok(read) = Recording::from_bytes(&[&MAGIC[..], &chunks].concat()) {
+                prop_assert_eq!(Recording::from_bytes(&read.to_bytes()), Ok(read));
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_recording_has_several_portions_and_reads_back() {
+        let fault = |time_ns| Fault { time_ns, pid: 1, address: time_ns << 12 };
+        let long = Recording {
+            faults: (0..3 * PORTION_RECORDS as u64).map(fault).collect(),
+            samples: vec![sample(7, 1); 5],
+            ..Recording::default()
+        };
+        let bytes = long.to_bytes();
+        assert_eq!(Recording::from_bytes(&bytes).as_ref(), Ok(&long));
+        let cut = Recording::from_bytes(&bytes[..bytes.len() * 2 / 3]).unwrap();
+        assert_eq!((cut.samples.len(), cut.faults.len() % PORTION_RECORDS), (5, 0));
+        assert!(!cut.faults.is_empty() && cut.faults.len() < long.faults.len());
     }
 
     #[test]

@@ -151,7 +151,7 @@ def _policy_row(data: ComparisonDoc, policy: PolicyDoc) -> Row:
         "ours": policy["policy"] == data["chosen"],
         "bound": bound_text(told),
         **{key: told[key] for key in ("time_s", "low_s", "high_s")},
-        "against": told["time_s"] / best,
+        "against": told["time_s"] / best if best > 0 else None,
         "fast_bytes": policy["fast_bytes"],
     }
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tierloom import lookup
 from tierloom.errors import MissingPackageError, RequestError, TierloomError
 from tierloom.nouns import Machine, Plan, Profile
+from tierloom.profile_folder import RECORDING_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +32,8 @@ SWEPT = "results.parquet"
 """What a sweep leaves in its folder."""
 
 ENDINGS = (".toml", ".json", ".parquet")
-FOLDERS = (lookup.PROFILE_FILE, SWEPT)
+PROFILED = (lookup.PROFILE_FILE, RECORDING_FILE)
+FOLDERS = (*PROFILED, SWEPT)
 """What is shown of a folder: files by their ending, folders by what is in them."""
 
 SIGNS: dict[str, frozenset[str]] = {
@@ -114,7 +116,7 @@ def _read_one(name: str) -> Iterator[Source]:
         yield from from_data(_json(sys.stdin.read(), "stdin"), "stdin")
     elif name in Machine.names():
         yield of_machine(Machine.load(name))
-    elif name in Profile.names() or (path / lookup.PROFILE_FILE).exists():
+    elif name in Profile.names() or any((path / file).exists() for file in PROFILED):
         yield of_profile(Profile.load(name))
     elif (path / SWEPT).exists():
         yield _swept(path / SWEPT, path.name.removesuffix(".sweep"))

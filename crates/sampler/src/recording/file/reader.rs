@@ -1,8 +1,7 @@
 //! Reads the numbers of a recording, and trusts none of them: see the head of `file`.
 
 use crate::recording::{
-    Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, Mapping, Process, REGISTERS, Recording,
-    Sample, Source,
+    Allocation, AllocationEvent, Change, Event, Exit, Fault, Mapping, Process, REGISTERS, Sample, Source,
 };
 
 /// Bytes that shrink from the front.
@@ -14,54 +13,23 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Everything; `None` where the bytes end too soon or make no sense.
-    pub(super) fn recording(&mut self) -> Option<Recording> {
-        let command = self.list(Self::text)?;
-        let pid = self.small()?;
-        let (start_ns, end_ns) = (self.number()?, self.number()?);
+    pub(super) fn exit(&mut self) -> Option<Option<Exit>> {
         let (kind, status) = (self.number()?, i32::try_from(unzigzag(self.number()?)).ok()?);
-        let exit = match kind {
-            0 => Exit::Code(status),
-            1 => Exit::Signal(status),
-            _ => return None,
-        };
-        let [cpu_s, system_s, wall_s, period_ns, purity] = self.floats()?;
-        let event = match self.number()? {
-            0 => Event::CpuClock,
-            1 => Event::Ptrace,
-            2 => Event::None,
-            _ => return None,
-        };
-        let (lost, lost_allocations) = (self.number()?, self.number()?);
-        let calibration = Calibration { offset: self.small()?, samples: self.small()?, purity };
-        let warnings = self.list(Self::text)?;
-        let stacks = self.list(|reader| reader.list(Self::number))?;
-        let samples = self.samples()?;
-        let (mappings, processes) = (self.mappings()?, self.processes()?);
-        let allocations = self.allocations(stacks.len())?;
-        let faults = self.faults()?;
-        Some(Recording {
-            command,
-            pid,
-            start_ns,
-            end_ns,
-            exit,
-            cpu_s,
-            system_s,
-            wall_s,
-            period_ns,
-            event,
-            lost,
-            samples,
-            faults,
-            mappings,
-            processes,
-            allocations,
-            stacks,
-            lost_allocations,
-            calibration,
-            warnings,
-        })
+        match kind {
+            0 => Some(Some(Exit::Code(status))),
+            1 => Some(Some(Exit::Signal(status))),
+            2 => Some(None),
+            _ => None,
+        }
+    }
+
+    pub(super) fn event(&mut self) -> Option<Event> {
+        match self.number()? {
+            0 => Some(Event::CpuClock),
+            1 => Some(Event::Ptrace),
+            2 => Some(Event::None),
+            _ => None,
+        }
     }
 
     fn byte(&mut self) -> Option<u8> {
@@ -70,7 +38,7 @@ impl Reader<'_> {
         Some(*byte)
     }
 
-    fn number(&mut self) -> Option<u64> {
+    pub(super) fn number(&mut self) -> Option<u64> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -86,7 +54,7 @@ impl Reader<'_> {
         None
     }
 
-    fn small(&mut self) -> Option<u32> {
+    pub(super) fn small(&mut self) -> Option<u32> {
         self.number()?.try_into().ok()
     }
 
@@ -103,7 +71,7 @@ impl Reader<'_> {
         Some(*previous)
     }
 
-    fn floats<const N: usize>(&mut self) -> Option<[f64; N]> {
+    pub(super) fn floats<const N: usize>(&mut self) -> Option<[f64; N]> {
         let mut values = [0.0; N];
         for value in &mut values {
             let (bytes, rest) = self.rest.split_first_chunk()?;
@@ -113,7 +81,7 @@ impl Reader<'_> {
         Some(values)
     }
 
-    fn text(&mut self) -> Option<String> {
+    pub(super) fn text(&mut self) -> Option<String> {
         let length = usize::try_from(self.number()?).ok()?;
         let (text, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
@@ -121,7 +89,7 @@ impl Reader<'_> {
     }
 
     /// A list: each item has at least one byte, so a count beyond the bytes left is damage.
-    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+    pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = usize::try_from(self.number()?).ok().filter(|count| *count <= self.rest.len())?;
         // Items are larger in memory than in the file; a damaged count may not take more than some
         // multiple of the file before the first item fails.
@@ -132,7 +100,7 @@ impl Reader<'_> {
         Some(items)
     }
 
-    fn samples(&mut self) -> Option<Vec<Sample>> {
+    pub(super) fn samples(&mut self) -> Option<Vec<Sample>> {
         let (mut time, mut last) = (0, [0; REGISTERS]);
         self.list(|reader| {
             let time_ns = reader.step(&mut time)?;
@@ -145,7 +113,7 @@ impl Reader<'_> {
         })
     }
 
-    fn faults(&mut self) -> Option<Vec<Fault>> {
+    pub(super) fn faults(&mut self) -> Option<Vec<Fault>> {
         let (mut time, mut place) = (0, 0);
         self.list(|reader| {
             let time_ns = reader.step(&mut time)?;
@@ -153,7 +121,7 @@ impl Reader<'_> {
         })
     }
 
-    fn mappings(&mut self) -> Option<Vec<Mapping>> {
+    pub(super) fn mappings(&mut self) -> Option<Vec<Mapping>> {
         let (mut time, mut last) = (0, 0);
         self.list(|reader| {
             let (time_ns, start) = (reader.step(&mut time)?, reader.step(&mut last)?);
@@ -163,7 +131,7 @@ impl Reader<'_> {
         })
     }
 
-    fn processes(&mut self) -> Option<Vec<Process>> {
+    pub(super) fn processes(&mut self) -> Option<Vec<Process>> {
         let mut time = 0;
         self.list(|reader| {
             let (time_ns, pid) = (reader.step(&mut time)?, reader.small()?);
@@ -177,7 +145,7 @@ impl Reader<'_> {
         })
     }
 
-    fn allocations(&mut self, stacks: usize) -> Option<Vec<Allocation>> {
+    pub(super) fn allocations(&mut self) -> Option<Vec<Allocation>> {
         let (mut time, mut place) = (0, 0);
         self.list(|reader| {
             let (time_ns, pid, tid) = (reader.step(&mut time)?, reader.small()?, reader.small()?);
@@ -192,9 +160,6 @@ impl Reader<'_> {
                         _ => Source::Reserved,
                     };
                     let (bytes, stack) = (reader.number()?, reader.small()?);
-                    if usize::try_from(stack).ok()? >= stacks {
-                        return None;
-                    }
                     AllocationEvent::Alloc { address, bytes, stack, source }
                 }
                 3 => AllocationEvent::Free { address },

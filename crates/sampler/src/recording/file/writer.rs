@@ -1,7 +1,7 @@
 //! Writes the numbers of a recording: see the head of `file`.
 
 use crate::recording::{
-    Allocation, AllocationEvent, Change, Event, Fault, Mapping, Process, REGISTERS, Sample, Source,
+    Allocation, AllocationEvent, Change, Event, Exit, Fault, Mapping, Process, REGISTERS, Sample, Source,
 };
 
 /// Bytes that grow at the end.
@@ -41,6 +41,14 @@ impl Writer {
         self.number(items.len() as u64);
         for value in items {
             item(self, value);
+        }
+    }
+
+    pub(super) fn exit(&mut self, exit: Option<Exit>) {
+        match exit {
+            Some(Exit::Code(code)) => self.numbers(&[0, zigzag(i64::from(code))]),
+            Some(Exit::Signal(signal)) => self.numbers(&[1, zigzag(i64::from(signal))]),
+            None => self.numbers(&[2, 0]),
         }
     }
 

@@ -1,0 +1,31 @@
+//! CPU time of processes.
+
+use crate::root::Root;
+
+/// User and system CPU time of a process and of the children that it has waited for, s; zeroes where it is gone.
+pub fn of_process(root: &Root, pid: u32) -> (f64, f64) {
+    parse(&root.text(&format!("/proc/{pid}/stat")).unwrap_or_default()).unwrap_or_default()
+}
+
+/// Fields 14 to 17 of `proc_pid_stat(5)`, counted from behind the name, which may hold anything.
+fn parse(text: &str) -> Option<(f64, f64)> {
+    /// `USER_HZ` of `include/asm-generic/param.h`: what the kernel tells in, whatever its own rate.
+    const TICKS_PER_S: f64 = 100.0;
+    let fields: Vec<f64> =
+        text.rsplit_once(')')?.1.split_whitespace().skip(11).take(4).map_while(|field| field.parse().ok()).collect();
+    let [user, system, childrens_user, childrens_system] = fields.try_into().ok()?;
+    Some(((user + childrens_user) / TICKS_PER_S, (system + childrens_system) / TICKS_PER_S))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_process_and_its_children() {
+        let text = "7 (a ) 9 9) S 1 7 7 0 -1 4194560 1 0 0 0 150 20 50 5 20 0 1 0 4711 0 0";
+        assert_eq!(parse(text), Some((2.0, 0.25)));
+        assert_eq!(parse("7 (a) Z"), None);
+        assert_eq!(of_process(&Root::default(), u32::MAX), (0.0, 0.0));
+    }
+}

@@ -1,0 +1,184 @@
+"""A profiler that is killed, or whose disk is full, has harmed nothing and lost little."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from support import Run, names
+
+LONG_S = 60
+"""Nothing here takes so long on any machine."""
+
+
+def shared_files() -> set[str]:
+    """What is left in memory that has names."""
+    return {name for name in names(Path("/dev/shm")) if name.startswith("tierloom-")}  # noqa: S108
+
+
+def runs(word: Path) -> bool:
+    """Whether any program has this word on its command line."""
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = process.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if os.fsencode(word) in words:
+            return True
+    return False
+
+
+def until(is_true: object, what: str) -> None:
+    """Waits for something that other processes do.
+
+    Raises:
+        TimeoutError: They do not.
+    """
+    assert callable(is_true)
+    begun = time.monotonic()
+    while not is_true():
+        if time.monotonic() - begun > LONG_S:
+            raise TimeoutError(what)
+        time.sleep(0.01)
+
+
+def kill_at(executable: Path, worker: Path, folder: Path, moment_s: float) -> tuple[Path, str]:
+    """Kills a profiler at a moment; the folder of its profile, and what its program said when it had ended."""
+    profile, told = folder / "p.profile", folder / "told"
+    command = [executable, "profile", "-o", profile, "--", worker, "0.7", told]
+    profiler = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        profiler.wait(moment_s)
+    except subprocess.TimeoutExpired:
+        profiler.kill()
+    profiler.wait()
+    until(lambda: not runs(told), "the program does not end")
+    return profile, told.read_text() if told.exists() else ""
+
+
+def check(profile: Path, said: str, run: Run) -> str:
+    """What is left of a profiler: a program that came to its end, and a profile or a sentence."""
+    assert said in {"begun done", ""}, "the program was harmed"
+    if not profile.exists():
+        return "nothing"
+    planned = run("plan", profile, "--machine", "liu-a", "-o", profile.parent / "x.plan.toml")
+    assert "Traceback" not in planned.stderr, planned.stderr
+    if planned.returncode:
+        assert "hint: record the program again" in planned.stderr or "no file" in planned.stderr.lower(), planned.stderr
+        return "refused"
+    data = json.loads((profile / "profile.json").read_text())
+    if "exit_code" in data["program"]:
+        return "whole"
+    assert "the profiler was stopped before it was done" in data["sampling"]["warnings"][0]
+    assert data["sampling"]["samples"] >= 0
+    assert not (profile / "run.recording").exists()
+    return "part"
+
+
+def kill_often(executable: Path, worker: Path, folder: Path, run: Run, times: int) -> dict[str, int]:
+    """Kills profilers at so many random moments of their time; how often what was left."""
+    before, found = shared_files(), dict.fromkeys(("nothing", "refused", "part", "whole"), 0)
+    begun = time.monotonic()
+    assert check(*kill_at(executable, worker, folder, LONG_S), run) == "whole"
+    whole_s = time.monotonic() - begun
+    chance = random.Random(8)
+    for attempt in range(times):
+        place = folder / str(attempt)
+        place.mkdir()
+        found[check(*kill_at(executable, worker, place, chance.uniform(0.1, whole_s)), run)] += 1
+    assert shared_files() <= before
+    return found
+
+
+@pytest.mark.slow
+def test_a_killed_profiler_leaves_a_program_unharmed_and_a_profile_of_what_it_saw(
+    executable: Path, worker: Path, folder: Path, run: Run
+) -> None:
+    assert sum(kill_often(executable, worker, folder, run, 6).values()) == 6
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_a_hundred_killed_profilers(executable: Path, worker: Path, folder: Path, run: Run) -> None:
+    found = kill_often(executable, worker, folder, run, 100)
+    assert found["part"] > 20, found
+
+
+@pytest.mark.slow
+def test_what_was_recorded_until_the_kill_is_in_the_profile(
+    executable: Path, worker: Path, folder: Path, run: Run
+) -> None:
+    told = folder / "told"
+    command = [executable, "profile", "-o", "p.profile", "--", worker, "4", told]
+    profiler = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
+    recording = folder / "p.profile" / "run.recording"
+    until(lambda: recording.exists() and recording.stat().st_size > 20_000, "nothing is written")
+    busy = run("plan", "p.profile", "--machine", "liu-a")
+    assert busy.returncode == 2
+    assert "is being profiled now" in busy.stderr
+    again = run("profile", "-o", "p.profile", "--", "true")
+    assert again.returncode == 2
+    assert "being recorded" in again.stderr
+    profiler.kill()
+    profiler.wait()
+    until(lambda: not runs(told), "the program does not end")
+    assert told.read_text() == "begun done"
+    planned = run("plan", "p.profile", "--machine", "liu-a")
+    assert planned.returncode == 0, planned.stderr
+    profile = json.loads((folder / "p.profile" / "profile.json").read_text())
+    assert profile["sampling"]["samples"] > 100
+    assert profile["program"]["cpu_s"] > 0.2
+    assert any(item["size_bytes"] == 8 << 20 for item in profile["objects"]), "the array was allocated at the start"
+    assert names(folder / "p.profile") == ["profile.json", "samples.npy"]
+    assert (folder / "p.profile" / "samples.npy").stat().st_size > 2000
+
+
+@pytest.mark.slow
+def test_a_disk_that_gets_full_meanwhile_costs_the_end_of_the_recording(
+    executable: Path, worker: Path, folder: Path, small_disk: Path, run: Run
+) -> None:
+    told, profile, ballast = folder / "told", small_disk / "p.profile", small_disk / "ballast"
+    command = [executable, "profile", "-o", profile, "--", worker, "4", told]
+    profiler = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    recording = profile / "run.recording"
+    until(lambda: recording.exists() and recording.stat().st_size > 20_000, "nothing is written")
+    with pytest.raises(OSError, match="No space"):
+        fill(ballast)
+    _, stderr = profiler.communicate()
+    assert told.read_text() == "begun done"
+    assert profiler.returncode == 1
+    assert stderr.count("error: ") == 1, stderr
+    assert "hint: make room there; what was recorded is in" in " ".join(stderr.split())
+    assert names(profile) == ["run.recording"]
+    ballast.unlink()
+    assert run("plan", profile, "--machine", "liu-a", "-o", folder / "x.plan.toml").returncode == 0
+    data = json.loads((profile / "profile.json").read_text())
+    assert "before it was done" in data["sampling"]["warnings"][0]
+
+
+def fill(ballast: Path) -> None:
+    """Takes all the room of a disk; the last of it in small pieces."""
+    with ballast.open("wb", buffering=0) as file:
+        for piece in (1 << 20, 1 << 12):
+            try:
+                while True:
+                    file.write(bytes(piece))
+            except OSError:
+                if piece == 1 << 12:
+                    raise
+
+
+def test_a_recording_without_a_beginning_says_so(run: Run, folder: Path) -> None:
+    (folder / "p.profile").mkdir()
+    recording = folder / "p.profile" / "run.recording"
+    for held in (b"", b"tierrec\x03", b"tierrec\x03" + bytes(10), b"tierrec\x02", b"something else"):
+        recording.write_bytes(held)
+        planned = run("plan", "p.profile", "--machine", "liu-a")
+        assert planned.returncode == 2
+        assert "hint: record the program again" in planned.stderr
+    assert run("profile", "-o", "p.profile", "--", "true").returncode == 0, "it may be recorded again"

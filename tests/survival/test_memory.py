@@ -1,0 +1,35 @@
+"""What a program maps costs the profiler nothing: only code is read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+MAPPER = """
+import mmap, sys
+total = 0
+for name in sys.argv[1:]:
+    with open(name, "rb") as file:
+        view = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    for _ in range(20):
+        total += sum(view[at] for at in range(0, 4 << 20, 512))
+"""
+
+MOST_BYTES = 300e6
+
+
+@pytest.mark.slow
+def test_a_hundred_gigabytes_of_mapped_data_stay_on_disk(executable: Path, folder: Path) -> None:
+    files = [folder / f"{part}.dat" for part in range(4)]
+    for path, start in zip(files, (b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + bytes(9), b"GGUF"), strict=True):
+        path.write_bytes(start)
+        os.truncate(path, 25 << 30)
+    command = [executable, "profile", "-o", "p.profile", "--", sys.executable, "-c", MAPPER, *files]
+    process = os.posix_spawn(executable, [os.fspath(word) for word in command], os.environ)
+    _, status, used = os.wait4(process, 0)
+    assert status == 0
+    assert used.ru_maxrss * 1024 < MOST_BYTES, f"{used.ru_maxrss} KiB"
+    assert (folder / "p.profile" / "samples.npy").exists()
