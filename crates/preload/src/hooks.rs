@@ -16,8 +16,9 @@ use std::ffi::{c_int, c_void};
 use tierloom_wire::{Event, Source};
 
 use crate::place::Handed;
-use crate::stack::{Entry, Identity};
-use crate::{place, real, report, sigprof, stack, thread};
+use crate::stack::Identity;
+use crate::unwind::Entry;
+use crate::{bounds, place, real, report, sigprof, stack, thread};
 
 /// What the allocator and the kernel hand out.
 pub(crate) type Block = *mut c_void;
@@ -38,7 +39,8 @@ fn allocated(address: u64, bytes: u64, entry: Entry, handed: Handed) {
     place::place(rule, address, bytes, handed);
 }
 
-/// `pthread_create`: a thread gets its timer with its life, where samples are taken by timers.
+/// `pthread_create`: a thread learns where its stack is as it begins, and gets its timer, where samples are taken by
+/// timers.
 ///
 /// # Safety
 /// That of libc.
@@ -50,9 +52,11 @@ unsafe extern "C" fn pthread_create(
     argument: Block,
 ) -> c_int {
     let (work, argument) = sigprof::wrap(work, argument);
+    let (wrapped, place) = bounds::hand_over(how, work, argument);
     // SAFETY: the program's call, passed on; the wrapped work calls the program's.
-    let refused = unsafe { real::pthread_create(thread, how, work, argument) };
+    let refused = unsafe { real::pthread_create(thread, how, wrapped, place) };
     if refused != 0 {
+        bounds::take_back(wrapped, place);
         sigprof::unwrap(work, argument);
     }
     refused

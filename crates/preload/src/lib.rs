@@ -12,7 +12,8 @@
 //! | `hooks` | what is done for the others: `heap`, `maps`, and threads and libraries |
 //! | `real`, `symbols` | the same functions of the next library, and how they are found |
 //! | `tracked` | which pointers are recorded, so that their `free` is |
-//! | `stack` | who called: stack memo, unwinder, ids |
+//! | `stack` | who called: an id for the whole call stack |
+//! | `unwind`, `bounds` | the frames of a stack, and how far it may be read |
 //! | `thread`, `forked` | what each thread keeps, and how a child knows that it was forked |
 //! | `report`, `lane` | the way to the recorder |
 //! | `sigprof` | samples where `perf_event_open` is refused |
@@ -26,6 +27,7 @@
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("tierloom-preload runs on x86-64 Linux only; build the other crates with `--exclude tierloom-preload`");
 
+mod bounds;
 mod entries;
 mod forked;
 mod hooks;
@@ -39,6 +41,7 @@ mod stack;
 mod symbols;
 mod thread;
 mod tracked;
+mod unwind;
 
 use tierloom_wire::Event;
 
@@ -54,7 +57,8 @@ static FINISH: extern "C" fn() = place::finish;
 
 extern "C" fn start() {
     real::resolve();
-    stack::warm_up();
+    bounds::learn_main();
+    unwind::warm_up();
     if let Some(settings) = report::attach() {
         modules::announce();
         place::start();
