@@ -57,10 +57,11 @@ impl Identity {
 }
 
 /// Identity of the stack of the call that entered at `entry`; announces it when it is new.
+#[inline(always)]
+#[allow(clippy::inline_always)]
 pub(crate) fn identify(entry: Entry) -> Identity {
     let generation = GENERATION.load(Ordering::Acquire);
-    let frames = unwind::frames_from(entry, generation);
-    known(frames.as_slice(), generation)
+    unwind::with_frames(entry, generation, |frames| known(frames, generation))
 }
 
 /// Stacks that have an identity, by hash: key, and the packed identity with all bits turned (0 while

@@ -21,12 +21,14 @@ mod memory;
 mod step;
 
 use std::arch::naked_asm;
+use std::mem::MaybeUninit;
+use std::slice;
 
 use tierloom_wire::MAX_FRAMES;
 
-use cfi::{REGISTERS, RETURN_ADDRESS, RSP};
+use cfi::{RBP, REGISTERS, RETURN_ADDRESS, RSP};
 use memory::Memory;
-use step::Found;
+use step::{Found, Pointers};
 
 use crate::bounds;
 
@@ -51,19 +53,26 @@ impl Registers {
 /// Return addresses, innermost first.
 pub(crate) struct Frames {
     count: usize,
-    addresses: [u64; MAX_FRAMES],
+    addresses: [MaybeUninit<u64>; MAX_FRAMES],
 }
 
 impl Frames {
+    #[inline]
+    fn none() -> Self {
+        Self { count: 0, addresses: [MaybeUninit::uninit(); MAX_FRAMES] }
+    }
+
     pub(crate) fn as_slice(&self) -> &[u64] {
-        &self.addresses[..self.count]
+        // SAFETY: so many were pushed.
+        unsafe { slice::from_raw_parts(self.addresses.as_ptr().cast(), self.count) }
     }
 
     /// Adds one; `false` where it is none, or there is no more room.
+    #[inline]
     fn push(&mut self, address: u64) -> bool {
         let has_room = address != 0 && self.count < MAX_FRAMES;
         if has_room {
-            self.addresses[self.count] = address;
+            self.addresses[self.count].write(address);
             self.count += 1;
         }
         has_room
@@ -74,30 +83,54 @@ impl Frames {
 pub(crate) fn warm_up() {
     memory::try_out();
     let here = 0_u64;
-    frames_from(&raw const here, 0);
+    with_frames(&raw const here, 0, |_| ());
 }
 
-/// Who called the hook that was entered at `entry`, and who called them. `generation`: of the loaded code.
-pub(crate) fn frames_from(entry: Entry, generation: u32) -> Frames {
+/// Calls `work` with the frames of who called the hook that was entered at `entry`, and who called them.
+/// `generation`: of the loaded code. In line, so that there are few frames of ours to pass.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(crate) fn with_frames<T>(entry: Entry, generation: u32, work: impl FnOnce(&[u64]) -> T) -> T {
     let mut registers = Registers([0; REGISTERS]);
     // SAFETY: it writes where the argument says, within its bounds.
     unsafe { read_registers(&mut registers) };
-    walk(registers, entry as u64, generation)
+    let mut frames = Frames::none();
+    walk(&registers, entry as u64, generation, &mut frames);
+    work(frames.as_slice())
 }
 
-fn walk(mut registers: Registers, entry: u64, generation: u32) -> Frames {
-    let mut frames = Frames { count: 0, addresses: [0; MAX_FRAMES] };
-    let pointer = registers.stack_pointer();
+fn walk(from: &Registers, entry: u64, generation: u32, frames: &mut Frames) {
+    let pointer = from.stack_pointer();
     let mut memory = Memory::of_stack(pointer, entry, bounds::end_of_stack(pointer));
-    // Frames of ours first: they lie below the entry.
-    let mut found = Found::Caller;
-    while found != Found::Nobody {
-        if registers.stack_pointer() > entry && !frames.push(registers.address()) {
-            break;
-        }
-        found = step::to_caller(&mut registers, found == Found::Interrupted, generation, &mut memory);
+    if !walk_quickly(from, entry, generation, &memory, frames) {
+        frames.count = 0;
+        walk_carefully(*from, entry, generation, &mut memory, frames);
     }
-    frames
+}
+
+/// Frames of the usual kind; `false` where there is another one.
+fn walk_quickly(from: &Registers, entry: u64, generation: u32, memory: &Memory, frames: &mut Frames) -> bool {
+    let mut at = Pointers { address: from.address(), stack: from.stack_pointer(), frame: from.0[RBP] };
+    // Frames of ours first: they lie below the entry.
+    while at.stack <= entry || frames.push(at.address) {
+        let Some(caller) = step::quick(at, generation, memory) else { return false };
+        if caller.stack <= at.stack {
+            // The outermost frame; or the tables lead back, and who knows where.
+            return caller.address == 0;
+        }
+        at = caller;
+    }
+    true
+}
+
+/// Frames of any kind.
+#[cold]
+fn walk_carefully(from: Registers, entry: u64, generation: u32, memory: &mut Memory, frames: &mut Frames) {
+    let mut registers = from;
+    let mut found = Found::Caller;
+    while found != Found::Nobody && (registers.stack_pointer() <= entry || frames.push(registers.address())) {
+        found = step::to_caller(&mut registers, found == Found::Interrupted, generation, memory);
+    }
 }
 
 /// The registers that a callee saves, of the caller; it goes on at the return address.

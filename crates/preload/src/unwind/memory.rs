@@ -46,15 +46,24 @@ impl Memory {
     /// The word at this address; `None` where it cannot be read.
     #[inline]
     pub(super) fn read(&mut self, address: u64) -> Option<u64> {
-        let is_whole = address.is_multiple_of(WORD);
-        if !is_whole || !(self.low <= address && address < self.high || self.ask(address)) {
-            return None;
-        }
+        self.at_once(address).or_else(|| self.asked_first(address))
+    }
+
+    /// The word at this address; `None` where it cannot be read without asking.
+    #[inline]
+    pub(super) fn at_once(&self, address: u64) -> Option<u64> {
+        let is_near = self.low <= address && address < self.high && address.is_multiple_of(WORD);
         // SAFETY: an aligned word in a page that may be read: see the head of this file.
-        Some(unsafe { *(address as *const u64) })
+        is_near.then(|| unsafe { *(address as *const u64) })
     }
 
     #[cold]
+    fn asked_first(&mut self, address: u64) -> Option<u64> {
+        let may_be_read = address.is_multiple_of(WORD) && self.ask(address);
+        // SAFETY: as above.
+        may_be_read.then(|| unsafe { *(address as *const u64) })
+    }
+
     fn ask(&mut self, address: u64) -> bool {
         let page = address / PAGE;
         if page != self.page && ANSWERS.load(Ordering::Relaxed) && asked(address) {

@@ -40,15 +40,45 @@ const DISTANCE: u32 = 41;
 /// No base has this number: nobody knows of a caller.
 const NO_CALLER: Step = Step(7);
 
-/// Goes to the caller of these registers' frame; `false` where there is none, or none that can be found.
-/// `interrupted`: the frame did not call, so its address is the one where it goes on; else that behind a call.
+/// Goes to the caller of these registers' frame. `interrupted`: the frame did not call, so its address is the one where it goes on; else that behind a call.
 pub(super) fn to_caller(registers: &mut Registers, interrupted: bool, generation: u32, memory: &mut Memory) -> Found {
     let address = registers.address().wrapping_sub(u64::from(!interrupted));
-    let key = address ^ (u64::from(generation) << 48);
+    let key = key_of(address, generation);
     if let Some(step) = remembered(key) {
         return step.take(registers, memory);
     }
     by_row(registers, address, key, memory)
+}
+
+/// What a walk over frames of the usual kind needs: where it goes on, its stack pointer, its frame pointer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pointers {
+    pub(super) address: u64,
+    pub(super) stack: u64,
+    pub(super) frame: u64,
+}
+
+/// The caller of a frame whose step is remembered and needs no register but these two, and no word that has to be
+/// asked about. `None` is no answer; zeroes mean that there is no caller.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub(super) fn quick(pointers: Pointers, generation: u32, memory: &Memory) -> Option<Pointers> {
+    let Step(step) = remembered(key_of(pointers.address.wrapping_sub(1), generation))?;
+    let base = match step & (7 | IN_MEMORY | FROM_FRAME_POINTER) {
+        0 => pointers.stack,
+        1 => pointers.frame,
+        7 => return Some(Pointers { address: 0, stack: 0, frame: 0 }),
+        _ => return None,
+    };
+    let cfa = base.wrapping_add_signed(step.cast_signed() >> DISTANCE << 3);
+    let (_, bit) = SAVED[1];
+    let words = (step << (64 - KEPT_BITS - bit)).cast_signed() >> (64 - KEPT_BITS);
+    let frame = if words == NOT_KEPT { pointers.frame } else { memory.at_once(cfa.wrapping_add_signed(words * 8))? };
+    Some(Pointers { address: memory.at_once(cfa.wrapping_sub(8))?, stack: cfa, frame })
+}
+
+fn key_of(address: u64, generation: u32) -> u64 {
+    address ^ (u64::from(generation) << 48)
 }
 
 /// How a step went.

@@ -28,7 +28,7 @@ extern "C" fn step(frame: *mut c_void, theirs: *mut c_void) -> c_int {
 }
 
 fn theirs_from(entry: u64) -> Frames {
-    let mut theirs = Theirs { entry, frames: Frames { count: 0, addresses: [0; MAX_FRAMES] } };
+    let mut theirs = Theirs { entry, frames: Frames::none() };
     // SAFETY: `step` gets back the pointer, which outlives the call.
     unsafe { _Unwind_Backtrace(step, (&raw mut theirs).cast()) };
     theirs.frames
@@ -59,16 +59,17 @@ extern "C" fn on_step(_signal: c_int, _info: *mut libc::siginfo_t, _context: *mu
     // SAFETY: see `Shared`; the thread itself looks only when it no longer steps.
     let Some(seen) = (unsafe { &mut *SEEN.0.get() }) else { return };
     seen.instructions += 1;
-    let ours = frames_from(entry, 0);
-    if ours.as_slice().last() != Some(&seen.root) {
-        seen.astray += 1;
-        return;
-    }
-    let theirs = theirs_from(entry as u64);
-    if ours.as_slice() != theirs.as_slice() {
-        seen.differing += 1;
-        seen.first.get_or_insert_with(|| (ours.as_slice().to_vec(), theirs.as_slice().to_vec()));
-    }
+    with_frames(entry, 0, |ours| {
+        if ours.last() != Some(&seen.root) {
+            seen.astray += 1;
+            return;
+        }
+        let theirs = theirs_from(entry as u64);
+        if ours != theirs.as_slice() {
+            seen.differing += 1;
+            seen.first.get_or_insert_with(|| (ours.to_vec(), theirs.as_slice().to_vec()));
+        }
+    });
 }
 
 /// Compares both after every instruction of `work`.
@@ -172,7 +173,8 @@ fn a_stack_without_an_end_is_walked_to_its_end() {
     registers.0[RETURN_ADDRESS] = walk as *const () as u64 + 1;
     for below in (8..72).step_by(8) {
         registers.0[RSP] = top - below + 8;
-        let frames = walk(registers, top - below, 0);
+        let mut frames = Frames::none();
+        walk(&registers, top - below, 0, &mut frames);
         assert!(!frames.as_slice().is_empty() && frames.as_slice()[0] == registers.address());
     }
 }
