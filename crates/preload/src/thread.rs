@@ -112,6 +112,11 @@ pub(crate) fn take_place() -> Cursor {
     }
 }
 
+/// The place where this thread writes next, or where its last lane ended.
+pub(crate) fn place() -> Cursor {
+    Cursor(block().cursor.load(Ordering::Relaxed))
+}
+
 /// Has the thread write in a lane from now on, unless a signal handler has found it one meanwhile.
 pub(crate) fn enter_lane(first: Cursor) -> bool {
     let block = block();
