@@ -45,6 +45,14 @@ def test_programs_that_check_themselves(compiled: Compile, torture: Torture, pro
     ran.complete()
 
 
+@pytest.mark.parametrize("stack", ["overflowed", "overflowed-in-a-thread", "variable", "endless"])
+def test_stacks_that_lead_nowhere(compiled: Compile, torture: Torture, stack: str) -> None:
+    ran = torture(compiled("stacks.c"), stack)
+    ran.unharmed()
+    assert (ran.alone.returncode, ran.alone.stdout) == (0, b"all allocated\n")
+    ran.complete()
+
+
 def test_spawned_programs_and_exec_chains(compiled: Compile, torture: Torture) -> None:
     ran = torture(compiled("spawns.c"))
     ran.unharmed()

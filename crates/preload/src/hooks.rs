@@ -1,5 +1,5 @@
 //! What is done for a call that is recorded: `heap` for blocks, `maps` for mappings, and here what
-//! both need, and the call that ends a library.
+//! both need, and the calls that change who we are: threads that begin, libraries that end.
 //!
 //! The promise of every hook: the result, `errno` and all effects are those of the next library's
 //! function. Records carry the time of what they say, and a recorder sorts by it: a range was handed
@@ -16,8 +16,9 @@ use std::ffi::{c_int, c_void};
 use tierloom_wire::{Event, Source};
 
 use crate::place::Handed;
-use crate::stack::{Entry, Identity};
-use crate::{place, real, report, stack, thread};
+use crate::stack::Identity;
+use crate::unwind::Entry;
+use crate::{bounds, place, real, report, stack, thread};
 
 /// What the allocator and the kernel hand out.
 pub(crate) type Block = *mut c_void;
@@ -36,6 +37,26 @@ fn allocated(address: u64, bytes: u64, entry: Entry, handed: Handed) {
     // Read last, so that it waits for all of our misses at once.
     report::send(report::now(), Event::Alloc { address, bytes, stack: id, source });
     place::place(rule, address, bytes, handed);
+}
+
+/// `pthread_create`: a thread learns where its stack is as it begins.
+///
+/// # Safety
+/// That of libc.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    how: *const libc::pthread_attr_t,
+    work: real::Work,
+    argument: Block,
+) -> c_int {
+    let (wrapped, place) = bounds::hand_over(how, work, argument);
+    // SAFETY: the program's call, passed on; the wrapped work calls the program's.
+    let refused = unsafe { real::pthread_create(thread, how, wrapped, place) };
+    if refused != 0 {
+        bounds::take_back(wrapped, place);
+    }
+    refused
 }
 
 /// `dlclose`: stacks with frames in that library are not to be taken for another one's.

@@ -65,7 +65,7 @@ fn enter(region: &Region) -> Cursor {
     if !here.is_none() {
         return here;
     }
-    let Some(first) = region.take_lane(Owner { pid, tid }) else { return Cursor::NONE };
+    let Some(first) = region.take_lane(Owner { pid, tid }, thread::place()) else { return Cursor::NONE };
     if !thread::enter_lane(first) {
         region.return_lane(first);
     }

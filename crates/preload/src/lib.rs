@@ -12,7 +12,8 @@
 //! | `hooks` | what is done for the others: `heap`, `maps`, and threads and libraries |
 //! | `real`, `symbols` | the same functions of the next library, and how they are found |
 //! | `tracked` | which pointers are recorded, so that their `free` is |
-//! | `stack` | who called: stack memo, unwinder, ids |
+//! | `stack` | who called: an id for the whole call stack |
+//! | `unwind`, `bounds` | the frames of a stack, and how far it may be read |
 //! | `thread`, `forked` | what each thread keeps, and how a child knows that it was forked |
 //! | `report`, `lane`, `recorder` | the way to the recorder, and whether it is there |
 //! | `leave` | how a process ends while somebody halts its threads |
@@ -26,6 +27,7 @@
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("tierloom-preload runs on x86-64 Linux only; build the other crates with `--exclude tierloom-preload`");
 
+mod bounds;
 mod entries;
 mod forked;
 mod hooks;
@@ -40,6 +42,7 @@ mod stack;
 mod symbols;
 mod thread;
 mod tracked;
+mod unwind;
 
 use tierloom_wire::Event;
 
@@ -55,7 +58,8 @@ static FINISH: extern "C" fn() = place::finish;
 
 extern "C" fn start() {
     real::resolve();
-    stack::warm_up();
+    bounds::learn_main();
+    unwind::warm_up();
     if report::attach().is_some() {
         modules::announce();
         place::start();

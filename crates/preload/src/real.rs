@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::{forked, symbols};
 
+/// What a thread runs.
+pub(crate) type Work = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
 /// One list of functions: name, arguments, result, and what answers where there is none.
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*) -> $out:ty, early $early:expr;)*) => {
@@ -111,6 +114,11 @@ functions! {
     mprotect(address: *mut c_void, bytes: usize, access: c_int) -> c_int,
         // SAFETY: the caller's promise; this is what libc's mprotect does.
         early unsafe { -c_int::from(libc::syscall(libc::SYS_mprotect, address, bytes, access) != 0) };
+    pthread_create(thread: *mut libc::pthread_t, how: *const libc::pthread_attr_t, work: Work, argument: *mut c_void)
+        -> c_int, early {
+            let _ = (thread, how, work, argument);
+            libc::EAGAIN
+        };
     dlclose(library: *mut c_void) -> c_int, early {
         let _ = library;
         -1

@@ -3,9 +3,9 @@
 
 use std::arch::x86_64::__rdtscp;
 use std::ffi::CStr;
-use std::slice;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::{ptr, slice};
 
 use tierloom_wire::{Event, MAX_RECORD_WORDS, Record, Region, Stamp};
 
@@ -75,7 +75,7 @@ fn map(path: &CStr) -> Option<&'static [AtomicU64]> {
         libc::fstat(file, &raw mut status);
         let bytes = usize::try_from(status.st_size).unwrap_or(0);
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        let start = crate::real::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, file, 0);
+        let start = crate::real::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, file, 0);
         libc::close(file);
         // Every side accesses the words as atomics only.
         (start != libc::MAP_FAILED).then(|| slice::from_raw_parts(start.cast(), bytes / size_of::<AtomicU64>()))
@@ -107,7 +107,9 @@ fn send_by_ring(region: &Region, stamp: Stamp, event: &Event) -> bool {
     }
     let (pid, tid) = thread::identity();
     let record = Record { pid, tid, stamp, event: *event };
-    let sent = push(region, record.encode(&mut [0; MAX_RECORD_WORDS]));
+    let mut words = [0; MAX_RECORD_WORDS];
+    let words = record.encode(&mut words);
+    let sent = region.push(words) || wait_for(region, || lane::write(region, stamp, event) || region.push(words));
     if !sent {
         region.count_lost();
     }
@@ -121,14 +123,13 @@ pub(crate) fn count_lost() {
     }
 }
 
-fn push(region: &Region, record: &[u64]) -> bool {
-    region.push(record) || push_patiently(region, record)
-}
-
-/// How long a full ring is waited for, a second: longer than the recorder sleeps between two visits, and
-/// than it waits for a processor where many want one.
-const NAPS: u32 = 5000;
-static NAP: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 200_000 };
+/// How long a thread sleeps before it looks again for room, ns: at first a tenth of the time between two visits of
+/// a busy recorder, then twice as long each time, so that a thousand threads that wait leave it the processor.
+const SHORTEST_NAP_NS: i64 = 200_000;
+const LONGEST_NAP_NS: i64 = 20_000_000;
+/// How long a recorder may not move at all before it counts as stopped, ns: longer than it waits for a processor
+/// where many want one.
+const PATIENCE_NS: i64 = 1_000_000_000;
 /// How far the recorder was when it was last waited for in vain.
 static STUCK_AT: AtomicU64 = AtomicU64::new(u64::MAX);
 /// It was killed: nothing is recorded any more.
@@ -138,28 +139,31 @@ fn is_gone() -> bool {
     GONE.load(Ordering::Relaxed)
 }
 
-/// Waits for the recorder to make room: a burst costs time and no record. A recorder that did not move
-/// at all is stopped, and not waited for again; one that is gone is not waited for.
+/// Waits for the recorder to make room, until `write` finds some: a burst costs time and no record. A recorder that
+/// did not move at all is stopped, and not waited for again; one that is gone is not waited for.
 #[cold]
-fn push_patiently(region: &Region, record: &[u64]) -> bool {
-    let begun_at = region.taken();
-    if is_gone() || STUCK_AT.load(Ordering::Relaxed) == begun_at {
+fn wait_for(region: &Region, write: impl Fn() -> bool) -> bool {
+    let (mut nap_ns, mut waited_ns, mut seen_at) = (SHORTEST_NAP_NS, 0, region.progress());
+    if is_gone() || STUCK_AT.load(Ordering::Relaxed) == seen_at {
         return false;
     }
-    for _ in 0..NAPS {
+    while waited_ns < PATIENCE_NS {
         if recorder::is_gone(region) {
             give_up(region);
             return false;
         }
+        let nap = libc::timespec { tv_sec: 0, tv_nsec: nap_ns };
         // SAFETY: the time is valid; a signal may cut it short. Async-signal-safe (POSIX.1-2017 2.4.3).
-        unsafe { libc::syscall(libc::SYS_nanosleep, &raw const NAP, std::ptr::null_mut::<libc::timespec>()) };
-        if region.push(record) {
+        unsafe { libc::syscall(libc::SYS_nanosleep, &raw const nap, ptr::null_mut::<libc::timespec>()) };
+        if write() {
             return true;
         }
+        let now_at = region.progress();
+        waited_ns = if now_at == seen_at { waited_ns + nap_ns } else { 0 };
+        seen_at = now_at;
+        nap_ns = LONGEST_NAP_NS.min(2 * nap_ns);
     }
-    if region.taken() == begun_at {
-        STUCK_AT.store(begun_at, Ordering::Relaxed);
-    }
+    STUCK_AT.store(seen_at, Ordering::Relaxed);
     false
 }
 

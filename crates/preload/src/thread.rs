@@ -1,4 +1,4 @@
-//! What each thread keeps: its id, its place in a lane, and whether it is inside a hook already.
+//! What each thread keeps: its id, its place in a lane, where its stack is, and whether it is inside a hook already.
 //!
 //! The first access of a thread to ordinary thread-local storage of a shared library may allocate,
 //! which would bring us back into `malloc`. So this block uses the initial-exec model: the loader
@@ -18,9 +18,9 @@ global_asm!(
     ".hidden tierloom_thread",
     ".globl tierloom_thread",
     ".type tierloom_thread, @object",
-    ".size tierloom_thread, 24",
+    ".size tierloom_thread, 40",
     "tierloom_thread:",
-    ".zero 24",
+    ".zero 40",
     ".text",
 );
 
@@ -35,6 +35,9 @@ struct Block {
     inside: AtomicU64,
     /// Where it writes its next record; a lane of the process that `pid` says.
     cursor: AtomicU64,
+    /// Its own stack, from where it is known to be mapped to its end; 0 = nobody told.
+    stack_low: AtomicU64,
+    stack_end: AtomicU64,
 }
 
 #[inline]
@@ -53,6 +56,28 @@ fn block() -> &'static Block {
         // thread; no reference leaves the thread.
         &*block
     }
+}
+
+/// The address of the thread's control block, which glibc puts at the end of the stack of threads that it makes.
+pub(crate) fn control_block() -> u64 {
+    let address: u64;
+    // SAFETY: as above.
+    unsafe { asm!("mov {address}, qword ptr fs:[0]", address = out(reg) address, options(pure, readonly, nostack)) };
+    address
+}
+
+/// Where this thread's own stack is: see `bounds`.
+#[inline]
+pub(crate) fn stack() -> (u64, u64) {
+    let block = block();
+    (block.stack_low.load(Ordering::Relaxed), block.stack_end.load(Ordering::Relaxed))
+}
+
+/// Says where this thread's own stack is.
+pub(crate) fn set_stack(low: u64, end: u64) {
+    let block = block();
+    block.stack_low.store(low, Ordering::Relaxed);
+    block.stack_end.store(end, Ordering::Relaxed);
 }
 
 /// Process id and thread id of the caller. Asks the kernel once per thread.
@@ -85,6 +110,11 @@ pub(crate) fn take_place() -> Cursor {
             return cursor;
         }
     }
+}
+
+/// The place where this thread writes next, or where its last lane ended.
+pub(crate) fn place() -> Cursor {
+    Cursor(block().cursor.load(Ordering::Relaxed))
 }
 
 /// Has the thread write in a lane from now on, unless a signal handler has found it one meanwhile.

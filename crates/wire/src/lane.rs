@@ -8,7 +8,8 @@
 //! never taken for new. A writer that was interrupted (a signal, a kill) leaves a place without a tag:
 //! the reader goes on behind it, and comes back to it.
 //!
-//! The reader frees a lane when it has read all of it, or knows that its owner is gone.
+//! The reader frees a lane when it has read all of it, or knows that its owner is gone. Whoever finds none free
+//! leaves word of it, so that nobody looks again before one is.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -106,22 +107,37 @@ fn tag_of(used: u64, kind: u16, small: u32) -> u64 {
 }
 
 impl<'a> Region<'a> {
-    /// Takes a lane for a thread; `None` where all are taken.
-    pub fn take_lane(&self, owner: Owner) -> Option<Cursor> {
+    /// Takes a lane for a thread that has filled the one before this cursor, or none yet; `None` where all are
+    /// taken.
+    pub fn take_lane(&self, owner: Owner, after: Cursor) -> Option<Cursor> {
+        let freed = self.lanes_freed().load(Ordering::Acquire);
+        if self.lanes_out().load(Ordering::Relaxed) == freed + 1 {
+            return None;
+        }
         let count = self.owners.len() as u64;
-        // Each thread begins somewhere else and comes back there: the lanes that it uses stay few.
-        let home = u64::from(owner.tid).wrapping_mul(FACTOR) >> 32;
-        let lane = (0..count).map(|step| (home + step) % count).find(|lane| {
+        if count == 0 {
+            return None;
+        }
+        // Each thread begins somewhere else and comes back there: the lanes that it uses stay few. While it is
+        // faster than the recorder, those that it filled long ago are free first, and the next one is of those.
+        let home = (u64::from(owner.tid).wrapping_mul(FACTOR) >> 32) % count;
+        let next = if after.0 == 0 { home } else { after.position() / PLACES % count };
+        let mut lanes = core::iter::once(home).chain(next..count).chain(0..next);
+        let found = lanes.find(|lane| {
             let word = self.owner(*lane);
             word.load(Ordering::Relaxed) == 0
                 && word.compare_exchange(0, owner.word(), Ordering::Acquire, Ordering::Relaxed).is_ok()
-        })?;
-        Some(Cursor::at(lane, self.uses(lane).load(Ordering::Relaxed)))
+        });
+        if found.is_none() {
+            self.lanes_out().store(freed + 1, Ordering::Relaxed);
+        }
+        found.map(|lane| Cursor::at(lane, self.uses(lane).load(Ordering::Relaxed)))
     }
 
     /// Gives back a lane that its owner wrote nothing into.
     pub fn return_lane(&self, cursor: Cursor) {
         self.owner(cursor.position() / PLACES).store(0, Ordering::Release);
+        self.lanes_out().store(0, Ordering::Relaxed);
     }
 
     /// Writes a record into the place at a cursor, which is the caller's alone; `false` where the event
@@ -191,6 +207,8 @@ impl<'a> Region<'a> {
         let uses = self.uses(lane);
         uses.store((uses.load(Ordering::Relaxed) + 1) & ((1 << USE_BITS) - 1), Ordering::Relaxed);
         self.owner(lane).store(0, Ordering::Release);
+        let freed = self.lanes_freed();
+        freed.store(freed.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 
     #[allow(clippy::cast_possible_truncation)]
@@ -260,13 +278,13 @@ mod tests {
     fn a_lane_is_taken_once_and_full_after_so_many_records() {
         let memory = memory();
         let region = Region::create(&memory, &SETTINGS).unwrap();
-        let taken: Vec<Cursor> = (0..3).map(|_| region.take_lane(MINE).unwrap()).collect();
-        assert_eq!(region.take_lane(MINE), None);
+        let taken: Vec<Cursor> = (0..3).map(|_| region.take_lane(MINE, Cursor::NONE).unwrap()).collect();
+        assert_eq!(region.take_lane(MINE, Cursor::NONE), None);
         let mut lanes: Vec<u64> = taken.iter().map(|cursor| lane_of(*cursor)).collect();
         lanes.sort_unstable();
         assert_eq!(lanes, [0, 1, 2]);
         region.return_lane(taken[1]);
-        let (mut cursor, mut number) = (region.take_lane(MINE).unwrap(), 0);
+        let (mut cursor, mut number) = (region.take_lane(MINE, Cursor::NONE).unwrap(), 0);
         assert_eq!(cursor, taken[1]);
         while !cursor.is_none() {
             assert!(region.write(cursor, Stamp(number), &event(number)));
@@ -283,7 +301,7 @@ mod tests {
     fn an_event_with_a_list_is_for_the_ring() {
         let memory = memory();
         let region = Region::create(&memory, &SETTINGS).unwrap();
-        let cursor = region.take_lane(MINE).unwrap();
+        let cursor = region.take_lane(MINE, Cursor::NONE).unwrap();
         assert!(!region.write(cursor, Stamp(1), &Event::Stack { id: 1, frames: &[] }));
         assert!(!region.write(cursor, Stamp(1), &Event::Start));
     }
@@ -293,7 +311,7 @@ mod tests {
         let memory = memory();
         let region = Region::create(&memory, &SETTINGS).unwrap();
         for number in 0..5 {
-            let cursor = region.take_lane(MINE).unwrap();
+            let cursor = region.take_lane(MINE, Cursor::NONE).unwrap();
             let (lane, mut known) = (lane_of(cursor), LaneRead::default());
             assert!(read(&region, lane, &mut known, true).is_empty());
             for (place, number) in (0..=number).zip([40, 41, 42, 43, 44]) {
@@ -318,7 +336,7 @@ mod tests {
         ) {
             let memory = memory();
             let region = Region::create(&memory, &SETTINGS).unwrap();
-            let cursor = region.take_lane(MINE).unwrap();
+            let cursor = region.take_lane(MINE, Cursor::NONE).unwrap();
             let (lane, mut known, mut out) = (lane_of(cursor), LaneRead::default(), Vec::new());
             for (step, place) in order.iter().enumerate().take(written) {
                 prop_assert!(region.write(Cursor(cursor.0 + place), Stamp(*place), &event(*place)));
@@ -339,7 +357,7 @@ mod tests {
         fn a_few_gaps_keep_nothing_back(gaps in prop::collection::btree_set(0_u64..100, 0..=4)) {
             let memory = memory();
             let region = Region::create(&memory, &SETTINGS).unwrap();
-            let cursor = region.take_lane(MINE).unwrap();
+            let cursor = region.take_lane(MINE, Cursor::NONE).unwrap();
             let filled = || (0..100).filter(|place| !gaps.contains(place));
             for place in filled() {
                 prop_assert!(region.write(Cursor(cursor.0 + place), Stamp(place), &event(place)));
@@ -360,7 +378,7 @@ mod tests {
                 });
                 region.free_lane(lane);
             }
-            prop_assert!(region.take_lane(MINE).is_some());
+            prop_assert!(region.take_lane(MINE, Cursor::NONE).is_some());
             let nowhere = Cursor(noise[0] | 1 << 31);
             prop_assert!(!region.write(nowhere, Stamp(1), &Event::Free { address: 1 }), "there is no such place");
         }

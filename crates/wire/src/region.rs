@@ -8,7 +8,7 @@ use crate::lane::LANE_WORDS;
 use crate::ring::{SLOT_WORDS, STAMP_WORDS};
 
 /// Version of everything in this crate; raised with every change of the layout.
-pub const VERSION: u64 = 5;
+pub const VERSION: u64 = 6;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tierloom");
 const HEADER_WORDS: usize = 128;
@@ -37,6 +37,8 @@ mod at {
     pub(super) const NAMESPACE: usize = 46;
     pub(super) const RECORDER: usize = 47;
     pub(super) const HOLDING: usize = 48;
+    pub(super) const LANES_FREED: usize = 56;
+    pub(super) const LANES_OUT: usize = 57;
     pub(super) const LEAVING: usize = 64;
     pub(super) const LEAVING_END: usize = 128;
 }
@@ -251,9 +253,9 @@ impl<'a> Region<'a> {
         id
     }
 
-    /// Slots that the recorder has emptied since the beginning.
-    pub fn taken(&self) -> u64 {
-        self.tail().load(Ordering::Relaxed)
+    /// How far the recorder is: slots that it has emptied and lanes that it has freed since the beginning.
+    pub fn progress(&self) -> u64 {
+        self.tail().load(Ordering::Relaxed).wrapping_add(self.lanes_freed().load(Ordering::Relaxed))
     }
 
     /// Allocation events that found no room.
@@ -278,6 +280,16 @@ impl<'a> Region<'a> {
 
     pub(crate) fn head(&self) -> &'a AtomicU64 {
         &self.header[at::HEAD]
+    }
+
+    /// How many times a lane was freed.
+    pub(crate) fn lanes_freed(&self) -> &'a AtomicU64 {
+        &self.header[at::LANES_FREED]
+    }
+
+    /// 1 + that number when somebody last found no lane.
+    pub(crate) fn lanes_out(&self) -> &'a AtomicU64 {
+        &self.header[at::LANES_OUT]
     }
 
     pub(crate) fn tail(&self) -> &'a AtomicU64 {

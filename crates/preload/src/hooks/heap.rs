@@ -6,8 +6,8 @@ use tierloom_wire::{Event, Stamp};
 
 use super::{Block, allocated};
 use crate::place::Handed;
-use crate::stack::Entry;
 use crate::tracked::{forget, note};
+use crate::unwind::Entry;
 use crate::{place, real, report};
 
 /// Passes a fresh block on, recorded if it is large.

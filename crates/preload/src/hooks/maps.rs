@@ -9,7 +9,7 @@ use tierloom_wire::{Event, Stamp};
 
 use super::{Block, allocated};
 use crate::place::{self, Handed};
-use crate::stack::Entry;
+use crate::unwind::Entry;
 use crate::{real, report};
 
 fn is_large(bytes: usize) -> bool {

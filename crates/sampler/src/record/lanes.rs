@@ -81,7 +81,7 @@ mod tests {
     use std::process::{Command, id};
     use std::sync::atomic::AtomicU64;
 
-    use tierloom_wire::{Event, Settings, words_needed};
+    use tierloom_wire::{Cursor, Event, Settings, words_needed};
 
     use super::*;
 
@@ -93,7 +93,7 @@ mod tests {
         let memory: Vec<AtomicU64> = (0..words_needed(&SETTINGS).unwrap()).map(|_| AtomicU64::new(0)).collect();
         let region = Region::create(&memory, &SETTINGS).unwrap();
         for (pid, stamp) in owners {
-            let cursor = region.take_lane(Owner { pid: *pid, tid: *pid }).unwrap();
+            let cursor = region.take_lane(Owner { pid: *pid, tid: *pid }, Cursor::NONE).unwrap();
             assert!(region.write(cursor, Stamp(*stamp), &Event::Free { address: 1 }));
         }
         let (mut lanes, mut found) = (Lanes::default(), 0);

@@ -119,7 +119,7 @@ mod tests {
             let cursor = &mut self.threads[thread].1;
             if cursor.is_none() {
                 let tid = 1 + u32::try_from(thread).unwrap();
-                *cursor = self.region.take_lane(Owner { pid: 1, tid }).unwrap_or(Cursor::NONE);
+                *cursor = self.region.take_lane(Owner { pid: 1, tid }, *cursor).unwrap_or(Cursor::NONE);
             }
             if choice % 7 == 1 || !self.region.write(*cursor, Stamp(time), &event) {
                 let record = Record { pid: 1, tid: 9, stamp: Stamp(time), event };
