@@ -126,9 +126,15 @@ fn walk_quickly(from: &Registers, entry: u64, generation: u32, memory: &Memory, 
 /// Frames of any kind.
 #[cold]
 fn walk_carefully(from: Registers, entry: u64, generation: u32, memory: &mut Memory, frames: &mut Frames) {
+    /// Frames of ours, those that are kept, and no more: tables that say something wrong may lead in a circle.
+    const MOST_STEPS: usize = 2 * MAX_FRAMES;
     let mut registers = from;
     let mut found = Found::Caller;
-    while found != Found::Nobody && (registers.stack_pointer() <= entry || frames.push(registers.address())) {
+    for _ in 0..MOST_STEPS {
+        let goes_on = registers.stack_pointer() <= entry || frames.push(registers.address());
+        if found == Found::Nobody || !goes_on {
+            return;
+        }
         found = step::to_caller(&mut registers, found == Found::Interrupted, generation, memory);
     }
 }
