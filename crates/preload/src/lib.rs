@@ -19,6 +19,7 @@
 //! | `sigprof` | samples where `perf_event_open` is refused |
 //! | `modules` | which files are mapped, where the kernel does not tell |
 //! | `place` | a plan applied |
+//! | `mapped` | tables that not every program needs |
 //!
 //! Only `x86_64` Linux so far: the entries are in assembly, and samples are only decoded for it.
 
@@ -32,6 +33,7 @@ mod entries;
 mod forked;
 mod hooks;
 mod lane;
+mod mapped;
 mod modules;
 mod place;
 mod real;
@@ -62,7 +64,7 @@ extern "C" fn start() {
     if let Some(settings) = report::attach() {
         modules::announce();
         place::start();
-        report::send(report::now(), Event::Ready);
+        report::send(report::now(), Event::Ready { blocks: place::table_of_blocks() });
         sigprof::start(settings.sigprof_hz);
     }
 }

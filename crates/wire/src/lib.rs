@@ -11,6 +11,7 @@
 
 #![no_std]
 
+mod blocks;
 mod lane;
 mod law;
 mod record;
@@ -18,6 +19,7 @@ mod region;
 mod ring;
 mod rules;
 
+pub use blocks::{BLOCKS_WORDS, Block, Blocks};
 pub use lane::{Cursor, LaneRead, Owner};
 pub use law::{Law, Stripe, Turn, sampled_page};
 pub use record::{
