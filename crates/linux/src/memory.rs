@@ -35,6 +35,23 @@ pub fn move_pages(pid: u32, pages: &[u64], nodes: &[i32]) -> Result<Vec<i32>, Li
     call_move_pages(pid, &pages[..count], nodes.as_ptr())
 }
 
+/// Words of a process's memory; fewer where some are not there.
+///
+/// # Errors
+/// No such process (`ESRCH`), one that we may not look into (`EPERM`), or no such memory (`EFAULT`).
+pub fn read_words(pid: u32, address: u64, count: usize) -> Result<Vec<u64>, LinuxError> {
+    let mut words = vec![0_u64; count];
+    let bytes = count * size_of::<u64>();
+    let here = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: bytes };
+    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: bytes };
+    // SAFETY: the kernel writes at most as many bytes as the words have, and reads the other process's.
+    let read = unsafe { libc::process_vm_readv(pid.cast_signed(), &raw const here, 1, &raw const there, 1, 0) };
+    let read = usize::try_from(read)
+        .map_err(|_| LinuxError::new("process_vm_readv", format!("process {pid}"), std::io::Error::last_os_error()))?;
+    words.truncate(read / size_of::<u64>());
+    Ok(words)
+}
+
 /// `nodes` is null, or points to as many as there are pages.
 fn call_move_pages(pid: u32, pages: &[u64], nodes: *const i32) -> Result<Vec<i32>, LinuxError> {
     let mut status = vec![-libc::ENOENT; pages.len()];
@@ -166,6 +183,14 @@ pub fn most_mappings(root: &Root) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_a_process_are_read_and_no_others() {
+        let words: Vec<u64> = (0..5000).collect();
+        let own = std::process::id();
+        assert_eq!(read_words(own, words.as_ptr() as u64, words.len()).unwrap(), words);
+        assert!(read_words(own, 8, 1).is_err());
+    }
     use crate::pages::Pages;
 
     #[test]

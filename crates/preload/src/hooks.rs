@@ -33,7 +33,11 @@ fn allocated(address: u64, bytes: u64, entry: Entry, handed: Handed) {
         Handed::File(_) => Source::File,
     };
     place::look_for_rules();
-    let Identity { id, rule } = thread::once(entry as u64, || stack::identify(entry)).unwrap_or(Identity::NONE);
+    let identity = thread::once(entry as u64, || stack::identify(entry)).unwrap_or(Identity::NONE);
+    if handed == Handed::Block && place::keep_to_ourselves(identity, address, bytes) {
+        return;
+    }
+    let Identity { id, rule } = identity;
     // Read last, so that it waits for all of our misses at once.
     report::send(report::now(), Event::Alloc { address, bytes, stack: id, source });
     place::place(rule, address, bytes, handed);

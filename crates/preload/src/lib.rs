@@ -19,6 +19,7 @@
 //! | `leave` | how a process ends while somebody halts its threads |
 //! | `modules` | which files are mapped, where the kernel does not tell |
 //! | `place` | a plan applied |
+//! | `mapped` | tables that not every program needs |
 //!
 //! Only `x86_64` Linux so far: the entries are in assembly, and samples are only decoded for it.
 
@@ -33,6 +34,7 @@ mod forked;
 mod hooks;
 mod lane;
 mod leave;
+mod mapped;
 mod modules;
 mod place;
 mod real;
@@ -63,7 +65,7 @@ extern "C" fn start() {
     if report::attach().is_some() {
         modules::announce();
         place::start();
-        report::send(report::now(), Event::Ready);
+        report::send(report::now(), Event::Ready { blocks: place::table_of_blocks() });
         leave::watch();
     }
 }

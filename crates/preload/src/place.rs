@@ -11,6 +11,7 @@
 //! | `spread` | weighted interleave of one object, by the means that fits it |
 //! | `residency` | where an object's pages are |
 //! | `objects` | which objects are placed |
+//! | `unmeant` | blocks that no rule means |
 //! | `kernel` | the calls |
 
 mod kernel;
@@ -18,14 +19,16 @@ mod objects;
 mod policy;
 mod residency;
 mod spread;
+mod unmeant;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use tierloom_wire::{
-    Event, How, Law, MAX_FRAMES, MAX_RESIDENT_NODES, Options, Policy, Region, Rule, RuleFrame, RuleReader, Select,
-    TOO_MANY_MAPPINGS, hash, stack_holds,
+    Block, Event, How, Law, MAX_FRAMES, MAX_RESIDENT_NODES, Options, Policy, Region, Rule, RuleFrame, RuleReader,
+    Select, TOO_MANY_MAPPINGS, hash, stack_holds,
 };
 
+use crate::stack::Identity;
 use crate::{modules, report, stack, thread};
 use kernel::PAGE;
 use objects::{Kind, OBJECTS, Object};
@@ -43,6 +46,8 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 static MAY_COME: AtomicBool = AtomicBool::new(false);
 /// First rule that goes by size alone or takes what no other does; a stack's rule wins only before it.
 static SIZE_RULE: AtomicU32 = AtomicU32::new(NO_RULE);
+/// Smallest block that a rule takes by its size alone, bytes.
+static LEAST_BY_SIZE: AtomicU64 = AtomicU64::new(u64::MAX);
 /// There are rules for mapped files.
 static FILE_RULES: AtomicU32 = AtomicU32::new(0);
 /// Mappings of the kernel's that a range with a policy of its own costs: itself, and what it parts.
@@ -67,10 +72,20 @@ pub(crate) enum Handed {
 
 /// Applies what holds from the start: static arrays, and the policy of everything else.
 pub(crate) fn start() {
-    MAY_COME.store(report::region().is_some_and(|region| region.settings().rule_words > 0), Ordering::Relaxed);
+    if report::region().is_none_or(|region| region.settings().rule_words == 0) {
+        return;
+    }
+    unmeant::begin();
+    OBJECTS.map();
+    MAY_COME.store(true, Ordering::Relaxed);
     if let Some(region) = report::region().filter(|region| region.generation() > 0) {
         begin(region);
     }
+}
+
+/// Where this process keeps the blocks that no rule means; 0 = nowhere.
+pub(crate) fn table_of_blocks() -> u64 {
+    unmeant::place()
 }
 
 /// How many times rules came into force in this process's eyes.
@@ -87,6 +102,7 @@ fn begin(region: &Region) {
     }
     stack::forget();
     SIZE_RULE.store(NO_RULE, Ordering::Relaxed);
+    LEAST_BY_SIZE.store(u64::MAX, Ordering::Relaxed);
     FILE_RULES.store(0, Ordering::Relaxed);
     let mut reader = RuleReader::new(words);
     let mut index = 0;
@@ -104,12 +120,16 @@ fn begin_rule(index: u32, rule: &Rule) {
             }
         }
         Select::Everything => everything(index, rule),
-        Select::SizeAtLeast(_) => {
-            let _first = SIZE_RULE.compare_exchange(NO_RULE, index, Ordering::Relaxed, Ordering::Relaxed);
-        }
+        Select::SizeAtLeast(least) => by_size(index, least),
         Select::File(_) => FILE_RULES.store(1, Ordering::Relaxed),
         Select::Stack(_) | Select::Nothing => {}
     }
+}
+
+/// A rule that takes whatever has this size.
+fn by_size(index: u32, least: u64) {
+    let _first = SIZE_RULE.compare_exchange(NO_RULE, index, Ordering::Relaxed, Ordering::Relaxed);
+    LEAST_BY_SIZE.fetch_min(least, Ordering::Relaxed);
 }
 
 /// The plan's default: a policy of the thread, which threads and children inherit. Weights that are
@@ -127,7 +147,7 @@ fn everything(index: u32, rule: &Rule) {
         None => 0,
     };
     if by_host.is_none() && rule.policy != Policy::FirstTouch {
-        let _first = SIZE_RULE.compare_exchange(NO_RULE, index, Ordering::Relaxed, Ordering::Relaxed);
+        by_size(index, 0);
     }
     answer(index, 0, 0, errno, How::Policy);
 }
@@ -165,6 +185,40 @@ pub(crate) fn look_for_rules() {
     }
 }
 
+/// Keeps a block that no rule means to ourselves; `false` where one does, or where all are to be told.
+#[inline]
+pub(crate) fn keep_to_ourselves(identity: Identity, address: u64, bytes: u64) -> bool {
+    let is_meant = identity.rule != NO_RULE || bytes >= LEAST_BY_SIZE.load(Ordering::Relaxed);
+    if is_meant || !MAY_COME.load(Ordering::Relaxed) {
+        return false;
+    }
+    unmeant::keep(&Block { address, bytes, stack: identity.id, generation: low_bits(generation()) })
+}
+
+/// A block that was kept to ourselves is about to be given back; `None` where it was not, or where somebody
+/// knows of it: new rules came into force, so the table may have been read.
+#[inline]
+pub(crate) fn take_back(address: u64) -> Option<Block> {
+    if !MAY_COME.load(Ordering::Relaxed) {
+        return None;
+    }
+    let now = low_bits(report::region()?.generation());
+    unmeant::take(address).filter(|block| block.generation == now)
+}
+
+/// It was not given back after all.
+pub(crate) fn keep_again(block: &Block) {
+    if !unmeant::keep(block) {
+        report::count_lost();
+    }
+}
+
+/// A generation, as far as the table keeps it.
+#[allow(clippy::cast_possible_truncation)]
+fn low_bits(generation: u64) -> u32 {
+    generation as u32
+}
+
 /// Places a range that was just handed out to a stack of this rule.
 #[inline]
 pub(crate) fn place(stack_rule: u32, address: u64, bytes: u64, handed: Handed) {
@@ -180,6 +234,7 @@ fn place_by_rules(stack_rule: u32, address: u64, bytes: u64, handed: Handed) {
         Handed::File(file) if FILE_RULES.load(Ordering::Relaxed) != 0 => path_of(file),
         _ => None,
     };
+    let by_size = by_size && bytes >= LEAST_BY_SIZE.load(Ordering::Relaxed);
     if stack_rule == NO_RULE && !by_size && file.is_none() {
         return;
     }
@@ -259,8 +314,8 @@ fn release_placed(address: u64) {
 
 /// The process ends: where the pages of all placed objects are.
 pub(crate) extern "C" fn finish() {
-    if GENERATION.load(Ordering::Relaxed) != 0 {
-        OBJECTS.for_each(|object| tell_residency(object, residency::AT_EXIT));
+    if let Some(objects) = OBJECTS.get().filter(|_| GENERATION.load(Ordering::Relaxed) != 0) {
+        objects.for_each(|object| tell_residency(object, residency::AT_EXIT));
     }
 }
 
@@ -289,7 +344,7 @@ fn tell_residency(object: &Object, most: u64) {
 
 /// Takes an object out of the books.
 fn forget(address: u64) -> Option<Object> {
-    let object = OBJECTS.remove(address)?;
+    let object = OBJECTS.get()?.remove(address)?;
     STRIPES.fetch_sub(u64::from(object.stripes), Ordering::Relaxed);
     EAGER.fetch_sub(if object.populated { object.bytes } else { 0 }, Ordering::Relaxed);
     Some(object)
@@ -331,7 +386,8 @@ fn apply(index: u32, rule: &Rule, address: u64, bytes: u64, kind: Kind, mapped_w
     STRIPES.fetch_add(u64::from(stripes), Ordering::Relaxed);
     EAGER.fetch_add(if populated { bytes } else { 0 }, Ordering::Relaxed);
     forget(address);
-    if !OBJECTS.insert(&Object { address, start, bytes, rule: index, plan, unit, stripes, kind, held, populated }) {
+    let object = Object { address, start, bytes, rule: index, plan, unit, stripes, kind, held, populated };
+    if !OBJECTS.get().is_some_and(|objects| objects.insert(&object)) {
         report::count_lost();
     }
 }

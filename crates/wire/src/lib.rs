@@ -11,6 +11,7 @@
 
 #![no_std]
 
+mod blocks;
 mod lane;
 mod law;
 mod leave;
@@ -19,6 +20,7 @@ mod region;
 mod ring;
 mod rules;
 
+pub use blocks::{BLOCKS_WORDS, Block, Blocks};
 pub use lane::{Cursor, LaneRead, Owner};
 pub use law::{Law, Stripe, Turn, sampled_page};
 pub use record::{

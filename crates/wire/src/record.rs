@@ -66,7 +66,10 @@ pub enum Event<'a> {
     /// The library came up in a process.
     Start,
     /// What a plan places from the start of a process is placed.
-    Ready,
+    Ready {
+        /// Where its table of [`Blocks`](crate::Blocks) is; 0 = it has none.
+        blocks: u64,
+    },
     /// A process was forked off this parent.
     Fork {
         /// Process id of the parent.
@@ -326,7 +329,7 @@ impl<'a> Event<'a> {
         };
         match *self {
             Event::Start => (kind::START, 0, 0),
-            Event::Ready => (kind::READY, 0, 0),
+            Event::Ready { blocks } => (kind::READY, 0, put(&[blocks])),
             Event::Fork { parent } => (kind::FORK, parent, 0),
             Event::Alloc { address, bytes, stack, source } => (source.kind(), stack, put(&[address, bytes])),
             Event::Free { address } => (kind::FREE, 0, put(&[address])),
@@ -363,7 +366,7 @@ impl<'a> Event<'a> {
         };
         match (kind, body) {
             (kind::START, []) => Some(Event::Start),
-            (kind::READY, []) => Some(Event::Ready),
+            (kind::READY, [blocks]) => Some(Event::Ready { blocks: *blocks }),
             (kind::FORK, []) => Some(Event::Fork { parent: small }),
             (kind::ALLOC_HEAP, _) => alloc(Source::Heap),
             (kind::ALLOC_ANONYMOUS, _) => alloc(Source::Anonymous),
@@ -410,7 +413,7 @@ mod tests {
         #[test]
         fn every_event_reads_back(a: u64, b: u64, c: u32, d: u32, frames in prop::collection::vec(any::<u64>(), 0..=MAX_FRAMES)) {
             round_trip(Event::Start);
-            round_trip(Event::Ready);
+            round_trip(Event::Ready { blocks: a });
             round_trip(Event::Fork { parent: c });
             for source in [Source::Heap, Source::Anonymous, Source::File, Source::Reserved] {
                 round_trip(Event::Alloc { address: a, bytes: b, stack: c, source });

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use tierloom_wire::{Event, Stamp};
+use tierloom_wire::{self as wire, Event, Stamp};
 
 use super::{Block, allocated};
 use crate::place::Handed;
@@ -22,18 +22,40 @@ fn noted(block: Block, bytes: usize, entry: Entry) -> Block {
     block
 }
 
-/// A recorded block is about to go: its pages lose our policy. Returns when.
+/// What is known of a block that is about to be given back.
+enum Released {
+    /// Nobody was told of it.
+    Ours(wire::Block),
+    /// When it lost its place.
+    Told(Stamp),
+}
+
+/// A recorded block is about to go: its pages lose our policy.
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn released(block: Block) -> Stamp {
+fn released(block: Block) -> Released {
+    if let Some(ours) = place::take_back(block as u64) {
+        return Released::Ours(ours);
+    }
     place::release(block as u64);
-    report::now()
+    Released::Told(report::now())
 }
 
 #[inline(always)]
 #[allow(clippy::inline_always)]
-fn freed(block: Block, stamp: Stamp) {
-    report::send(stamp, Event::Free { address: block as u64 });
+fn freed(block: Block, released: &Released) {
+    if let Released::Told(stamp) = released {
+        report::send(*stamp, Event::Free { address: block as u64 });
+    }
+}
+
+/// It was not given back after all.
+#[cold]
+fn lives_on(block: Block, released: &Released) {
+    note(block as u64);
+    if let Released::Ours(ours) = released {
+        place::keep_again(ours);
+    }
 }
 
 /// # Safety
@@ -61,8 +83,8 @@ pub(crate) unsafe extern "C" fn on_realloc(old: Block, bytes: usize, entry: Entr
     let new = unsafe { real::realloc(old, bytes) };
     match since {
         // It failed, so the old block lives on.
-        Some(_) if new.is_null() && bytes > 0 => drop(note(old as u64)),
-        Some(stamp) => freed(old, stamp),
+        Some(released) if new.is_null() && bytes > 0 => lives_on(old, &released),
+        Some(released) => freed(old, &released),
         None => {}
     }
     noted(new, bytes, entry)
@@ -75,7 +97,7 @@ pub(crate) unsafe extern "C" fn on_realloc(old: Block, bytes: usize, entry: Entr
 unsafe fn before_free(block: Block) {
     // SAFETY: the caller's promise.
     if unsafe { forget(block as u64) } {
-        freed(block, released(block));
+        freed(block, &released(block));
     }
 }
 

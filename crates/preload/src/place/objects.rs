@@ -7,6 +7,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::mapped::{Mapped, Zeroed};
+
 /// Entries: more placed objects than this at once are left alone.
 const ENTRIES: usize = 1 << 17;
 /// How far an entry lies at most from where it belongs.
@@ -59,15 +61,12 @@ struct Entry {
 pub(super) struct Objects([Entry; ENTRIES]);
 
 /// The objects of this process.
-pub(super) static OBJECTS: Objects = Objects::new();
+pub(super) static OBJECTS: Mapped<Objects> = Mapped::nothing();
+
+// SAFETY: all fields are atomics, and 0 means a free entry.
+unsafe impl Zeroed for Objects {}
 
 impl Objects {
-    // It only ever initialises a static, of zeroes.
-    #[allow(clippy::large_stack_arrays)]
-    const fn new() -> Self {
-        Self([const { Entry { address: AtomicU64::new(FREE), words: [const { AtomicU64::new(0) }; 5] } }; ENTRIES])
-    }
-
     /// Adds an object; `false` where there is no room.
     pub(super) fn insert(&self, object: &Object) -> bool {
         let claim = |entry: &&Entry| {

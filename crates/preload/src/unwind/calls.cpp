@@ -53,7 +53,63 @@ int caught(int n) {
 
 int compare(const void *a, const void *b) { return *static_cast<const int *>(a) - *static_cast<const int *>(b); }
 
+// Calls of random kinds, one inside the other, and `look` innermost.
+using Look = void (*)();
+int tree(unsigned seed, int depth, Look look);
+
+int sorted(unsigned seed, int depth, Look look) {
+    static thread_local unsigned next;
+    static thread_local int left;
+    static thread_local Look innermost;
+    next = seed, left = depth, innermost = look;
+    int numbers[] = {2, 1};
+    std::qsort(numbers, 2, sizeof *numbers, [](const void *a, const void *b) {
+        return tree(next, left, innermost) * 0 + compare(a, b);
+    });
+    return numbers[0];
+}
+
+int padded(unsigned seed, int depth, Look look) {
+    volatile char block[3000];
+    block[seed % 3000] = 1;
+    return tree(seed, depth, look) + block[seed % 3000];
+}
+
+int spread(unsigned seed, int depth, Look look) {
+    auto *block = static_cast<volatile char *>(alloca(16 + seed % 5000));
+    block[0] = 1;
+    return tree(seed, depth, look) + block[0];
+}
+
+int lined_up(unsigned seed, int depth, Look look) {
+    alignas(64) volatile int block[16];
+    block[seed % 16] = 1;
+    return tree(seed, depth, look) + block[seed % 16];
+}
+
+int guarded(unsigned seed, int depth, Look look) {
+    try {
+        if (tree(seed, depth, look) > 0) throw seed;
+    } catch (unsigned caught) {
+        look();
+        return caught != seed;
+    }
+    return 1;
+}
+
+int tree(unsigned seed, int depth, Look look) {
+    if (depth == 0) {
+        look();
+        return 1;
+    }
+    static int (*const kinds[])(unsigned, int, Look) = {sorted, padded, spread, lined_up, guarded};
+    seed = seed * 1664525 + 1013904223;  // Numerical Recipes, 7.1
+    return kinds[(seed >> 16) % 5](seed, depth - 1, look) > 0;
+}
+
 }  // namespace
+
+extern "C" int any_calls(unsigned seed, int depth, Look look) { return tree(seed, depth, look); }
 
 extern "C" int calls(int n) {
     int numbers[] = {5, 2, 8, 1, 9, 3};

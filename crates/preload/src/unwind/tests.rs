@@ -5,6 +5,8 @@ use std::cell::UnsafeCell;
 use std::ffi::{CString, c_int, c_void};
 use std::process::Command;
 
+use proptest::prelude::*;
+
 use super::*;
 
 unsafe extern "C" {
@@ -59,6 +61,10 @@ extern "C" fn on_step(_signal: c_int, _info: *mut libc::siginfo_t, _context: *mu
     // SAFETY: see `Shared`; the thread itself looks only when it no longer steps.
     let Some(seen) = (unsafe { &mut *SEEN.0.get() }) else { return };
     seen.instructions += 1;
+    // Every third will do.
+    if !seen.instructions.is_multiple_of(3) {
+        return;
+    }
     with_frames(entry, 0, |ours| {
         if ours.last() != Some(&seen.root) {
             seen.astray += 1;
@@ -116,45 +122,88 @@ fn frames_are_those_of_libgcc_in_code_of_rust_and_libc() {
     agree(&seen, 10_000);
 }
 
-/// Functions of C++ by every way of compiling them: with and without frame pointers, with frames of variable
-/// size and of another alignment, with exceptions.
+/// The functions of `calls.cpp`, compiled in one way.
+struct Compiled {
+    calls: extern "C" fn(c_int) -> c_int,
+    any_calls: extern "C" fn(u32, c_int, extern "C" fn()) -> c_int,
+}
+
+/// With and without frame pointers, with frames of variable size and of another alignment, with exceptions.
+const WAYS: [&[&str]; 5] = [
+    &["-O0"],
+    &["-O1", "-fno-omit-frame-pointer"],
+    &["-O2"],
+    &["-O3", "-mavx2", "-fno-inline"],
+    &["-Os", "-fomit-frame-pointer", "-fstack-protector-all"],
+];
+
+/// `None` where there is no C++ compiler.
+fn compiled(way: &[&str], name: &str) -> Option<Compiled> {
+    let folder = std::env::temp_dir().join(format!("tierloom-unwind-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (source, library) = (folder.join("calls.cpp"), folder.join("calls.so"));
+    std::fs::write(&source, include_str!("calls.cpp")).unwrap();
+    let mut words = Command::new("c++");
+    words.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).args(way);
+    assert!(words.status().ok()?.success(), "{way:?}");
+    let path = CString::new(library.as_os_str().as_encoded_bytes()).unwrap();
+    // SAFETY: the library that was just built, whose functions have these types; it is never closed.
+    let compiled = unsafe {
+        let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+        let function = |name: &std::ffi::CStr| libc::dlsym(library, name.as_ptr());
+        Compiled {
+            calls: std::mem::transmute::<*mut c_void, extern "C" fn(c_int) -> c_int>(function(c"calls")),
+            any_calls: std::mem::transmute::<*mut c_void, extern "C" fn(u32, c_int, extern "C" fn()) -> c_int>(
+                function(c"any_calls"),
+            ),
+        }
+    };
+    std::fs::remove_dir_all(&folder).unwrap();
+    Some(compiled)
+}
+
 #[test]
 fn frames_are_those_of_libgcc_in_code_of_cpp() {
-    let folder = std::env::temp_dir().join(format!("tierloom-unwind-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let source = folder.join("calls.cpp");
-    std::fs::write(&source, include_str!("calls.cpp")).unwrap();
-    for (number, flags) in [
-        &["-O0"][..],
-        &["-O1", "-fno-omit-frame-pointer"],
-        &["-O2"],
-        &["-O3", "-mavx2", "-fno-inline"],
-        &["-Os", "-fomit-frame-pointer", "-fstack-protector-all"],
-    ]
-    .iter()
-    .enumerate()
-    {
-        let library = folder.join(format!("calls{number}.so"));
-        let mut words = Command::new("c++");
-        words.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).args(*flags);
-        match words.status() {
-            // No C++ compiler here.
-            Err(_) => return,
-            Ok(status) => assert!(status.success(), "{flags:?}"),
-        }
-        let path = CString::new(library.as_os_str().as_encoded_bytes()).unwrap();
-        // SAFETY: the library that was just built, whose function has this type.
-        let calls: extern "C" fn(c_int) -> c_int = unsafe {
-            let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
-            std::mem::transmute(libc::dlsym(library, c"calls".as_ptr()))
-        };
+    for (number, way) in WAYS.iter().enumerate() {
+        let Some(Compiled { calls, .. }) = compiled(way, &format!("steps{number}")) else { return };
         let expected = calls(1);
         let mut result = 0;
         let seen = compared(|| result = calls(1));
-        assert_eq!(result, expected, "{flags:?}");
+        assert_eq!(result, expected, "{way:?}");
         agree(&seen, 5_000);
     }
-    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+thread_local! {
+    /// Stacks that were looked at, and those that the two do not agree on.
+    static LOOKED: std::cell::Cell<(u64, u64)> = const { std::cell::Cell::new((0, 0)) };
+}
+
+extern "C" fn look() {
+    let here = 0_u64;
+    let entry = &raw const here;
+    let theirs = theirs_from(entry as u64);
+    let same = with_frames(entry, 0, |ours| ours == theirs.as_slice());
+    let (looked, differing) = LOOKED.get();
+    LOOKED.set((looked + 1, differing + u64::from(!same)));
+}
+
+/// Random trees of calls: nothing of a stack is taken from another one that looks like it.
+#[test]
+fn frames_of_any_calls_are_those_of_libgcc() {
+    warm_up();
+    let Some(compiled): Option<Vec<_>> =
+        WAYS.iter().enumerate().map(|(number, way)| compiled(way, &format!("any{number}"))).collect()
+    else {
+        return;
+    };
+    proptest!(ProptestConfig::with_cases(400), |(seed: u32, depth in 1..20, way in 0..WAYS.len())| {
+        LOOKED.set((0, 0));
+        (compiled[way].any_calls)(seed, depth, look);
+        let (looked, differing) = LOOKED.get();
+        prop_assert!(looked > 0);
+        prop_assert_eq!(differing, 0);
+    });
 }
 
 /// A stack that ends with a page that cannot be read, and no mark: frames of ours, and no more.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tierloom_wire::{Event, NO_STACK, Pages};
+use tierloom_wire::{Block, Event, NO_STACK, Pages};
 
 /// An object that is there.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,8 @@ pub(super) struct Live {
     stacks: BTreeMap<u32, Vec<u64>>,
     processes: BTreeSet<u32>,
     ready: BTreeSet<u32>,
+    /// Where each process keeps the blocks that no rule means.
+    tables: BTreeMap<u32, u64>,
 }
 
 impl Live {
@@ -49,7 +51,10 @@ impl Live {
     pub(super) fn take(&mut self, pid: u32, time_ns: u64, event: &Event) {
         match *event {
             Event::Start => self.begin(pid),
-            Event::Ready => drop(self.ready.insert(pid)),
+            Event::Ready { blocks } => {
+                self.ready.insert(pid);
+                self.tables.insert(pid, blocks);
+            }
             Event::Fork { parent } => self.fork(parent, pid),
             Event::Stack { id, frames } => drop(self.stacks.insert(id, frames.to_vec())),
             Event::Alloc { address, bytes, stack, .. } => {
@@ -72,6 +77,7 @@ impl Live {
         self.objects.retain(|(owner, _), _| *owner != pid);
         self.processes.insert(pid);
         self.ready.remove(&pid);
+        self.tables.remove(&pid);
     }
 
     fn fork(&mut self, parent: u32, child: u32) {
@@ -79,6 +85,22 @@ impl Live {
         self.objects.extend(inherited);
         self.processes.insert(child);
         self.ready.insert(child);
+        if let Some(table) = self.tables.get(&parent) {
+            self.tables.insert(child, *table);
+        }
+    }
+
+    /// Where a process keeps the blocks that no rule means, if it does.
+    pub(super) fn table(&self, pid: u32) -> Option<u64> {
+        self.tables.get(&pid).copied().filter(|table| *table != 0)
+    }
+
+    /// Takes blocks that a process had kept to itself until now; it will tell when they go.
+    pub(super) fn take_blocks(&mut self, pid: u32, now_ns: u64, blocks: impl Iterator<Item = Block>) {
+        for Block { address, bytes, stack, .. } in blocks {
+            let object = Object { address, bytes, stack, since_ns: now_ns, placed: None, seen: None };
+            self.objects.insert((pid, address), object);
+        }
     }
 
     fn free(&mut self, pid: u32, address: u64, time_ns: u64) {
@@ -230,11 +252,14 @@ mod tests {
         let mut live = Live::default();
         told(&mut live, 7, 1, Event::Start);
         assert!(live.processes().contains(&7) && live.ready().is_empty());
-        told(&mut live, 7, 2, Event::Ready);
+        told(&mut live, 7, 2, Event::Ready { blocks: 0x5000 });
+        assert_eq!(live.table(7), Some(0x5000));
         told(&mut live, 8, 3, Event::Fork { parent: 7 });
-        assert_eq!(live.ready(), &BTreeSet::from([7, 8]));
+        assert_eq!((live.ready(), live.table(8)), (&BTreeSet::from([7, 8]), Some(0x5000)));
         told(&mut live, 8, 4, Event::Start);
-        assert_eq!(live.ready(), &BTreeSet::from([7]));
+        assert_eq!((live.ready(), live.table(8)), (&BTreeSet::from([7]), None));
+        live.take_blocks(7, 5, std::iter::once(Block { address: 0x1000, bytes: 9, stack: 1, generation: 1 }));
+        assert_eq!(addresses(&live, 7), [0x1000]);
     }
 
     #[test]

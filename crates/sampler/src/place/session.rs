@@ -4,13 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use tierloom_linux::clock::monotonic_ns;
 use tierloom_linux::maps::mapped_ranges;
 use tierloom_linux::memory;
 use tierloom_model::Plan;
-use tierloom_wire::{Event, Record};
+use tierloom_wire::{BLOCKS_WORDS, Blocks, Event, Record};
 
 use super::apply::{Applied, AppliedRule, Names, move_process};
 use super::compile::{Compiled, Context, modules_of};
@@ -175,6 +176,7 @@ impl<'a> Session<'a> {
         let processes: Vec<u32> = self.live.processes().iter().copied().collect();
         let mut total: Vec<AppliedRule> = Vec::new();
         for pid in processes {
+            self.read_blocks(pid);
             let told = self.move_objects(&mut Kernel, pid);
             total = if total.is_empty() { told } else { sum(total, &told) };
         }
@@ -182,6 +184,15 @@ impl<'a> Session<'a> {
             report.take_moved(told);
         }
         Ok(total)
+    }
+
+    /// Blocks that a process kept to itself because no rule meant them: the new ones may.
+    fn read_blocks(&mut self, pid: u32) {
+        let words = self.live.table(pid).and_then(|table| memory::read_words(pid, table, BLOCKS_WORDS).ok());
+        let words: Vec<AtomicU64> = words.unwrap_or_default().into_iter().map(AtomicU64::new).collect();
+        if let Some(blocks) = Blocks::new(&words) {
+            self.live.take_blocks(pid, monotonic_ns(), blocks.iter());
+        }
     }
 
     fn move_objects(&mut self, calls: &mut dyn MemoryCalls, pid: u32) -> Vec<AppliedRule> {
@@ -294,6 +305,7 @@ impl<'a> Session<'a> {
             report.asked = rule.place.shares();
         }
         for pid in processes {
+            self.read_blocks(pid);
             let told = self.move_objects(&mut Kernel, pid);
             for (report, told) in self.rules.iter_mut().zip(&told) {
                 report.take_moved(told);

@@ -167,7 +167,7 @@ impl Gathered {
             wire::Event::Start | wire::Event::Fork { .. } | wire::Event::Module { .. } => {
                 return self.watch.take_wire(time_ns, pid, &event);
             }
-            wire::Event::Ready | wire::Event::Placed { .. } | wire::Event::Resident { .. } => return,
+            wire::Event::Ready { .. } | wire::Event::Placed { .. } | wire::Event::Resident { .. } => return,
         };
         self.allocations.push(Allocation { time_ns, pid, tid, event });
     }
