@@ -18,9 +18,10 @@ LONG_S = 60
 """Nothing here takes so long on any machine."""
 
 
-def shared_files() -> set[str]:
-    """What is left in memory that has names."""
-    return {name for name in names(Path("/dev/shm")) if name.startswith("tierloom-")}  # noqa: S108
+def assert_nothing_shared(profiler: int) -> None:
+    """What a profiler shared with its program has no name any more."""
+    left = [name for name in names(Path("/dev/shm")) if name.startswith(f"tierloom-{profiler}-")]  # noqa: S108
+    assert not left
 
 
 def runs(word: Path) -> bool:
@@ -60,6 +61,7 @@ def kill_at(executable: Path, worker: Path, folder: Path, moment_s: float) -> tu
         profiler.kill()
     profiler.wait()
     until(lambda: not runs(told), "the program does not end")
+    assert_nothing_shared(profiler.pid)
     return profile, told.read_text() if told.exists() else ""
 
 
@@ -84,7 +86,7 @@ def check(profile: Path, said: str, run: Run) -> str:
 
 def kill_often(executable: Path, worker: Path, folder: Path, run: Run, times: int) -> dict[str, int]:
     """Kills profilers at so many random moments of their time; how often what was left."""
-    before, found = shared_files(), dict.fromkeys(("nothing", "refused", "part", "whole"), 0)
+    found = dict.fromkeys(("nothing", "refused", "part", "whole"), 0)
     begun = time.monotonic()
     assert check(*kill_at(executable, worker, folder, LONG_S), run) == "whole"
     whole_s = time.monotonic() - begun
@@ -93,7 +95,6 @@ def kill_often(executable: Path, worker: Path, folder: Path, run: Run, times: in
         place = folder / str(attempt)
         place.mkdir()
         found[check(*kill_at(executable, worker, place, chance.uniform(0.1, whole_s)), run)] += 1
-    assert shared_files() <= before
     return found
 
 
@@ -132,13 +133,14 @@ def test_what_was_recorded_until_the_kill_is_in_the_profile(
     executable: Path, worker: Path, folder: Path, run: Run
 ) -> None:
     told, profile = folder / "told", folder / "p.profile"
-    with watched(executable, profile, worker, told):
+    with watched(executable, profile, worker, told) as profiler:
         busy = run("plan", profile, "--machine", "liu-a")
         assert busy.returncode == 2
         assert "is being profiled now" in busy.stderr
         again = run("profile", "-o", profile, "--", "true")
         assert again.returncode == 2
         assert "being recorded" in again.stderr
+    assert_nothing_shared(profiler.pid)
     stop(told)
     until(lambda: not runs(told), "the program does not end")
     assert told.read_text() == "begun done"
