@@ -35,7 +35,7 @@ test-lab-long: install ## The same with CXL memory, and everything else that sta
 
 test-long: install ## What `make test` leaves out because it takes minutes: the search against all placements, heavy programs, all of tests/unharmed
 	PROPTEST_RNG_SEED=$(SEED) cargo test --release --locked --quiet --package tierloom-place -- --ignored
-	$(BIN)/pytest -m "long and not lab" tests/programs
+	$(BIN)/pytest -m "long and not lab" tests/programs tests/survival
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup tests/unharmed
 
 bench: install workloads ## Accuracy and overhead of profiling, published findings, speed of the engines

@@ -115,6 +115,7 @@ def test_only_the_api_speaks_to_the_core() -> None:
         "nouns.py",
         "planning.py",
         "pools.py",
+        "profile_folder.py",
         "quantities.py",
         "recording.py",
         "simulating.py",

@@ -64,8 +64,12 @@ def test_a_profile_survives_its_folder(tmp_path: Path) -> None:
 def test_samples_that_are_cut_off_name_their_file(tmp_path: Path, kept: int) -> None:
     rows = io.BytesIO()
     np.save(rows, np.zeros(1000, dtype=[("time_ns", "<u8"), ("object", "<i4")]))
-    tierloom.Profile(toy_profile()).save(tmp_path / "toy.profile", rows.getvalue()[:kept])
-    profile = tierloom.Profile.load(tmp_path / "toy.profile")
+    folder = tmp_path / "toy.profile"
+    tierloom.Profile(toy_profile()).save(folder, rows.getvalue())
+    profile = tierloom.Profile.load(folder)
+    (folder / "samples.npy").write_bytes(rows.getvalue()[:kept])
+    with pytest.raises(ProfileError, match=r"toy\.profile/samples\.npy: it is cut off or damaged\nhint:"):
+        tierloom.Profile.load(folder)
     with pytest.raises(ProfileError, match=r"toy\.profile/samples\.npy: it holds no whole array of samples\nhint:"):
         profile.samples()
     with pytest.raises(ProfileError, match=r"toy\.profile/samples\.npy"):

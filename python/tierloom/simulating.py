@@ -308,7 +308,7 @@ def import_trace(source: str | Path, target: str | Path, kind: str, *, llc: Amou
 
     Raises:
         TraceError: A row cannot be read; says the file and the row.
-        RequestError: There is no such kind, or the cache has no size that a cache can have.
+        RequestError: There is no such kind, no cache has such a size, or the target cannot be written.
     """
     llc_bytes = None if llc is None else amount_in_bytes(llc, 0)
     with traces.text(Path(source)) as read, traces.Writer(Path(target)) as write:

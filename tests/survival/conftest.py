@@ -16,6 +16,7 @@ PROGRAM = """\
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static void say(const char *path, const char *words)
 {
@@ -24,12 +25,15 @@ static void say(const char *path, const char *words)
     fclose(told);
 }
 
-/* Works on an array for so many seconds, allocating all the while, and says when it begins and is done. */
+/* Works on an array for so many seconds, or until FILE.stop is there, allocating all the while, and says when it
+   begins and is done. */
 int main(int argc, char **argv)
 {
     if (argc != 3)
         return 2;
     double seconds = atof(argv[1]);
+    char stop[4096];
+    snprintf(stop, sizeof stop, "%s.stop", argv[2]);
     say(argv[2], "begun ");
     size_t words = 1 << 20;
     unsigned long *array = malloc(words * sizeof *array), sum = 0;
@@ -44,7 +48,7 @@ int main(int argc, char **argv)
             free(block);
         }
         clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec - begun.tv_sec + (now.tv_nsec - begun.tv_nsec) * 1e-9 > seconds)
+        if (now.tv_sec - begun.tv_sec + (now.tv_nsec - begun.tv_nsec) * 1e-9 > seconds || access(stop, F_OK) == 0)
             break;
     }
     say(argv[2], sum != 0 ? "done" : "wrong");
@@ -55,7 +59,7 @@ int main(int argc, char **argv)
 
 @pytest.fixture(scope="session")
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`worker SECONDS FILE`: works that long and writes `begun done` into the file."""
+    """`worker SECONDS FILE`: works that long, or until `FILE.stop` is there; writes `begun done` into the file."""
     folder = tmp_path_factory.mktemp("worker")
     (folder / "worker.c").write_text(PROGRAM)
     subprocess.run(["gcc", "-O2", "-o", folder / "worker", folder / "worker.c"], check=True)

@@ -59,7 +59,7 @@ WRITERS = {
     "report of a plan": ("plan", "mg-e", "--machine", "liu-a", "-o", "/dev/null", "--html", "x.html"),
     "picture of a plan": ("plan", "mg-e", "--machine", "liu-a", "-o", "/dev/null", "--plot", "x.png"),
     "report": ("report", "mg-e", "-o", "x.html"),
-    "machine": ("machine", "export", "liu-a", "-o", "x.xml"),
+    "machine": ("machine", "export", "--hwloc", "liu-a", "-o", "x.xml"),
     "parameters": ("expand", "--write-set", "x.toml"),
 }
 

@@ -197,7 +197,7 @@ def test_a_trace_that_is_cut_off_says_in_which_row() -> None:
 
 def test_a_trace_that_cannot_be_written_is_named(folder: Path) -> None:
     Path("lackey.txt").write_text(" L 1000,8\n")
-    with pytest.raises(TraceError, match=r"missing.t\.npy: No such file"):
+    with pytest.raises(RequestError, match=r"missing.t\.npy: No such file"):
         import_trace("lackey.txt", folder / "missing" / "t.npy", "lackey")
 
 

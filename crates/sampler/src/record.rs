@@ -25,15 +25,14 @@ use tierloom_linux::clock::monotonic_ns;
 use tierloom_linux::perf::{Request, Ring, Sampler};
 use tierloom_linux::root::Root;
 use tierloom_linux::spawn::{self, Ended, Running};
-use tierloom_linux::times;
 use tierloom_wire as wire;
 
 use crate::calibrate::{calibrate, calibrate_ptrace};
 use crate::error::SamplerError;
 use crate::recording::{Beginning, Calibration, Event, Exit, Recording};
 use channel::PreloadChannel;
-use gather::{Gathered, RunSoFar};
-use journal::Tried;
+use gather::Gathered;
+use journal::{Kept, Tried};
 use program::Program;
 use ptrace::{PtraceSampler, Target};
 
@@ -145,32 +144,23 @@ pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Re
     let calibration = request.calibration.unwrap_or_else(|| measured(event, &request.root));
 
     let mut gathered = Gathered::new(held.pid(), monotonic_ns(), samples.kernel().is_none());
-    let begun_ns = gathered.start_ns();
-    let pid = held.pid();
+    let (start_ns, pid, command) = (gathered.start_ns(), held.pid(), request.words());
+    let beginning = Beginning { command: &command, pid, start_ns, event, calibration };
     let running = held.release().map_err(|refused| program.not_executable(refused))?;
-    let begin = |tried: Tried| {
-        let command = request.words();
-        tried.begin(&Beginning { command: &command, pid, start_ns: begun_ns, event, calibration })
-    };
-    let mut journal = tried.and_then(begin);
     let hz = f64::from(rate(request, event));
-    let so_far = |(user_s, system_s): (f64, f64)| RunSoFar { cpu_s: user_s + system_s, system_s, event, hz };
+    let mut kept = Kept::begin(tried, &beginning, &request.root, hz);
     let mut visit = |gathered: &mut Gathered| {
         progress(gathered.progress());
-        if let Some(journal) = &mut journal {
-            journal.visit(gathered, || so_far(times::of_process(&request.root, pid)));
-        }
+        kept.visit(gathered);
     };
     let ended = follow(&running, &mut samples, &mut channel, &mut gathered, &request.root, &mut visit)?;
-    if let Some(journal) = &mut journal {
-        journal.take_rest(&mut gathered, so_far((ended.user_s, ended.system_s)));
-    }
+    kept.take_rest(&mut gathered, &ended);
     let mut recording = gathered.finish(request, event, &ended, hz);
     recording.calibration = calibration;
     recording.warnings.extend(program.warnings(preload.is_some(), channel.attached()));
     recording.warnings.extend(channel.doubt(&request.root));
     recording.warnings.extend(sampling_warnings(&recording, request, samples.refused()));
-    drop(journal.and_then(|journal| journal.end(&recording)));
+    kept.end(&recording);
     Ok(recording)
 }
 

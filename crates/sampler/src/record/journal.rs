@@ -14,16 +14,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use tierloom_linux::space;
+use tierloom_linux::root::Root;
+use tierloom_linux::spawn::Ended;
+use tierloom_linux::{space, times};
 
 use super::gather::{Gathered, Marks, RunSoFar};
 use crate::error::SamplerError;
-use crate::recording::{Beginning, PORTION_RECORDS, Recording, chunk_of, ending, magic};
+use crate::recording::{Beginning, Event, PORTION_RECORDS, Recording, chunk_of, ending, magic};
 
 /// Room that there must be before the program starts, bytes: that of ten minutes of one thread, and what is spared.
 const LEAST_BYTES: u64 = 32 << 20;
 /// Room that is left to others, and to the profile, bytes.
 const SPARED_BYTES: u64 = 16 << 20;
+/// What a recording may take on disk, bytes: by then it has taken five times as much memory.
+const MOST_BYTES: u64 = 4 << 30;
 /// Time between two portions while little happens.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Portions that may wait for the disk; what comes then waits in memory, where it is anyway.
@@ -48,7 +52,7 @@ impl Tried {
             return Err(SamplerError::BeingRecorded { path: path.to_owned() });
         }
         let tried = Self { path: path.to_owned(), file: Some(file) };
-        let free_bytes = tried.file.as_ref().and_then(|file| space::free_bytes(file));
+        let free_bytes = tried.file.as_ref().and_then(space::free_bytes);
         if let Some(free_bytes) = free_bytes.filter(|free| *free < LEAST_BYTES) {
             let (free_mib, least_mib) = (free_bytes >> 20, LEAST_BYTES >> 20);
             return Err(SamplerError::NoSpace { path: path.to_owned(), free_mib, least_mib });
@@ -64,7 +68,7 @@ impl Tried {
     }
 
     /// The program is about to run: from here on the file stays.
-    pub(super) fn begin(mut self, beginning: &Beginning<'_>) -> Option<Journal> {
+    fn begin(mut self, beginning: &Beginning<'_>) -> Option<Journal> {
         Journal::start(self.file.take()?, chunk_of(&beginning.payload()))
     }
 }
@@ -79,12 +83,55 @@ impl Drop for Tried {
 
 /// The file while the program runs.
 #[derive(Debug)]
-pub(super) struct Journal {
+struct Journal {
     sender: Option<Sender<Vec<u8>>>,
     writer: Option<JoinHandle<File>>,
     state: Arc<State>,
     marks: Marks,
     since: Instant,
+}
+
+/// The file of a run, if it has one, and what a portion says of that run.
+#[derive(Debug)]
+pub(super) struct Kept<'a> {
+    journal: Option<Journal>,
+    root: &'a Root,
+    pid: u32,
+    event: Event,
+    hz: f64,
+}
+
+impl<'a> Kept<'a> {
+    /// The program was let go.
+    pub(super) fn begin(tried: Option<Tried>, beginning: &Beginning<'_>, root: &'a Root, hz: f64) -> Self {
+        let journal = tried.and_then(|tried| tried.begin(beginning));
+        Self { journal, root, pid: beginning.pid, event: beginning.event, hz }
+    }
+
+    /// Hands on what came, if it is time.
+    pub(super) fn visit(&mut self, gathered: &mut Gathered) {
+        let (root, pid, event, hz) = (self.root, self.pid, self.event, self.hz);
+        if let Some(journal) = &mut self.journal {
+            journal.visit(gathered, || run_so_far(times::of_process(root, pid), event, hz));
+        }
+    }
+
+    /// The program has ended: hands on the rest.
+    pub(super) fn take_rest(&mut self, gathered: &mut Gathered, ended: &Ended) {
+        let run = run_so_far((ended.user_s, ended.system_s), self.event, self.hz);
+        if let Some(journal) = &mut self.journal {
+            journal.take_rest(gathered, run);
+        }
+    }
+
+    /// Ends the file, once all of it is written.
+    pub(super) fn end(self, recording: &Recording) {
+        drop(self.journal.and_then(|journal| journal.end(recording)));
+    }
+}
+
+fn run_so_far((user_s, system_s): (f64, f64), event: Event, hz: f64) -> RunSoFar {
+    RunSoFar { cpu_s: user_s + system_s, system_s, event, hz }
 }
 
 /// What recorder and writer know of each other.
@@ -109,7 +156,7 @@ impl Journal {
     }
 
     /// Hands on what came, if it is time and the disk keeps up. `run` is asked only then.
-    pub(super) fn visit(&mut self, gathered: &mut Gathered, run: impl FnOnce() -> RunSoFar) {
+    fn visit(&mut self, gathered: &mut Gathered, run: impl FnOnce() -> RunSoFar) {
         let much = gathered.marks().records_since(&self.marks) >= PORTION_RECORDS;
         let is_time = much || self.since.elapsed() >= PAUSE;
         if is_time && self.state.waiting.load(Ordering::Acquire) < MOST_WAITING && !self.has_stopped() {
@@ -126,7 +173,7 @@ impl Journal {
     }
 
     /// Hands on the rest: the program has ended.
-    pub(super) fn take_rest(&mut self, gathered: &mut Gathered, run: RunSoFar) {
+    fn take_rest(&mut self, gathered: &mut Gathered, run: RunSoFar) {
         while !self.has_stopped() {
             self.take(gathered, run);
             if gathered.marks() == self.marks {
@@ -136,7 +183,7 @@ impl Journal {
     }
 
     /// Ends the file. The lock is held until the answer, which closes the file, is dropped.
-    pub(super) fn end(mut self, recording: &Recording) -> Option<File> {
+    fn end(mut self, recording: &Recording) -> Option<File> {
         self.send(chunk_of(&ending(recording)));
         self.sender = None;
         self.writer.take()?.join().ok()
@@ -160,7 +207,7 @@ fn write_all(file: File, receiver: &Receiver<Vec<u8>>, state: &State) -> File {
     let mut length = file.metadata().map_or(0, |status| status.len());
     for bytes in receiver {
         if !state.stopped.load(Ordering::Acquire) {
-            if is_room(&file, bytes.len() as u64) && (&file).write_all(&bytes).is_ok() {
+            if length < MOST_BYTES && is_room(&file, bytes.len() as u64) && (&file).write_all(&bytes).is_ok() {
                 length += bytes.len() as u64;
             } else {
                 file.set_len(length).ok();
@@ -179,7 +226,7 @@ fn is_room(file: &File, bytes: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::{Calibration, Event};
+    use crate::recording::Calibration;
 
     const RUN: RunSoFar = RunSoFar { cpu_s: 1.0, system_s: 0.0, event: Event::CpuClock, hz: 100.0 };
 

@@ -289,7 +289,7 @@ mod tests {
         let long = Recording {
             faults: (0..3 * PORTION_RECORDS as u64).map(fault).collect(),
             samples: vec![sample(7, 1); 5],
-            end_ns: 1,
+            end_ns: 9,
             ..Recording::default()
         };
         let bytes = long.to_bytes();

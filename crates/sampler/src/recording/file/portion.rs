@@ -4,7 +4,7 @@
 
 use super::reader::Reader;
 use super::writer::{Writer, event_code};
-use crate::recording::{Allocation, Calibration, Event, Exit, Fault, Mapping, Process, Recording, Sample};
+use crate::recording::{Allocation, Calibration, Event, Fault, Mapping, Process, Recording, Sample};
 
 const BEGINNING: u64 = 0;
 const PORTION: u64 = 1;
@@ -73,7 +73,7 @@ impl Portion<'_> {
 pub(crate) fn ending(recording: &Recording) -> Vec<u8> {
     let mut out = Writer(Vec::new());
     out.numbers(&[END, recording.end_ns, recording.lost, recording.lost_allocations]);
-    out.exit(recording.exit);
+    out.list(recording.exit.as_slice(), |out, exit| out.exit(*exit));
     out.floats(&[recording.cpu_s, recording.system_s, recording.wall_s, recording.period_ns]);
     out.list(&recording.warnings, |out, text| out.text(text));
     out.0
@@ -137,7 +137,7 @@ impl Assembly {
 
     fn end(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let (end_ns, lost, lost_allocations) = (reader.number()?, reader.number()?, reader.number()?);
-        let exit: Option<Exit> = reader.exit()?;
+        let exit = reader.list(Reader::exit)?.pop();
         let [cpu_s, system_s, wall_s, period_ns] = reader.floats()?;
         let warnings = reader.list(Reader::text)?;
         reader.rest.is_empty().then_some(())?;

@@ -13,12 +13,11 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub(super) fn exit(&mut self) -> Option<Option<Exit>> {
+    pub(super) fn exit(&mut self) -> Option<Exit> {
         let (kind, status) = (self.number()?, i32::try_from(unzigzag(self.number()?)).ok()?);
         match kind {
-            0 => Some(Some(Exit::Code(status))),
-            1 => Some(Some(Exit::Signal(status))),
-            2 => Some(None),
+            0 => Some(Exit::Code(status)),
+            1 => Some(Exit::Signal(status)),
             _ => None,
         }
     }

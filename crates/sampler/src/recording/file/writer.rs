@@ -44,11 +44,10 @@ impl Writer {
         }
     }
 
-    pub(super) fn exit(&mut self, exit: Option<Exit>) {
+    pub(super) fn exit(&mut self, exit: Exit) {
         match exit {
-            Some(Exit::Code(code)) => self.numbers(&[0, zigzag(i64::from(code))]),
-            Some(Exit::Signal(signal)) => self.numbers(&[1, zigzag(i64::from(signal))]),
-            None => self.numbers(&[2, 0]),
+            Exit::Code(code) => self.numbers(&[0, zigzag(i64::from(code))]),
+            Exit::Signal(signal) => self.numbers(&[1, zigzag(i64::from(signal))]),
         }
     }
 
