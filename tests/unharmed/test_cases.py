@@ -16,13 +16,13 @@ from unharmed.ways import ALONE, CALLED, TYPED, Way
 
 
 def every(ways: tuple[Way, ...], *marks: pytest.MarkDecorator) -> list:
-    """Each case in each way; all ways of one case on one worker, which runs it alone once."""
+    """Each case in each way."""
     return [
         pytest.param(
             case,
             way,
             id=f"{case.name}-{way.name}",
-            marks=[pytest.mark.xdist_group(case.name), *marks, *([pytest.mark.long] if case.heavy else [])],
+            marks=[*marks, *([pytest.mark.long] if case.heavy else [])],
         )
         for case in cases.ALL
         for way in ways

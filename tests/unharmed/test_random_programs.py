@@ -25,14 +25,10 @@ GATE = range(1_000_001, 1_000_201)
 
 def batches(seeds: range, *marks: pytest.MarkDecorator) -> list:
     return [
-        pytest.param(seeds[at : at + BATCH], way, id=f"{seeds[at]}-{way.name}", marks=[group(seeds[at]), *marks])
+        pytest.param(seeds[at : at + BATCH], way, id=f"{seeds[at]}-{way.name}", marks=marks)
         for at in range(0, len(seeds), BATCH)
         for way in CALLED
     ]
-
-
-def group(seed: int) -> pytest.MarkDecorator:
-    return pytest.mark.xdist_group(f"random {seed}")
 
 
 @pytest.mark.timeout(600)
