@@ -15,7 +15,7 @@ static void start_timer(long interval_us) {
 static int handled(void) {
     start_timer(10000);
     compute(0.6);
-    return ticks > 30 && ticks < 90;
+    return ticks > 10 && ticks < 90;
 }
 
 static int pending(void) {
