@@ -71,7 +71,7 @@ SIGNALS = (
     Case("signal_files.c", says="own 5, then pending 0"),
     Case("timer_jumps.c", says="jumps 30"),
     *_variants("own_faults.c", "trap", "barrier", "null", says="faults "),
-    *_variants("clocks.c", "process", "thread", says="about 50: 1, none after: 1"),
+    *_variants("clocks.c", "process", "thread", says="about 30: 1, none after: 1"),
     Case("clocks.c", ("callback",), says="ten came"),
     Case("clocks.c", ("used",), says="agree 1 1, sane 1"),
     Case("clocks.c", ("limit",), says="told: 1", heavy=True),

@@ -105,10 +105,17 @@ RUNTIMES = (
     _runtime("ruby", "ruby", "ruby work/runtime.rb", 6, "NoMethodError"),
     _runtime("lua", "lua5.4", "lua5.4 work/runtime.lua", 7, "attempt to index", light=True),
     _runtime("luajit", "luajit", "luajit work/runtime.lua", 7, "attempt to index"),
-    _runtime("php", "php-cli", "php -n work/runtime.php", 8, "Division by zero", light=True),
+    _runtime("php", "php-cli", "php -n work/runtime.php", 8, "Division by zero"),
     _runtime("tcl", "tcl", "tclsh work/runtime.tcl", 4, "from a program"),
     _runtime("guile", "guile-3.0", "guile --no-auto-compile work/runtime.scm", 5, "9150000"),
-    _runtime("sbcl", "sbcl", "sbcl --script work/runtime.lisp", 6, "no list", words=False),
+    _runtime(
+        "sbcl",
+        "sbcl",
+        "sbcl --noinform --non-interactive --no-sysinit --no-userinit --load work/runtime.lisp",
+        6,
+        "no list",
+        words=False,
+    ),
     _runtime("ocaml", "ocaml-nox", "ocaml work/runtime.ml", 7, "full"),
     _runtime("node", "nodejs", "node work/runtime.js", 5, "full: RangeError"),
     _runtime("java", "default-jdk-headless", "java -Xmx300m work/Runtime.java", 1, "full\nfull\nfull", visible=JAVA),
@@ -163,7 +170,7 @@ TOOLS = (
 
 WATCHERS = (
     Program("strace", "strace",
-            ("sh", "-c", "strace -f -qq -o log -e trace=exit_group sh -c 'sh -c true; exit 3'; echo $?; grep -c exit log"),
+            ("sh", "-c", "strace -f -qq -o log -e exit_group sh -c 'sh -c true; exit 3'; echo $?; grep -c exit log"),
             ("strace",), says="3\n2\n"),
     Program("gdb", "gdb gcc",
             ("sh", "-c", f"gcc -g -pthread -o it {WORK}/churn.c && gdb -nx -q -batch -ex 'break main' -ex run"

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from unharmed import cases
 from unharmed.behaviour import Behaviour, differences, report
-from unharmed.building import built, missing_compiler, owned_by_nobody
+from unharmed.building import built, owned_by_nobody
 from unharmed.cases import SET_USER_ID, Case
 from unharmed.harness import observe
 from unharmed.ways import ALONE, CALLED, TYPED, Way
 
 
 def every(ways: tuple[Way, ...], *marks: pytest.MarkDecorator) -> list:
-    """Each case in each way; all ways of one case on one worker, which runs it alone once."""
+    """Each case in each way."""
     return [
         pytest.param(
             case,
             way,
             id=f"{case.name}-{way.name}",
-            marks=[pytest.mark.xdist_group(case.name), *marks, *([pytest.mark.long] if case.heavy else [])],
+            marks=[*marks, *([pytest.mark.long] if case.heavy else [])],
         )
         for case in cases.ALL
         for way in ways
@@ -31,7 +31,8 @@ def every(ways: tuple[Way, ...], *marks: pytest.MarkDecorator) -> list:
 
 @pytest.mark.parametrize(("case", "way"), [*every(CALLED), *every(TYPED, pytest.mark.long)])
 def test_a_case_is_unharmed(case: Case, way: Way, alone: Callable[..., Behaviour], place: Path) -> None:
-    skip_without_needs(case)
+    if case.root and os.geteuid() != 0:
+        pytest.skip("only root may do what it does")
     command = typed(case)
 
     def start(one: Way) -> Behaviour:
@@ -46,13 +47,6 @@ def test_a_case_is_unharmed(case: Case, way: Way, alone: Callable[..., Behaviour
 def typed(case: Case) -> list[str]:
     program = built(case.source, *case.flags)
     return [str(program), *(str(owned_by_nobody(program)) if word == SET_USER_ID else word for word in case.words)]
-
-
-def skip_without_needs(case: Case) -> None:
-    if compiler := missing_compiler(case.source):
-        pytest.skip(f"{compiler} is not installed here: apt-get install {compiler}")
-    if case.root and os.geteuid() != 0:
-        pytest.skip("only root may do what it does")
 
 
 def test_names_of_cases_differ() -> None:

@@ -21,7 +21,7 @@ def every(ways: tuple[Way, ...]) -> list:
             program,
             way,
             id=f"{program.name}-{way.name}",
-            marks=[pytest.mark.xdist_group(program.name), *([] if program.light else [pytest.mark.long])],
+            marks=[] if program.light else [pytest.mark.long],
         )
         for program in debian.ALL
         for way in ways

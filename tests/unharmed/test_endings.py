@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from unharmed.building import built, missing_compiler
+from unharmed.building import built
 from unharmed.harness import observe
-from unharmed.ways import BACKENDS, Typed, under
+from unharmed.ways import TYPED
 
 
 @pytest.mark.parametrize(("end", "name"), [("segv", "SIGSEGV"), ("kill", "SIGKILL"), ("abort", "SIGABRT")])
 def test_a_signal_is_told_by_its_name(end: str, name: str, place: Path) -> None:
-    if compiler := missing_compiler("endings.c"):
-        pytest.skip(f"{compiler} is not installed here: apt-get install {compiler}")
-    told = observe(under(Typed, BACKENDS[0]), [str(built("endings.c")), end], place).stderr.decode()
+    told = observe(TYPED[0], [str(built("endings.c")), end], place).stderr.decode()
     assert name in told, f"not a word of {name} among {len(told.splitlines())} lines on stderr"

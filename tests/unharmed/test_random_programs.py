@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from unharmed.behaviour import Behaviour, differences, report
-from unharmed.building import built, missing_compiler
+from unharmed.building import built
 from unharmed.harness import observe
 from unharmed.ways import ALONE, CALLED, Way
 
@@ -25,21 +25,15 @@ GATE = range(1_000_001, 1_000_201)
 
 def batches(seeds: range, *marks: pytest.MarkDecorator) -> list:
     return [
-        pytest.param(seeds[at : at + BATCH], way, id=f"{seeds[at]}-{way.name}", marks=[group(seeds[at]), *marks])
+        pytest.param(seeds[at : at + BATCH], way, id=f"{seeds[at]}-{way.name}", marks=marks)
         for at in range(0, len(seeds), BATCH)
         for way in CALLED
     ]
 
 
-def group(seed: int) -> pytest.MarkDecorator:
-    return pytest.mark.xdist_group(f"random {seed}")
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("seeds", "way"), [*batches(EVERY_TIME), *batches(GATE, pytest.mark.long)])
 def test_random_programs_are_unharmed(seeds: range, way: Way, alone: Callable[..., Behaviour], place: Path) -> None:
-    if compiler := missing_compiler("random_program.cpp"):
-        pytest.skip(f"{compiler} is not installed here: apt-get install {compiler}")
     program = str(built("random_program.cpp"))
     found = []
     for seed in seeds:

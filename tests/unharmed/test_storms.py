@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from unharmed.building import built, missing_compiler
+from unharmed.building import built
 from unharmed.harness import observe
 from unharmed.ways import ALONE, BACKENDS, NOTHING, Called, Way, under
 
@@ -23,12 +23,9 @@ UNMATCHED = under(Called, None, NOTHING)
 LIMITS = ((UNMATCHED, PLACED_AT_MOST), *((under(Called, backend), PROFILED_AT_MOST) for backend in BACKENDS))
 
 
-@pytest.mark.xdist_group("storms")
 @pytest.mark.parametrize("threads", [2, 1024])
 @pytest.mark.parametrize(("way", "at_most"), LIMITS, ids=[way.name for way, _ in LIMITS])
 def test_a_storm_is_hardly_slower_and_nothing_is_lost(way: Way, at_most: float, threads: int, place: Path) -> None:
-    if compiler := missing_compiler("storm.c"):
-        pytest.skip(f"{compiler} is not installed here: apt-get install {compiler}")
     command = [str(built("storm.c")), str(threads), str(PAIRS), str(BYTES)]
     turns = [(pair_ns(ALONE, command, place), pair_ns(way, command, place)) for _ in range(TURNS)]
     alone, watched = (min(times) for times in zip(*turns, strict=True))

@@ -140,4 +140,4 @@ def under(kind: type[Under], backend: str | None, plan: str = PLAN) -> Under:
 
 ALONE = Alone()
 CALLED = tuple(under(Called, backend) for backend in (*BACKENDS, None))
-TYPED = tuple(under(Typed, backend) for backend in (*BACKENDS, None))
+TYPED = tuple(under(Typed, backend) for backend in ("auto", None))

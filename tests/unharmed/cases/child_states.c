@@ -30,7 +30,7 @@ static void kept_until_asked(void) {
     struct rusage used;
     int status;
     pid_t got = wait4(child, &status, 0, &used);
-    printf("taken: %d %d, used some: %d, again: %d\n", got == child, WEXITSTATUS(status), used.ru_utime.tv_usec > 5000,
+    printf("taken: %d %d, used some: %d, again: %d\n", got == child, WEXITSTATUS(status), used.ru_utime.tv_usec + used.ru_stime.tv_usec > 5000,
            waitpid(child, NULL, 0) == -1 && errno == ECHILD);
 }
 

@@ -18,11 +18,11 @@ static timer_t started(clockid_t clock, struct sigevent *event) {
 static int timer(clockid_t clock) {
     signal(SIGALRM, on_tick);
     timer_t timer = started(clock, &(struct sigevent){.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM});
-    compute(0.5);
+    compute(0.3);
     timer_delete(timer);
     int seen = ticks;
     compute(0.05);
-    printf("about 50: %d, none after: %d\n", seen > 20 && seen < 75, ticks == seen);
+    printf("about 30: %d, none after: %d\n", seen > 5 && seen < 45, ticks == seen);
     return 0;
 }
 

@@ -14,8 +14,8 @@ static void start_timer(long interval_us) {
 
 static int handled(void) {
     start_timer(10000);
-    compute(1);
-    return ticks > 50 && ticks < 140;
+    compute(0.6);
+    return ticks > 10 && ticks < 90;
 }
 
 static int pending(void) {
@@ -31,7 +31,7 @@ static int pending(void) {
 int main(int count, char **words) {
     struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
     sigaction(SIGPROF, &action, NULL);
-    if (is(count, words, "handler")) printf("about 100 ticks: %d\n", handled());
+    if (is(count, words, "handler")) printf("about 60 ticks: %d\n", handled());
     else if (is(count, words, "blocked")) printf("pending without a timer: %d\n", pending());
     else {
         if (is(count, words, "ignored")) signal(SIGPROF, SIG_IGN);

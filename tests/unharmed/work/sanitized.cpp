@@ -8,10 +8,15 @@
 static int shared;
 static char *volatile kept;
 
+// Several, and the stack overwritten: no copy of all the pointers may be left anywhere.
 static void leak() {
-    kept = static_cast<char *>(malloc(100000));
-    kept[0] = 1;
+    for (int i = 0; i < 10; i++) kept = static_cast<char *>(memset(malloc(100000), 1, 100000));
     kept = nullptr;
+}
+
+static void overwrite_the_stack() {
+    volatile char space[16384];
+    for (volatile char &byte : space) byte = 0;
 }
 
 static int reuse() {
@@ -41,7 +46,7 @@ int main(int count, char **words) {
     volatile int most = 2147483647;
     if (!strcmp(fault, "overflow")) return overflow();
     if (!strcmp(fault, "reuse")) return reuse();
-    if (!strcmp(fault, "leak")) leak();
+    if (!strcmp(fault, "leak")) leak(), overwrite_the_stack();
     if (!strcmp(fault, "race")) race();
     if (!strcmp(fault, "undefined")) printf("%d\n", most + count > 0);
     puts("ended");
