@@ -6,11 +6,16 @@ JOBS ?= $(shell nproc)
 # The same cases in every run: a test that fails fails again. Another seed tries others.
 SEED ?= 1
 BIN := .venv/bin
-PACKAGES := .venv/locked
+PIP := .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes
+# `make demo` installs what a user needs, whatever tests or lints the rest; an environment that has the
+# rest has the same packages for a user, so going back and forth installs nothing.
+USERS_GOALS := demo install core man wheel
+ENVIRONMENT := $(if $(filter-out $(USERS_GOALS),$(MAKECMDGOALS)),dev,user)
+PACKAGES := .venv/$(ENVIRONMENT)
 NATIVE := python/tierloom/native
 PRELOAD := target/release/libtierloom_preload.so
 
-.PHONY: help demo test test-rust test-python test-long test-lab test-lab-long bench lint format install core workloads man site wheel lock clean
+.PHONY: toolchain help demo test test-rust test-python test-long test-lab test-lab-long bench lint format install core workloads man site wheel lock clean
 .DEFAULT_GOAL := help
 
 help: ## List what can be made
@@ -21,7 +26,7 @@ demo: install ## Profile a program here, plan its data for a CXL machine, show w
 
 test: test-rust test-python ## All tests, Rust and Python
 
-test-rust: ## Unit tests and laws of the Rust crates
+test-rust: toolchain ## Unit tests and laws of the Rust crates
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --locked --quiet
 
 test-python: install workloads ## Commands, programs, laws and published claims
@@ -66,13 +71,21 @@ format: $(PACKAGES) ## Format all code
 
 install: core $(NATIVE)/libtierloom_preload.so $(NATIVE)/mg $(NATIVE)/vega.js ## Virtual environment with Tierloom in it
 
-$(PACKAGES): requirements/lock.txt
+toolchain:
+	@tools/check_toolchain.sh $(PYTHON)
+
+.venv/user: requirements/user.txt | toolchain
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements/lock.txt
-	touch $@
+	$(PIP) --requirement requirements/user.txt
+	@touch $@
+
+.venv/dev: requirements/dev.txt requirements/user.txt | toolchain
+	$(PYTHON) -m venv .venv
+	$(PIP) --requirement requirements/dev.txt
+	@touch .venv/user $@
 
 # cargo knows best what is out of date, so it is always asked.
-core: $(PACKAGES)
+core: toolchain $(PACKAGES)
 	PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --locked --quiet
 	cargo build --release --locked --quiet --package tierloom-preload
 
@@ -84,7 +97,7 @@ $(NATIVE)/mg: workloads/mg.cpp $(wildcard workloads/*.hpp) workloads/Makefile
 	@mkdir -p $(NATIVE)
 	$(MAKE) --no-print-directory --directory workloads OUT=$(abspath $(NATIVE)) OPT=-O2 $(abspath $@)
 
-$(NATIVE)/vega.js: tools/charts_bundle.py $(PACKAGES)
+$(NATIVE)/vega.js: tools/charts_bundle.py | $(PACKAGES)
 	@mkdir -p $(NATIVE)
 	$(BIN)/python $< > $@.new
 	mv $@.new $@
@@ -102,8 +115,7 @@ wheel: install ## A wheel for this platform in dist/
 	$(BIN)/maturin build --release --locked --out dist
 
 lock: ## Lock the newest packages within the ranges of pyproject.toml
-	$(PYTHON) requirements/lock.py > requirements/lock.txt.new
-	mv requirements/lock.txt.new requirements/lock.txt
+	$(PYTHON) requirements/lock.py
 
 clean: ## Remove everything that was built
 	rm -rf target build dist .venv $(NATIVE) python/tierloom/_core.abi3.so
