@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "python" / "tierloom"))
 
-from debian import packages, sources
+from debian import packages, sources  # noqa: E402 (the package is not built yet)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
