@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tierloom import extras, lookup
+from tierloom.debian import packages
 from tierloom.errors import MeasurementError, PoolError, RecordingError, TierloomError
 from tierloom.measuring import describe
 from tierloom.nouns import Plan
@@ -233,19 +234,20 @@ def emulator(_root: Path) -> str:
 
 def guest_packages(_root: Path) -> str:
     """What builds the lab's guest."""
-    from tierloom.lab import packages
+    from tierloom.lab.packages import apt_is_there
 
-    packages.apt_is_there()
+    apt_is_there()
     return "apt, dpkg and Debian's keys"
 
 
-def program(name: str, install: str) -> Callable[[Path], str]:
-    """A check for a program on ``PATH``."""
+def program(name: str, elsewhere: str = "") -> Callable[[Path], str]:
+    """A check for a program on ``PATH``; the list of packages says which one brings it."""
 
     def find(_root: Path) -> str:
         path = shutil.which(name)
         if path is None:
-            message = f"there is no {name} here\nhint: {install}"
+            package = packages.bringing(name)
+            message = f"there is no {name} here\nhint: {package.hint if package else ''}{elsewhere}"
             raise MeasurementError(message)
         return path
 
@@ -260,7 +262,7 @@ def libpmemobj(_root: Path) -> str:
         lines = (
             reason
             if "hint:" in reason
-            else f"{reason}\nhint: apt-get install libpmemobj1; our own format needs nothing"
+            else f"{reason}\nhint: {packages.named('libpmemobj1').hint}; our own format needs nothing"
         )
         raise PoolError(lines)
     return "libpmemobj"
@@ -297,11 +299,11 @@ CHECKS = (
     Check("control groups", "capacity measure", control_groups),
     Check("QEMU", "lab", emulator),
     Check("guest packages", "lab", guest_packages),
-    Check("valgrind", "trace import", program("valgrind", "apt-get install valgrind")),
+    Check("valgrind", "trace import", program("valgrind")),
     Check(
         "perf",
         "profile --from",
-        program("perf", "apt-get install linux-perf, or linux-tools-$(uname -r) on Ubuntu"),
+        program("perf", ", or linux-tools-$(uname -r) on Ubuntu"),
     ),
     Check("libpmemobj", "pmem --backend pmdk", libpmemobj),
     Check("GPU", "expand calibrate", gpu),

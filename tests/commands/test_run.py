@@ -14,6 +14,8 @@ from support import Run, Tierloom
 from tierloom.nouns import Plan
 from tierloom.report.runs import node_names
 
+pytestmark = pytest.mark.smoke
+
 ONLY = "rdram"
 """The plan's node 0, which every machine has."""
 

@@ -13,6 +13,8 @@ from tierloom import checkup, extras
 from tierloom.checkup import CHECKS, Check, Checkup, Finding
 from tierloom.errors import RecordingError
 
+pytestmark = pytest.mark.smoke
+
 BY_NAME = {check.name: check for check in CHECKS}
 
 

@@ -12,6 +12,8 @@ from support import ROOT
 
 from tierloom.extras import EXTRAS
 
+pytestmark = pytest.mark.smoke
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 BARE = """
