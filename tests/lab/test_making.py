@@ -162,7 +162,7 @@ def test_the_guest_is_made_of_the_mirror_that_this_machine_uses(monkeypatch: pyt
     assert packages.source() == Source("http://other.example/debian", "trixie")
     monkeypatch.delenv("TIERLOOM_LAB_MIRROR")
     monkeypatch.setattr(packages.sources, "debian", lambda: None)
-    with pytest.raises(LabError, match="no mirror of Debian.*\nhint: set TIERLOOM_LAB_MIRROR"):
+    with pytest.raises(LabError, match=r"no mirror of Debian.*\nhint: set TIERLOOM_LAB_MIRROR"):
         packages.source()
 
 
