@@ -9,11 +9,20 @@ use std::sync::atomic::AtomicU64;
 
 use crate::error::LinuxError;
 
-/// Folders to try: the first is memory on every Linux, the second exists where that does not.
-const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
-
 /// Beginning of the names of such files.
 pub const PREFIX: &str = "tierloom-";
+
+/// Folders to try: the first is memory on every Linux, the second exists where that does not.
+fn folders() -> [PathBuf; 2] {
+    [PathBuf::from("/dev/shm"), std::env::temp_dir()]
+}
+
+/// Whether a file is called as these are, whichever folder it lies or lay in.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    let parts = name.strip_prefix(PREFIX).and_then(|rest| rest.split(' ').next()?.split_once('-'));
+    parts.is_some_and(|(process, time)| process.parse::<u32>().is_ok() && u64::from_str_radix(time, 16).is_ok())
+}
 
 /// A mapped file of words, removed when this is dropped. Whoever has it mapped keeps it.
 #[derive(Debug)]
@@ -35,8 +44,8 @@ impl SharedFile {
     /// No folder for shared memory can be written, or memory is short.
     pub fn create(words: usize) -> Result<Self, LinuxError> {
         let mut refused = None;
-        for folder in FOLDERS {
-            match Self::create_in(Path::new(folder), words) {
+        for folder in folders() {
+            match Self::create_in(&folder, words) {
                 Ok(file) => return Ok(file),
                 Err(error) => refused = Some(error),
             }
@@ -119,5 +128,13 @@ mod tests {
         assert_eq!(bytes[8184..8186], [2, 1]);
         drop(shared);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_name() {
+        let shared = SharedFile::create(1).unwrap();
+        let name = shared.path().file_name().unwrap().to_string_lossy().into_owned();
+        assert!(is_name(&name) && is_name(&format!("{name} (deleted)")));
+        assert!(!is_name("tierloom-notes") && !is_name("tierloom-1-") && !is_name("1-a"));
     }
 }

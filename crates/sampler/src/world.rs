@@ -347,8 +347,8 @@ impl<'a> World<'a> {
 
 /// The preload library and the file that it shares with us: memory in the program that is not the program's.
 fn is_ours(path: &str) -> bool {
-    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    name == "libtierloom_preload.so" || name.starts_with(shared::PREFIX) && matches!(folder, "/dev/shm" | "/tmp")
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    name == "libtierloom_preload.so" || shared::is_name(name)
 }
 
 /// Within what a frame can reach: the red zone below (System V ABI, 3.2.2) and frames above.
