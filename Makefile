@@ -29,9 +29,10 @@ test: packages-tests test-rust test-python ## All tests, Rust and Python
 
 # Whoever is root on a Debian gets what the tests run; anyone else is told, and those tests are skipped.
 packages-%:
-	@$(PYTHON) tools/install_packages.py $*
+	@$(PYTHON) tools/install_packages.py $(or $(GROUPS),$*)
 
-packages-tests: packages-verbs
+packages-tests: GROUPS := verbs tests
+packages-long: GROUPS := verbs tests unharmed
 
 test-rust: toolchain ## Unit tests and laws of the Rust crates
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --locked --quiet
@@ -45,7 +46,7 @@ test-lab: packages-lab install ## Placement checked in virtual machines with far
 test-lab-long: packages-lab install ## The same with CXL memory, and everything else that starts a virtual machine: tens of minutes
 	$(BIN)/pytest -m lab tests
 
-test-long: packages-tests packages-unharmed install ## What `make test` leaves out because it takes minutes: the search against all placements, heavy programs
+test-long: packages-long install ## What `make test` leaves out because it takes minutes: the search against all placements, heavy programs
 	PROPTEST_RNG_SEED=$(SEED) cargo test --release --locked --quiet --package tierloom-place -- --ignored
 	$(BIN)/pytest -m "long and not lab" tests/programs
 
