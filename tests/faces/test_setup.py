@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -111,6 +112,37 @@ def test_the_hints_of_doctor_are_the_list(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("PATH", str(tmp_path))
     (found,) = [check(Path("/")) for check in CHECKS if check.name == "valgrind"]
     assert (found.serves, found.remedy) == ("trace import", packages.named("valgrind").hint)
+
+
+def test_missing_packages_are_told_and_fail_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, ROOT / "tools" / "install_packages.py", "bare", "lab"]
+    done = subprocess.run(words, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    names = " ".join(package.name for package in packages.listed() if package.group in ("lab", "bare"))
+    assert done.stderr.startswith(f"packages not installed: {names}\nhint: as root: apt-get install {names}")
+
+
+TOLD = """\
+test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+SKIPPED [2] tests/a.py:30: gdb is not installed here: apt-get install gdb
+SKIPPED [1] tests/b.py:7: gdb is not installed here: apt-get install gdb
+===== 10 passed, 3 skipped in 1.50s =====
+"""
+
+
+def test_a_run_on_a_bare_debian_is_counted_with_the_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    spec = importlib.util.spec_from_file_location("bare_root", ROOT / "tools" / "bare_root.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert list(module.tally(TOLD)) == [
+        "cargo: 7 passed, 0 failed, 1 ignored",
+        "10 passed, 3 skipped in 1.50s",
+        "skipped 3: gdb is not installed here: apt-get install gdb",
+    ]
 
 
 OLD_FORM = """\
