@@ -6,11 +6,17 @@ JOBS ?= $(shell nproc)
 # The same cases in every run: a test that fails fails again. Another seed tries others.
 SEED ?= 1
 BIN := .venv/bin
-PACKAGES := .venv/locked
+PIP := .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes
+# `make demo` installs what a user needs, whatever tests or lints the rest; an environment that has the
+# rest has the same packages for a user, so going back and forth installs nothing.
+USERS_GOALS := demo install core man wheel wheel-test
+ENVIRONMENT := $(if $(filter-out $(USERS_GOALS),$(MAKECMDGOALS)),dev,user)
+PACKAGES := .venv/$(ENVIRONMENT)
 NATIVE := python/tierloom/native
 PRELOAD := target/release/libtierloom_preload.so
 
-.PHONY: help demo test test-rust test-python test-long test-lab test-lab-long bench lint format install core workloads man site wheel lock clean
+.PHONY: toolchain help demo test test-rust test-python test-long test-lab test-lab-long smoke smoke-bare test-bare \
+	bench lint format install core workloads man site wheel wheel-test lock clean
 .DEFAULT_GOAL := help
 
 help: ## List what can be made
@@ -19,24 +25,46 @@ help: ## List what can be made
 demo: install ## Profile a program here, plan its data for a CXL machine, show what it gains
 	$(BIN)/tierloom demo
 
-test: test-rust test-python ## All tests, Rust and Python
+test: packages-tests test-rust test-python ## All tests, Rust and Python
 
-test-rust: ## Unit tests and laws of the Rust crates
+# Whoever is root on a Debian gets what the tests run; anyone else is told, and those tests are skipped.
+packages-%:
+	@$(PYTHON) tools/install_packages.py $(or $(GROUPS),$*)
+
+packages-tests: GROUPS := verbs tests
+packages-long: GROUPS := verbs tests unharmed
+
+test-rust: toolchain ## Unit tests and laws of the Rust crates
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --locked --quiet
 
 test-python: install workloads ## Commands, programs, laws and published claims
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not long and not lab"
 
-test-lab: install ## Placement checked in virtual machines with far memory: six minutes of two processors
+test-lab: packages-lab install ## Placement checked in virtual machines with far memory: six minutes of two processors
 	$(BIN)/pytest -m "lab and not long" tests/lab/test_guest.py
 
-test-lab-long: install ## The same with CXL memory, and everything else that starts a virtual machine: tens of minutes
+test-lab-long: packages-lab install ## The same with CXL memory, and everything else that starts a virtual machine: tens of minutes
 	$(BIN)/pytest -m lab tests
 
-test-long: install ## What `make test` leaves out because it takes minutes: the search against all placements, heavy programs, all of tests/unharmed
+test-long: packages-long install ## What `make test` leaves out because it takes minutes: the search against all placements, heavy programs, all of tests/unharmed
 	PROPTEST_RNG_SEED=$(SEED) cargo test --release --locked --quiet --package tierloom-place -- --ignored
 	$(BIN)/pytest -m "long and not lab" tests/programs tests/survival
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup tests/unharmed
+
+smoke: install workloads ## Tests that show in some minutes whether a machine is set up right
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m smoke
+
+BARE := $(PYTHON) tools/bare_root.py
+
+smoke-bare: packages-bare ## The two commands, in short, on a bare Debian 12 and 13: a quarter of an hour
+	$(BARE) bookworm user "make demo" "make smoke"
+	$(BARE) trixie root "make demo" "make smoke" "make wheel-test"
+
+test-bare: packages-bare ## The two commands on a bare Debian 12 and 13, as a user and as root: an hour and more
+	$(BARE) bookworm user "make demo" "make test"
+	$(BARE) bookworm root "make demo" "make test"
+	$(BARE) trixie user "make demo" "make test"
+	$(BARE) trixie root "make demo" "make test"
 
 bench: install workloads ## Accuracy and overhead of profiling, published findings, speed of the engines
 	cargo build --release --locked --quiet --package tierloom-sampler --example analyse
@@ -67,13 +95,21 @@ format: $(PACKAGES) ## Format all code
 
 install: core $(NATIVE)/libtierloom_preload.so $(NATIVE)/mg $(NATIVE)/vega.js ## Virtual environment with Tierloom in it
 
-$(PACKAGES): requirements/lock.txt
+toolchain:
+	@tools/check_toolchain.sh $(PYTHON)
+
+.venv/user: requirements/user.txt | toolchain
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements/lock.txt
-	touch $@
+	$(PIP) --requirement requirements/user.txt
+	@touch $@
+
+.venv/dev: requirements/dev.txt requirements/user.txt | toolchain
+	$(PYTHON) -m venv .venv
+	$(PIP) --requirement requirements/dev.txt
+	@touch .venv/user $@
 
 # cargo knows best what is out of date, so it is always asked.
-core: $(PACKAGES)
+core: toolchain $(PACKAGES)
 	PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --locked --quiet
 	cargo build --release --locked --quiet --package tierloom-preload
 
@@ -85,7 +121,7 @@ $(NATIVE)/mg: workloads/mg.cpp $(wildcard workloads/*.hpp) workloads/Makefile
 	@mkdir -p $(NATIVE)
 	$(MAKE) --no-print-directory --directory workloads OUT=$(abspath $(NATIVE)) OPT=-O2 $(abspath $@)
 
-$(NATIVE)/vega.js: tools/charts_bundle.py $(PACKAGES)
+$(NATIVE)/vega.js: tools/charts_bundle.py | $(PACKAGES)
 	@mkdir -p $(NATIVE)
 	$(BIN)/python $< > $@.new
 	mv $@.new $@
@@ -100,11 +136,14 @@ man: install ## Manual pages of all verbs in build/man/man1
 	$(BIN)/python tools/man_pages.py build/man/man1
 
 wheel: install ## A wheel for this platform in dist/
-	$(BIN)/maturin build --release --locked --out dist
+	@rm -f dist/*.whl
+	$(BIN)/maturin build --release --locked --quiet --out dist
+
+wheel-test: wheel ## The wheel in clean environments, of this Python and of newer ones that are here
+	$(PYTHON) tools/try_wheel.py dist/tierloom-*.whl $(PYTHON) python3.12 python3.13 python3.14
 
 lock: ## Lock the newest packages within the ranges of pyproject.toml
-	$(PYTHON) requirements/lock.py > requirements/lock.txt.new
-	mv requirements/lock.txt.new requirements/lock.txt
+	$(PYTHON) requirements/lock.py
 
 clean: ## Remove everything that was built
 	rm -rf target build dist .venv $(NATIVE) python/tierloom/_core.abi3.so

@@ -26,7 +26,7 @@
 
 #define PAGE 4096UL
 #define MIB_PAGES 256UL
-#define TRACING "/tmp/tracing"
+#define TRACING "/sys/kernel/tracing"
 
 struct part { char *base; size_t pages; };
 struct experiment {
@@ -225,7 +225,6 @@ static void run(const struct experiment *e) {
 }
 
 int main(int count, char **names) {
-    mkdir(TRACING, 0755);
     mount("tracefs", TRACING, "tracefs", 0, NULL);
     set("/proc/sys/kernel/numa_balancing", "0");
     set("/sys/kernel/mm/transparent_hugepage/enabled", "never");

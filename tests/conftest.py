@@ -7,14 +7,27 @@ from pathlib import Path
 
 import click.testing
 import pytest
+import required_checks
 from hypothesis import settings
-from support import ROOT, Tierloom
+from support import ROOT, Tierloom, lacking
 
 from tierloom.commands import main
 
 # The same cases in every run: a test that fails fails again.
 settings.register_profile("house", max_examples=50, derandomize=True, deadline=None)
 settings.load_profile("house")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where checks are required, one that does not run is no green."""
+    config.pluginmanager.register(required_checks)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips a test whose programs are not on this machine: `@pytest.mark.needs("redis-server")`."""
+    for marker in item.iter_markers("needs"):
+        if reason := lacking(*marker.args):
+            pytest.skip(reason)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

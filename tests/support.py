@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tierloom.debian import packages
 from tierloom.errors import TierloomError
 
 if TYPE_CHECKING:
@@ -15,6 +17,13 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 """The repository."""
+
+LIBRARIES = {
+    "jemalloc": "libjemalloc-dev",
+    "mimalloc": "libmimalloc-dev",
+    "tcmalloc_minimal": "libgoogle-perftools-dev",
+}
+"""Packages of the allocators that the torture programs are linked with."""
 
 Tierloom = Callable[..., "click.testing.Result"]
 """Calls a verb in this process: the fixture `tierloom`."""
@@ -36,3 +45,12 @@ def works_or_explains(call: Callable[[], object]) -> None:
     except TierloomError as error:
         problem = str(error)
     assert problem is None or problem.count("\nhint: ") == 1, problem
+
+
+def lacking(*programs: str) -> str | None:
+    """Why a test that needs programs cannot run here: the first that is not installed, and what brings it."""
+    for program in programs:
+        if shutil.which(program) is None:
+            package = packages.bringing(program)
+            return f"{program} is not installed here{f': {package.hint}' if package else ''}"
+    return None

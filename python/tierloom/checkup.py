@@ -7,18 +7,17 @@ would raise, whose hint is the remedy. Adding a check: one function, one entry i
 
 from __future__ import annotations
 
-import importlib.util
 import platform
 import re
 import shutil
 import sys
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tierloom import lookup
+from tierloom import extras, lookup
+from tierloom.debian import packages
 from tierloom.errors import MeasurementError, PoolError, RecordingError, TierloomError
 from tierloom.measuring import describe
 from tierloom.nouns import Plan
@@ -243,19 +242,20 @@ def emulator(_root: Path) -> str:
 
 def guest_packages(_root: Path) -> str:
     """What builds the lab's guest."""
-    from tierloom.lab import packages
+    from tierloom.lab.packages import apt_is_there
 
-    packages.apt_is_there()
+    apt_is_there()
     return "apt, dpkg and Debian's keys"
 
 
-def program(name: str, install: str) -> Callable[[Path], str]:
-    """A check for a program on ``PATH``."""
+def program(name: str, elsewhere: str = "") -> Callable[[Path], str]:
+    """A check for a program on ``PATH``; the list of packages says which one brings it."""
 
     def find(_root: Path) -> str:
         path = shutil.which(name)
         if path is None:
-            message = f"there is no {name} here\nhint: {install}"
+            package = packages.bringing(name)
+            message = f"there is no {name} here\nhint: {package.hint if package else ''}{elsewhere}"
             raise MeasurementError(message)
         return path
 
@@ -270,7 +270,7 @@ def libpmemobj(_root: Path) -> str:
         lines = (
             reason
             if "hint:" in reason
-            else f"{reason}\nhint: apt-get install libpmemobj1; our own format needs nothing"
+            else f"{reason}\nhint: {packages.named('libpmemobj1').hint}; our own format needs nothing"
         )
         raise PoolError(lines)
     return "libpmemobj"
@@ -283,18 +283,17 @@ def gpu(_root: Path) -> str:
     return f"{gpu_copies.compiler()}, NVIDIA driver"
 
 
-def python_packages(_root: Path) -> str:
-    """Packages that only some verbs need, by the extra that brings them."""
-    lacking = {extra: missing for extra in EXTRAS if (missing := _missing(extra))}
-    if lacking:
-        found = "; ".join(f"{extra}: no {', '.join(missing)}" for extra, missing in lacking.items())
-        message = f"{found}\nhint: pip install 'tierloom[{','.join(lacking)}]'"
-        raise LimitedError(message)
-    return ", ".join(EXTRAS)
+def python_packages(extra: str) -> Callable[[Path], str]:
+    """A check for what an extra of the package brings."""
 
+    def find(_root: Path) -> str:
+        if lacking := extras.missing(extra):
+            message = f"no {', '.join(lacking)}\nhint: pip install 'tierloom[{extra}]'"
+            raise LimitedError(message)
+        return "installed"
 
-EXTRAS = ("capacity", "frames", "gguf", "sweep")
-"""Extras of the package that users choose."""
+    return find
+
 
 CHECKS = (
     Check("kernel", "everything", kernel, needed=True),
@@ -308,15 +307,15 @@ CHECKS = (
     Check("control groups", "capacity measure", control_groups),
     Check("QEMU", "lab", emulator),
     Check("guest packages", "lab", guest_packages),
-    Check("valgrind", "trace import", program("valgrind", "apt-get install valgrind")),
+    Check("valgrind", "trace import", program("valgrind")),
     Check(
         "perf",
         "profile --from",
-        program("perf", "apt-get install linux-perf, or linux-tools-$(uname -r) on Ubuntu"),
+        program("perf", ", or linux-tools-$(uname -r) on Ubuntu"),
     ),
     Check("libpmemobj", "pmem --backend pmdk", libpmemobj),
     Check("GPU", "expand calibrate", gpu),
-    Check("Python packages", "capacity, sweep, data frames, .gguf models", python_packages),
+    *(Check(f"tierloom[{extra}]", serves, python_packages(extra)) for extra, serves in extras.EXTRAS.items()),
 )
 """What is tried, in this order."""
 
@@ -338,23 +337,6 @@ def _plan() -> str:
         f'[[rules]]\nobject = "array"\nsize_bytes = {ARRAY_BYTES}\n'
         f'select = {{ size_at_least = {ARRAY_BYTES} }}\nplace = {{ bind = ["first"] }}\n'
     )
-
-
-def _missing(extra: str) -> list[str]:
-    """Packages of an extra that are not installed."""
-    marked = [
-        line for line in metadata.requires("tierloom") or [] if re.search(rf"extra\s*==\s*['\"]{extra}['\"]", line)
-    ]
-    names = [re.split(r"[\s<>=;!~\[]", line, maxsplit=1)[0] for line in marked]
-    return [name for name in names if not _installed(name)]
-
-
-def _installed(name: str) -> bool:
-    try:
-        metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        return importlib.util.find_spec(name.replace("-", "_")) is not None
-    return True
 
 
 def _text(path: Path) -> str:

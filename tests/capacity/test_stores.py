@@ -153,8 +153,8 @@ def test_a_spark_study_that_makes_no_sense_is_refused(tmp_path: Path, change: di
 
 
 @pytest.mark.slow
-@pytest.mark.needs("java")
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark is not installed")
+@pytest.mark.needs("java")
 @pytest.mark.parametrize("job", spark.JOBS)
 def test_spark_runs_and_answers_alike(tmp_path: Path, job: str) -> None:
     study = spark.Study(folder=tmp_path, job=job, rows=20_000, memories=(512 * MIB, 1024 * MIB), repeats=1)

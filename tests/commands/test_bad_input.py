@@ -181,12 +181,11 @@ def test_a_value_that_an_option_cannot_have_is_refused(tierloom: Tierloom, verb:
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("verb", VERBS)
+# What follows `lab ssh` is the guest's.
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "lab ssh"])
 @pytest.mark.usefixtures("folder")
 def test_an_option_that_is_not_there_is_refused(tierloom: Tierloom, verb: str) -> None:
     runs_a_program = VERBS[verb].context_settings.get("ignore_unknown_options", False)
-    if runs_a_program and verb == "lab ssh":
-        pytest.skip("what follows is the guest's")
     result = tierloom(*verb.split(), *(() if runs_a_program else ("--soup",)))
     assert result.exit_code == 2
     assert "Missing" in result.stderr if runs_a_program else "No such option" in result.stderr

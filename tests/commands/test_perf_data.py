@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import Run, works_or_explains
+from support import Run, lacking, works_or_explains
 
 from tierloom.recording import import_perf
 
@@ -42,8 +41,8 @@ int main(void) {
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A gather from a static table through an index, into a heap array."""
-    if not shutil.which("gcc"):
-        pytest.skip("gcc is not installed")
+    if reason := lacking("gcc"):
+        pytest.skip(reason)
     folder = tmp_path_factory.mktemp("gather")
     (folder / "gather.c").write_text(GATHER)
     command = ["gcc", "-O2", "-o", folder / "gather", folder / "gather.c"]
@@ -53,8 +52,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def perf(file: Path, program: Path, *words: str) -> Path:
     """Records the program, or skips where `perf` is missing or refused."""
-    if not shutil.which("perf"):
-        pytest.skip("perf is not installed (Debian: linux-perf)")
+    if reason := lacking("perf"):
+        pytest.skip(reason)
     command = ["perf", "record", *words, "-o", file, "--", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -13,6 +13,8 @@ import tierloom as package
 from tierloom import lookup
 from tierloom.report.pages.writing import CHARTS
 
+pytestmark = pytest.mark.smoke
+
 ASK = ("plan", "mg-e", "--machine", "liu-a", "--threads", "32", "--fast-memory", "64GiB")
 
 

@@ -8,7 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import Run
+from support import Run, lacking
+
+pytestmark = pytest.mark.smoke
 
 
 def profile_of(folder: Path, name: str) -> dict:
@@ -93,7 +95,7 @@ def static_program(folder: Path) -> Path:
     )
     built = subprocess.run(["gcc", "-O2", "-static", "-o", folder / "static", source], capture_output=True, check=False)
     if built.returncode != 0:
-        pytest.skip("no static C library here")
+        pytest.skip(lacking("gcc") or "no static C library here")
     return folder / "static"
 
 

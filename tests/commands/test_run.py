@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from support import Run, Tierloom
 
 from tierloom.nouns import Plan
 from tierloom.report.runs import node_names
+
+pytestmark = pytest.mark.smoke
 
 ONLY = "rdram"
 """The plan's node 0, which every machine has."""
@@ -200,7 +203,7 @@ def test_a_running_program_takes_a_new_plan(run: Run, executable: Path, folder: 
         assert (rule["objects"], rule["moved_bytes"], rule["problems"]) == (1, 0, [])
         assert (8 << 20) <= rule["present_bytes"] < (9 << 20)
         assert "1 object " in text.stdout
-        subprocess.run(["kill", str(pid)], check=True)
+        os.kill(pid, signal.SIGTERM)
         report = json.loads(running.stdout.read())
     assert report["rules"][0]["asked"] == {"0": 1.0}
     assert report["rules"][0]["how"] == {"move": 1}

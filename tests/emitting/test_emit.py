@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import lacking
 
 import tierloom
 from tierloom import Machine, Plan, Profile
+from tierloom.debian import packages
 from tierloom.emitting import FORMS, emit
 from tierloom.errors import RequestError
 
@@ -51,11 +53,11 @@ def plan(rules: dict[str, str] = RULES, default: str = '"first_touch"') -> Plan:
 def compiler(form: str, folder: Path) -> None:
     """Skips where the library's headers are not installed."""
     header, _, package = HEADERS[form]
-    if not shutil.which("gcc"):
-        pytest.skip("gcc is not installed")
+    if reason := lacking("gcc"):
+        pytest.skip(reason)
     tried = subprocess.run(["gcc", "-E", "-include", header, "-x", "c", "/dev/null"], capture_output=True, check=False)
     if tried.returncode != 0:
-        pytest.skip(f"{header} is not installed (Debian: {package})")
+        pytest.skip(f"{header} is not installed here: {packages.named(package).hint}")
     assert folder.exists()
 
 
@@ -146,9 +148,8 @@ static int place_pages(void *start, size_t bytes, int policy, const int *nodes, 
 """A library that writes down what it is asked."""
 
 
+@pytest.mark.needs("gcc")
 def test_weights_become_stripes_in_turns(tmp_path: Path) -> None:
-    if not shutil.which("gcc"):
-        pytest.skip("gcc is not installed")
     text = emit(plan({"mix": "{ weighted = { near = 3, far = 1 } }"}), "libnuma")
     start, end = text.index("static int place_pages"), text.index("/* Stripes of a weighted")
     common = text[text.index("/* The whole pages inside") : start]

@@ -12,7 +12,7 @@ from support import Tierloom
 
 from tierloom.errors import RequestError
 from tierloom.expanding import CONFIGS, WORKLOADS, ParameterSet, expand, expand_trace
-from tierloom.report.expansions import timeline
+from tierloom.report.expansion_pictures import timeline
 
 SHORT = ("--passes", "0.005")
 

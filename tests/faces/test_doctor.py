@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from support import Tierloom
 
-from tierloom import checkup, recording
+from tierloom import checkup, extras, recording
 from tierloom.checkup import CHECKS, Check, Checkup, Finding
 from tierloom.errors import RecordingError
+
+pytestmark = pytest.mark.smoke
 
 BY_NAME = {check.name: check for check in CHECKS}
 
@@ -118,14 +120,16 @@ def test_pages_that_are_not_where_they_were_asked_for_are_a_limit(monkeypatch: p
     assert "CAP_SYS_NICE" in found.remedy
 
 
-def test_an_extra_is_named_when_a_package_of_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkup, "_installed", lambda name: name != "optuna")
-    found = BY_NAME["Python packages"](Path("/"))
+def test_every_extra_is_named_with_what_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "_installed", lambda name: name != "optuna")
+    found = BY_NAME["tierloom[sweep]"](Path("/"))
     assert (found.verdict, found.found, found.remedy) == (
         "limited",
-        "sweep: no optuna",
+        "no optuna",
         "pip install 'tierloom[sweep]'",
     )
+    assert found.serves == extras.EXTRAS["sweep"]
+    assert BY_NAME["tierloom[report]"](Path("/")).verdict == "works"
 
 
 def test_weights_that_a_killed_run_left_are_found_with_the_command_that_restores_them(two_nodes: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +43,7 @@ def test_text_cannot_become_a_request(tool: ModuleType) -> None:
     assert tool.escaped(".SH no\n'so \\fB -x") == "\\&.SH no\n\\&'so \\efB \\-x"
 
 
-@pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff here")
+@pytest.mark.needs("groff")
 def test_groff_takes_every_page_without_a_warning(tool: ModuleType, tmp_path: Path) -> None:
     pages = tool.write(tmp_path)
     done = subprocess.run(

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,15 @@ from tierloom.errors import LabError
 HERE = Path(__file__).parent
 FOLDERS = ("machine", "guest")
 GUEST_S = 3600
+ATTEMPTS = 3
+PATIENCE_S = 600
+"""How long other work on the host may go on before the next guest; after the last one the checks fail."""
 MOST_BOOT_S = 60
 """Two idle processors boot a guest in 7 to 10 s and check it in 5 to 10 min; both grow alike with other load."""
 TOPOLOGIES = {"two-tier": [], "three-tier": [], "cxl": [pytest.mark.long]}
 """Machines that are checked, and the marks of those that take their time."""
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(GUEST_S + 60)]
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(GUEST_S + ATTEMPTS * PATIENCE_S)]
 
 
 def checks(topology: str) -> list[str]:
@@ -60,27 +64,43 @@ def outcomes(topology: str, shared: Path) -> dict[str, dict[str, Any]]:
 
 
 def run_checks(topology: str) -> bytes:
-    """Lines of the checks that ran; a guest that dies or is too slow leaves those before."""
+    """Lines of the checks that ran; a host too busy for them is given time, and the guest further attempts."""
+    for _ in range(ATTEMPTS):
+        if (told := run_once(topology)) is not None:
+            return told
+        wait_for_quiet()
+    return too_busy(f"{ATTEMPTS} guests took over {MOST_BOOT_S} s each to come up, an idle host's is up in 10 s")
+
+
+def wait_for_quiet() -> None:
+    """Until the host has half of its processors to spare, or patience ends."""
+    end = time.monotonic() + PATIENCE_S
+    while os.getloadavg()[0] > (os.cpu_count() or 1) / 2 and time.monotonic() < end:
+        time.sleep(5)
+
+
+def run_once(topology: str) -> bytes | None:
+    """Lines of the checks that ran; none on a busy host. A guest that dies or is too slow leaves those before."""
     said: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
     command = [sys.executable, "tests/lab/in_guest.py", topology]
-    excuse = b""
+    busy = b""
     try:
         with lab.Guest(lab.TOPOLOGIES[topology], shares=[ROOT]) as guest:
             if guest.boot_s > MOST_BOOT_S:
-                return too_busy(f"the guest took {guest.boot_s:.0f} s to come up, an idle host's is up in 10 s")
+                return None
             guest.run(command, timeout_s=GUEST_S, sink=lambda stream, data: said[stream].extend(data))
     except LabError as error:
         said["stderr"].extend(f"{error}\n".encode())
         load = os.getloadavg()[2]
         if "did not end in" in str(error) and load > 2 * (os.cpu_count() or 1):
-            excuse = too_busy(f"with a load of {load:.0f}, {GUEST_S} s were not enough")
+            busy = too_busy(f"with a load of {load:.0f}, {GUEST_S} s were not enough")
     sys.stderr.write(said["stderr"].decode(errors="replace"))
-    return bytes(said["stdout"][: said["stdout"].rfind(b"\n") + 1]) + excuse
+    return bytes(said["stdout"][: said["stdout"].rfind(b"\n") + 1]) + busy
 
 
 def too_busy(why: str) -> bytes:
     """In place of the checks that a host with other work did not come to."""
-    return (json.dumps({"check": "", "outcome": "skipped", "words": f"this host is busy: {why}"}) + "\n").encode()
+    return (json.dumps({"check": "", "outcome": "failed", "words": f"this host is busy: {why}"}) + "\n").encode()
 
 
 @pytest.mark.parametrize(
@@ -101,8 +121,7 @@ def test_in_the_guest(
     monkeypatch.chdir(ROOT)
     base = tmp_path_factory.getbasetemp()
     found = outcomes(topology, base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
-    if check not in found and "" in found:
-        pytest.skip(found[""]["words"])
+    assert check in found or "" not in found, found[""]["words"]
     assert check in found, f"the guest never came to it; it ended after {len(found)} checks"
     if found[check]["outcome"] == "skipped":
         pytest.skip(found[check]["words"])

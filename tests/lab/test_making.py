@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tierloom.debian.sources import Source
 from tierloom.errors import LabError, RequestError
 from tierloom.lab import image, packages, qemu
 from tierloom.lab.image import Image
@@ -146,9 +147,23 @@ def test_a_failing_archive_is_said_with_the_variable_that_helps(
         (tmp_path / tool).write_text("#!/bin/sh\necho 'E: Failed to fetch' >&2\nexit 100\n")
         (tmp_path / tool).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("TIERLOOM_LAB_MIRROR", "http://mirror.example/debian")
     monkeypatch.setattr(packages, "KEYRING", tmp_path / "apt-get")
     with pytest.raises(LabError, match=r"`apt-get update` failed: Failed to fetch\nhint: .*TIERLOOM_LAB_MIRROR"):
         packages.fetch(tmp_path / "cache")
+
+
+def test_the_guest_is_made_of_the_mirror_that_this_machine_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Source("http://mirror.example/debian", "bookworm", ("main", "contrib"), "/keys.gpg")
+    monkeypatch.delenv("TIERLOOM_LAB_MIRROR", raising=False)
+    monkeypatch.setattr(packages.sources, "debian", lambda: own)
+    assert packages.source() == Source("http://mirror.example/debian", "trixie", ("main",), "/keys.gpg")
+    monkeypatch.setenv("TIERLOOM_LAB_MIRROR", "http://other.example/debian")
+    assert packages.source() == Source("http://other.example/debian", "trixie")
+    monkeypatch.delenv("TIERLOOM_LAB_MIRROR")
+    monkeypatch.setattr(packages.sources, "debian", lambda: None)
+    with pytest.raises(LabError, match=r"no mirror of Debian.*\nhint: set TIERLOOM_LAB_MIRROR"):
+        packages.source()
 
 
 def test_packages_that_were_fetched_for_the_same_request_are_taken_again(
@@ -175,7 +190,7 @@ def fake_apt(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
             (cwd / "linux-image-6.12-amd64_6.12-1_amd64.deb").write_bytes(b"kernel")
             (cwd / "cxl_1%3a81-1_amd64.deb").write_bytes(b"tool")
         if "--print-uris" in command:
-            return "'http://deb.debian.org/pool/cxl_81-1_amd64.deb' cxl_1%3a81-1_amd64.deb 89372 SHA256:00\n"
+            return "'http://mirror.example/pool/cxl_81-1_amd64.deb' cxl_1%3a81-1_amd64.deb 89372 SHA256:00\n"
         return "Package: linux-image-amd64\nDepends: linux-image-6.12-amd64 (= 6.12-1)\n"
 
     monkeypatch.setattr(packages, "_apt", apt)

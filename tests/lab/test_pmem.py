@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support import lacking
 
 import tierloom
 from tierloom import lab
@@ -177,5 +178,5 @@ def test_pools_on_a_dax_file_system_survive_five_power_failures() -> None:
 @pytest.mark.parametrize("backend", ["native", "pmdk"])
 def test_a_pool_on_a_dax_device_survives_two_power_failures(backend: str) -> None:
     if backend not in keepers():
-        pytest.skip("there is no libpmemobj, or no pmempool")
+        pytest.skip(lacking("pmempool") or lacks_pmdk())
     survives("devdax", {backend: "/dev/dax0.0"}, kills=2)

@@ -54,7 +54,9 @@ class FakeGuest:
             with (job / stream).open("a") as out:
                 out.write(text)
             time.sleep(2 * exchange.POLL_S)
-        (job / "exit").write_text(f"{code}\n")
+        # It appears as a whole, as the init's does: the host looks at any moment.
+        (job / "exit.new").write_text(f"{code}\n")
+        (job / "exit.new").rename(job / "exit")
 
 
 def test_output_arrives_while_it_appears_and_all_of_it_before_the_end(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-pytestmark = [pytest.mark.usefixtures("installed"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def bench_module():

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import ROOT
+from support import ROOT, lacking
 
 pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.timeout(1200)]
 
@@ -97,8 +97,8 @@ class Browser:
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     pytest.importorskip("selenium", reason="selenium is not installed")
-    if not CHROMIUM or not DRIVER:
-        pytest.skip("there is no chromium, or no chromedriver: apt-get install chromium chromium-driver")
+    if reason := lacking("chromium", "chromedriver"):
+        pytest.skip(reason)
     started = Browser(tmp_path_factory.mktemp("browser"))
     yield started
     started.driver.quit()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support import Tierloom
 
-from tierloom.report.claims import figures
+from tierloom.report.claim_pictures import figures
 from tierloom.reproducing import claims, reproduce
 
 KEYS = {"id", "source", "kind", "published", "ours", "band", "verdict", "why"}

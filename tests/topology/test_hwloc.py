@@ -15,9 +15,9 @@ from tierloom import Machine
 from tierloom.errors import MachineError
 from tierloom.topology import import_machine, to_hwloc
 
-LSTOPO = shutil.which("lstopo-no-graphics") or shutil.which("lstopo")
+LSTOPO = shutil.which("lstopo-no-graphics")
 ANNOTATE = shutil.which("hwloc-annotate")
-needs_hwloc = pytest.mark.skipif(not (LSTOPO and ANNOTATE), reason="hwloc is not installed (Debian: hwloc-nox)")
+needs_hwloc = pytest.mark.needs("lstopo-no-graphics", "hwloc-annotate")
 
 
 def lstopo(*words: object) -> str:

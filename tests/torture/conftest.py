@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from support import LIBRARIES, lacking
 from three_ways import Finished, ThreeWays, run_three_ways
+
+from tierloom.debian import packages
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -27,14 +31,12 @@ def compiled(folder: Path) -> Compile:
         # Every call of malloc is made, and every function has a frame of its own.
         honest = ("-O1", "-g", "-fno-inline", *(() if path.suffix == ".f90" else ("-fno-builtin",)))
         words = [*compilers[path.suffix], *honest, "-pthread", "-o", program, path, *flags]
-        try:
-            subprocess.run(words, check=True, capture_output=True)
-        except FileNotFoundError:
-            pytest.skip(f"{words[0]} is not installed here; .ci/run installs it")
-        except subprocess.CalledProcessError as error:
-            if b"cannot find" in error.stderr:
-                pytest.skip(f"a library is not installed here; .ci/run installs it: {error.stderr.decode()}")
-            raise AssertionError(error.stderr.decode()) from error
+        if reason := lacking(words[0]):
+            pytest.skip(reason)
+        done = subprocess.run(words, check=False, capture_output=True, text=True)
+        if missing := re.search(r"cannot find -l:?(\w+)", done.stderr):
+            pytest.skip(f"lib{missing[1]} is not installed here: {packages.named(LIBRARIES[missing[1]]).hint}")
+        assert done.returncode == 0, done.stderr
         return program
 
     return call

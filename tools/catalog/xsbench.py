@@ -49,8 +49,8 @@ IPC = 2.0
 
 
 def mean(values: list[float]) -> float:
-    """Mean over the materials."""
-    return sum(chance * value for chance, value in zip(CHANCES, values, strict=True)) / sum(CHANCES)
+    """Mean over the materials; exact sums, for `sum` of floats rounds otherwise from Python 3.12 on."""
+    return math.fsum(chance * value for chance, value in zip(CHANCES, values, strict=True)) / math.fsum(CHANCES)
 
 
 def lines_of_row(nuclides: list[int]) -> float:

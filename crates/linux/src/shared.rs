@@ -16,11 +16,13 @@ use std::sync::atomic::AtomicU64;
 
 use crate::error::LinuxError;
 
-/// Folders to try: the first is memory on every Linux, the second exists where that does not.
-const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
-
 /// Beginning of the names of such memory.
 const PREFIX: &str = "tierloom-";
+
+/// Folders to try: the first is memory on every Linux, the second exists where that does not.
+fn folders() -> [PathBuf; 2] {
+    [PathBuf::from("/dev/shm"), std::env::temp_dir()]
+}
 
 /// Mapped memory of words, gone when this is dropped. Whoever has it mapped keeps it.
 #[derive(Debug)]
@@ -47,7 +49,7 @@ impl SharedFile {
     /// There is no shared memory here, or memory is short.
     pub fn create(words: usize) -> Result<Self, LinuxError> {
         let name = format!("{PREFIX}{}-{:x}", std::process::id(), crate::clock::monotonic_ns());
-        Self::unlisted(&name, words).or_else(|_| Self::listed(&name, words, &FOLDERS.map(Path::new)))
+        Self::unlisted(&name, words).or_else(|_| Self::listed(&name, words, &folders()))
     }
 
     fn unlisted(name: &str, words: usize) -> Result<Self, LinuxError> {
@@ -61,7 +63,7 @@ impl SharedFile {
         Self::mapped(name, path, file, words, false)
     }
 
-    fn listed(name: &str, words: usize, folders: &[&Path]) -> Result<Self, LinuxError> {
+    fn listed(name: &str, words: usize, folders: &[PathBuf]) -> Result<Self, LinuxError> {
         let mut refused = LinuxError::new("open", "shared memory", io::ErrorKind::NotFound.into());
         for folder in folders {
             remove_left(folder);
@@ -111,9 +113,9 @@ impl SharedFile {
 /// Name of the shared memory that a mapping of this path is, if it is one.
 pub fn name_of(mapped: &str) -> Option<&str> {
     let path = mapped.strip_suffix(" (deleted)").unwrap_or(mapped);
-    let (folder, name) = path.rsplit_once('/')?;
+    let (_, name) = path.rsplit_once('/')?;
     let name = name.strip_prefix("memfd:").unwrap_or(name);
-    (FOLDERS.contains(&folder) || folder.is_empty()).then_some(name).filter(|name| is_given_name(name))
+    Some(name).filter(|name| is_given_name(name))
 }
 
 fn memory_file(name: &str) -> Result<File, LinuxError> {

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import nnls
 
 from tierloom.capacity.runs import medians
 from tierloom.capacity.spill import Spill, spill_shape
 from tierloom.errors import RequestError
+from tierloom.extras import brought_by
 from tierloom.quantities import bytes_text
+
+with brought_by("capacity"):
+    from scipy.optimize import nnls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

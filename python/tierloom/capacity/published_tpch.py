@@ -16,11 +16,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
 
 from tierloom.capacity.findings import Finding, Verdict, near
 from tierloom.capacity.spill import Spill, amdahl
+from tierloom.extras import brought_by
 from tierloom.units import GB
+
+with brought_by("capacity"):
+    from scipy.optimize import brentq
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

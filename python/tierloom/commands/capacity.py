@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tierloom.capacity.mixes import Hits, Use
     from tierloom.offload.host import Tier
 
-FILE = click.Path(path_type=Path, dir_okay=False)
 RUNS = click.argument("runs", metavar="RUNS")
 
 
@@ -105,7 +104,7 @@ def published_(names: tuple[str, ...], as_json: bool) -> None:
 )
 @RUNS
 @click.option("--hold-out", metavar="A,B", help="Fit without these amounts of memory and predict them.")
-@click.option("--plot", type=FILE, metavar="FILE", help="Draw the runs and the model: .png, .svg or .pdf.")
+@click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw the runs and the model: .png, .svg or .pdf.")
 @options.as_json
 def fit_(runs: str, hold_out: str | None, plot: Path | None, as_json: bool) -> None:
     """Fit the model of a job that spills to a few runs, with its errors.
@@ -200,7 +199,7 @@ def memories(function: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--server", type=float, default=0.0, show_default=True, metavar="USD", help="The server without memory.")
 @memories
-@click.option("--plot", type=FILE, metavar="FILE", help="Draw cost against results: .png, .svg or .pdf.")
+@click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw cost against results: .png, .svg or .pdf.")
 @options.as_json
 def plan_(
     runs: str,

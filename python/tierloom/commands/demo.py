@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tierloom import lookup, planning, recording
+from tierloom import extras, lookup, planning, recording
 from tierloom.commands import options, plan, say
 from tierloom.errors import RecordingError
 from tierloom.nouns import Machine
@@ -58,13 +58,21 @@ def verb(output: Path, machine_name: str, threads: int, fast_memory: str, as_jso
     say.step(f"tierloom plan {folder} {asked}")
     answer = planning.plan(recorded.profile, machine, threads=threads, nodes=nodes, fast_memory=fast_memory)
     plan_file = output / f"{PROGRAM}.plan.toml"
-    written = plan.save(answer, plan_file, output / "report.html", output / "frontier.png")
+    drawn = (output / "report.html", output / "frontier.png") if can_draw() else (None, None)
+    written = plan.save(answer, plan_file, *drawn)
     if as_json:
         say.document({"profile": recorded.profile.data, "comparison": answer.data})
     else:
         say.show(profiles.objects(recorded.profile), *profiles.phases(recorded.profile))
         plan.show(answer)
     plan.tell(answer, plan_file, written)
+
+
+def can_draw() -> bool:
+    """Whether the packages that draw are there; the rest of the demo does without, and says so."""
+    if lacking := extras.missing("report"):
+        say.warn(f"no page and no picture: {', '.join(lacking)} not installed\nhint: pip install 'tierloom[report]'")
+    return not lacking
 
 
 def near_memories(machine: Machine) -> list[str]:

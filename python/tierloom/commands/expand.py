@@ -51,7 +51,9 @@ EXAMPLE = "catalog/expander/example-copies.json"
 @click.option("--tree-entries", type=int, metavar="N", help="Lines that the store buffer's SRAM can hold.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the workload's data.")
 @click.option("--check", "carry", is_flag=True, help="Carry the data along and check every load.")
-@click.option("--timeline", type=FILE, metavar="FILE", help="Draw the last run over time: .png, .svg or .pdf.")
+@click.option(
+    "--timeline", type=options.Drawn(), metavar="FILE", help="Draw the last run over time: .png, .svg or .pdf."
+)
 @click.option("--timeline-step", type=float, default=100.0, metavar="US", help="Step of the series.", show_default=True)
 @click.option("--set", "parameter_file", type=FILE, metavar="FILE", help="Parameter set; our own by default.")
 @click.option("--write-set", type=FILE, metavar="FILE", help="Write our own parameter set, to be changed, and end.")
@@ -121,9 +123,9 @@ def configurations(listed: str, media: str) -> list[str]:
 
 def draw(run: ExpansionDoc, path: Path) -> Path:
     """Draws the time series of a run."""
-    from tierloom.report import pictures
+    from tierloom.report import expansion_pictures, pictures
 
-    pictures.save(expansions.timeline(run), path)
+    pictures.save(expansion_pictures.timeline(run), path)
     return path
 
 

@@ -43,7 +43,7 @@ def list_(as_json: bool) -> None:
     epilog=options.examples("tierloom machine show liu-a", "tierloom machine show liu-a --plot liu-a.png"),
 )
 @click.argument("name", metavar="NAME")
-@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw its curves: .png, .svg or .pdf.")
+@click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw its curves: .png, .svg or .pdf.")
 @click.option("--sources", is_flag=True, help="Say where every figure comes from and how it came about.")
 @options.as_json
 def show(name: str, plot: Path | None, sources: bool, as_json: bool) -> None:

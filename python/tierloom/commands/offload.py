@@ -118,7 +118,9 @@ def what(function: Callable[..., None]) -> Callable[..., None]:
     help="Write the plan for flexgen, llama.cpp, vllm, deepspeed, ktransformers, lmcache or tierloom-plan.",
 )
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="File for --emit; stdout by default.")
-@click.option("--plot", type=FILE, metavar="FILE", help="Draw throughput against capacity: .png, .svg or .pdf.")
+@click.option(
+    "--plot", type=options.Drawn(), metavar="FILE", help="Draw throughput against capacity: .png, .svg or .pdf."
+)
 @options.as_json
 def infer_(tool: str | None, output: Path | None, plot: Path | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.infer`)
     """Plan the serving of a model: batch, placement of weights and KV cache, tokens per second."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from tierloom import extras
 from tierloom.errors import RequestError
 
 if TYPE_CHECKING:
@@ -18,6 +20,22 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 """Context settings of verbs that run a program: what follows the program's name is the program's."""
+
+
+class Drawn(click.Path):
+    """A picture or a page to write; refused before any work where the packages that draw are missing."""
+
+    def __init__(self, *, folder: bool = False) -> None:
+        super().__init__(path_type=Path, dir_okay=folder, file_okay=not folder)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """The path.
+
+        Raises:
+            MissingPackageError: Nothing can be drawn here.
+        """
+        extras.require("report")
+        return super().convert(value, param, ctx)
 
 
 def as_json(function: F) -> F:

@@ -39,8 +39,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--policies", metavar="A,B", help="Policies to compare, such as interleave:ldram+cxl; all by default.")
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Plan to write; NAME.plan.toml by default.")
-@click.option("--html", type=FILE, metavar="FILE", help="Write a report of one page.")
-@click.option("--plot", type=FILE, metavar="FILE", help="Draw the frontier: .png, .svg or .pdf.")
+@click.option("--html", type=options.Drawn(), metavar="FILE", help="Write a report of one page.")
+@click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw the frontier: .png, .svg or .pdf.")
 @click.option(
     "--emit",
     type=click.Choice(list(FORMS)),

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tierloom.reproducing import Claim, Result
 
 FILE = click.Path(path_type=Path, dir_okay=False)
-FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command(
@@ -33,7 +32,12 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option(
     "--only", multiple=True, metavar="PATTERN", help="Claims by id or its start, as liu24.table3; `*` is any."
 )
-@click.option("--plot", type=FOLDER, metavar="DIR", help="Draw each published figure with known points, as SVG.")
+@click.option(
+    "--plot",
+    type=options.Drawn(folder=True),
+    metavar="DIR",
+    help="Draw each published figure with known points, as SVG.",
+)
 @click.option("--markdown", type=FILE, metavar="FILE", help="Write the tables into a document, between its marks.")
 @click.option("--workers", type=click.IntRange(1, 1024), metavar="N", help="Processes; one a processor by default.")
 @options.as_json
@@ -71,11 +75,11 @@ def run(asked: Sequence[Claim], workers: int | None) -> list[Result]:
 
 def draw(results: Sequence[Result], folder: Path) -> list[Path]:
     """Draws the figures into a folder."""
-    from tierloom.report import pictures
+    from tierloom.report import claim_pictures, pictures
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, figure in shown.figures(results).items():
+    for name, figure in claim_pictures.figures(results).items():
         paths.append(folder / f"{name}.svg")
         pictures.save(figure, paths[-1])
     return paths

@@ -105,7 +105,7 @@ DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
     help="Pace of a trace whose rows have no clock.",
 )
 @click.option("--calibrate", is_flag=True, help="Measure what faults, protection and copies cost here, and use that.")
-@click.option("--plot", type=FILE, metavar="FILE", help="Draw the runs over time: .png, .svg or .pdf.")
+@click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw the runs over time: .png, .svg or .pdf.")
 @options.as_json
 def verb(**asked: Any) -> None:  # noqa: ANN401 (click hands options over by name)
     """Run a program's page accesses on a machine while a policy moves its pages.
@@ -114,9 +114,9 @@ def verb(**asked: Any) -> None:  # noqa: ANN401 (click hands options over by nam
     """
     runs = run_all(asked)
     if asked["plot"]:
-        from tierloom.report import pictures, simulations
+        from tierloom.report import pictures, simulation_pictures
 
-        pictures.save(simulations.over_time(runs), asked["plot"])
+        pictures.save(simulation_pictures.over_time(runs), asked["plot"])
     if asked["as_json"]:
         say.document({"runs": [run.data for run in runs]})
     else:

@@ -20,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from tierloom.debian import packages as debian
+from tierloom.debian import sources
+from tierloom.debian.sources import Source
 from tierloom.errors import LabError
 
 if TYPE_CHECKING:
@@ -28,9 +31,10 @@ if TYPE_CHECKING:
 SUITE = "trixie"
 """Debian 13: its 6.12 kernel has weighted interleave (6.9), HMAT memory tiers (6.7) and CXL regions."""
 
-MIRROR = "http://deb.debian.org/debian"
 MIRROR_VARIABLE = "TIERLOOM_LAB_MIRROR"
-KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+"""Names a mirror where this machine's own sources do not: on other distributions, or without a network."""
+
+KEYRING = Path(sources.KEYRING)
 
 KERNEL = "linux-image-amd64"
 """Depends on the newest kernel of the suite. The cloud kernel has no 9p, so it cannot share folders."""
@@ -43,7 +47,8 @@ APT_TOOLS = ("apt-get", "apt-cache", "dpkg-deb")
 _APT_CONF = """\
 Dir "{root}";
 Dir::Etc "{root}/etc";
-Dir::Etc::sourcelist "{root}/etc/sources.list";
+Dir::Etc::sourcelist "/dev/null";
+Dir::Etc::sourceparts "{root}/etc/sources.list.d";
 Dir::State "{root}/state";
 Dir::State::status "{root}/state/status";
 Dir::Cache "{root}/cache";
@@ -127,15 +132,40 @@ def apt_is_there() -> None:
         )
         raise LabError(message)
     if not KEYRING.exists():
-        message = f"{KEYRING} is missing, so packages cannot be checked\nhint: apt-get install debian-archive-keyring"
+        hint = debian.named("debian-archive-keyring").hint
+        message = f"{KEYRING} is missing, so packages cannot be checked\nhint: {hint}"
         raise LabError(message)
 
 
+def source() -> Source:
+    """The guest's release: of the mirror that this machine's Debian comes from, or of one that a variable names.
+
+    Raises:
+        LabError: There is neither.
+    """
+    if mirror := os.environ.get(MIRROR_VARIABLE):
+        return Source(mirror, SUITE)
+    own = sources.debian()
+    if own is None:
+        message = (
+            "apt's sources name no mirror of Debian, which the guest is made of\n"
+            f"hint: set {MIRROR_VARIABLE} to the address of one"
+        )
+        raise LabError(message)
+    return own.of(SUITE)
+
+
 def _apt_folders(cache: Path) -> Mapping[str, str]:
-    for name in ("etc/apt.conf.d", "etc/preferences.d", "state/lists/partial", "cache", "archives/partial"):
+    for name in (
+        "etc/apt.conf.d",
+        "etc/preferences.d",
+        "etc/sources.list.d",
+        "state/lists/partial",
+        "cache",
+        "archives/partial",
+    ):
         (cache / name).mkdir(parents=True, exist_ok=True)
-    mirror = os.environ.get(MIRROR_VARIABLE, MIRROR)
-    (cache / "etc" / "sources.list").write_text(f"deb [signed-by={KEYRING}] {mirror} {SUITE} main\n")
+    (cache / "etc" / "sources.list.d" / "guest.sources").write_text(source().text)
     (cache / "state" / "status").write_text("")
     configuration = cache / "etc" / "apt.conf"
     configuration.write_text(_APT_CONF.format(root=cache))
@@ -148,7 +178,7 @@ def _apt(environment: Mapping[str, str], *command: str, cwd: Path | None = None)
         told = [line for line in done.stderr.splitlines() if line.startswith("E:")] or ["E: no reason given"]
         message = (
             f"`{' '.join(command[:2])}` failed: {told[0][2:].strip()}\n"
-            f"hint: the packages come from {MIRROR}; set {MIRROR_VARIABLE} to a mirror that can be reached"
+            f"hint: the packages come from {source().uri}; set {MIRROR_VARIABLE} to a mirror that can be reached"
         )
         raise LabError(message)
     return done.stdout

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tierloom.debian import packages
 from tierloom.errors import LabError, RequestError
 from tierloom.lab import topology as topologies
 
@@ -31,8 +32,8 @@ ACCELERATORS = ("tcg", "kvm")
 CPUS = 2
 
 HINT = (
-    f"hint: the lab takes QEMU {OLDEST[0]}.{OLDEST[1]} or newer: apt-get install qemu-system-x86 "
-    "(Debian 12: apt-get install -t bookworm-backports qemu-system-x86)"
+    f"hint: the lab takes QEMU {OLDEST[0]}.{OLDEST[1]} or newer: {packages.named('qemu-system-x86').hint} "
+    "(Debian 12: from bookworm-backports, which `make packages-lab` knows to find)"
 )
 
 

@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+from tierloom.extras import brought_by
+
+with brought_by("offload"):
+    from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

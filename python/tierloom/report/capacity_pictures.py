@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from tierloom.capacity.mixes import frontier
+from tierloom.extras import brought_by
 from tierloom.quantities import bytes_text
 from tierloom.report.pictures import FAINT, INK, LINES, OTHERS, OURS, STYLE
+
+with brought_by("report"):
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

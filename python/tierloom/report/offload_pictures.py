@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
+from tierloom.extras import brought_by
 from tierloom.offload.capacity import curve
 from tierloom.report.pictures import LINES, OURS, STYLE
 from tierloom.units import GIB
+
+with brought_by("report"):
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
     from tierloom.offload.answers import InferAnswer

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
-
 from tierloom import outputs
 from tierloom.errors import RequestError
+from tierloom.extras import brought_by
 from tierloom.quantities import binary_unit, bytes_text, count_text
 from tierloom.report.plans import bound_text, ordered
+
+with brought_by("report"):
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 if TYPE_CHECKING:
     from pathlib import Path

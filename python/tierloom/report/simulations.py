@@ -1,25 +1,20 @@
-"""Simulated runs as tables and a picture over time."""
+"""Simulated runs as tables."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
 from tierloom.quantities import bytes_text, percent_text, seconds_text
 from tierloom.report.layout import noted, table
-from tierloom.report.pictures import LINES, STYLE
-from tierloom.units import GIB, PAGE_BYTES
+from tierloom.units import PAGE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from matplotlib.axes import Axes
     from rich.console import Group
     from rich.table import Table
 
-    from tierloom.schema import OutcomeDoc, PointDoc
+    from tierloom.schema import OutcomeDoc
     from tierloom.simulating import Simulation
 
 
@@ -113,36 +108,3 @@ def costs(figures: dict[str, dict[str, object]]) -> Table:
     for name, figure in figures.items():
         made.add_row(name, f"{figure['value']:.0f}", str(figure["kind"]), str(figure.get("how", "")))
     return made
-
-
-def over_time(simulations: Sequence[Simulation]) -> Figure:
-    """Share served by fast memory, pages in it, promotions and demotions, by run, over time."""
-    panels: list[tuple[str, Callable[[PointDoc], float]]] = [
-        ("accesses served by fast memory, %", lambda point: 100.0 * point["fast_share"]),
-        ("in fast memory, GiB", lambda point: point["used_pages"][0] * PAGE_BYTES / GIB),
-        ("hint faults, millions", lambda point: point["counters"]["numa_hint_faults"] / 1e6),
-        ("pages promoted, millions", lambda point: point["counters"]["pgpromote_success"] / 1e6),
-    ]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.0, 6.0), layout="constrained")
-        axes = figure.subplots(2, 2, sharex=True).flat
-        for axis, (title, value) in zip(axes, panels, strict=True):
-            _panel(axis, title, simulations, value)
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
-    return figure
-
-
-def _panel(axis: Axes, title: str, simulations: Sequence[Simulation], value: Callable[[PointDoc], float]) -> None:
-    for index, run in enumerate(simulations):
-        points = run.data["series"]
-        line = ("-", "--", ":", "-.")[index // len(LINES) % 4]
-        axis.plot(
-            [point["time_s"] for point in points],
-            [value(point) for point in points],
-            line,
-            color=LINES[index % len(LINES)],
-            label=run.data["policy"],
-        )
-    axis.set_title(title)
-    axis.set_xlabel("s")
-    axis.set_ylim(bottom=0)

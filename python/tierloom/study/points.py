@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tierloom.errors import MissingPackageError, StudyError
+from tierloom.extras import brought_by
 from tierloom.study.axes import Choice, Span
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def grid(study: Study) -> Iterator[Point]:
 def hypercube(study: Study) -> Iterator[Point]:
     """A Latin hypercube: every axis is cut into as many slices as there are points, and each slice is met once."""
     import numpy as np
-    from scipy.stats import qmc
+
+    with brought_by("sweep"):
+        from scipy.stats import qmc
 
     sampler = qmc.LatinHypercube(d=len(study.axes), rng=np.random.default_rng(study.sample.seed))
     for shares in sampler.random(study.sample.points):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tierloom.capacity.experiment import blocks, key_value, running
 from tierloom.capacity.experiment.running import Measured, Progress, Setting
 from tierloom.capacity.experiment.ycsb import MIXES
+from tierloom.debian import packages
 from tierloom.errors import MissingPackageError
 from tierloom.units import MIB
 
@@ -92,7 +93,8 @@ def require(server: str | None = None) -> str:
     names = (server,) if server else SERVERS
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
-        message = f"{' or '.join(names)}: not installed\nhint: apt-get install redis-server, or name one with --server"
+        hint = packages.named("redis-server").hint
+        message = f"{' or '.join(names)}: not installed\nhint: {hint}, or name one with --server"
         raise MissingPackageError(message)
     return found
 

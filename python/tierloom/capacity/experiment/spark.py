@@ -16,6 +16,7 @@ from typing import Any
 
 from tierloom.capacity.experiment import running
 from tierloom.capacity.experiment.running import Measured, Progress, Setting
+from tierloom.debian import packages
 from tierloom.errors import MissingPackageError, RequestError
 from tierloom.units import MIB
 
@@ -85,7 +86,7 @@ def require() -> None:
         message = "pyspark: not installed\nhint: pip install 'tierloom[spark]'"
         raise MissingPackageError(message)
     if shutil.which("java") is None:
-        message = "java: not installed\nhint: apt-get install openjdk-17-jre-headless"
+        message = f"java: not installed\nhint: {packages.named('default-jre-headless').hint}"
         raise MissingPackageError(message)
 
 

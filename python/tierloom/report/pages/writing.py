@@ -13,15 +13,17 @@ from functools import cache
 from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup, escape
-
 from tierloom import lookup
 from tierloom.errors import RequestError
+from tierloom.extras import brought_by
 from tierloom.quantities import bytes_text, percent_text, seconds_text
 from tierloom.report.marks import MARKS
 from tierloom.report.pages.kinds import sections
 from tierloom.report.pages.parts import Chart, Drawing
+
+with brought_by("report"):
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
