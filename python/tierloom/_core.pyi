@@ -18,6 +18,9 @@ def check_plan(text: str, file: str) -> str:
 def format_bytes(amount: int) -> str:
     """Writes bytes with the largest binary unit that keeps the number at or above one."""
 
+def parse_bytes(text: str) -> int:
+    """Reads `64GiB` as bytes; a number without a unit is refused."""
+
 def path_curve(
     machine: str, socket: str, memory: str, read_fraction: float, steps: int
 ) -> tuple[float, list[tuple[float, float]]]:

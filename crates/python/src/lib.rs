@@ -28,7 +28,7 @@ mod _core {
     #[pymodule_export]
     use super::expander::{expand, expand_trace};
     #[pymodule_export]
-    use super::nouns::{check_machine, check_plan, check_profile, format_bytes, write_machine};
+    use super::nouns::{check_machine, check_plan, check_profile, format_bytes, parse_bytes, write_machine};
     #[pymodule_export]
     use super::placing::{apply_plan, run_plan};
     #[pymodule_export]

@@ -37,6 +37,13 @@ pub(crate) fn format_bytes(amount: u64) -> String {
     units::format_bytes(amount)
 }
 
+/// Reads `64GiB` as bytes.
+#[pyfunction]
+pub(crate) fn parse_bytes(text: &str) -> PyResult<u64> {
+    let hinted = |problem| errors::wrong_request(format!("{problem}\nhint: write for example 64GiB, 1.5GB or 4096B"));
+    units::parse_bytes(text).map_err(hinted)
+}
+
 pub(crate) fn machine(text: &str, file: &str) -> PyResult<Machine> {
     Machine::from_toml(text, file).map_err(|error| errors::from_model(Noun::Machine, &error))
 }
