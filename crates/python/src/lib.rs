@@ -32,7 +32,7 @@ mod _core {
     #[pymodule_export]
     use super::placing::{apply_plan, run_plan};
     #[pymodule_export]
-    use super::pools::{OpenPool, check_pool, lacks_pmdk, pool_backend, repair_pool, stream_volatile};
+    use super::pools::{OpenPool, check_pool, lacks_pmdk, look_at_pool, pool_backend, repair_pool, stream_volatile};
     #[pymodule_export]
     use super::probing::{describe_machine, measure_machine, rising_curve};
     #[pymodule_export]
