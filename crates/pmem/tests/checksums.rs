@@ -45,7 +45,7 @@ fn change(pool: &mut Pool<Recorder>, index: usize, from: u64, bytes: usize, valu
 }
 
 /// Everything that a checkpoint is: bytes, checksums, and entries of the directory, as ranges of the file.
-fn parts(pool: &Pool<Recorder>) -> Vec<(Range<usize>, Option<String>)> {
+fn parts(pool: &Pool<Recorder>) -> Parts {
     let entries = pool.arrays();
     let stored = entries.iter().flat_map(|entry| {
         let start = entry.offset as usize;
@@ -57,8 +57,11 @@ fn parts(pool: &Pool<Recorder>) -> Vec<(Range<usize>, Option<String>)> {
     stored.chain(slots).collect()
 }
 
+/// Ranges of the file, and the array that each is of.
+type Parts = Vec<(Range<usize>, Option<String>)>;
+
 /// The pool's bytes, and its parts.
-static MADE: LazyLock<(Vec<u8>, Vec<(Range<usize>, Option<String>)>)> = LazyLock::new(|| {
+static MADE: LazyLock<(Vec<u8>, Parts)> = LazyLock::new(|| {
     let pool = pool();
     let parts = parts(&pool);
     (pool.into_medium().bytes, parts)

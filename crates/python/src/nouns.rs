@@ -15,7 +15,7 @@ pub(crate) fn check_machine(text: &str, file: &str) -> PyResult<String> {
 /// Writes a machine (JSON) as the text of a machine file, checked.
 #[pyfunction]
 pub(crate) fn write_machine(document: &str, file: &str) -> PyResult<String> {
-    let draft: Machine = serde_json::from_str(document).map_err(|error| errors::internal(&error.to_string()))?;
+    let draft = Machine::from_json(document, file).map_err(|error| errors::from_model(Noun::Machine, &error))?;
     Ok(machine(&draft.to_toml(), file)?.to_toml())
 }
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tierloom.capacity.runs import Run
 from tierloom.errors import RequestError
 from tierloom.quantities import amount_in_bytes
+from tierloom.reading import reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,15 +29,8 @@ def read(path: Path) -> list[Run]:
     Raises:
         RequestError: The file cannot be read, lacks a column, or a cell is no number above 0.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as problem:
-        message = f"{path}: {problem.strerror}\nhint: check the path"
-        raise RequestError(message) from problem
-    except UnicodeDecodeError as problem:
-        message = f"{path}: not a text file\n{HINT}"
-        raise RequestError(message) from problem
-    return parse(text, str(path))
+    with reading(path, "table of runs", HINT.removeprefix("hint: ")):
+        return parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def parse(text: str, file: str) -> list[Run]:
