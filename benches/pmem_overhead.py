@@ -37,16 +37,17 @@ def transactions(tool: Path, folder: Path, how: str) -> dict[int, dict[str, list
 
 def show_transactions(found: dict[int, dict[str, list[float]]], how: str) -> None:
     print(f"\nTransactions, {how}: ns, median of the turns (least to most)")
-    print(f"{'bytes':>10} {'stores':>24} {'native':>28} {'libpmemobj':>28} {'native/libpmemobj':>18}")
+    heads = "".join(f" {head:>28}" for head in ("native", "with checksums", "libpmemobj"))
+    print(f"{'bytes':>10} {'stores':>24}{heads} {'native/libpmemobj':>18}")
     for size, keepers in found.items():
         cells = [
             f"{statistics.median(ns):.0f} ({min(ns):.0f} to {max(ns):.0f})"
-            for ns in (keepers.get(name, [float("nan")]) for name in ("stores", "native", "pmdk"))
+            for ns in (keepers.get(name, [float("nan")]) for name in ("stores", "native", "checksums", "pmdk"))
         ]
         ratio = ""
         if "pmdk" in keepers:
             ratio = f"{statistics.median(keepers['native']) / statistics.median(keepers['pmdk']):.2f}"
-        print(f"{size:>10} {cells[0]:>24} {cells[1]:>28} {cells[2]:>28} {ratio:>18}")
+        print(f"{size:>10} {cells[0]:>24} {cells[1]:>28} {cells[2]:>28} {cells[3]:>28} {ratio:>18}")
 
 
 def stream(folder: Path, elements: int, persist: streaming.Persist, backend: str) -> None:

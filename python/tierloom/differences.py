@@ -18,6 +18,7 @@ from typing import Any, Literal, TypedDict
 
 from tierloom.errors import ProfileError, RequestError
 from tierloom.nouns import Profile
+from tierloom.reading import reading
 
 Verdict = Literal["changed", "within uncertainty", "only in A", "only in B"]
 Kind = Literal["profiles", "results"]
@@ -140,11 +141,8 @@ def _load(name: str) -> Profile | dict[str, Any]:
 
 
 def _of_file(path: Path) -> Profile | dict[str, Any]:
-    try:
+    with reading(path, "JSON document", "give what a verb printed under --json"):
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as problem:
-        message = f"{path}: no JSON document ({problem})\nhint: give what a verb printed under --json"
-        raise RequestError(message) from problem
     if isinstance(data, dict) and {"objects", "phases", "program"} <= data.keys():
         return Profile(path.read_text(encoding="utf-8"), str(path))
     return data if isinstance(data, dict) else {"": data}

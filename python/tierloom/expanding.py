@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import tierloom._core as _core
 from tierloom import lookup
 from tierloom.errors import RequestError
+from tierloom.reading import reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,11 +56,8 @@ class ParameterSet:
         if path is None:
             own = lookup.catalog_text("expander", "cxl-gpu.toml")
             return cls(own.content, own.file)
-        try:
+        with reading(path, "parameter set", "copy the set that `tierloom expand --write-set FILE` writes"):
             return cls(Path(path).read_text(encoding="utf-8"), str(path))
-        except (OSError, UnicodeDecodeError) as problem:
-            message = f"{path}: {problem}\nhint: copy the set that `tierloom expand --write-set FILE` writes"
-            raise RequestError(message) from problem
 
     @property
     def data(self) -> dict[str, Any]:
@@ -68,11 +66,8 @@ class ParameterSet:
         Raises:
             RequestError: The text is not TOML.
         """
-        try:
+        with reading(self.file, "parameter set", "mend the text at the place named above"):
             return tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as problem:
-            message = f"{self.file}: {problem}\nhint: mend the text at the place named above"
-            raise RequestError(message) from problem
 
     def group(self, workload: str) -> str:
         """The published group of a workload: compute, load, store or real; empty where it has none."""
@@ -152,12 +147,8 @@ def trace_records(path: Path) -> bytes:
     Raises:
         RequestError: The file cannot be read or has other fields.
     """
-    try:
+    with reading(path, "trace", f"give 16-byte records, or an .npy file with {', '.join(TRACE_FIELDS)}"):
         records = _from_npy(path) if path.suffix == ".npy" else path.read_bytes()
-    except (OSError, ValueError) as problem:
-        cause = problem.strerror if isinstance(problem, OSError) else problem
-        message = f"{path}: {cause}\nhint: give 16-byte records, or an .npy file with {', '.join(TRACE_FIELDS)}"
-        raise RequestError(message) from problem
     if not records or len(records) % RECORD_BYTES:
         message = (
             f"{path}: {len(records)} bytes are no whole number of records\nhint: give {RECORD_BYTES} bytes an access"

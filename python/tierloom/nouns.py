@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import tierloom._core as _core
 from tierloom import lookup, outputs, profile_folder
 from tierloom.errors import ProfileError
+from tierloom.reading import reading
 from tierloom.tables import Row, Tabular
 
 if TYPE_CHECKING:
@@ -198,13 +199,8 @@ class Profile(Tabular):
         if path.stat().st_size == 0:
             message = f"{path}: the profile was saved without samples"
             raise FileNotFoundError(message)
-        try:
+        with reading(path, "whole array of samples", "record the program again", ProfileError):
             rows: npt.NDArray[np.void] = np.load(path, mmap_mode="r")
-        except (ValueError, EOFError) as problem:
-            message = (
-                f"{path}: it holds no whole array of samples\nhint: record the program again, or leave out the samples"
-            )
-            raise ProfileError(message) from problem
         return rows
 
     def save(self, folder: str | Path, samples: bytes) -> None:

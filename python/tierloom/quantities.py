@@ -6,14 +6,14 @@ import tierloom._core as _core
 from tierloom.errors import RequestError
 
 Amount = str | int
-"""Bytes as a number, or text such as ``64GiB``, ``1.5GB``, ``50%``."""
+"""Bytes as a number, or text such as ``64GiB``, ``1.5GB``, ``50%``; text that is a bare number is refused."""
 
 
 def amount_in_bytes(amount: Amount, whole_bytes: int) -> int:
-    """Reads an amount of memory; a percentage is of `whole_bytes`.
+    """Reads an amount of memory; a percentage is of `whole_bytes`, and no amount where those are 0.
 
     Raises:
-        RequestError: The text is no amount of memory.
+        RequestError: The text is no amount of memory, or has no unit.
 
     Example:
         >>> amount_in_bytes("50%", 4096)
@@ -21,13 +21,7 @@ def amount_in_bytes(amount: Amount, whole_bytes: int) -> int:
     """
     if isinstance(amount, int):
         return amount
-    try:
-        return _core.parse_budget(amount, whole_bytes)
-    except RequestError as problem:
-        if whole_bytes:
-            raise
-        message = f"`{amount}` is not an amount of memory\nhint: write for example 64GiB, 1.5GB or 4096"
-        raise RequestError(message) from problem
+    return _core.parse_budget(amount, whole_bytes) if whole_bytes else _core.parse_bytes(amount)
 
 
 def fraction(share: str | float) -> float:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import gzip
 import zlib
 from contextlib import ExitStack, contextmanager
-from tokenize import TokenError
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 import numpy as np
 
 from tierloom import outputs
 from tierloom.errors import TraceError
+from tierloom.reading import reading
 from tierloom.units import PAGE_BYTES
 
 if TYPE_CHECKING:
@@ -53,25 +53,18 @@ def blocks(path: Path) -> Iterator[bytes]:
 
 def _npy(path: Path) -> Iterator[Any]:
     # Nothing is mapped: what is read through a map counts as this process's memory.
-    try:
-        with path.open("rb") as file:
-            kind, count = _npy_header(path, file)
-            for start in range(0, count, BLOCK_ROWS):
-                yield np.fromfile(file, kind, min(BLOCK_ROWS, count - start))
-    except OSError as problem:
-        message = f"{path}: {problem.strerror or problem}\nhint: {NO_TRACE}"
-        raise TraceError(message) from problem
+    with reading(path, "trace", NO_TRACE, TraceError), path.open("rb") as file:
+        kind, count = _npy_header(path, file)
+        for start in range(0, count, BLOCK_ROWS):
+            yield np.fromfile(file, kind, min(BLOCK_ROWS, count - start))
 
 
 def _npy_header(path: Path, file: BinaryIO) -> tuple[Any, int]:
     """Type and number of the rows that follow."""
-    try:
+    with reading(path, "array of numbers", NO_TRACE, TraceError):
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, kind = read(file)
-    except (ValueError, TypeError, SyntaxError, TokenError) as problem:
-        message = f"{path}: its header is not that of an array of numbers\nhint: {NO_TRACE}"
-        raise TraceError(message) from problem
     if len(shape) != 1 or kind.hasobject:
         what = "an array of Python objects" if kind.hasobject else f"an array of {len(shape)} dimensions"
         message = f"{path}: {what} is no trace\nhint: give one row an access"
@@ -89,7 +82,7 @@ def _parquet(path: Path) -> Iterator[Any]:
     except ImportError as problem:
         message = f"{path}: reading Parquet needs pyarrow\nhint: pip install pyarrow, or save the columns as .npy"
         raise TraceError(message) from problem
-    try:
+    with reading(path, "trace", "give a Parquet file with a column `address` or `page`", TraceError):
         file, first_row = parquet.ParquetFile(path), 1
         for batch in file.iter_batches(batch_size=BLOCK_ROWS):
             names = [name for name in batch.schema.names if name in MOST]
@@ -99,9 +92,6 @@ def _parquet(path: Path) -> Iterator[Any]:
                 made[name] = column
             first_row += batch.num_rows
             yield made
-    except (OSError, ValueError) as problem:
-        message = f"{path}: {problem}\nhint: give a Parquet file with a column `address` or `page`"
-        raise TraceError(message) from problem
 
 
 def _column(path: Path, name: str, column: Any, first_row: int) -> Any:  # noqa: ANN401 (pyarrow has no types)

@@ -106,6 +106,32 @@ OUTPUTS = [
 ]
 """Commands that write, with ``{}`` where the file goes."""
 
+SIZES = [
+    "plan mg-e --machine liu-a --fast-memory {}",
+    "simulate mg-e -m liu-a --fast-memory {}",
+    "simulate --workload zipf -m liu-a --size {}",
+    "demo --fast-memory {}",
+    "trace import t --format lackey -o o.npy --llc {}",
+    "pmem create p.pool {}",
+    "pmem create p.pool 1MiB --log {}",
+    "pmem stream --size {}",
+    "lab up --memory {}",
+    "machine import liu-a.xml --node 0=dram:{}",
+    "capacity fit duckdb-tpch --hold-out {}",
+    "capacity plan duckdb-tpch --dram {}",
+    "capacity plan duckdb-tpch --dram 1GiB --cxl {}",
+    "capacity measure redis --data {} --memory 1MiB",
+    "capacity measure records --data {} --memory 1MiB",
+    "capacity measure duckdb --memory {}",
+    "capacity measure duckdb --memory 1GiB --storage {}",
+    "capacity fleet --data {} --seconds 1 --server 1 --tier a:1:1:1GiB",
+    "capacity fleet --data 1GiB --seconds 1 --server 1 --tier a:1:1:{}",
+    "capacity shape --vcpus 4 --dram {} --per-vcpu 1GiB",
+    "capacity shape --vcpus 4 --dram 1GiB --per-vcpu {}",
+    "offload infer --model opt-66b --gpu a10 --machine liu-a --nvme {}:1:1",
+]
+"""Commands with ``{}`` where an amount of memory goes: all that say SIZE in their help."""
+
 DAMAGED = {"pmem show", "pmem check", "pmem repair", "profile"}
 """Verbs whose bad file may be a failure (1) and no wrong request (2): pools and recordings break by themselves."""
 
@@ -168,6 +194,18 @@ def test_what_cannot_be_written_is_named_with_what_to_do(tierloom: Tierloom, fol
     assert result.exit_code in (1, 2), result.stderr
     explained(result)
     assert "file/inner" in result.stderr
+
+
+@pytest.mark.parametrize("words", SIZES)
+@pytest.mark.usefixtures("folder")
+def test_an_amount_without_a_unit_is_refused(tierloom: Tierloom, words: str) -> None:
+    """64 means GiB to who types it, and meant bytes to the reader."""
+    Path("t").write_text("")
+    tierloom("machine", "export", "liu-a", "--hwloc", "-o", "liu-a.xml")
+    result = tierloom(*shlex.split(words.replace("{}", "64")))
+    assert result.exit_code == 2, result.stderr
+    explained(result)
+    assert "`64` has no unit: did you mean 64GiB?" in result.stderr
 
 
 @pytest.mark.parametrize(("verb", "option"), [(verb, option) for verb in VERBS for option in typed(verb)])

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support import Run
+from support import ROOT, Run
 
 from tierloom.commands import pool_command
+from tierloom.errors import PoolError
 from tierloom.pmem import Pool
+
+KEPT = ROOT / "tests/pmem/kept/version-1.pool.gz"
+"""A pool of 0.1.0 that was left in the middle of a transaction."""
 
 
 @pytest.fixture
@@ -69,7 +74,7 @@ def test_a_pool_that_is_not_there(run: Run, words: tuple[str, ...]) -> None:
     ("refusal", "hint"),
     [
         ("open (a.pool): Read-only file system (os error 30)", "a file system that may be written"),
-        ("open (a.pool): Permission denied (os error 13)", "the right to read and write"),
+        ("open (a.pool): Permission denied (os error 13)", "the right to read the file"),
         ("something else", "check that it is the file of a pool"),
     ],
 )
@@ -77,3 +82,24 @@ def test_a_pool_that_may_not_be_written_is_told_as_that(refusal: str, hint: str)
     said = pool_command._told(Path("a.pool"), refusal)
     assert "a.pool" in said
     assert hint in said.split("\nhint:")[1]
+
+
+def test_what_a_crash_cut_off_is_told(run: Run, folder: Path) -> None:
+    (folder / "a.pool").write_bytes(gzip.decompress((KEPT).read_bytes()))
+    shown = run("pmem", "show", "a.pool")
+    assert shown.returncode == 0
+    assert "a transaction over 1 ranges was cut off; shown is the state before it" in shown.stderr
+    assert json.loads(run("pmem", "show", "a.pool", "--json").stdout)["unfinished_ranges"] == 1
+    assert "note: a transaction over 1 ranges" in run("pmem", "check", "a.pool").stdout
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 4096, 65535])
+def test_a_file_of_any_size_that_is_too_short_is_told_in_the_same_words(run: Run, folder: Path, size: int) -> None:
+    (folder / "a.pool").write_bytes(bytes(size))
+    for verb in ("show", "repair"):
+        done = run("pmem", verb, "a.pool")
+        assert done.returncode == 1
+        assert f"{size} bytes are too few for a pool" in done.stderr
+    assert f"{size} bytes are too few for a pool" in run("pmem", "check", "a.pool").stdout
+    with pytest.raises(PoolError, match=f"{size} bytes are too few"):
+        Pool.open(folder / "a.pool")

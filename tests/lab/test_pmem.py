@@ -60,19 +60,19 @@ def views(pool, path):
     assert pool.direct(), f"{pool.backend()}: {pool.write_back_by()}"
     with open(path, "r+b") as file:
         memory = memoryview(mmap.mmap(file.fileno(), pool.usage()[0], flags=SYNC))
-    return {name: memory[start : start + size].cast("q") for name, _, start, size, _ in pool.arrays()}
+    return {name: memory[start : start + size].cast("q") for name, _, start, size, *_ in pool.arrays()}
 
 pools = {}
 for word in sys.argv[2:]:
     backend, path, size = word.split("=")
     if not Path("made").exists():
         pool = core.OpenPool.create(path, int(size), None, 7, backend)
+        pool.begin()
         for name in ("left", "right"):
-            pool.allocate(name, "<i8 300", 2400, 0)
-        for name, view in views(pool, path).items():
+            pool.allocate(name, "<i8 300", 2400, 0, True)
+        for view in views(pool, path).values():
             view[:] = array("q", bytes(2400))
-        for _, _, start, length, _ in pool.arrays():
-            pool.persist(start, length)
+        pool.commit()
     else:
         # libpmemobj does not look at a device without changing it.
         seen = [] if backend == "pmdk" and path.startswith("/dev/") else core.check_pool(path)
@@ -87,7 +87,7 @@ Path("made").touch()
 while True:
     for backend, (pool, view) in pools.items():
         pool.begin()
-        for _, _, start, size, _ in pool.arrays():
+        for _, _, start, size, *_ in pool.arrays():
             pool.save(start, size)
         next_ = view["left"][0] + 1
         for name in ("left", "right"):

@@ -11,6 +11,7 @@ pub mod cpus;
 pub mod cxl;
 pub mod error;
 pub mod firmware;
+pub mod looked;
 pub mod mapped;
 pub mod maps;
 pub mod memory;

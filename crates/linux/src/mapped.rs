@@ -1,7 +1,7 @@
 //! A file that is mapped into memory and written through it: persistent memory where the file is one.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use crate::error::LinuxError;
@@ -63,13 +63,14 @@ impl MappedFile {
     }
 
     fn map(path: &Path, file: File, bytes: u64) -> Result<Self, LinuxError> {
-        lock(&file, path)?;
+        lock(&file, path, libc::LOCK_EX)?;
         let subject = path.display().to_string();
         let length = usize::try_from(bytes).map_err(|_| LinuxError::new("mmap", &subject, too_large()))?;
         let sync = libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC;
-        let (start, direct) = match map_shared(&file, length, sync) {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let (start, direct) = match map(file.as_raw_fd(), length, access, sync) {
             Ok(start) => (start, true),
-            Err(_) => match map_shared(&file, length, libc::MAP_SHARED) {
+            Err(_) => match map(file.as_raw_fd(), length, access, libc::MAP_SHARED) {
                 Ok(start) => (start, is_device(path)),
                 Err(error) => return Err(LinuxError::new("mmap", subject, error)),
             },
@@ -101,6 +102,11 @@ impl MappedFile {
     /// Whether a store is durable once it has left the processor's caches.
     pub fn is_direct(&self) -> bool {
         self.direct
+    }
+
+    /// Whether the file still has all that is mapped: touching what it lost is SIGBUS.
+    pub fn is_whole(&self) -> bool {
+        self.file.metadata().is_ok_and(|meta| !meta.is_file() || meta.len() >= self.bytes as u64)
     }
 
     /// Where the file is.
@@ -135,17 +141,18 @@ fn too_large() -> std::io::Error {
     std::io::ErrorKind::FileTooLarge.into()
 }
 
-fn map_shared(file: &File, bytes: usize, kind: i32) -> Result<*mut u8, std::io::Error> {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
+/// A new mapping of a file's first bytes.
+pub(crate) fn map(file: RawFd, bytes: usize, access: i32, kind: i32) -> Result<*mut u8, std::io::Error> {
     // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
-    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, file.as_raw_fd(), 0) };
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, file, 0) };
     if start == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(start.cast()) }
 }
 
-/// One process at a time; the lock goes with the process, however that ends.
-fn lock(file: &File, path: &Path) -> Result<(), LinuxError> {
+/// One process at a time that writes (`LOCK_EX`), or any number that read (`LOCK_SH`); the lock goes with the
+/// process, however that ends.
+pub(crate) fn lock(file: &File, path: &Path, how: i32) -> Result<(), LinuxError> {
     // SAFETY: the descriptor is open.
-    let refused = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    let refused = unsafe { libc::flock(file.as_raw_fd(), how | libc::LOCK_NB) };
     if refused == 0 { Ok(()) } else { Err(LinuxError::last("flock", path.display().to_string())) }
 }
 
@@ -170,8 +177,12 @@ pub fn bytes_of(path: &Path) -> Result<u64, LinuxError> {
 }
 
 /// Bytes of a file; a character device (`/dev/dax0.0`) says its own in `/sys`.
-fn size(file: &File, path: &Path) -> Result<u64, LinuxError> {
+pub(crate) fn size(file: &File, path: &Path) -> Result<u64, LinuxError> {
     let meta = file.metadata().map_err(|error| LinuxError::new("fstat", path.display().to_string(), error))?;
+    if meta.is_dir() {
+        let is_folder = std::io::Error::from_raw_os_error(libc::EISDIR);
+        return Err(LinuxError::new("open", path.display().to_string(), is_folder));
+    }
     if meta.is_file() {
         return Ok(meta.len());
     }
@@ -189,8 +200,9 @@ pub fn maps_directly(path: &Path) -> bool {
     if is_device(path) {
         return true;
     }
-    let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else { return false };
-    let Ok(start) = map_shared(&file, PAGE, libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC) else { return false };
+    let Ok(file) = File::open(path) else { return false };
+    let sync = libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC;
+    let Ok(start) = map(file.as_raw_fd(), PAGE, libc::PROT_READ, sync) else { return false };
     // SAFETY: the mapping was made just now with this size, and nobody has its address.
     unsafe { libc::munmap(start.cast(), PAGE) };
     true

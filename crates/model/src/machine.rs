@@ -131,6 +131,16 @@ impl Machine {
         Ok(machine)
     }
 
+    /// Reads and checks a machine of a document with the same keys in JSON.
+    ///
+    /// # Errors
+    /// As [`Machine::from_toml`].
+    pub fn from_json(text: &str, file: &str) -> Result<Self> {
+        let machine: Self = file::from_json(text, file)?;
+        machine.check().map_err(|flaw| flaw.in_file(file))?;
+        Ok(machine)
+    }
+
     /// Writes the machine as a file that [`Machine::from_toml`] reads back unchanged.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_else(|error| unreachable!("a machine is always TOML: {error}"))
@@ -168,7 +178,7 @@ impl Machine {
         for (index, memory) in self.memories.iter().enumerate() {
             let place = format!("memories[{index}]");
             self.known_socket(&memory.socket).map_err(|flaw| flaw.within(&format!("{place}.socket")))?;
-            positive("capacity_bytes", memory.capacity_bytes.value as f64).map_err(|flaw| flaw.within(&place))?;
+            bytes("capacity_bytes", memory.capacity_bytes.value).map_err(|flaw| flaw.within(&place))?;
         }
         for (index, link) in self.links.iter().enumerate() {
             positive("gb_s_each_way", link.gb_s_each_way.value).map_err(|f| f.within(&format!("links[{index}]")))?;
@@ -280,8 +290,8 @@ impl Socket {
         at_least("cores", f64::from(self.cores.value), 1.0)?;
         at_least("stream_lines", self.stream_lines.value, 1.0)?;
         at_least("demand_lines", self.demand_lines.value, 1.0)?;
-        positive("llc_bytes", self.llc_bytes.value as f64)?;
-        positive("llc_per_core_bytes", self.llc_per_core_bytes.value as f64)
+        bytes("llc_bytes", self.llc_bytes.value)?;
+        bytes("llc_per_core_bytes", self.llc_per_core_bytes.value)
     }
 
     fn sources(&self) -> impl Iterator<Item = &str> {
@@ -290,6 +300,14 @@ impl Socket {
             .chain([&self.stream_lines.source, &self.demand_lines.source])
             .map(String::as_str)
     }
+}
+
+/// A number of bytes that there can be and that TOML can hold, whose whole numbers end at 2^63.
+fn bytes(key: &str, value: u64) -> Result<(), Flaw> {
+    if i64::try_from(value).is_ok() {
+        return positive(key, value as f64);
+    }
+    Err(Flaw::new(key, format!("{value} bytes are more than there can be"), "write fewer than 2^63"))
 }
 
 fn known<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Flaw> {

@@ -7,7 +7,7 @@ pub const LINE_BYTES: u64 = 64;
 /// Bytes of a base page; placement happens in pages.
 pub const PAGE_BYTES: u64 = 4096;
 
-const SUFFIXES: [(&str, f64); 11] = [
+const SUFFIXES: [(&str, f64); 10] = [
     ("KiB", 1024.0),
     ("MiB", 1_048_576.0),
     ("GiB", 1_073_741_824.0),
@@ -18,26 +18,31 @@ const SUFFIXES: [(&str, f64); 11] = [
     ("GB", 1e9),
     ("TB", 1e12),
     ("B", 1.0),
-    ("", 1.0),
 ];
 
-/// Reads `64GiB`, `1.5 GB` or `4096` as a number of bytes.
+/// Reads `64GiB`, `1.5 GB` or `4096B` as a number of bytes. A number without a unit is none but 0: who types 64
+/// hardly ever means bytes.
 ///
 /// # Errors
-/// A sentence that says what a byte count looks like.
+/// A sentence that says what is wrong with it.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
     let suffix = text[digits.len()..].trim();
-    let scale = SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, scale)| *scale);
-    match (digits.parse::<f64>(), scale) {
-        // A share that lost its percent sign, or a number its unit.
-        (Ok(number), Some(scale)) if number > 0.0 && number * scale < 1.0 => {
-            Err(format!("`{text}` is less than a byte; write a unit, as {text}GiB, or a percentage where one is meant"))
-        }
-        (Ok(number), Some(scale)) if number >= 0.0 && (number * scale) < 1e19 => Ok(round_to_u64(number * scale)),
-        _ => Err(format!("`{text}` is not an amount of memory; write for example 64GiB, 1.5GB or 4096")),
+    let Some(number) = digits.parse::<f64>().ok().filter(|number| *number >= 0.0) else { return Err(no_amount(text)) };
+    if suffix.is_empty() && number > 0.0 {
+        return Err(format!("`{text}` has no unit: did you mean {text}GiB? {text}B if not"));
     }
+    match SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, scale)| number * scale) {
+        _ if number == 0.0 && suffix.is_empty() => Ok(0),
+        Some(bytes) if bytes > 0.0 && bytes < 1.0 => Err(format!("`{text}` is less than a byte")),
+        Some(bytes) if bytes < 1e19 => Ok(round_to_u64(bytes)),
+        _ => Err(no_amount(text)),
+    }
+}
+
+fn no_amount(text: &str) -> String {
+    format!("`{text}` is not an amount of memory")
 }
 
 /// Writes a number of bytes with the largest binary unit that keeps it at or above one.
@@ -74,14 +79,18 @@ mod tests {
         assert_eq!(parse_bytes("1GB"), Ok(1_000_000_000));
         assert_eq!(parse_bytes("1 GiB"), Ok(1 << 30));
         assert_eq!(parse_bytes("1.5KiB"), Ok(1536));
-        assert!(parse_bytes("64 gigs").unwrap_err().contains("64GiB"));
+        assert!(parse_bytes("64 gigs").unwrap_err().contains("not an amount"));
         assert!(parse_bytes("-1GB").is_err());
     }
 
     #[test]
-    fn a_share_without_its_percent_sign_is_no_byte() {
-        assert!(parse_bytes("0.75").unwrap_err().contains("0.75GiB"));
-        assert_eq!((parse_bytes("0"), parse_bytes("0.75GiB")), (Ok(0), Ok(805_306_368)));
+    fn a_number_without_a_unit_is_no_amount() {
+        for text in ["64", " 64 ", "0.75", "4294967296", "1e3"] {
+            let told = parse_bytes(text).unwrap_err();
+            assert!(told.contains(&format!("did you mean {}GiB?", text.trim())), "{told}");
+        }
+        assert_eq!((parse_bytes("0"), parse_bytes("64B"), parse_bytes("0.75GiB")), (Ok(0), Ok(64), Ok(805_306_368)));
+        assert!(parse_bytes("0.5B").unwrap_err().contains("less than a byte"));
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! What a transaction costs by the bytes that it changes, ours and libpmemobj's by turns in one process.
+//! What a transaction costs by the bytes that it changes, ours, ours over an array with checksums, and libpmemobj's by turns in one process.
 //!
 //!     cargo run --release --package tierloom-pmem --example transactions -- FOLDER lines|msync
 //!
@@ -63,14 +63,14 @@ fn main() {
     let [_, folder, how] = &words[..] else { panic!("usage: transactions FOLDER lines|msync") };
     let path = |name: &str| Path::new(folder).join(format!("tierloom-transactions-{}-{name}", std::process::id()));
     let how = if how == "lines" { WriteBack::Clwb } else { WriteBack::Msync };
-    let mut pools = vec![("native", native(&path("native"), how))];
+    let mut pools = vec![("native", native(&path("native"), how)), ("checksums", native(&path("checksums"), how))];
     match create(Kind::Library, &path("pmdk"), POOL_BYTES, None, 1) {
         Ok(pool) => pools.push(("pmdk", pool)),
         Err(error) => println!("{{\"skipped\": {:?}}}", error.to_string()),
     }
     let largest = SIZES[SIZES.len() - 1];
-    let entries: Vec<Entry> =
-        pools.iter_mut().map(|(_, pool)| pool.allocate("data", "|u1", 2 * largest, 0).unwrap()).collect();
+    let wanted = |name: &str| Entry::new("data", "|u1", 2 * largest, 0).with_checksums(name == "checksums");
+    let entries: Vec<Entry> = pools.iter_mut().map(|(name, pool)| pool.add(wanted(name)).unwrap()).collect();
     for bytes in SIZES {
         let mut turns = vec![Vec::new(); pools.len() + 1];
         for _ in 0..TURNS {
@@ -85,7 +85,7 @@ fn main() {
         }
     }
     drop(pools);
-    for name in ["native", "pmdk"] {
+    for name in ["native", "checksums", "pmdk"] {
         std::fs::remove_file(path(name)).ok();
     }
 }

@@ -4,14 +4,17 @@
 //! [`Backend::start`]. One transaction is open at a time, and ends in the thread that began it.
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::path::Path;
 
-use tierloom_linux::mapped::{MappedFile, is_device};
+use tierloom_linux::mapped::{MappedFile, bytes_of, is_device};
 
 use crate::check::{Problem, check, repair};
 use crate::device::Device;
 use crate::directory::Entry;
 use crate::error::PmemError;
+use crate::layout::long_enough;
+use crate::look::ReadOnly;
 use crate::pmdk::{self, LibraryPool};
 use crate::pool::{Pool, Usage};
 
@@ -49,7 +52,20 @@ pub trait Backend: Debug + Send + Sync {
     ///
     /// # Errors
     /// The name is taken or too long, or there is no room.
-    fn allocate(&mut self, name: &str, kind: &str, bytes: u64, version: u64) -> Result<Entry, PmemError>;
+    fn add(&mut self, wanted: Entry) -> Result<Entry, PmemError>;
+    /// The same for an array without checksums.
+    ///
+    /// # Errors
+    /// As [`Backend::add`].
+    fn allocate(&mut self, name: &str, kind: &str, bytes: u64, version: u64) -> Result<Entry, PmemError> {
+        self.add(Entry::new(name, kind, bytes, version))
+    }
+    /// Ranges of an array, in bytes from its start, that do not match its checksums; an array without any has
+    /// none, and neither has what the open transaction changes.
+    ///
+    /// # Errors
+    /// There is no such array.
+    fn verify(&self, name: &str) -> Result<Vec<Range<u64>>, PmemError>;
     /// Gives an array's room back.
     ///
     /// # Errors
@@ -80,7 +96,7 @@ pub trait Backend: Debug + Send + Sync {
     /// Makes what was stored in a range durable; any thread may, beside others.
     ///
     /// # Errors
-    /// The medium failed.
+    /// The medium failed; the range is of an array with checksums, which a crash here would belie.
     fn flush(&self, offset: u64, bytes: u64) -> Result<(), PmemError>;
     /// Makes the pool larger.
     ///
@@ -126,7 +142,10 @@ pub fn create(
 pub fn open(path: &Path) -> Result<Box<dyn Backend>, PmemError> {
     match kind_of(path) {
         Kind::Library => Ok(Box::new(LibraryPool::open(path)?)),
-        Kind::Native => Ok(Box::new(Pool::open(Device::new(MappedFile::open(path)?))?)),
+        Kind::Native => {
+            long_enough(bytes_of(path)?)?;
+            Ok(Box::new(Pool::open(Device::new(MappedFile::open(path)?))?))
+        }
     }
 }
 
@@ -137,7 +156,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Backend>, PmemError> {
 pub fn check_file(path: &Path) -> Result<Vec<Problem>, PmemError> {
     match kind_of(path) {
         Kind::Library => pmdk::check(path),
-        Kind::Native => Ok(check(&Device::new(MappedFile::open(path)?))),
+        Kind::Native => Ok(check(&ReadOnly::open(path)?)),
     }
 }
 
@@ -148,8 +167,18 @@ pub fn check_file(path: &Path) -> Result<Vec<Problem>, PmemError> {
 pub fn repair_file(path: &Path) -> Result<Vec<Problem>, PmemError> {
     match kind_of(path) {
         Kind::Library => pmdk::repair(path),
-        Kind::Native => repair(&mut Device::new(MappedFile::open(path)?)),
+        Kind::Native => {
+            long_enough(bytes_of(path)?)?;
+            repair(&mut Device::new(MappedFile::open(path)?))
+        }
     }
+}
+
+/// What has checksums is not made durable piece by piece: a crash between the bytes and their checksums would
+/// look like damage.
+pub(crate) fn in_transactions_only() -> PmemError {
+    let what = "an array with checksums changes in transactions only".to_owned();
+    PmemError::Request { what, hint: "change it inside `with pool.transaction(array):`" }
 }
 
 /// Who keeps the pool of a file: libpmemobj's files say so at their start.
@@ -186,12 +215,19 @@ impl Backend for Pool<Device> {
         Pool::usage(self)
     }
 
-    fn allocate(&mut self, name: &str, kind: &str, bytes: u64, version: u64) -> Result<Entry, PmemError> {
-        Pool::allocate(self, name, kind, bytes, version)
+    fn add(&mut self, wanted: Entry) -> Result<Entry, PmemError> {
+        self.medium().is_whole()?;
+        Pool::add(self, wanted)
     }
 
     fn free(&mut self, name: &str) -> Result<(), PmemError> {
+        self.medium().is_whole()?;
         Pool::free(self, name)
+    }
+
+    fn verify(&self, name: &str) -> Result<Vec<Range<u64>>, PmemError> {
+        self.medium().is_whole()?;
+        Pool::verify(self, name)
     }
 
     fn in_transaction(&self) -> bool {
@@ -203,18 +239,25 @@ impl Backend for Pool<Device> {
     }
 
     fn save(&mut self, offset: u64, bytes: u64) -> Result<(), PmemError> {
+        self.medium().is_whole()?;
         Pool::save(self, offset, bytes)
     }
 
     fn commit(&mut self) -> Result<(), PmemError> {
+        self.medium().is_whole()?;
         Pool::commit(self)
     }
 
     fn abort(&mut self) -> Result<(), PmemError> {
+        self.medium().is_whole()?;
         Pool::abort(self)
     }
 
     fn flush(&self, offset: u64, bytes: u64) -> Result<(), PmemError> {
+        self.medium().is_whole()?;
+        if self.is_checked(offset, bytes) {
+            return Err(in_transactions_only());
+        }
         self.medium().flush(offset, bytes)
     }
 

@@ -1,12 +1,15 @@
 //! Looking at a pool that may be damaged, without changing it; and repairing what can be repaired.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::directory::{Entry, Slot};
 use crate::error::PmemError;
 use crate::layout::{ENTRY, Layout};
 use crate::log::Log;
-use crate::medium::Medium;
+use crate::look::Undone;
+use crate::medium::{Durable, Medium};
+use crate::sums::Stale;
 
 /// Something wrong with a pool, or worth knowing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +39,13 @@ pub enum Problem {
     },
     /// A name that two arrays have.
     Twice(String),
+    /// Bytes of an array that are not what its checksums are of.
+    Damaged {
+        /// Which array.
+        name: String,
+        /// Where, in bytes from its start: whole chunks.
+        ranges: Vec<Range<u64>>,
+    },
     /// libpmemobj finds its own part of the file broken, in its words.
     Library(String),
 }
@@ -66,6 +76,11 @@ impl fmt::Display for Problem {
             Self::Library(words) => {
                 write!(to, "libpmemobj finds its part of the pool broken: {words}; see `pmempool check --repair`")
             }
+            Self::Damaged { name, ranges } => {
+                let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+                let first = ranges.first().map_or(0, |range| range.start);
+                write!(to, "array `{name}`: {bytes} bytes do not match their checksums, the first at byte {first}")
+            }
             Self::Twice(name) => write!(to, "two arrays are called `{name}`"),
         }
     }
@@ -77,25 +92,37 @@ pub fn check(medium: &impl Medium) -> Vec<Problem> {
         Ok(layout) => layout,
         Err(error) => return vec![Problem::NoHeader(error.to_string().replace("\nhint: ", "; "))],
     };
-    let mut problems = Vec::new();
     match Log::open(&layout, medium) {
-        Ok(log) if log.has_gap(medium) => problems.push(Problem::BrokenLog),
-        Ok(log) => match log.records(medium).len() {
-            0 => {}
-            ranges => problems.push(Problem::Unfinished { ranges }),
-        },
-        Err(_) => problems.push(Problem::BrokenLog),
+        Ok(log) if !log.has_gap(medium) => {
+            let undone = Undone::new(medium, &log);
+            let ranges = undone.ranges();
+            let unfinished = (ranges > 0).then_some(Problem::Unfinished { ranges });
+            unfinished.into_iter().chain(arrays(&undone, &layout)).collect()
+        }
+        _ => std::iter::once(Problem::BrokenLog).chain(arrays(medium, &layout)).collect(),
     }
+}
+
+/// What is wrong with the directory, and with arrays that carry checksums.
+fn arrays(medium: &impl Medium, layout: &Layout) -> Vec<Problem> {
+    let mut problems = Vec::new();
     let mut entries: Vec<Entry> = Vec::new();
     for index in 0..layout.entries {
-        match Slot::read(medium, &layout, index) {
+        match Slot::read(medium, layout, index) {
             Slot::Free => {}
             Slot::Used(entry) => entries.push(entry),
             Slot::Broken(why) => problems.push(Problem::BrokenEntry { index, why }),
         }
     }
+    problems.extend(entries.iter().filter_map(|entry| damage(medium, entry)));
     problems.extend(conflicts(entries));
     problems
+}
+
+/// What of an array does not match its checksums.
+pub(crate) fn damage(medium: &impl Medium, entry: &Entry) -> Option<Problem> {
+    let ranges = entry.sums()?.damage(medium, &Stale::default());
+    (!ranges.is_empty()).then(|| Problem::Damaged { name: entry.name.clone(), ranges })
 }
 
 /// Arrays that share bytes or a name.
@@ -105,7 +132,7 @@ pub(crate) fn conflicts(mut entries: Vec<Entry>) -> Vec<Problem> {
     let twice = entries.windows(2).filter(|pair| pair[0].name == pair[1].name);
     problems.extend(twice.map(|pair| Problem::Twice(pair[0].name.clone())));
     entries.sort_by_key(|entry| entry.offset);
-    let sharing = entries.windows(2).filter(|pair| pair[0].offset + pair[0].bytes > pair[1].offset);
+    let sharing = entries.windows(2).filter(|pair| pair[0].offset + pair[0].stored_bytes() > pair[1].offset);
     let overlap = |pair: &[Entry]| Problem::Overlap { first: pair[0].name.clone(), second: pair[1].name.clone() };
     problems.extend(sharing.map(overlap));
     problems
@@ -117,7 +144,7 @@ pub(crate) fn conflicts(mut entries: Vec<Entry>) -> Vec<Problem> {
 ///
 /// # Errors
 /// There is no good header to start from; the medium failed.
-pub fn repair(medium: &mut impl Medium) -> Result<Vec<Problem>, PmemError> {
+pub fn repair(medium: &mut impl Durable) -> Result<Vec<Problem>, PmemError> {
     let layout = Layout::read(medium)?;
     let problems = check(medium);
     match Log::open(&layout, medium) {

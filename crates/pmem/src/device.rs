@@ -4,8 +4,8 @@
 use tierloom_linux::mapped::MappedFile;
 
 use crate::error::PmemError;
-use crate::layout::LINE;
-use crate::medium::Medium;
+use crate::layout::{LINE, damaged};
+use crate::medium::{Durable, Medium};
 
 /// How stores become durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,11 @@ pub enum WriteBack {
 }
 
 impl WriteBack {
+    /// The way of this processor with a file that is persistent memory (`direct`), or with any other.
+    pub(crate) fn of(direct: bool) -> Self {
+        if direct { by_processor() } else { Self::Msync }
+    }
+
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +49,7 @@ const TOGETHER: u64 = 4096;
 impl Device {
     /// The medium of a mapped file.
     pub fn new(file: MappedFile) -> Self {
-        let how = if file.is_direct() { by_processor() } else { WriteBack::Msync };
+        let how = WriteBack::of(file.is_direct());
         Self { file, how, waiting: Vec::new() }
     }
 
@@ -68,6 +73,18 @@ impl Device {
         self.write_lines_back(offset, bytes);
         fence_stores();
         Ok(())
+    }
+
+    /// That the file is as long as it was: who touches what it lost is ended by SIGBUS.
+    ///
+    /// # Errors
+    /// It was cut short.
+    pub(crate) fn is_whole(&self) -> Result<(), PmemError> {
+        if self.file.is_whole() {
+            return Ok(());
+        }
+        let what = format!("the file was cut to less than its {} bytes while it was open", self.file.bytes());
+        Err(damaged(what, "touch none of its arrays any more; restore the file from a copy"))
     }
 
     fn sync(&self, offset: u64, bytes: u64) -> Result<(), PmemError> {
@@ -114,7 +131,9 @@ impl Medium for Device {
         // own order of things catches; it is bytes in any case.
         unsafe { std::ptr::copy(from, to.as_mut_ptr(), to.len()) };
     }
+}
 
+impl Durable for Device {
     fn store(&mut self, offset: u64, from: &[u8]) {
         let to = self.at(offset, from.len());
         #[expect(clippy::cast_ptr_alignment, reason = "checked: the mapping starts at a page")]

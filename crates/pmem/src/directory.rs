@@ -7,8 +7,9 @@
 use std::ops::Range;
 
 use crate::error::PmemError;
-use crate::layout::{ENTRY, Layout, NAME_BYTES, PAGE, TYPE_BYTES, seal, sealed, up, word};
+use crate::layout::{ENTRY, Layout, NAME_BYTES, PAGE, TYPE_BYTES, damaged, seal, sealed, up, word};
 use crate::medium::Medium;
+use crate::sums::{CHUNK, Sums};
 
 /// An array of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Entry {
     pub bytes: u64,
     /// A number for whoever keeps several versions of a thing.
     pub version: u64,
+    /// Whether checksums lie behind its bytes (`crate::sums`).
+    pub checked: bool,
 }
 
 /// What is found in a slot of the directory.
@@ -35,12 +38,35 @@ pub(crate) enum Slot {
 }
 
 const USED: u64 = 0x5553_4544;
+/// Where an entry says how many bytes are under one checksum: zero where it has none, as in version 1.
+const CHUNK_AT: usize = 32 + NAME_BYTES + TYPE_BYTES;
 const OUTSIDE: &str = "it leads out of the pool's data";
 
 impl Entry {
+    /// An array that lies nowhere yet.
+    pub fn new(name: &str, kind: &str, bytes: u64, version: u64) -> Self {
+        Self { name: name.to_owned(), kind: kind.to_owned(), offset: 0, bytes, version, checked: false }
+    }
+
+    /// The same with checksums, or without.
+    #[must_use]
+    pub fn with_checksums(self, checked: bool) -> Self {
+        Self { checked, ..self }
+    }
+
     /// Bytes that it keeps from others.
     pub(crate) fn span(&self) -> u64 {
-        up(self.bytes.max(1), PAGE)
+        up(self.stored_bytes().max(1), PAGE)
+    }
+
+    /// Bytes of the array and of its checksums.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        if self.checked { Sums::stored_bytes(self.bytes) } else { self.bytes }
+    }
+
+    /// Where its checksums are; none where it carries none.
+    pub(crate) fn sums(&self) -> Option<Sums> {
+        self.checked.then(|| Sums::new(self.offset, self.bytes))
     }
 
     /// # Errors
@@ -52,6 +78,8 @@ impl Entry {
         }
         put_text(&mut slot[32..32 + NAME_BYTES], "name", &self.name)?;
         put_text(&mut slot[32 + NAME_BYTES..32 + NAME_BYTES + TYPE_BYTES], "description", &self.kind)?;
+        let chunk = if self.checked { CHUNK } else { 0 };
+        slot[CHUNK_AT..CHUNK_AT + 8].copy_from_slice(&chunk.to_le_bytes());
         seal(&mut slot);
         Ok(slot)
     }
@@ -76,11 +104,32 @@ impl Slot {
         }
         let texts = (text(&slot[32..32 + NAME_BYTES]), text(&slot[32 + NAME_BYTES..32 + NAME_BYTES + TYPE_BYTES]));
         let (Some(name), Some(kind)) = texts else { return Self::Broken("its name is no text") };
-        let entry = Entry { name, kind, offset: word(slot, 8), bytes: word(slot, 16), version: word(slot, 24) };
-        let end = entry.offset.checked_add(entry.bytes);
+        let checked = match word(slot, CHUNK_AT) {
+            0 => false,
+            CHUNK => true,
+            _ => return Self::Broken("its checksums are of another kind"),
+        };
+        let (offset, bytes, version) = (word(slot, 8), word(slot, 16), word(slot, 24));
+        let entry = Entry { name, kind, offset, bytes, version, checked };
+        let end = entry.offset.checked_add(entry.stored_bytes());
         let inside = entry.offset >= data.start && end.is_some_and(|end| end <= data.end);
         if inside { Self::Used(entry) } else { Self::Broken(OUTSIDE) }
     }
+}
+
+/// All slots of a directory.
+///
+/// # Errors
+/// One of them is broken.
+pub(crate) fn read_all(medium: &impl Medium, layout: &Layout) -> Result<Vec<Option<Entry>>, PmemError> {
+    let read = |index| match Slot::read(medium, layout, index) {
+        Slot::Free => Ok(None),
+        Slot::Used(entry) => Ok(Some(entry)),
+        Slot::Broken(why) => {
+            Err(damaged(format!("directory entry {index}: {why}"), "`pmem repair` drops it and keeps the others"))
+        }
+    };
+    (0..layout.entries).map(read).collect()
 }
 
 /// Gaps between arrays as (offset, bytes), in order.

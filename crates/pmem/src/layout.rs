@@ -13,7 +13,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::PmemError;
-use crate::medium::Medium;
+use crate::medium::{Durable, Medium};
 
 /// Bytes of a cache line: what reaches the medium at once.
 pub const LINE: u64 = 64;
@@ -29,7 +29,9 @@ pub(crate) const LOG: u64 = 2 * PAGE;
 pub(crate) const ENTRY: usize = 256;
 
 const MAGIC: [u8; 8] = *b"TIERPOOL";
-const VERSION: u32 = 1;
+/// Version 2 has arrays with checksums; a pool of version 1 becomes one when it gets the first of them.
+pub(crate) const VERSION: u32 = 2;
+const OLDEST_VERSION: u32 = 1;
 const HEADER_BYTES: usize = 64;
 /// Share of a pool that its log takes unless the creator says otherwise: a transaction that rewrites a
 /// tenth of the data fits. Assumed.
@@ -43,6 +45,7 @@ pub const LEAST_BYTES: u64 = 64 * 1024;
 /// Where the parts of a pool are, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
+    pub(crate) version: u32,
     pub(crate) sequence: u64,
     pub(crate) bytes: u64,
     pub(crate) log_bytes: u64,
@@ -58,7 +61,8 @@ impl Layout {
     /// A pool or a log that is too small.
     pub(crate) fn new(bytes: u64, log_bytes: Option<u64>, identity: u64) -> Result<Self, PmemError> {
         let log_bytes = up(log_bytes.unwrap_or((bytes / LOG_SHARE).max(LEAST_LOG)), PAGE);
-        let layout = Self { sequence: 0, bytes, log_bytes, entries: entries_of(bytes), identity };
+        let entries = entries_of(bytes);
+        let layout = Self { version: VERSION, sequence: 0, bytes, log_bytes, entries, identity };
         if bytes < LEAST_BYTES || log_bytes < LEAST_LOG || layout.data() + PAGE > bytes {
             let what = format!("a pool of {bytes} bytes with a log of {log_bytes} bytes has no room for data");
             return Err(PmemError::Request { what, hint: "take at least 64 KiB, and a log of an eighth of the pool" });
@@ -84,9 +88,7 @@ impl Layout {
     /// # Errors
     /// Neither header is good, or the good one does not fit the file.
     pub(crate) fn read(medium: &impl Medium) -> Result<Self, PmemError> {
-        if medium.bytes() < LEAST_BYTES {
-            return Err(damaged(format!("{} bytes are too few for a pool", medium.bytes()), TRUNCATED));
-        }
+        long_enough(medium.bytes())?;
         let headers = [0, PAGE].map(|offset| Self::decode(&medium.copy(offset, HEADER_BYTES)));
         let best = headers.iter().flatten().max_by_key(|layout| layout.sequence);
         let Some(layout) = best else { return Err(unreadable(&medium.copy(0, HEADER_BYTES))) };
@@ -102,7 +104,7 @@ impl Layout {
     ///
     /// # Errors
     /// The medium failed.
-    pub(crate) fn write(&self, medium: &mut impl Medium) -> Result<Self, PmemError> {
+    pub(crate) fn write(&self, medium: &mut impl Durable) -> Result<Self, PmemError> {
         let mut written = *self;
         for _ in 0..2 {
             written.sequence += 1;
@@ -114,7 +116,7 @@ impl Layout {
     fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(&MAGIC);
-        header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        header[8..12].copy_from_slice(&self.version.to_le_bytes());
         for (at, word) in [self.sequence, self.bytes, self.log_bytes, self.entries, self.identity].iter().enumerate() {
             header[16 + 8 * at..24 + 8 * at].copy_from_slice(&word.to_le_bytes());
         }
@@ -124,9 +126,10 @@ impl Layout {
 
     fn decode(header: &[u8]) -> Option<Self> {
         let word = |at: usize| word(header, 16 + 8 * at);
-        let good = header[..8] == MAGIC && header[8..12] == VERSION.to_le_bytes() && sealed(header);
-        let layout =
-            Self { sequence: word(0), bytes: word(1), log_bytes: word(2), entries: word(3), identity: word(4) };
+        let version = version(header);
+        let good = header[..8] == MAGIC && (OLDEST_VERSION..=VERSION).contains(&version) && sealed(header);
+        let (sequence, bytes, log_bytes) = (word(0), word(1), word(2));
+        let layout = Self { version, sequence, bytes, log_bytes, entries: word(3), identity: word(4) };
         // A checksum that fits by chance must not lead out of the file.
         let sane = layout.log_bytes <= layout.bytes
             && layout.entries <= MOST_ENTRIES
@@ -134,6 +137,19 @@ impl Layout {
             && layout.data() <= layout.bytes;
         (good && sane).then_some(layout)
     }
+}
+
+/// # Errors
+/// There is no pool of so many bytes.
+pub(crate) fn long_enough(bytes: u64) -> Result<(), PmemError> {
+    if bytes >= LEAST_BYTES {
+        return Ok(());
+    }
+    Err(damaged(format!("{bytes} bytes are too few for a pool"), TRUNCATED))
+}
+
+fn version(header: &[u8]) -> u32 {
+    u32::from_le_bytes([header[8], header[9], header[10], header[11]])
 }
 
 /// Entries in the directory of a pool of so many bytes.
@@ -173,9 +189,9 @@ fn unreadable(header: &[u8]) -> PmemError {
     if header[..8] != MAGIC {
         return damaged("there is no pool's magic at its start".to_owned(), "is this the right file?");
     }
-    let version = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
-    if version != VERSION && sealed(header) {
-        let what = format!("it has version {version}, this Tierloom reads {VERSION}");
+    let version = version(header);
+    if !(OLDEST_VERSION..=VERSION).contains(&version) && sealed(header) {
+        let what = format!("it has version {version}, this Tierloom reads {OLDEST_VERSION} to {VERSION}");
         return damaged(what, "use the Tierloom that made it");
     }
     damaged("both headers are broken".to_owned(), "restore the file from a copy")

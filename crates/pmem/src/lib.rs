@@ -2,13 +2,13 @@
 //!
 //! A pool is one file, best on persistent memory (a DAX file or device), where stores are durable once
 //! they have left the caches; on any other file `msync` makes them so. Everything that changes a pool
-//! goes through [`Medium`]'s three steps (store, write back, fence) in an order that [`log`] explains,
+//! goes through [`Durable`]'s three steps (store, write back, fence) in an order that [`log`] explains,
 //! so that a test can stand in for the medium and cut the power between any two of them.
 //!
 //! [`Backend`] is what a pool can do, whoever keeps it: [`Pool`], or libpmemobj where it is installed.
 //! [`stream`] measures what keeping data in a pool costs.
 //!
-//! Reading order: `medium`, `layout`, `log`, `directory`, `pool`, `check`; then `backend`, `pmdk`, `stream`.
+//! Reading order: `medium`, `layout`, `log`, `directory`, `sums`, `pool`, `check`, `look`; then `backend`, `pmdk`, `stream`.
 
 #![allow(unsafe_code)]
 
@@ -19,10 +19,12 @@ mod directory;
 mod error;
 mod layout;
 mod log;
+mod look;
 mod medium;
 pub mod pmdk;
 mod pool;
 pub mod stream;
+mod sums;
 
 pub use backend::{Backend, Kind, check_file, create, kind_of, open, repair_file};
 pub use check::{Problem, check, repair};
@@ -30,5 +32,7 @@ pub use device::{Device, WriteBack};
 pub use directory::Entry;
 pub use error::PmemError;
 pub use layout::{LEAST_BYTES, LINE};
-pub use medium::Medium;
+pub use look::{Look, look};
+pub use medium::{Durable, Medium};
 pub use pool::{Pool, Usage};
+pub use sums::CHUNK;

@@ -14,10 +14,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::PmemError;
 use crate::layout::{LINE, LOG, Layout, damaged, up};
-use crate::medium::Medium;
+use crate::medium::{Durable, Medium};
 
 /// Bytes of a record before its old bytes: checksum, offset, length, generation.
-const HEAD: u64 = 32;
+pub(crate) const HEAD: u64 = 32;
 /// Bits of the generation; the others check it, so that a flipped bit does not hide records.
 const GENERATION_BITS: u32 = 48;
 
@@ -39,7 +39,7 @@ impl Log {
     ///
     /// # Errors
     /// The medium failed.
-    pub(crate) fn create(layout: &Layout, medium: &mut impl Medium) -> Result<(), PmemError> {
+    pub(crate) fn create(layout: &Layout, medium: &mut impl Durable) -> Result<(), PmemError> {
         medium.persist(LOG, &seal(1, layout.identity).to_le_bytes())
     }
 
@@ -68,7 +68,7 @@ impl Log {
     ///
     /// # Errors
     /// The medium failed.
-    pub(crate) fn reset(layout: &Layout, medium: &mut impl Medium) -> Result<(), PmemError> {
+    pub(crate) fn reset(layout: &Layout, medium: &mut impl Durable) -> Result<(), PmemError> {
         // Beyond any generation that can have been in use, so that no old record counts.
         let old = medium.load_word(LOG) & ((1 << GENERATION_BITS) - 1);
         let next = (old + (1 << 40)) & ((1 << GENERATION_BITS) - 1);
@@ -79,7 +79,7 @@ impl Log {
     ///
     /// # Errors
     /// The log is full; the medium failed.
-    pub(crate) fn save(&mut self, medium: &mut impl Medium, offset: u64, bytes: u64) -> Result<(), PmemError> {
+    pub(crate) fn save(&mut self, medium: &mut impl Durable, offset: u64, bytes: u64) -> Result<(), PmemError> {
         let needed = up(HEAD + bytes, LINE);
         let room = self.bytes - self.used;
         if needed > room {
@@ -113,7 +113,7 @@ impl Log {
     ///
     /// # Errors
     /// The medium failed; the transaction is undone when the pool is opened next.
-    pub(crate) fn commit(&mut self, medium: &mut impl Medium) -> Result<(), PmemError> {
+    pub(crate) fn commit(&mut self, medium: &mut impl Durable) -> Result<(), PmemError> {
         for (offset, bytes) in &self.saved {
             medium.write_back(*offset, *bytes);
         }
@@ -125,7 +125,7 @@ impl Log {
     ///
     /// # Errors
     /// The medium failed; a record that leads out of the pool.
-    pub(crate) fn undo(&mut self, layout: &Layout, medium: &mut impl Medium) -> Result<usize, PmemError> {
+    pub(crate) fn undo(&mut self, layout: &Layout, medium: &mut impl Durable) -> Result<usize, PmemError> {
         let records = self.records(medium);
         for (at, offset, bytes) in records.iter().rev() {
             if *offset < layout.directory() || offset.saturating_add(*bytes) > layout.bytes {
@@ -175,7 +175,7 @@ impl Log {
         (checksum(self.identity, &content) == medium.load_word(at)).then_some((offset, bytes))
     }
 
-    fn advance(&mut self, medium: &mut impl Medium) -> Result<(), PmemError> {
+    fn advance(&mut self, medium: &mut impl Durable) -> Result<(), PmemError> {
         let next = (self.generation + 1) & ((1 << GENERATION_BITS) - 1);
         medium.persist(self.start - LINE, &seal(next, self.identity).to_le_bytes())?;
         self.generation = next;

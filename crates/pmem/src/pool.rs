@@ -3,11 +3,14 @@
 //! Every change happens in a transaction; where the caller opened none, the pool opens one of its own.
 //! After an error of the medium the pool refuses further changes: opening it again recovers.
 
-use crate::directory::{Entry, Slot, gaps};
+use std::ops::Range;
+
+use crate::directory::{Entry, Slot, gaps, read_all};
 use crate::error::PmemError;
-use crate::layout::{ENTRY, Layout, PAGE, damaged, up};
+use crate::layout::{ENTRY, Layout, PAGE, VERSION, damaged};
 use crate::log::{BROKEN_LOG, Log};
-use crate::medium::Medium;
+use crate::medium::Durable;
+use crate::sums::{Stale, Sums};
 
 /// An open pool.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub struct Pool<M> {
     open: bool,
     /// Arrays freed in the open transaction: should it be undone, their bytes have to be there.
     freed: Vec<Entry>,
+    /// Checksums that the open transaction made wrong.
+    stale: Stale,
     recovered: usize,
 }
 
@@ -38,7 +43,7 @@ pub struct Usage {
     pub log_bytes: Option<u64>,
 }
 
-impl<M: Medium> Pool<M> {
+impl<M: Durable> Pool<M> {
     /// Makes a pool on a medium that holds nothing of worth. `identity` tells this pool from others: any
     /// random number.
     ///
@@ -71,20 +76,9 @@ impl<M: Medium> Pool<M> {
             0 => 0,
             _ => log.undo(&layout, &mut medium)?,
         };
-        let mut pool = Self { medium, layout, log, slots: Vec::new(), open: false, freed: Vec::new(), recovered };
-        pool.slots = pool.directory()?;
-        Ok(pool)
-    }
-
-    fn directory(&self) -> Result<Vec<Option<Entry>>, PmemError> {
-        let read = |index| match Slot::read(&self.medium, &self.layout, index) {
-            Slot::Free => Ok(None),
-            Slot::Used(entry) => Ok(Some(entry)),
-            Slot::Broken(why) => {
-                Err(damaged(format!("directory entry {index}: {why}"), "`pmem repair` drops it and keeps the others"))
-            }
-        };
-        (0..self.layout.entries).map(read).collect()
+        let slots = read_all(&medium, &layout)?;
+        let (freed, stale) = (Vec::new(), Stale::default());
+        Ok(Self { medium, layout, log, slots, open: false, freed, stale, recovered })
     }
 
     /// Snapshots that recovery put back when the pool was opened.
@@ -121,15 +115,7 @@ impl<M: Medium> Pool<M> {
 
     /// How full it is.
     pub fn usage(&self) -> Usage {
-        let gaps = self.gaps();
-        let data_bytes = self.layout.bytes / PAGE * PAGE - self.layout.data();
-        Usage {
-            bytes: self.layout.bytes,
-            data_bytes: Some(data_bytes),
-            used_bytes: data_bytes - gaps.iter().map(|(_, bytes)| bytes).sum::<u64>(),
-            longest_free_bytes: Some(gaps.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0)),
-            log_bytes: Some(self.layout.log_bytes),
-        }
+        usage(&self.layout, &self.taken())
     }
 
     /// Whether a transaction is open.
@@ -160,7 +146,42 @@ impl<M: Medium> Pool<M> {
             let what = format!("{bytes} bytes at {offset} are no data of the pool");
             return Err(PmemError::Request { what, hint: "save ranges of its arrays" });
         }
-        self.save_any(offset, bytes)
+        self.save_any(offset, bytes)?;
+        for sums in self.sums() {
+            let chunks = sums.touched(offset, bytes);
+            if !chunks.is_empty() {
+                let (table, bytes) = sums.words(&chunks);
+                self.save_any(table, bytes)?;
+                self.stale.note(sums, chunks);
+            }
+        }
+        Ok(())
+    }
+
+    /// Of all arrays that carry checksums.
+    fn sums(&self) -> Vec<Sums> {
+        self.slots.iter().flatten().filter_map(Entry::sums).collect()
+    }
+
+    /// Whether a range holds bytes of an array with checksums.
+    pub(crate) fn is_checked(&self, offset: u64, bytes: u64) -> bool {
+        self.sums().iter().any(|sums| !sums.touched(offset, bytes).is_empty())
+    }
+
+    /// Ranges of an array, in bytes from its start, that do not match its checksums; what the open transaction
+    /// changes has none yet.
+    ///
+    /// # Errors
+    /// There is no such array.
+    pub fn verify(&self, name: &str) -> Result<Vec<Range<u64>>, PmemError> {
+        let Some(entry) = self.array(name) else { return Err(self.no_array(name)) };
+        Ok(entry.sums().map_or_else(Vec::new, |sums| sums.damage(&self.medium, &self.stale)))
+    }
+
+    fn no_array(&self, name: &str) -> PmemError {
+        let known: Vec<&str> = self.arrays().iter().map(|entry| entry.name.as_str()).collect();
+        let what = format!("the pool has no array `{name}`, it has: {}", known.join(", "));
+        PmemError::Request { what, hint: "look at its arrays first" }
     }
 
     fn save_any(&mut self, offset: u64, bytes: u64) -> Result<(), PmemError> {
@@ -180,6 +201,9 @@ impl<M: Medium> Pool<M> {
     /// No transaction is open; the medium failed.
     pub fn commit(&mut self) -> Result<(), PmemError> {
         self.needs_transaction()?;
+        for (offset, words) in self.stale.renewed(&self.medium) {
+            self.medium.store(offset, &words);
+        }
         self.log.commit(&mut self.medium)?;
         self.open = false;
         self.freed.clear();
@@ -195,7 +219,8 @@ impl<M: Medium> Pool<M> {
         self.log.undo(&self.layout, &mut self.medium)?;
         self.open = false;
         self.freed.clear();
-        self.slots = self.directory()?;
+        self.stale.clear();
+        self.slots = read_all(&self.medium, &self.layout)?;
         Ok(())
     }
 
@@ -206,27 +231,49 @@ impl<M: Medium> Pool<M> {
         Err(PmemError::Request { what: "there is no open transaction".to_owned(), hint: "begin one first" })
     }
 
+    /// A new array without checksums; see [`Pool::add`].
+    ///
+    /// # Errors
+    /// As [`Pool::add`].
+    pub fn allocate(&mut self, name: &str, kind: &str, bytes: u64, version: u64) -> Result<Entry, PmemError> {
+        self.add(Entry::new(name, kind, bytes, version))
+    }
+
     /// A new array whose bytes are whatever the place held. What is written to it in the same transaction
-    /// needs no saving, and is durable when that commits.
+    /// needs no saving, and is durable when that commits. Where it lies is the pool's to say.
     ///
     /// # Errors
     /// The name is taken or too long, or there is no room.
-    pub fn allocate(&mut self, name: &str, kind: &str, bytes: u64, version: u64) -> Result<Entry, PmemError> {
-        if self.array(name).is_some() {
-            let what = format!("the pool has an array `{name}` already");
+    pub fn add(&mut self, wanted: Entry) -> Result<Entry, PmemError> {
+        if self.array(&wanted.name).is_some() {
+            let what = format!("the pool has an array `{}` already", wanted.name);
             return Err(PmemError::Request { what, hint: "open it, free it, or choose another name" });
         }
-        let entry = Entry { name: name.to_owned(), kind: kind.to_owned(), offset: 0, bytes, version };
-        let entry = Entry { offset: self.room(&entry)?, ..entry };
+        let entry = Entry { offset: self.room(&wanted)?, ..wanted };
+        if entry.checked {
+            self.allow_checksums()?;
+        }
         let encoded = entry.encode()?;
         let free = self.slots.iter().position(Option::is_none);
         let slot = free.ok_or(PmemError::DirectoryFull { entries: self.layout.entries })?;
         self.within(|pool| {
             pool.set_slot(slot, &encoded, Some(entry.clone()))?;
-            pool.log.fresh(entry.offset, entry.bytes);
+            pool.log.fresh(entry.offset, entry.stored_bytes());
+            if let Some(sums) = entry.sums() {
+                pool.stale.note(sums, sums.chunks());
+            }
             Ok(())
         })?;
         Ok(entry)
+    }
+
+    /// Before the first array with checksums: a Tierloom that knows none of them must not change the pool any more.
+    fn allow_checksums(&mut self) -> Result<(), PmemError> {
+        if self.layout.version < VERSION {
+            let layout = Layout { version: VERSION, ..self.layout };
+            self.layout = layout.write(&mut self.medium)?;
+        }
+        Ok(())
     }
 
     /// Gives an array's room back.
@@ -235,11 +282,7 @@ impl<M: Medium> Pool<M> {
     /// There is no such array.
     pub fn free(&mut self, name: &str) -> Result<(), PmemError> {
         let found = self.slots.iter().position(|slot| slot.as_ref().is_some_and(|entry| entry.name == name));
-        let Some(slot) = found else {
-            let known: Vec<&str> = self.arrays().iter().map(|entry| entry.name.as_str()).collect();
-            let what = format!("the pool has no array `{name}`, it has: {}", known.join(", "));
-            return Err(PmemError::Request { what, hint: "look at its arrays first" });
-        };
+        let Some(slot) = found else { return Err(self.no_array(name)) };
         self.within(|pool| {
             let freed = pool.slots[slot].clone();
             pool.set_slot(slot, &[0; ENTRY], None)?;
@@ -263,18 +306,18 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
-    fn gaps(&self) -> Vec<(u64, u64)> {
-        let taken: Vec<Entry> = self.slots.iter().flatten().chain(&self.freed).cloned().collect();
-        gaps(&self.layout, &taken)
+    /// What new arrays may not lie on.
+    fn taken(&self) -> Vec<Entry> {
+        self.slots.iter().flatten().chain(&self.freed).cloned().collect()
     }
 
     /// First gap that is large enough.
     fn room(&self, entry: &Entry) -> Result<u64, PmemError> {
-        let gaps = self.gaps();
-        let fits = gaps.iter().find(|(_, bytes)| *bytes >= up(entry.bytes.max(1), PAGE));
+        let gaps = gaps(&self.layout, &self.taken());
+        let fits = gaps.iter().find(|(_, bytes)| *bytes >= entry.span());
         fits.map(|(offset, _)| *offset).ok_or_else(|| PmemError::Full {
             name: entry.name.clone(),
-            needed: entry.bytes,
+            needed: entry.stored_bytes(),
             free: gaps.iter().map(|(_, bytes)| bytes).sum(),
             longest: Some(gaps.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0)),
         })
@@ -301,5 +344,18 @@ impl<M: Medium> Pool<M> {
                 Err(error)
             }
         }
+    }
+}
+
+/// How full a pool with these arrays is.
+pub(crate) fn usage(layout: &Layout, entries: &[Entry]) -> Usage {
+    let gaps = gaps(layout, entries);
+    let data_bytes = layout.bytes / PAGE * PAGE - layout.data();
+    Usage {
+        bytes: layout.bytes,
+        data_bytes: Some(data_bytes),
+        used_bytes: data_bytes - gaps.iter().map(|(_, bytes)| bytes).sum::<u64>(),
+        longest_free_bytes: Some(gaps.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0)),
+        log_bytes: Some(layout.log_bytes),
     }
 }

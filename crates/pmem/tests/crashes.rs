@@ -10,7 +10,7 @@
 mod common;
 
 use common::{Recorder, Replay, Step};
-use tierloom_pmem::{LEAST_BYTES, Medium, Pool, check};
+use tierloom_pmem::{Durable, Entry, LEAST_BYTES, Medium, Pool, Problem, check};
 
 /// Contents tried at each step beyond which they are drawn instead of enumerated.
 const MOST: u128 = 128;
@@ -46,7 +46,8 @@ fn transact(pool: &mut Pool<Recorder>, n: u64) {
     }
     for (name, content) in &state {
         if pool.array(name).is_none() {
-            pool.allocate(name, "|u1", content.len() as u64, n).unwrap();
+            // All but one carry checksums: whatever a crash leaves, they match what it leaves.
+            pool.add(Entry::new(name, "|u1", content.len() as u64, n).with_checksums(name != "b")).unwrap();
         }
         write(pool, name, content);
     }
@@ -64,6 +65,8 @@ fn state(pool: &Pool<Recorder>) -> Vec<(String, Vec<u8>)> {
 /// Recovery of whatever a crash left has to be the state of the last acknowledged transaction, or of
 /// the one under way where its commit got through.
 fn holds(left: Vec<u8>, acknowledged: u64) {
+    let before = check(&Recorder::of(left.clone()));
+    assert!(!before.iter().any(Problem::is_damage), "a crash is no damage: {before:?}");
     let pool = Pool::open(Recorder::of(left)).unwrap();
     let found = state(&pool);
     assert!(

@@ -28,11 +28,11 @@ mod _core {
     #[pymodule_export]
     use super::expander::{expand, expand_trace};
     #[pymodule_export]
-    use super::nouns::{check_machine, check_plan, check_profile, format_bytes, write_machine};
+    use super::nouns::{check_machine, check_plan, check_profile, format_bytes, parse_bytes, write_machine};
     #[pymodule_export]
     use super::placing::{apply_plan, left_host_weights, restore_host_weights, run_plan};
     #[pymodule_export]
-    use super::pools::{OpenPool, check_pool, lacks_pmdk, pool_backend, repair_pool, stream_volatile};
+    use super::pools::{OpenPool, check_pool, lacks_pmdk, look_at_pool, pool_backend, repair_pool, stream_volatile};
     #[pymodule_export]
     use super::probing::{describe_machine, measure_machine, rising_curve};
     #[pymodule_export]

@@ -15,7 +15,7 @@ pub(crate) fn check_machine(text: &str, file: &str) -> PyResult<String> {
 /// Writes a machine (JSON) as the text of a machine file, checked.
 #[pyfunction]
 pub(crate) fn write_machine(document: &str, file: &str) -> PyResult<String> {
-    let draft: Machine = serde_json::from_str(document).map_err(|error| errors::internal(&error.to_string()))?;
+    let draft = Machine::from_json(document, file).map_err(|error| errors::from_model(Noun::Machine, &error))?;
     Ok(machine(&draft.to_toml(), file)?.to_toml())
 }
 
@@ -35,6 +35,13 @@ pub(crate) fn check_plan(text: &str, file: &str) -> PyResult<String> {
 #[pyfunction]
 pub(crate) fn format_bytes(amount: u64) -> String {
     units::format_bytes(amount)
+}
+
+/// Reads `64GiB` as bytes.
+#[pyfunction]
+pub(crate) fn parse_bytes(text: &str) -> PyResult<u64> {
+    let hinted = |problem| errors::wrong_request(format!("{problem}\nhint: write for example 64GiB, 1.5GB or 4096B"));
+    units::parse_bytes(text).map_err(hinted)
 }
 
 pub(crate) fn machine(text: &str, file: &str) -> PyResult<Machine> {

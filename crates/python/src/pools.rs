@@ -5,12 +5,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use tierloom_pmem::stream::{self, Kernel, Persist, Setup};
-use tierloom_pmem::{Backend, Entry, Kind, PmemError, Problem, check_file, create, kind_of, open, pmdk, repair_file};
+use tierloom_pmem::{
+    Backend, Entry, Kind, PmemError, Problem, Usage, check_file, create, kind_of, look, open, pmdk, repair_file,
+};
 
 use crate::errors;
 
-/// Name, kind, offset (bytes), size (bytes), version of an array.
-type ArrayRow = (String, String, u64, u64, u64);
+/// Name, kind, offset (bytes), size (bytes), version of an array, and whether it carries checksums.
+type ArrayRow = (String, String, u64, u64, u64, bool);
+/// All bytes, bytes for data, used, longest free piece, log.
+type UsageRow = (u64, Option<u64>, u64, Option<u64>, Option<u64>);
 /// Of a problem: it is damage, a repair mends it, what it is.
 type Told = (bool, bool, String);
 
@@ -66,14 +70,19 @@ impl OpenPool {
         self.lock().entries().iter().map(row).collect()
     }
 
-    /// All bytes, bytes for data, used, longest free piece, log.
-    fn usage(&self) -> (u64, Option<u64>, u64, Option<u64>, Option<u64>) {
-        let usage = self.lock().usage();
-        (usage.bytes, usage.data_bytes, usage.used_bytes, usage.longest_free_bytes, usage.log_bytes)
+    fn usage(&self) -> UsageRow {
+        usage_row(&self.lock().usage())
     }
 
-    fn allocate(&self, name: &str, kind: &str, size: u64, version: u64) -> PyResult<ArrayRow> {
-        self.lock().allocate(name, kind, size, version).map(|entry| row(&entry)).map_err(failed)
+    fn allocate(&self, name: &str, kind: &str, size: u64, version: u64, checksums: bool) -> PyResult<ArrayRow> {
+        let wanted = Entry::new(name, kind, size, version).with_checksums(checksums);
+        self.lock().add(wanted).map(|entry| row(&entry)).map_err(failed)
+    }
+
+    /// First byte and end of each range of an array that does not match its checksums.
+    fn verify(&self, py: Python<'_>, name: &str) -> PyResult<Vec<(u64, u64)>> {
+        let ranges = py.detach(|| self.lock().verify(name)).map_err(failed)?;
+        Ok(ranges.into_iter().map(|range| (range.start, range.end)).collect())
     }
 
     fn free(&self, name: &str) -> PyResult<()> {
@@ -155,6 +164,18 @@ pub(crate) fn stream_volatile(
     py.detach(|| stream::volatile(&setup, node)).map(named).map_err(failed)
 }
 
+/// Who keeps a pool, how it is durable, how full it is, its arrays, and ranges of a transaction that a crash
+/// cut off; nothing is changed.
+#[pyfunction]
+pub(crate) fn look_at_pool(
+    py: Python<'_>,
+    path: PathBuf,
+) -> PyResult<(&'static str, &'static str, UsageRow, Vec<ArrayRow>, Option<usize>)> {
+    let seen = py.detach(|| look(&path)).map_err(failed)?;
+    let rows = seen.entries.iter().map(row).collect();
+    Ok((name(seen.kind), seen.durability, usage_row(&seen.usage), rows, seen.unfinished))
+}
+
 /// Everything wrong with a pool's file; nothing is changed.
 #[pyfunction]
 pub(crate) fn check_pool(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Told>> {
@@ -195,7 +216,11 @@ fn named(times: stream::Times) -> Vec<(String, Vec<f64>)> {
 }
 
 fn row(entry: &Entry) -> ArrayRow {
-    (entry.name.clone(), entry.kind.clone(), entry.offset, entry.bytes, entry.version)
+    (entry.name.clone(), entry.kind.clone(), entry.offset, entry.bytes, entry.version, entry.checked)
+}
+
+fn usage_row(usage: &Usage) -> UsageRow {
+    (usage.bytes, usage.data_bytes, usage.used_bytes, usage.longest_free_bytes, usage.log_bytes)
 }
 
 fn failed(error: PmemError) -> PyErr {

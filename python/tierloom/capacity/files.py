@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tierloom.capacity.runs import Run
 from tierloom.errors import RequestError
 from tierloom.quantities import amount_in_bytes
+from tierloom.reading import reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,15 +29,8 @@ def read(path: Path) -> list[Run]:
     Raises:
         RequestError: The file cannot be read, lacks a column, or a cell is no number above 0.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as problem:
-        message = f"{path}: {problem.strerror}\nhint: check the path"
-        raise RequestError(message) from problem
-    except UnicodeDecodeError as problem:
-        message = f"{path}: not a text file\n{HINT}"
-        raise RequestError(message) from problem
-    return parse(text, str(path))
+    with reading(path, "table of runs", HINT.removeprefix("hint: ")):
+        return parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def parse(text: str, file: str) -> list[Run]:
@@ -73,18 +67,27 @@ def write(runs: Sequence[Run], notes: Sequence[str] = ()) -> str:
 
 
 def _run(row: dict[str, str], where: str) -> Run:
-    memory = row.get("memory_bytes") or row.get("memory") or ""
     streams = _number(row, "streams", where, 1.0)
     if streams != int(streams) or streams < 1:
         message = f"{where}: `{row.get('streams')}` is no number of streams\n{HINT}"
         raise RequestError(message)
     seconds = _number(row, "seconds", where, None)
-    size = amount_in_bytes(int(memory) if memory.isdecimal() else memory, 0)
+    size = _memory(row, where)
     if size <= 0 or seconds <= 0.0:
         message = f"{where}: memory and seconds have to be above 0\n{HINT}"
         raise RequestError(message)
     rest = {name: _number(row, name, where, 0.0) for name in ("cpu_s", "read_bytes", "written_bytes", "spilled_bytes")}
     return Run(memory_bytes=size, seconds=seconds, streams=int(streams), **rest)
+
+
+def _memory(row: dict[str, str], where: str) -> int:
+    """What we write is bytes, and says so in the column's name; what a person writes has a unit."""
+    try:
+        counted = row.get("memory_bytes")
+        return int(counted) if counted else amount_in_bytes(row.get("memory") or "", 0)
+    except (ValueError, RequestError) as problem:
+        message = f"{where}: {str(problem).partition(chr(10))[0]}\n{HINT}"
+        raise RequestError(message) from problem
 
 
 def _number(row: dict[str, str], name: str, where: str, default: float | None) -> float:

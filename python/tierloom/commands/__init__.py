@@ -14,6 +14,7 @@ import click
 
 from tierloom.commands import say
 from tierloom.commands.groups import Group
+from tierloom.commands.terminal import visible
 from tierloom.errors import RequestError, TierloomError
 
 SECTIONS: dict[str, list[str]] = {
@@ -55,6 +56,8 @@ class Verbs(Group):
         """Runs the verb; the one place where an error of ours becomes words."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            raise click.UsageError(visible(error.format_message()), error.ctx) from error
         except TierloomError as error:
             say.error(str(error))
             ctx.exit(error.exit_code)

@@ -98,7 +98,7 @@ class Asked:
         if self.as_json:
             say.document({"engine": found.engine, "grouped": found.grouped, "runs": [asdict(run) for run in every]})
         elif not self.output:
-            click.echo(text, nl=False)
+            say.text(text)
 
     def _disk(self, found: Measured) -> str:
         """What a reader of the file should know of the storage."""

@@ -11,7 +11,9 @@ from tierloom import extras, lookup, planning, recording
 from tierloom.commands import options, plan, say
 from tierloom.errors import RecordingError
 from tierloom.nouns import Machine
+from tierloom.quantities import amount_in_bytes
 from tierloom.report import profiles
+from tierloom.units import GIB
 
 PROGRAM = "mg"
 PROGRAM_ARGUMENTS = ("--iterations", "40")
@@ -46,6 +48,7 @@ PROGRAM_ARGUMENTS = ("--iterations", "40")
 def verb(output: Path, machine_name: str, threads: int, fast_memory: str, as_json: bool) -> None:
     """Profile a multigrid solver here, plan its data for a CXL machine, show what it gains."""
     machine = Machine.load(machine_name)
+    amount_in_bytes(fast_memory, GIB)  # what cannot be is refused before anything runs
     output.mkdir(parents=True, exist_ok=True)
     command = [str(program()), *PROGRAM_ARGUMENTS]
     folder = output / f"{PROGRAM}.profile"

@@ -14,6 +14,7 @@ from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
 from tierloom.expanding import CONFIGS, WORKLOADS, ParameterSet, expand, expand_trace
+from tierloom.reading import reading
 from tierloom.report import expansions
 
 if TYPE_CHECKING:
@@ -165,10 +166,7 @@ def read_measured(name: str) -> dict[str, Any]:
     Raises:
         RequestError: The file holds something else.
     """
-    try:
+    with reading(name, "measurement", "give what `tierloom expand calibrate` measured"):
         path = Path(str(resources.files("tierloom") / EXAMPLE)) if name == "example" else Path(name)
         data = json.loads(path.read_text(encoding="utf-8"))
         return {key: data[key] for key in ("gpu", "copies", "host_load_ns", "device_load_ns")}
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        message = f"{name}: no measurements ({problem})\nhint: give what `tierloom expand calibrate` measured"
-        raise RequestError(message) from problem

@@ -99,7 +99,7 @@ def export(name: str, form: str, output: Path | None) -> None:  # noqa: ARG001 (
     """
     text = to_hwloc(Machine.load(name))
     if output is None:
-        click.echo(text, nl=False)
+        say.text(text)
         return
     outputs.write(output, text)
     say.wrote("hwloc topology", output)

@@ -158,7 +158,7 @@ def write(answer: InferAnswer, tool: str, output: Path | None) -> None:
     if doubt := mismatch(tool, answer):
         say.warn(doubt)
     if output is None:
-        click.echo(text, nl=False)
+        say.text(text)
         return
     outputs.write(output, text)
     say.wrote(f"plan for {tool}", output)
@@ -235,7 +235,7 @@ def train_(tool: str | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN4
     if tool:
         from tierloom.offload.emit.deepspeed import deepspeed_training
 
-        click.echo(deepspeed_training(answer.plan), nl=False)
+        say.text(deepspeed_training(answer.plan))
         return
     if as_json:
         say.document({**answer.data})

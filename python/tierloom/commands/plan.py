@@ -71,7 +71,7 @@ def verb(
         message = "--emit prints a program and --json a document\nhint: ask for one of them"
         raise RequestError(message)
     if emit and profile.endswith(".toml"):
-        click.echo(emitting.emit(Plan.load(profile), emit), nl=False)
+        say.text(emitting.emit(Plan.load(profile), emit))
         return
     if machine is None:
         raise click.MissingParameter(param_hint="'--machine' / '-m'", param_type="option")
@@ -90,7 +90,7 @@ def verb(
     plan_file = output or Path(f"{program.name}.plan.toml")
     written = save(answer, plan_file, html, plot)
     if emit:
-        click.echo(emitting.emit(answer.plan(), emit), nl=False)
+        say.text(emitting.emit(answer.plan(), emit))
     elif as_json:
         say.document({**answer.data})
     else:

@@ -10,9 +10,11 @@ from tierloom.commands import options, say
 from tierloom.commands.pmem_stream import stream
 from tierloom.commands.pool_command import Pools, folder_exists
 from tierloom.errors import PoolError
-from tierloom.pmem import Pool, check, repair
+from tierloom.pmem import Pool, check, look, repair
 from tierloom.pmem.pools import BACKENDS, Backend
 from tierloom.report import pools
+
+NO_REPAIR = "only you know what is still of use: remove such arrays (Pool.remove), or restore the file from a copy"
 
 POOL = click.argument("path", metavar="POOL", type=click.Path(path_type=Path))
 
@@ -64,12 +66,16 @@ def create(path: Path, size: str, log: str | None, backend: Backend) -> None:
 @POOL
 @options.as_json
 def show(path: Path, as_json: bool) -> None:
-    """Show a pool's arrays and how full it is."""
-    with Pool.open(path) as pool:
-        if as_json:
-            say.document({**pool.describe()})
-        else:
-            say.show(pools.arrays(pool.describe()))
+    """Show a pool's arrays and how full it is; nothing is changed, and the file need not be writable."""
+    seen = look(path)
+    if as_json:
+        say.document({**seen})
+        return
+    say.show(pools.arrays(seen))
+    if seen["unfinished_ranges"]:
+        say.tell(
+            f"note: a transaction over {seen['unfinished_ranges']} ranges was cut off; shown is the state before it"
+        )
 
 
 @verb.command(
@@ -110,5 +116,5 @@ def repair_(path: Path, as_json: bool) -> None:
             say.show(f"was: {problem['what']}")
         say.show(f"{path}: {'repaired' if problems else 'there was nothing to repair'}")
     if left:
-        message = f"{path}: {'; '.join(problem['what'] for problem in left)}\nhint: remove one of the arrays"
+        message = f"{path}: {'; '.join(problem['what'] for problem in left)}\nhint: {NO_REPAIR}"
         raise PoolError(message)

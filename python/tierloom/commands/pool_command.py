@@ -13,8 +13,8 @@ from tierloom.errors import PoolError, RequestError
 HINTS = {
     "No such file": "check the path; `tierloom pmem create` makes a pool",
     "Is a directory": "give the file of a pool, not its folder",
-    "Read-only file system": "pools are opened for writing: copy it to a file system that may be written",
-    "Permission denied": "pools are opened for writing: you need the right to read and write the file",
+    "Read-only file system": "this verb writes: copy the pool to a file system that may be written",
+    "Permission denied": "`show` and `check` need the right to read the file, `repair` to write it too",
 }
 SOUND = "check that it is the file of a pool, and that it is whole"
 

@@ -8,8 +8,9 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
 from rich.text import Text
+
+from tierloom.commands.terminal import Terminal, visible, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +32,12 @@ def show(*parts: RenderableType) -> None:
 
 def document(data: Mapping[str, object] | list[Mapping[str, object]]) -> None:
     """The one JSON document of ``--json``, on stdout."""
-    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(visible_json(json.dumps(data, indent=2, ensure_ascii=False)) + "\n")
+
+
+def text(content: str) -> None:
+    """What another program reads, on stdout: as it is in a pipe or a file, harmless on a terminal."""
+    sys.stdout.write(visible(content) if sys.stdout.isatty() else content)
 
 
 def tell(*parts: RenderableType) -> None:
@@ -117,6 +123,6 @@ def program_output(*, to_stderr: bool) -> Iterator[None]:
         os.close(ours)
 
 
-def _console(stream: TextIO) -> Console:
+def _console(stream: TextIO) -> Terminal:
     piped = not stream.isatty() and "COLUMNS" not in os.environ
-    return Console(file=stream, width=PIPE_WIDTH if piped else None, soft_wrap=False, emoji=False, markup=False)
+    return Terminal(file=stream, width=PIPE_WIDTH if piped else None, soft_wrap=False, emoji=False, markup=False)

@@ -16,6 +16,7 @@ from tierloom import lookup
 from tierloom.errors import RequestError
 from tierloom.offload.architectures import model_of
 from tierloom.offload.gpu import Gpu
+from tierloom.reading import reading
 
 if TYPE_CHECKING:
     from tierloom.offload.model import Model
@@ -84,9 +85,10 @@ def load_model(name_or_path: str) -> Model:
     if path.is_dir():
         path = path / "config.json"
     if path.suffix == ".json" or path.exists():
-        config = _json(path)
-        own = path.resolve().parent.name if path.name == "config.json" else path.stem
-        return model_of(config, str(config.get("_name_or_path") or own), str(path))
+        with reading(path, "model", "give the config.json of a model"):
+            config = _json(path)
+            own = path.resolve().parent.name if path.name == "config.json" else path.stem
+            return model_of(config, str(config.get("_name_or_path") or own), str(path))
     otherwise = "a config.json or .gguf file is given by its path"
     raise lookup.unknown(RequestError, "model", name_or_path, model_names(), otherwise)
 
@@ -105,7 +107,8 @@ def load_gpu(name_or_path: str) -> Gpu:
         return _gpu(gpu_entry(name_or_path).data, name_or_path, f"catalog/gpus/{name_or_path}.toml")
     path = Path(name_or_path)
     if path.suffix == ".toml" or path.exists():
-        return _gpu(_toml(path), path.stem, str(path))
+        with reading(path, "GPU", "see the files of the catalog"):
+            return _gpu(_toml(path), path.stem, str(path))
     otherwise = "a TOML file is given by its path"
     raise lookup.unknown(RequestError, "GPU", name_or_path, gpu_names(), otherwise)
 
@@ -133,7 +136,7 @@ def _figure(data: dict[str, Any], figure: str, file: str) -> float:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(_read(path))
+        data = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as problem:
         message = f"{path}: line {problem.lineno}: {problem.msg}\nhint: give the config.json of a model"
         raise RequestError(message) from problem
@@ -144,19 +147,4 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(_read(path))
-    except tomllib.TOMLDecodeError as problem:
-        message = f"{path}: {problem}\nhint: see the files of the catalog"
-        raise RequestError(message) from problem
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as problem:
-        message = f"{path}: {problem.strerror}\nhint: check the path"
-        raise RequestError(message) from problem
-    except UnicodeDecodeError as problem:
-        message = f"{path}: not a text file\nhint: give a config.json or TOML file"
-        raise RequestError(message) from problem
+    return tomllib.loads(path.read_text(encoding="utf-8"))

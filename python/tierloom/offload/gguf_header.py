@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tierloom.errors import RequestError
+from tierloom.offload.fields import MOST
 from tierloom.offload.model import Active, Model, Part
+from tierloom.reading import reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +37,14 @@ def read_gguf(path: Path) -> Model:
     Raises:
         RequestError: The package is not installed, or the file is no GGUF file or lacks a key.
     """
-    reader = _reader(path)
+    with reading(path, "GGUF file", "give a file that llama.cpp reads"):
+        return _read(_reader(path), path)
+
+
+def _read(reader: Any, path: Path) -> Model:  # noqa: ANN401 (the package has no types)
     family = str(_value(reader, path, "general.architecture"))
     sums = _sums(reader)
-    experts = int(_value(reader, path, f"{family}.expert_count", 0))
+    experts = _count(reader, path, f"{family}.expert_count", 0)
     if experts and "experts" in sums:
         sums["experts"].tensors = experts * max(1, len(sums["experts"].layers))
     parts = [_part(name, found) for name, found in sums.items()]
@@ -54,37 +60,30 @@ def _reader(path: Path) -> Any:  # noqa: ANN401 (the package has no types)
     except ImportError as problem:
         message = f"{path}: reading it takes the package `gguf`\nhint: pip install 'tierloom[gguf]'"
         raise RequestError(message) from problem
-    try:
-        return GGUFReader(path)
-    except OSError as problem:
-        message = f"{path}: {problem.strerror}\nhint: check the path"
-        raise RequestError(message) from problem
-    except (ValueError, IndexError, KeyError) as problem:
-        message = f"{path}: no GGUF file: {problem}\nhint: give a file that llama.cpp reads"
-        raise RequestError(message) from problem
+    return GGUFReader(path)
 
 
 def _model(reader: Any, path: Path, family: str, parts: tuple[Part, ...], experts: int) -> Model:  # noqa: ANN401
-    layers = int(_value(reader, path, f"{family}.block_count"))
-    hidden = int(_value(reader, path, f"{family}.embedding_length"))
-    heads = int(_value(reader, path, f"{family}.attention.head_count"))
-    kv_heads = int(_value(reader, path, f"{family}.attention.head_count_kv", heads))
-    width = int(_value(reader, path, f"{family}.attention.key_length", hidden // heads))
-    values = int(_value(reader, path, f"{family}.attention.value_length", width))
-    inner = int(_value(reader, path, f"{family}.feed_forward_length", 4 * hidden))
+    layers = _count(reader, path, f"{family}.block_count")
+    hidden = _count(reader, path, f"{family}.embedding_length")
+    heads = _count(reader, path, f"{family}.attention.head_count")
+    kv_heads = _count(reader, path, f"{family}.attention.head_count_kv", heads)
+    width = _count(reader, path, f"{family}.attention.key_length", hidden // heads)
+    values = _count(reader, path, f"{family}.attention.value_length", width)
+    inner = _count(reader, path, f"{family}.feed_forward_length", 4 * hidden)
     return Model(
         name=path.stem,
         family=family,
         layers=layers,
         hidden=hidden,
         heads=heads,
-        ffn=int(_value(reader, path, f"{family}.expert_feed_forward_length", inner)),
+        ffn=_count(reader, path, f"{family}.expert_feed_forward_length", inner),
         parts=parts,
         kv_bytes_per_token=2.0 * layers * kv_heads * (width + values),
         score_flop=2.0 * layers * heads * (width + values),
         experts=experts,
-        experts_per_token=int(_value(reader, path, f"{family}.expert_used_count", 0)),
-        max_positions=int(_value(reader, path, f"{family}.context_length", 0)),
+        experts_per_token=_count(reader, path, f"{family}.expert_used_count", 0),
+        max_positions=_count(reader, path, f"{family}.context_length", 0),
     )
 
 
@@ -127,6 +126,17 @@ def _part(name: str, found: Sum) -> Part:
 def _as_head(part: Part) -> Part:
     """A model without an output matrix multiplies with its embedding."""
     return replace(part, name="head", active="all")
+
+
+def _count(reader: Any, path: Path, key: str, default: int | None = None) -> int:  # noqa: ANN401
+    """A number of things: at least one, unless the key may be left out as none."""
+    value = _value(reader, path, key, default)
+    least = 0 if default == 0 else 1
+    if isinstance(value, str | float) or not least <= int(value) <= MOST:
+        shown = repr(value)[:40]
+        message = f"{path}: `{key}` is {shown}\nhint: it has to be a whole number from {least} to {MOST:.0e}"
+        raise RequestError(message)
+    return int(value)
 
 
 def _value(reader: Any, path: Path, key: str, default: int | None = None) -> Any:  # noqa: ANN401

@@ -17,6 +17,7 @@ Example:
     16.0
 """
 
-from tierloom.pmem.pools import Pool, Usage, check, lacks_pmdk, repair
+from tierloom.pmem.pool_files import check, lacks_pmdk, look, repair
+from tierloom.pmem.pools import Pool, Usage
 
-__all__ = ["Pool", "Usage", "check", "lacks_pmdk", "repair"]
+__all__ = ["Pool", "Usage", "check", "lacks_pmdk", "look", "repair"]

@@ -16,6 +16,7 @@ class PoolArrayDoc(TypedDict):
     offset_bytes: int
     size_bytes: int
     version: int
+    checksums: bool
 
 
 class PoolDoc(TypedDict):
@@ -29,6 +30,8 @@ class PoolDoc(TypedDict):
     used_bytes: int
     longest_free_bytes: int | None
     log_bytes: int | None
+    unfinished_ranges: int | None
+    """Of a transaction that a crash cut off, which opening undoes; none is what libpmemobj says."""
     arrays: list[PoolArrayDoc]
 
 

@@ -6,15 +6,13 @@ mapping of the same file. Both are the same memory, so what a commit writes back
 
 from __future__ import annotations
 
-import json
+import math
 import mmap
 import secrets
-import subprocess
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, DTypeLike
 
-    from tierloom.pmem.documents import PoolArrayDoc, PoolDoc
 
 MAP_SYNC = 0x80000
 MAP_SHARED_VALIDATE = 0x03
@@ -55,6 +52,17 @@ class Usage:
     log_bytes: int | None
 
 
+class ArrayRow(NamedTuple):
+    """An array as the core tells it; sizes are in bytes."""
+
+    name: str
+    kind: str
+    offset: int
+    size: int
+    version: int
+    checksums: bool
+
+
 class Pool:
     """Named NumPy arrays in one file that come back after a crash.
 
@@ -68,6 +76,7 @@ class Pool:
         self.path = path
         self._native = native
         self._mapping = self._map()
+        self._verified: set[str] = set()
 
     @classmethod
     def create(cls, path: str | Path, size: Amount, *, log: Amount | None = None, backend: Backend = "native") -> Self:
@@ -121,56 +130,66 @@ class Pool:
         """How full the pool is."""
         return Usage(*self._native.usage())
 
-    def describe(self) -> PoolDoc:
-        """The pool and its arrays as the document that ``tierloom pmem show --json`` prints."""
-        arrays: list[PoolArrayDoc] = [
-            {"name": name, "elements": kind, "offset_bytes": offset, "size_bytes": size, "version": version}
-            for name, kind, offset, size, version in self._native.arrays()
-        ]
-        usage = self.usage
-        return {
-            "path": str(self.path),
-            "backend": self.backend,
-            "durability": self.durability,
-            "pool_bytes": usage.pool_bytes,
-            "data_bytes": usage.data_bytes,
-            "used_bytes": usage.used_bytes,
-            "longest_free_bytes": usage.longest_free_bytes,
-            "log_bytes": usage.log_bytes,
-            "arrays": arrays,
-        }
-
     def names(self) -> list[str]:
         """Names of the arrays, sorted."""
-        return [name for name, *_ in self._native.arrays()]
+        return [row.name for row in self._rows()]
 
     def __contains__(self, name: object) -> bool:
         return name in self.names()
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """The array of a name, as it lies in the file.
+        """The array of a name, as it lies in the file; one with checksums is verified when it is first taken.
+
+        Raises:
+            PoolError: There is no such array, or it does not match its checksums.
+        """
+        row = self._row(name)
+        if row.checksums and name not in self._verified:
+            self._match(name)
+        return self._view(row)
+
+    def verify(self, name: str) -> list[tuple[int, int]]:
+        """Ranges of an array that do not match its checksums: first byte and end of each; none has no checksums.
 
         Raises:
             PoolError: There is no such array.
         """
-        for known, kind, offset, size, _ in self._native.arrays():
-            if known == name:
-                return self._view(kind, offset, size)
-        message = f"{self.path} has no array `{name}`\nhint: it has: {', '.join(self.names()) or 'none'}"
-        raise PoolError(message)
+        return self._native.verify(self._row(name).name)
 
-    def zeros(self, name: str, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
+    def raw(self, name: str) -> np.ndarray:
+        """The array of a name whatever its checksums say, to save what is left of it.
+
+        Raises:
+            PoolError: There is no such array.
+        """
+        return self._view(self._row(name))
+
+    def zeros(
+        self, name: str, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64, *, checksums: bool = False
+    ) -> np.ndarray:
         """A new array of zeros in the pool.
+
+        Args:
+            name: Of the array.
+            shape: Its sizes.
+            dtype: Of its elements.
+            checksums: As for :meth:`put`.
 
         Raises:
             PoolError: There is no room, or no room in the directory.
             RequestError: The name is taken, or the elements cannot live in a pool.
         """
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-        return self.put(name, np.broadcast_to(np.zeros((), dtype), sizes))
+        return self.put(name, np.broadcast_to(np.zeros((), dtype), sizes), checksums=checksums)
 
-    def put(self, name: str, values: ArrayLike) -> np.ndarray:
+    def put(self, name: str, values: ArrayLike, *, checksums: bool = False) -> np.ndarray:
         """A new array with these values: all of it, or none of it, is there after a crash.
+
+        Args:
+            name: Of the array.
+            values: What it holds.
+            checksums: Of every 4096 bytes, kept by the transactions that change it; whatever else changes it is
+                damage. It has to change in transactions then.
 
         Raises:
             PoolError: There is no room, or no room in the directory.
@@ -178,7 +197,7 @@ class Pool:
         """
         source = np.asarray(values)
         with self._own_transaction():
-            return self._new(name, source, version=0)
+            return self._new(name, source, version=0, checksums=checksums)
 
     def remove(self, name: str) -> None:
         """Gives an array's room back. Views of it then show whatever comes to lie there.
@@ -187,6 +206,7 @@ class Pool:
             RequestError: There is no such array.
         """
         self._native.free(name)
+        self._verified.discard(name)
 
     @contextmanager
     def transaction(self, *arrays: np.ndarray) -> Iterator[Self]:
@@ -221,13 +241,13 @@ class Pool:
         """Makes what was stored in arrays durable, one after the other, outside of transactions.
 
         Raises:
-            RequestError: An array is not of this pool.
+            RequestError: An array is not of this pool, or carries checksums.
         """
         for array in arrays:
             self._native.persist(*self._range(array))
 
     def checkpoint(self, name: str, arrays: Mapping[str, ArrayLike], *, keep: int = 2) -> int:
-        """Writes a version of several arrays; it is there as a whole or not at all.
+        """Writes a version of several arrays; it is there as a whole or not at all, and carries checksums.
 
         Args:
             name: Of the checkpoint.
@@ -243,22 +263,22 @@ class Pool:
         version = max(self.versions(name), default=0) + 1
         with self._own_transaction():
             for key, values in arrays.items():
-                self._new(self._key(name, version, key), np.asarray(values), version)
+                self._new(self._key(name, version, key), np.asarray(values), version, checksums=True)
             for old in self.versions(name)[:-keep]:
                 for key in self._keys(name, old):
-                    self._native.free(key)
+                    self.remove(key)
         return version
 
     def versions(self, name: str) -> list[int]:
         """Versions of a checkpoint that are there, oldest first."""
-        found = {(version, known) for known, *_, version in self._native.arrays() if version}
-        return sorted({version for version, known in found if known.startswith(self._key(name, version, ""))})
+        found = [row for row in self._rows() if row.version]
+        return sorted({row.version for row in found if row.name.startswith(self._key(name, row.version, ""))})
 
     def restore(self, name: str, version: int | None = None) -> dict[str, np.ndarray]:
-        """The arrays of a checkpoint: its newest version by default. They are views of the pool.
+        """The arrays of a checkpoint: its newest version by default. They are views of the pool that cannot be written.
 
         Raises:
-            PoolError: There is no such version.
+            PoolError: There is no such version, or it does not match its checksums; the hint names one that does.
         """
         known = self.versions(name)
         wanted = version if version is not None else max(known, default=0)
@@ -266,8 +286,11 @@ class Pool:
             has = ", ".join(map(str, known)) or "none"
             message = f"{self.path} has no version {version or ''} of checkpoint `{name}`\nhint: it has: {has}"
             raise PoolError(message)
+        for key in self._keys(name, wanted):
+            if self.verify(key):
+                self._match(key, hint=self._instead(name, wanted))
         start = len(self._key(name, wanted, ""))
-        return {key[start:]: self[key] for key in self._keys(name, wanted)}
+        return {key[start:]: _still(self.raw(key)) for key in self._keys(name, wanted)}
 
     def grow(self, size: Amount) -> None:
         """Makes the pool larger; arrays that are in use stay valid.
@@ -296,7 +319,7 @@ class Pool:
             PoolError: A transaction does not fit, or the results are wrong.
             RequestError: There are no such arrays, or a CPU cannot be used.
         """
-        found = {name: offset for name, _, offset, *_ in self._native.arrays()}
+        found = {row.name: row.offset for row in self._rows()}
         a, b, c = (found.get(name, 0) for name in names)
         return self._native.stream((a, b, c), elements, list(cpus), rounds, persist)
 
@@ -316,18 +339,45 @@ class Pool:
         with self.path.open("r+b") as file:
             return mmap.mmap(file.fileno(), self._native.usage()[0], flags=flags)
 
-    def _view(self, kind: str, offset: int, size: int) -> np.ndarray:
-        dtype, shape = understand(kind)
-        if dtype.itemsize * int(np.prod(shape, dtype=np.int64)) != size:
-            message = f"{self.path}: `{kind}` does not describe {size} bytes\nhint: run `tierloom pmem check`"
-            raise PoolError(message)
-        return np.ndarray(shape, dtype, buffer=self._mapping, offset=offset)
+    def _rows(self) -> list[ArrayRow]:
+        return [ArrayRow(*row) for row in self._native.arrays()]
 
-    def _new(self, name: str, source: np.ndarray, version: int) -> np.ndarray:
+    def _row(self, name: str) -> ArrayRow:
+        for row in self._rows():
+            if row.name == name:
+                return row
+        message = f"{self.path} has no array `{name}`\nhint: it has: {', '.join(self.names()) or 'none'}"
+        raise PoolError(message)
+
+    def _match(self, name: str, hint: str | None = None) -> None:
+        ranges = self._native.verify(name)
+        if not ranges:
+            self._verified.add(name)
+            return
+        lost, first = sum(end - start for start, end in ranges), ranges[0][0]
+        hint = hint or f"restore the file from a copy, or take what is there with `pool.raw({name!r})`"
+        message = f"{self.path}: {lost} bytes of `{name}` do not match their checksums, the first at byte {first}"
+        raise PoolError(f"{message}\nhint: {hint}")  # noqa: EM102
+
+    def _instead(self, name: str, damaged: int) -> str | None:
+        """Which version of a checkpoint is whole, as a hint."""
+        others = [version for version in reversed(self.versions(name)) if version != damaged]
+        whole = [version for version in others if not any(map(self.verify, self._keys(name, version)))]
+        return f"version {whole[0]} is whole: restore({name!r}, {whole[0]})" if whole else None
+
+    def _view(self, row: ArrayRow) -> np.ndarray:
+        dtype, shape = understand(row.kind)
+        if dtype.itemsize * math.prod(shape) != row.size:
+            message = f"{self.path}: `{row.kind}` does not describe {row.size} bytes\nhint: run `tierloom pmem check`"
+            raise PoolError(message)
+        return np.ndarray(shape, dtype, buffer=self._mapping, offset=row.offset)
+
+    def _new(self, name: str, source: np.ndarray, version: int, *, checksums: bool) -> np.ndarray:
         kind = describe(source.dtype, source.shape)
-        _, _, offset, size, _ = self._native.allocate(name, kind, source.nbytes, version)
-        array = self._view(kind, offset, size)
+        row = ArrayRow(*self._native.allocate(name, kind, source.nbytes, version, checksums))
+        array = self._view(row)
         array[...] = source
+        self._verified.add(name)
         return array
 
     @contextmanager
@@ -356,64 +406,10 @@ class Pool:
         return [known for known in self.names() if known.startswith(start)]
 
 
-def lacks_pmdk() -> str | None:
-    """Why libpmemobj cannot be used on this machine; none where it can."""
-    return _core.lacks_pmdk()
-
-
-def check(path: str | Path) -> list[dict[str, Any]]:
-    """What is wrong with the file of a pool, unchanged: ``{"damage": bool, "repairable": bool, "what": str}`` each.
-
-    Raises:
-        PoolError: The file cannot be read, or a process has it open.
-    """
-    return _asked("check", Path(path))
-
-
-def repair(path: str | Path) -> list[dict[str, Any]]:
-    """Makes a damaged pool one that opens, and says what was wrong with it.
-
-    What was under way is undone, or given up where the log is broken; broken entries are dropped;
-    arrays that are not broken stay. What libpmemobj finds wrong with its own part, its tools repair.
-
-    Raises:
-        PoolError: Nothing is left to start from: both headers are broken.
-    """
-    return _asked("repair", Path(path))
-
-
-def _asked(what: str, path: Path) -> list[dict[str, Any]]:
-    """As the core finds it; a broken heap may end the process that shows it to libpmemobj, so another one does."""
-    if _core.pool_backend(path) == "pmdk":
-        told = _in_child(what, path)
-    else:
-        told = (_core.check_pool if what == "check" else _core.repair_pool)(path)
-    return [{"damage": damage, "repairable": repairable, "what": words} for damage, repairable, words in told]
-
-
-CHILD = """
-import json, sys
-import tierloom._core as core
-from tierloom.errors import TierloomError
-try:
-    print(json.dumps({"told": getattr(core, sys.argv[1] + "_pool")(sys.argv[2])}))
-except TierloomError as error:
-    print(json.dumps({"error": str(error)}))
-"""
-
-
-def _in_child(what: str, path: Path) -> list[tuple[bool, bool, str]]:
-    done = subprocess.run([sys.executable, "-c", CHILD, what, path], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        ended = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        words = f"libpmemobj does not survive reading it ({ended}); restore the file from a copy"
-        if what == "check":
-            return [(True, False, words)]
-        raise PoolError(f"{path}: {words}\nhint: `pmempool info` of pmdk-tools may show more")  # noqa: EM102
-    answer = json.loads(done.stdout)
-    if "error" in answer:
-        raise PoolError(answer["error"])
-    return [(damage, repairable, words) for damage, repairable, words in answer["told"]]
+def _still(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written: a checkpoint stays what was written once."""
+    array.flags.writeable = False
+    return array
 
 
 def _whole(amount: Amount) -> int:

@@ -22,11 +22,17 @@ def arrays(pool: PoolDoc) -> Group:
         ("size", "right"),
         ("at", "right"),
         ("version", "right"),
+        ("checksums", "left"),
     )
     for item in pool["arrays"]:
         version = str(item["version"]) if item["version"] else ""
         made.add_row(
-            item["name"], item["elements"], bytes_text(item["size_bytes"]), f"{item['offset_bytes']:#x}", version
+            item["name"],
+            item["elements"],
+            bytes_text(item["size_bytes"]),
+            f"{item['offset_bytes']:#x}",
+            version,
+            "yes" if item["checksums"] else "",
         )
     return noted(made, f"{_room(pool)} {_durable(pool)}")
 

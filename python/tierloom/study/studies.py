@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom import lookup
 from tierloom.errors import RequestError, StudyError
+from tierloom.reading import reading
 from tierloom.study.axes import Axis, Span, axis
 from tierloom.study.verbs import VERBS, Verb
 
@@ -91,10 +92,10 @@ class Study:
             StudyError: The text does not hold a study.
         """
         try:
-            return _study(tomllib.loads(text), name, base, text)
-        except tomllib.TOMLDecodeError as problem:
-            message = f"{file}: {problem}\nhint: mend the text at the place named above"
-            raise StudyError(message) from problem
+            with reading(file, "study", "mend the text at the place named above", StudyError):
+                return _study(tomllib.loads(text), name, base, text)
+        except StudyError:
+            raise
         except RequestError as problem:
             message = f"{file}: {problem}"
             raise StudyError(message) from problem
@@ -110,9 +111,10 @@ def _study(raw: dict[str, Any], name: str, base: Path, text: str) -> Study:
     if raw.get("version") != 1:
         message = f"version: {raw.get('version')!r} is none that this tierloom reads\nhint: write version = 1"
         raise RequestError(message)
-    verb = VERBS.get(raw.get("verb", ""))
+    wanted = raw.get("verb", "")
+    verb = VERBS.get(wanted) if isinstance(wanted, str) else None
     if verb is None:
-        message = f"verb: {raw.get('verb')!r} cannot be swept\nhint: use one of: {', '.join(VERBS)}"
+        message = f"verb: {wanted!r} cannot be swept\nhint: use one of: {', '.join(VERBS)}"
         raise RequestError(message)
     parameters, axes = _table(raw, "parameters"), _table(raw, "axes")
     twice = sorted(set(parameters) & set(axes))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.errors import MachineError, RequestError
 from tierloom.quantities import amount_in_bytes
+from tierloom.reading import reading
 from tierloom.topology import hwloc, mess, mlc, sysfs
 from tierloom.topology.assembling import assemble
 from tierloom.topology.hwloc_export import to_hwloc
@@ -64,12 +65,14 @@ def import_machine(
     whole = Sketch()
     for source in sources:
         ends, path = _ends(str(source))
-        whole.add(_read(path, ends, ghz))
+        with reading(path, "machine", "give it as the tool wrote it", MachineError):
+            whole.add(_read(path, ends, ghz))
     whole.add(_given(whole, cores, nodes or {}))
     last = _ends(str(sources[-1]))[1]
     called = name or whole.name or re.sub(r"\W+", "-", last.absolute().name.split(".")[0]).strip("-") or "imported"
     title = f"{len(whole.cpus)} socket(s), {len(whole.nodes)} memory node(s), imported from {_words(sources)}"
-    return Imported(assemble(whole, called, title, file=_words(sources)), whole.warnings)
+    with reading(_words(sources), "machine that can be", "look at what the warnings name", MachineError):
+        return Imported(assemble(whole, called, title, file=_words(sources)), whole.warnings)
 
 
 def _words(sources: Sequence[str | Path]) -> str:

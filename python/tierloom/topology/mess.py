@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tierloom.topology.sketch import Curve, Known, Point, Sketch
-from tierloom.topology.texts import flaw, number, text_of
+from tierloom.topology.texts import bandwidth_gb_s, flaw, latency_ns, number, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,8 +26,6 @@ COLUMNS = (
     ("latency_smooth", "latency"),
 )
 """Names of the columns for percentage of reads, GB/s and ns; the first that is there counts."""
-LEAST_NS, MOST_NS = 5.0, 1e5
-"""What a memory's latency can be; beyond it the unit is another."""
 
 
 def is_mess(path: Path) -> bool:
@@ -92,14 +90,7 @@ def _point(words: list[str], path: Path, where: str, ghz: float | None) -> Point
     if len(words) != 2:
         problem = f"{len(words)} column(s) where bandwidth and latency should stand"
         raise flaw(path, where, problem, "leave this file out of the directory, or mend it")
-    mb_s = number(words[0], path, where)
-    return mb_s / 1e3, _latency(number(words[1], path, where, above=True) / (ghz or 1.0), path, where)
-
-
-def _latency(ns: float, path: Path, where: str) -> float:
-    if not LEAST_NS <= ns <= MOST_NS:
-        raise flaw(path, where, f"{ns:g} ns is no memory latency", "is it in cycles? say --ghz F")
-    return ns
+    return bandwidth_gb_s(words[0], path, where, unit=1e-3, idle=True), latency_ns(words[1], path, where, ghz=ghz)
 
 
 def _curve(points: list[Point], path: Path) -> list[Point]:
@@ -118,10 +109,12 @@ def _from_csv(path: Path) -> dict[float, list[Point]]:
     curves: dict[float, list[Point]] = {}
     for index, row in enumerate(rows, start=2):
         where = f"line {index}"
-        percent, gb_s, ns = (number(row[str(name)] or "", path, where) for name in names)
-        if percent > 100:
-            raise flaw(path, where, f"{percent:g} is no percentage", "mend or remove the line")
-        curves.setdefault(percent / 100, []).append((gb_s, _latency(ns, path, where)))
+        percent, loaded, latency = (row[str(name)] or "" for name in names)
+        reads = number(percent, path, where)
+        if reads > 100:
+            raise flaw(path, where, f"{reads:g} is no percentage", "mend or remove the line")
+        point = bandwidth_gb_s(loaded, path, where, unit=1.0, idle=True), latency_ns(latency, path, where)
+        curves.setdefault(reads / 100, []).append(point)
     if not curves:
         raise flaw(path, "", "holds no point", "give a directory of bwlat_R.txt files or a memory_curves.csv")
     return {reads: _curve(points, path) for reads, points in curves.items()}

@@ -10,11 +10,12 @@ which path a log is of.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tierloom.topology.sketch import Curve, Known, Point, Sketch
-from tierloom.topology.texts import flaw, number, text_of
+from tierloom.topology.texts import GB_S, bandwidth_gb_s, flaw, latency_ns, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,8 @@ READS = {None: 1.0, 2: 2 / 3, 3: 0.75, 4: 0.6, 5: 0.5, 6: 0.0, 12: 0.8}
 """Share of reads by the code of ``-W``; 6 writes past the caches."""
 MOST_NODES = 1024
 Matrix = dict[tuple[int, int], float]
+Figure = Callable[[str, "Path", str], float]
+"""Reads a word of a file at a place in it."""
 
 
 @dataclass
@@ -81,7 +84,7 @@ def _peaks(log: _Log, sketch: Sketch) -> None:
     share = 1 / (2 / even - 1 / reads) / reads
     for node in _own_nodes(log):
         route = sketch.route(node, node)
-        if route.read_gb_s:
+        if route.read_gb_s and GB_S[0] <= share * route.read_gb_s.value <= GB_S[1]:
             how = (
                 f"1/W = 2/B - 1/R with the system's peaks R {reads:g} and B {even:g} MB/s: {share:.3f} of the read peak"
             )
@@ -121,9 +124,9 @@ def _line(log: _Log, lines: list[str], at: int) -> int:
     """Takes the table that begins at a line, or the line; returns where to go on."""
     line = lines[at].strip()
     if line.startswith("Measuring idle latencies"):
-        return _matrix(log, log.idle_ns, lines, at + 1)
+        return _matrix(log, log.idle_ns, latency_ns, lines, at + 1)
     if line.startswith("Measuring Memory Bandwidths between nodes"):
-        return _matrix(log, log.mb_s, lines, at + 1)
+        return _matrix(log, log.mb_s, _mb_s, lines, at + 1)
     if line.startswith("Measuring Loaded Latencies"):
         return _table(log, lines, at + 1)
     if found := re.match(r"Intel\(R\) Memory Latency Checker.*?(v[\w.]+)", line):
@@ -131,9 +134,9 @@ def _line(log: _Log, lines: list[str], at: int) -> int:
     elif line.startswith("Command line parameters:"):
         log.reads = _reads(log, line, at)
     elif found := re.match(r"(ALL Reads|\d:\d Reads-Writes)\s*:\s*(\S+)", line):
-        log.peaks_mb_s[found[1]] = number(found[2], log.path, f"line {at + 1}", above=True)
+        log.peaks_mb_s[found[1]] = _mb_s(found[2], log.path, f"line {at + 1}")
     elif found := re.match(r"Each iteration took .*\(\s*(\S+)\s*ns\s*\)", line):
-        log.lone_idle_ns = number(found[1], log.path, f"line {at + 1}", above=True)
+        log.lone_idle_ns = latency_ns(found[1], log.path, f"line {at + 1}")
     return at + 1
 
 
@@ -147,7 +150,12 @@ def _reads(log: _Log, line: str, at: int) -> float:
     return READS[code]
 
 
-def _matrix(log: _Log, matrix: Matrix, lines: list[str], at: int) -> int:
+def _mb_s(word: str, path: Path, where: str) -> float:
+    """A bandwidth, as the log has it."""
+    return bandwidth_gb_s(word, path, where, unit=1e-3) * 1e3
+
+
+def _matrix(log: _Log, matrix: Matrix, figure: Figure, lines: list[str], at: int) -> int:
     columns: list[int] | None = None
     for index in range(at, len(lines)):
         words = lines[index].split()
@@ -157,7 +165,7 @@ def _matrix(log: _Log, matrix: Matrix, lines: list[str], at: int) -> int:
             elif lines[index].startswith("Measuring"):
                 break
         elif words and words[0].isdecimal():
-            _row(log, matrix, columns, words, index)
+            _row(log, matrix, figure, columns, words, index)
         else:
             return index
     if columns is None:
@@ -166,14 +174,14 @@ def _matrix(log: _Log, matrix: Matrix, lines: list[str], at: int) -> int:
     return len(lines)
 
 
-def _row(log: _Log, matrix: Matrix, columns: list[int], words: list[str], index: int) -> None:
+def _row(log: _Log, matrix: Matrix, figure: Figure, columns: list[int], words: list[str], index: int) -> None:
     if len(words) != len(columns) + 1:
         problem = f"{len(words) - 1} figures for {len(columns)} nodes"
         raise flaw(log.path, f"line {index + 1}", problem, "give the whole log, as it was printed")
     start = _node(words[0], log, index)
     for end, word in zip(columns, words[1:], strict=True):
         if word != "-":
-            matrix[start, end] = number(word, log.path, f"line {index + 1}", above=True)
+            matrix[start, end] = figure(word, log.path, f"line {index + 1}")
 
 
 def _node(word: str, log: _Log, index: int) -> int:
@@ -197,6 +205,5 @@ def _table(log: _Log, lines: list[str], at: int) -> int:
             problem = f"{len(words)} figures where delay, latency and bandwidth should stand"
             raise flaw(log.path, f"line {index + 1}", problem, "give the whole log, as it was printed")
         where = f"line {index + 1}"
-        ns, mb_s = (number(word, log.path, where, above=True) for word in words[1:])
-        log.loaded.append((mb_s, ns))
+        log.loaded.append((_mb_s(words[2], log.path, where), latency_ns(words[1], log.path, where)))
     return len(lines)

@@ -11,6 +11,12 @@ MOST_BYTES = 64 << 20
 """No topology or log is larger; a file that is was handed in by mistake."""
 
 
+NS = (5.0, 1e5)
+"""What a memory's latency can be: from a cache near the core to ten slow page faults. Beyond it the unit is another."""
+GB_S = (1e-3, 1e5)
+"""What a memory's bandwidth can be: from a page every few ms to ten times the largest that is sold."""
+
+
 def flaw(path: Path | str, where: str, problem: str, hint: str) -> MachineError:
     """The error of a file that is not what it should be: what, where, and what to do."""
     place = f"{path}: {where}" if where else f"{path}"
@@ -47,3 +53,27 @@ def number(word: str, path: Path, where: str, *, above: bool = False) -> float:
         wanted = "a number above 0" if above else "a number of at least 0"
         raise flaw(path, where, f"`{word[:40]}` is not {wanted}", "mend or remove the line, or take the log again")
     return value
+
+
+def latency_ns(word: str, path: Path, where: str, *, ghz: float | None = None) -> float:
+    """A latency, in ns or in cycles of a clock.
+
+    Raises:
+        MachineError: The word is no latency of a memory.
+    """
+    ns = number(word, path, where, above=True) / (ghz or 1.0)
+    if not NS[0] <= ns <= NS[1]:
+        raise flaw(path, where, f"{ns:g} ns is no memory latency", "is it in cycles? say --ghz F, or mend the line")
+    return ns
+
+
+def bandwidth_gb_s(word: str, path: Path, where: str, *, unit: float, idle: bool = False) -> float:
+    """A bandwidth of `unit` GB/s each; at the idle end of a curve it may be 0.
+
+    Raises:
+        MachineError: The word is no bandwidth of a memory.
+    """
+    gb_s = number(word, path, where, above=not idle) * unit
+    if not (GB_S[0] <= gb_s or idle) or gb_s > GB_S[1]:
+        raise flaw(path, where, f"{gb_s:g} GB/s is no memory bandwidth", "mend or remove the line, or take it again")
+    return gb_s

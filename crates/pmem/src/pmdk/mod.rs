@@ -14,10 +14,14 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use tierloom_linux::mapped::{MappedFile, is_device};
+use tierloom_linux::looked::LookedAt;
+use tierloom_linux::mapped::is_device;
 
+use crate::backend::{Backend, Kind};
 use crate::check::Problem;
 use crate::error::PmemError;
+use crate::layout::damaged;
+use crate::look::Look;
 pub(crate) use pool::LibraryPool;
 
 /// Start of every libpmemobj pool (PMDK, src/libpmemobj/obj.h, `OBJ_HDR_SIG`).
@@ -44,9 +48,9 @@ fn start_of_file(path: &Path) -> Option<[u8; 8]> {
 
 /// A DAX device cannot be read (`drivers/dax/device.c` has no `read`), only mapped.
 fn start_of_device(path: &Path) -> Option<[u8; 8]> {
-    let mapped = MappedFile::create(path, 8).ok()?;
-    // SAFETY: the mapping has at least these bytes, page-aligned, and lives until the end of this function.
-    Some(unsafe { mapped.start().cast::<[u8; 8]>().read() })
+    let mut start = [0; 8];
+    LookedAt::open(path).ok()?.read(0, &mut start);
+    Some(start)
 }
 
 /// What libpmemobj and our directory say of a pool. A broken heap can end the process that asks: a caller
@@ -55,8 +59,6 @@ fn start_of_device(path: &Path) -> Option<[u8; 8]> {
 /// # Errors
 /// There is no library, or it cannot read the file.
 pub(crate) fn check(path: &Path) -> Result<Vec<Problem>, PmemError> {
-    /// The library's switch for looking without changing is one for the whole process.
-    static LOOKING: Mutex<()> = Mutex::new(());
     let functions = library::functions()?;
     if is_device(path) {
         let what =
@@ -67,11 +69,36 @@ pub(crate) fn check(path: &Path) -> Result<Vec<Problem>, PmemError> {
     if !functions.is_consistent(path)? {
         return Ok(vec![Problem::Library(functions.words())]);
     }
+    let (pool, mut problems) = open_to_look(path)?;
+    problems.extend(pool.damage());
+    Ok(problems)
+}
+
+/// What a pool says of itself, as opening it would leave it; the file has to be writable, though nothing is
+/// written to it. A device is opened as usual. The same care is due as with [`check`].
+///
+/// # Errors
+/// There is no library, it cannot read the file, or an entry of the directory is broken.
+pub(crate) fn look(path: &Path) -> Result<Look, PmemError> {
+    let opened = if is_device(path) { LibraryPool::open_with_problems(path) } else { open_to_look(path) };
+    let (pool, problems) = opened?;
+    if let Some(problem) = problems.into_iter().find(|problem| matches!(problem, Problem::BrokenEntry { .. })) {
+        return Err(damaged(problem.to_string(), "`pmem repair` drops it and keeps the others"));
+    }
+    let (durability, entries, usage) = (pool.durability(), pool.entries(), pool.usage());
+    Ok(Look { kind: Kind::Library, durability, entries, usage, unfinished: None })
+}
+
+/// Opens a pool in private memory: what the library puts in order there, the file never sees.
+fn open_to_look(path: &Path) -> Result<(LibraryPool, Vec<Problem>), PmemError> {
+    /// The library's switch for looking without changing is one for the whole process.
+    static LOOKING: Mutex<()> = Mutex::new(());
+    let functions = library::functions()?;
     let _one_at_a_time = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
     functions.look_only(true);
     let opened = LibraryPool::open_with_problems(path);
     functions.look_only(false);
-    opened.map(|(_, problems)| problems)
+    opened
 }
 
 /// Drops directory entries that nobody wrote. What libpmemobj finds wrong with its own part, its tools

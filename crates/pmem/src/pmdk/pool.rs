@@ -2,23 +2,28 @@
 //!
 //! The library keeps transactions by thread: the one that began a transaction ends it.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread::ThreadId;
 
 use tierloom_linux::mapped::{bytes_of, is_device, maps_directly};
 
 use super::library::{Functions, NO_ABORT, Oid, PoolPointer, STAGE_WORK, functions};
-use crate::backend::{Backend, Kind};
-use crate::check::{Problem, conflicts};
+use crate::backend::{Backend, Kind, in_transactions_only};
+use crate::check::{Problem, conflicts, damage};
 use crate::directory::{Entry, Slot};
 use crate::error::PmemError;
 use crate::layout::{ENTRY, PAGE, damaged, entries_of, seal, sealed, word};
+use crate::medium::Medium;
 use crate::pool::Usage;
+use crate::sums::{Stale, Sums};
 
 /// Bytes of the root object before the entries: magic, version, number of entries, checksum.
 const HEAD: usize = 64;
 const MAGIC: [u8; 8] = *b"TIERROOT";
-const VERSION: u64 = 1;
+/// As in our own headers (`crate::layout`): version 2 has arrays with checksums.
+const VERSION: u64 = 2;
+const OLDEST_VERSION: u64 = 1;
 /// `PMEMOBJ_MIN_POOL` of `libpmemobj/pool_base.h`.
 const LEAST_BYTES: u64 = 8 << 20;
 /// Type number of arrays in libpmemobj's heap; any number but 0, which is the root object's.
@@ -40,6 +45,10 @@ pub(crate) struct LibraryPool {
     /// The pool's number in the addresses of its objects.
     identity: u64,
     slots: Vec<Option<Entry>>,
+    /// Version of the directory.
+    version: u64,
+    /// Checksums that the open transaction made wrong.
+    stale: Stale,
     /// The thread whose transaction is open.
     owner: Option<ThreadId>,
 }
@@ -94,6 +103,8 @@ impl LibraryPool {
             root: 0,
             identity: 0,
             slots: Vec::new(),
+            version: VERSION,
+            stale: Stale::default(),
             owner: None,
         }
     }
@@ -103,13 +114,18 @@ impl LibraryPool {
         let entries = entries_of(bytes);
         let size = HEAD + usize::try_from(entries).unwrap_or(0) * ENTRY;
         self.find_root(size)?;
+        self.slots = vec![None; usize::try_from(entries).unwrap_or(0)];
+        self.write_head()
+    }
+
+    fn write_head(&mut self) -> Result<(), PmemError> {
         let mut head = [0; HEAD];
         head[..8].copy_from_slice(&MAGIC);
         head[8..16].copy_from_slice(&VERSION.to_le_bytes());
-        head[16..24].copy_from_slice(&entries.to_le_bytes());
+        head[16..24].copy_from_slice(&(self.slots.len() as u64).to_le_bytes());
         seal(&mut head);
         self.within(|pool| pool.change(pool.root, &head))?;
-        self.slots = vec![None; usize::try_from(entries).unwrap_or(0)];
+        self.version = VERSION;
         Ok(())
     }
 
@@ -132,13 +148,14 @@ impl LibraryPool {
             return Err(damaged("its making was cut off: it has no directory".to_owned(), "make it again"));
         }
         self.find_root(size)?;
-        let head = self.copy(self.root, HEAD)?;
+        let head = self.bytes_at(self.root, HEAD)?;
         let entries = usize::try_from(word(&head, 16)).unwrap_or(usize::MAX);
         if !sealed(&head) || head[..8] != MAGIC || entries.checked_mul(ENTRY).is_none_or(|all| all > size - HEAD) {
             return Err(damaged("the directory's head is broken".to_owned(), "restore the file from a copy"));
         }
-        if word(&head, 8) != VERSION {
-            let what = format!("its directory has version {}, this Tierloom reads {VERSION}", word(&head, 8));
+        self.version = word(&head, 8);
+        if !(OLDEST_VERSION..=VERSION).contains(&self.version) {
+            let what = format!("its directory has version {}, this Tierloom reads 1 to {VERSION}", self.version);
             return Err(damaged(what, "use the Tierloom that made it"));
         }
         self.read_slots(entries)
@@ -148,7 +165,7 @@ impl LibraryPool {
         let mut problems = Vec::new();
         self.slots = vec![None; entries];
         for index in 0..entries {
-            let bytes = self.copy(self.slot(index), ENTRY)?;
+            let bytes = self.bytes_at(self.slot(index), ENTRY)?;
             match Slot::decode(&bytes, PAGE..self.bytes) {
                 Slot::Free => {}
                 Slot::Used(entry) => self.slots[index] = Some(entry),
@@ -157,6 +174,11 @@ impl LibraryPool {
         }
         problems.extend(conflicts(self.entries()));
         Ok(problems)
+    }
+
+    /// What does not match its checksums.
+    pub(super) fn damage(&self) -> Vec<Problem> {
+        self.slots.iter().flatten().filter_map(|entry| damage(self, entry)).collect()
     }
 
     /// Empties the entries that these problems name. Their objects stay taken: no one knows any more which.
@@ -183,7 +205,7 @@ impl LibraryPool {
         Ok(unsafe { self.pool.cast::<u8>().add(offset) })
     }
 
-    fn copy(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, PmemError> {
+    fn bytes_at(&self, offset: u64, bytes: usize) -> Result<Vec<u8>, PmemError> {
         let from = self.at(offset, bytes as u64)?;
         let mut copy = vec![0; bytes];
         // SAFETY: `at` gave as many mapped bytes as the new vector has.
@@ -193,14 +215,15 @@ impl LibraryPool {
 
     /// Saves and stores, in the open transaction.
     fn change(&mut self, offset: u64, bytes: &[u8]) -> Result<(), PmemError> {
-        self.add(offset, bytes.len() as u64)?;
+        self.keep(offset, bytes.len() as u64)?;
         let to = self.at(offset, bytes.len() as u64)?;
         // SAFETY: `at` gave that many mapped bytes; `bytes` are ours and elsewhere.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
     }
 
-    fn add(&mut self, offset: u64, bytes: u64) -> Result<(), PmemError> {
+    /// Keeps the present bytes of a range until the open transaction ends.
+    fn keep(&mut self, offset: u64, bytes: u64) -> Result<(), PmemError> {
         self.own()?;
         let start = self.at(offset, bytes)?;
         // SAFETY: this thread has a transaction in its working stage; the range lies in the pool.
@@ -208,6 +231,17 @@ impl LibraryPool {
             0 => Ok(()),
             _ => Err(self.functions.refusal(&self.path)),
         }
+    }
+
+    /// Of all arrays that carry checksums.
+    fn sums(&self) -> Vec<Sums> {
+        self.slots.iter().flatten().filter_map(Entry::sums).collect()
+    }
+
+    fn no_array(&self, name: &str) -> PmemError {
+        let known: Vec<String> = self.entries().into_iter().map(|entry| entry.name).collect();
+        let what = format!("the pool has no array `{name}`, it has: {}", known.join(", "));
+        PmemError::Request { what, hint: "look at its arrays first" }
     }
 
     /// That a transaction is open, and this thread's.
@@ -248,14 +282,28 @@ impl LibraryPool {
     }
 
     fn new_object(&mut self, entry: &Entry) -> Result<u64, PmemError> {
-        let bytes = usize::try_from(entry.bytes.max(1)).unwrap_or(usize::MAX);
+        let bytes = usize::try_from(entry.stored_bytes().max(1)).unwrap_or(usize::MAX);
         // SAFETY: this thread's transaction is in its working stage.
         let object = unsafe { (self.functions.tx_alloc)(bytes, ARRAY_TYPE, NO_ABORT) };
         if object.offset != 0 {
             return Ok(object.offset);
         }
         let free = self.bytes - self.usage().used_bytes.min(self.bytes);
-        Err(PmemError::Full { name: entry.name.clone(), needed: entry.bytes, free, longest: None })
+        Err(PmemError::Full { name: entry.name.clone(), needed: entry.stored_bytes(), free, longest: None })
+    }
+}
+
+impl Medium for LibraryPool {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Of what lies outside, zeroes: to a reader of checksums that is damage.
+    fn load(&self, offset: u64, to: &mut [u8]) {
+        match self.bytes_at(offset, to.len()) {
+            Ok(bytes) => to.copy_from_slice(&bytes),
+            Err(_) => to.fill(0),
+        }
     }
 }
 
@@ -290,34 +338,35 @@ impl Backend for LibraryPool {
     }
 
     fn usage(&self) -> Usage {
-        let used_bytes = self.slots.iter().flatten().map(|entry| entry.bytes).sum();
+        let used_bytes = self.slots.iter().flatten().map(Entry::stored_bytes).sum();
         Usage { bytes: self.bytes, data_bytes: None, used_bytes, longest_free_bytes: None, log_bytes: None }
     }
 
-    fn allocate(&mut self, name: &str, kind: &str, bytes: u64, version: u64) -> Result<Entry, PmemError> {
-        if self.slots.iter().flatten().any(|entry| entry.name == name) {
-            let what = format!("the pool has an array `{name}` already");
+    fn add(&mut self, wanted: Entry) -> Result<Entry, PmemError> {
+        if self.slots.iter().flatten().any(|entry| entry.name == wanted.name) {
+            let what = format!("the pool has an array `{}` already", wanted.name);
             return Err(PmemError::Request { what, hint: "open it, free it, or choose another name" });
         }
-        let entry = Entry { name: name.to_owned(), kind: kind.to_owned(), offset: 0, bytes, version };
-        entry.encode()?;
+        wanted.encode()?;
         let free = self.slots.iter().position(Option::is_none);
         let index = free.ok_or(PmemError::DirectoryFull { entries: self.slots.len() as u64 })?;
         self.within(|pool| {
-            let entry = Entry { offset: pool.new_object(&entry)?, ..entry };
+            if wanted.checked && pool.version < VERSION {
+                pool.write_head()?;
+            }
+            let entry = Entry { offset: pool.new_object(&wanted)?, ..wanted };
             pool.change(pool.slot(index), &entry.encode()?)?;
             pool.slots[index] = Some(entry.clone());
+            if let Some(sums) = entry.sums() {
+                pool.stale.note(sums, sums.chunks());
+            }
             Ok(entry)
         })
     }
 
     fn free(&mut self, name: &str) -> Result<(), PmemError> {
         let found = self.slots.iter().position(|slot| slot.as_ref().is_some_and(|entry| entry.name == name));
-        let Some(index) = found else {
-            let known: Vec<String> = self.entries().into_iter().map(|entry| entry.name).collect();
-            let what = format!("the pool has no array `{name}`, it has: {}", known.join(", "));
-            return Err(PmemError::Request { what, hint: "look at its arrays first" });
-        };
+        let Some(index) = found else { return Err(self.no_array(name)) };
         self.within(|pool| {
             let Some(entry) = pool.slots[index].take() else { return Ok(()) };
             pool.change(pool.slot(index), &[0; ENTRY])?;
@@ -329,6 +378,12 @@ impl Backend for LibraryPool {
                 _ => Err(pool.functions.refusal(&pool.path)),
             }
         })
+    }
+
+    fn verify(&self, name: &str) -> Result<Vec<Range<u64>>, PmemError> {
+        let found = self.slots.iter().flatten().find(|entry| entry.name == name);
+        let Some(entry) = found else { return Err(self.no_array(name)) };
+        Ok(entry.sums().map_or_else(Vec::new, |sums| sums.damage(self, &self.stale)))
     }
 
     fn in_transaction(&self) -> bool {
@@ -360,11 +415,24 @@ impl Backend for LibraryPool {
             let what = format!("{bytes} bytes at {offset} are no data of the pool");
             return Err(PmemError::Request { what, hint: "save ranges of its arrays" });
         }
-        self.add(offset, bytes)
+        self.keep(offset, bytes)?;
+        for sums in self.sums() {
+            let chunks = sums.touched(offset, bytes);
+            if !chunks.is_empty() {
+                let (table, bytes) = sums.words(&chunks);
+                self.keep(table, bytes)?;
+                self.stale.note(sums, chunks);
+            }
+        }
+        Ok(())
     }
 
     fn commit(&mut self) -> Result<(), PmemError> {
         self.own()?;
+        let mut stale = std::mem::take(&mut self.stale);
+        for (offset, words) in stale.renewed(self) {
+            self.change(offset, &words)?;
+        }
         // SAFETY: this thread's transaction is in its working stage.
         unsafe { (self.functions.tx_commit)() };
         self.end()
@@ -380,11 +448,15 @@ impl Backend for LibraryPool {
             (self.functions.tx_end)();
         }
         self.owner = None;
-        self.read_slots(self.slots.len()).map(|_| ())
+        self.stale.clear();
+        self.read_directory().map(|_| ())
     }
 
     fn flush(&self, offset: u64, bytes: u64) -> Result<(), PmemError> {
         let start = self.at(offset, bytes)?;
+        if self.sums().iter().any(|sums| !sums.touched(offset, bytes).is_empty()) {
+            return Err(in_transactions_only());
+        }
         // SAFETY: the range lies in the open pool.
         unsafe { (self.functions.persist)(self.pool, start.cast(), usize::try_from(bytes).unwrap_or(0)) };
         Ok(())

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tierloom_pmem::{LINE, Medium, PmemError};
+use tierloom_pmem::{Durable, LINE, Medium, PmemError};
 
 /// What was done to the medium, in order.
 #[derive(Debug, Clone)]
@@ -42,7 +42,9 @@ impl Medium for Recorder {
         let at = usize::try_from(offset).unwrap();
         to.copy_from_slice(&self.bytes[at..at + to.len()]);
     }
+}
 
+impl Durable for Recorder {
     /// A store of many bytes is as many stores of eight, and cache lines become durable on their own.
     fn store(&mut self, offset: u64, from: &[u8]) {
         let at = usize::try_from(offset).unwrap();

@@ -18,6 +18,7 @@ from tierloom import lookup
 from tierloom.errors import MissingPackageError, RequestError, TierloomError
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.profile_folder import RECORDING_FILE
+from tierloom.reading import reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -153,11 +154,8 @@ def _folder(path: Path) -> Iterator[Source]:
 
 
 def _file(path: Path) -> Iterator[Source]:
-    try:
+    with reading(path, "text file", "give a file that a verb wrote or printed under --json"):
         text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as problem:
-        message = f"{path}: not a text file\nhint: give a file that a verb wrote or printed under --json"
-        raise RequestError(message) from problem
     yield from from_data(_toml(text, path) if path.suffix == ".toml" else _json(text, str(path)), path.stem, str(path))
 
 
@@ -178,24 +176,19 @@ def _swept(path: Path, name: str) -> Source:
     except (ArrowException, OSError) as problem:
         message = f"{path}: {problem}\nhint: give the results.parquet that `tierloom sweep` wrote"
         raise RequestError(message) from problem
-    told = (table.schema.metadata or {}).get(b"study", b"").decode()
-    return Source("study", name, {"study": _toml(told, path), "rows": table.to_pylist()})
+    with reading(path, "results of a sweep", "give the results.parquet that `tierloom sweep` wrote"):
+        told = (table.schema.metadata or {}).get(b"study", b"").decode()
+        return Source("study", name, {"study": _toml(told, path), "rows": table.to_pylist()})
 
 
 def _json(text: str, file: str) -> Any:  # noqa: ANN401 (that is what JSON is)
-    try:
+    with reading(file, "JSON document", "give what a verb printed under --json"):
         return json.loads(text)
-    except ValueError as problem:
-        message = f"{file}: {problem}\nhint: give what a verb printed under --json"
-        raise RequestError(message) from problem
 
 
 def _toml(text: str, path: Path) -> Data:
-    try:
+    with reading(path, "TOML document", "mend the text at the place named above"):
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        message = f"{path}: {problem}\nhint: mend the text at the place named above"
-        raise RequestError(message) from problem
 
 
 def from_data(data: object, name: str, file: str | None = None) -> Iterator[Source]:

@@ -1,0 +1,124 @@
+"""Files that are nearly what they should be: one error that names file, key and value, and never a traceback.
+
+`tests/commands/test_bad_input.py` has files that are nothing of the kind; `fuzz/` makes up what lies between.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import Tierloom
+
+import tierloom as package
+from tierloom.errors import MachineError, RequestError
+from tierloom.reading import MALFORMED, reading
+
+MLC = """Intel(R) Memory Latency Checker - v3.11b
+Measuring idle latencies for sequential access (in ns)...
+\t\tNuma node
+Numa node\t     0\t     1\t
+       0\t 100.0\t 250.0\t
+
+Measuring Memory Bandwidths between nodes within system
+\t\tNuma node
+Numa node\t     0\t     1\t
+       0\t100000.0\t {}\t
+"""
+
+
+def gguf(path: Path, heads: int, name: bytes = b"llama") -> None:
+    """A header with a few keys and no tensor (GGUF version 3)."""
+    pytest.importorskip("gguf")
+
+    def text(word: bytes) -> bytes:
+        return struct.pack("<Q", len(word)) + word
+
+    numbers = {"block_count": 2, "embedding_length": 64, "attention.head_count": heads, "feed_forward_length": 128}
+    keys = [text(b"general.architecture") + struct.pack("<I", 8) + text(name)]
+    keys += [text(f"llama.{key}".encode()) + struct.pack("<II", 4, value) for key, value in numbers.items()]
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)) + b"".join(keys) + bytes(64))
+
+
+def refused(tierloom: Tierloom, words: str, *said: str) -> None:
+    result = tierloom(*shlex.split(words))
+    assert result.exit_code == 2, result.output
+    first, *rest = result.stderr.splitlines()
+    assert first.startswith("error: ")
+    assert all(part in result.stderr for part in said), result.stderr
+    assert [line.partition(":")[0] for line in rest].count("hint") == 1, result.stderr
+
+
+INFER = "offload infer --model m.gguf --gpu a10 --machine liu-a"
+
+
+def test_a_model_without_heads(tierloom: Tierloom, folder: Path) -> None:
+    gguf(folder / "m.gguf", heads=0)
+    refused(tierloom, INFER, "m.gguf", "`llama.attention.head_count` is 0", "whole number from 1")
+
+
+def test_a_model_whose_words_are_no_text(tierloom: Tierloom, folder: Path) -> None:
+    gguf(folder / "m.gguf", heads=4, name=b"ll\xffma")
+    refused(tierloom, INFER, "m.gguf", "bytes that are no text")
+
+
+@pytest.mark.parametrize("figure", ["0", "1e-308", "0.0000001", "1e300", "nan", "inf", "-5", "1e999"])
+def test_a_bandwidth_that_no_memory_has(tierloom: Tierloom, folder: Path, figure: str) -> None:
+    (folder / "m.log").write_text(MLC.format(figure))
+    refused(tierloom, "machine import m.log --node 0=dram:64GiB --node 1=cxl:64GiB --cores 8", "m.log: line 10")
+
+
+@pytest.mark.parametrize("verb", ["{}", "[]", "1", "1979-05-27", "true", "[{}]"])
+def test_a_study_whose_verb_is_no_word(tierloom: Tierloom, folder: Path, verb: str) -> None:
+    (folder / "s.toml").write_text(f"version = 1\nverb = {verb}\n[axes]\nthreads = [1]\n")
+    refused(tierloom, "sweep s.toml", "s.toml: verb: ", "use one of: ")
+
+
+@pytest.mark.parametrize("header", ["{'descr': '<u8', 'shape': (1,)", "{'descr': (", "\x00" * 60, "{}", "[" * 5000])
+def test_samples_with_a_broken_header(folder: Path, header: str) -> None:
+    profile = package.Profile(package.Profile.load("mg-e").text, folder=folder)
+    content = header.encode()
+    (folder / "samples.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(content)) + content)
+    with pytest.raises(RequestError, match=r"samples.npy: no whole array of samples: .*\nhint: "):
+        profile.samples()
+
+
+def test_a_document_that_is_nested_too_deeply(tierloom: Tierloom, folder: Path) -> None:
+    (folder / "config.json").write_text("[" * 100_000)
+    refused(tierloom, "offload infer --model config.json --gpu a10 --machine liu-a", "config.json")
+    (folder / "s.toml").write_text("x = " + "[" * 100_000)
+    refused(tierloom, "sweep s.toml", "s.toml")
+    refused(tierloom, "report config.json -o r.html", "config.json")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**63, -1, "many", None])
+def test_a_machine_of_figures_that_cannot_be(value: object) -> None:
+    data = json.loads(json.dumps(package.Machine.load("liu-a").data))
+    data["memories"][0]["capacity_bytes"]["value"] = value
+    with pytest.raises(MachineError, match=r"mine: .*\n?(.*\n)*hint: "):
+        package.Machine.from_data(data, "mine")
+
+
+@pytest.mark.parametrize("kind", MALFORMED, ids=lambda kind: kind.__name__)
+def test_whatever_content_raises_names_the_file(kind: type[Exception]) -> None:
+    with pytest.raises(RequestError, match=r"a.bin: no soup: .+\nhint: cook"), reading("a.bin", "soup", "cook"):
+        raise kind
+
+
+def test_a_fault_of_ours_is_not_blamed_on_the_file() -> None:
+    with pytest.raises(AssertionError), reading("a.bin", "soup", "cook"):
+        raise AssertionError
+    ours = MachineError("ours")
+    with pytest.raises(MachineError, match="ours"), reading("a.bin", "soup", "cook"):
+        raise ours
+
+
+def test_good_files_stay_good(tierloom: Tierloom, folder: Path) -> None:
+    (folder / "m.log").write_text(MLC.format("30000.0"))
+    result = tierloom(*shlex.split("machine import m.log --node 0=dram:64GiB --node 1=cxl:64GiB --cores 8 -o m.toml"))
+    assert result.exit_code == 0, result.stderr
+    assert np.isfinite(package.Machine.load("m.toml").curve("socket0", "node1").peak_gb_s)
