@@ -113,9 +113,10 @@ impl SharedFile {
 /// Name of the shared memory that a mapping of this path is, if it is one.
 pub fn name_of(mapped: &str) -> Option<&str> {
     let path = mapped.strip_suffix(" (deleted)").unwrap_or(mapped);
-    let (_, name) = path.rsplit_once('/')?;
+    let (folder, name) = path.rsplit_once('/')?;
     let name = name.strip_prefix("memfd:").unwrap_or(name);
-    Some(name).filter(|name| is_given_name(name))
+    let is_ours = folder.is_empty() || folders().iter().any(|known| known == Path::new(folder));
+    Some(name).filter(|name| is_ours && is_given_name(name))
 }
 
 fn memory_file(name: &str) -> Result<File, LinuxError> {
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn the_memory_has_no_name_in_a_folder() {
         let shared = SharedFile::create(8).unwrap();
-        assert!(FOLDERS.iter().all(|folder| !Path::new(folder).join(shared.name()).exists()));
+        assert!(folders().iter().all(|folder| !folder.join(shared.name()).exists()));
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         let named = maps.lines().filter_map(|line| line.find('/').and_then(|at| name_of(&line[at..])));
         assert!(named.into_iter().any(|name| name == shared.name()));
@@ -213,7 +214,7 @@ mod tests {
     fn a_file_in_a_folder_goes_with_its_maker_or_with_the_next() {
         let folder = std::env::temp_dir().join(format!("shared-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let folders = [folder.as_path()];
+        let folders = [folder.clone()];
         let left = folder.join("tierloom-1-2f");
         fs::write(&left, "of one that was killed").unwrap();
         fs::write(folder.join("tierloom-report.html"), "somebody's").unwrap();
@@ -228,8 +229,8 @@ mod tests {
     #[test]
     fn only_our_memory_is_ours() {
         assert_eq!(name_of("/memfd:tierloom-1-2 (deleted)"), Some("tierloom-1-2"));
-        assert_eq!(name_of("/tmp/tierloom-1-2"), Some("tierloom-1-2"));
-        for other in ["/home/me/tierloom-1-2", "/memfd:x (deleted)", "/tmp/tierloom-x-y", "//anon", "[heap]"] {
+        assert_eq!(name_of("/dev/shm/tierloom-1-2"), Some("tierloom-1-2"));
+        for other in ["/home/me/tierloom-1-2", "/memfd:x (deleted)", "/dev/shm/tierloom-x-y", "//anon", "[heap]"] {
             assert_eq!(name_of(other), None, "{other}");
         }
     }

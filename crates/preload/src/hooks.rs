@@ -11,7 +11,7 @@
 pub(crate) mod heap;
 pub(crate) mod maps;
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_ulong, c_void};
 
 use tierloom_wire::{Event, Source};
 
@@ -61,6 +61,23 @@ unsafe extern "C" fn pthread_create(
         bounds::take_back(wrapped, place);
     }
     refused
+}
+
+/// `prctl`: a process that may not read the processor's clock any more, or make system calls, is left alone
+/// from then on. (What asks for the same by a system call of its own is not seen.)
+///
+/// # Safety
+/// That of libc.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn prctl(option: c_int, one: c_ulong, two: c_ulong, three: c_ulong, four: c_ulong) -> c_int {
+    /// Strict mode takes the clock, too (`secure_computing_strict` of the kernel's `seccomp.c`).
+    const STRICT: c_ulong = libc::SECCOMP_MODE_STRICT as c_ulong;
+    const NO_CLOCK: c_ulong = libc::PR_TSC_SIGSEGV as c_ulong;
+    if matches!((option, one), (libc::PR_SET_SECCOMP, STRICT) | (libc::PR_SET_TSC, NO_CLOCK)) {
+        report::close();
+    }
+    // SAFETY: the program's call, passed on.
+    unsafe { real::prctl(option, one, two, three, four) }
 }
 
 /// `dlclose`: stacks with frames in that library are not to be taken for another one's.

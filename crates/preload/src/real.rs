@@ -3,7 +3,7 @@
 //! They are looked up by the constructor, or by the first call if that comes earlier: until then every
 //! pointer leads to a function of `early` that looks all of them up, so that a caller never has to ask.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int, c_ulong, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::{forked, symbols};
@@ -119,6 +119,9 @@ functions! {
             let _ = (thread, how, work, argument);
             libc::EAGAIN
         };
+    prctl(option: c_int, one: c_ulong, two: c_ulong, three: c_ulong, four: c_ulong) -> c_int,
+        // SAFETY: the caller's promise; this is what libc's prctl does.
+        early unsafe { c_int::try_from(libc::syscall(libc::SYS_prctl, option, one, two, three, four)).unwrap_or(-1) };
     dlclose(library: *mut c_void) -> c_int, early {
         let _ = library;
         -1

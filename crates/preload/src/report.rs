@@ -19,6 +19,9 @@ pub(crate) static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Times are ticks. It lies on the page of the next library's functions, which every call reads.
 #[unsafe(link_section = ".data")]
 static TICKS: AtomicBool = AtomicBool::new(false);
+/// Nobody may be told anything any more; where the above lie.
+#[unsafe(link_section = ".data")]
+static CLOSED: AtomicBool = AtomicBool::new(false);
 /// `TIERLOOM_REGION` with the zero byte that C wants; a test holds it to the name that the wire gives.
 const VARIABLE: &CStr = c"TIERLOOM_REGION";
 
@@ -31,7 +34,14 @@ pub(crate) fn min_bytes() -> usize {
 /// The shared file, once attached.
 #[inline]
 pub(crate) fn region() -> Option<&'static Region<'static>> {
-    REGION.get()
+    if CLOSED.load(Ordering::Relaxed) { None } else { REGION.get() }
+}
+
+/// Nothing is recorded or placed from now on: this process is about to give up the processor's clock, or system
+/// calls. It makes none here.
+pub(crate) fn close() {
+    CLOSED.store(true, Ordering::Relaxed);
+    MIN_BYTES.store(usize::MAX, Ordering::Relaxed);
 }
 
 /// Opens the file that the environment names, and says that this process is there; `None` where nobody records.
