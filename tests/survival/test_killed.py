@@ -14,6 +14,12 @@ from pathlib import Path
 import pytest
 from support import Run, names
 
+import tierloom._core as _core
+from tierloom import profile_folder
+from tierloom.errors import RecordingError
+from tierloom.nouns import Profile
+from tierloom.recording import record
+
 LONG_S = 60
 """Nothing here takes so long on any machine."""
 
@@ -50,10 +56,10 @@ def until(is_true: object, what: str) -> None:
         time.sleep(0.01)
 
 
-def kill_at(executable: Path, worker: Path, folder: Path, moment_s: float) -> tuple[Path, str]:
+def kill_at(executable: Path, worker: list[str], folder: Path, moment_s: float) -> tuple[Path, str]:
     """Kills a profiler at a moment; the folder of its profile, and what its program said when it had ended."""
     profile, told = folder / "p.profile", folder / "told"
-    command = [executable, "profile", "-o", profile, "--", worker, "0.7", told]
+    command = [executable, "profile", "-o", profile, "--", *worker, told]
     profiler = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         profiler.wait(moment_s)
@@ -84,7 +90,7 @@ def check(profile: Path, said: str, run: Run) -> str:
     return "part"
 
 
-def kill_often(executable: Path, worker: Path, folder: Path, run: Run, times: int) -> dict[str, int]:
+def kill_often(executable: Path, worker: list[str], folder: Path, run: Run, times: int) -> dict[str, int]:
     """Kills profilers at so many random moments of their time; how often what was left."""
     found = dict.fromkeys(("nothing", "refused", "part", "whole"), 0)
     begun = time.monotonic()
@@ -102,13 +108,13 @@ def kill_often(executable: Path, worker: Path, folder: Path, run: Run, times: in
 def test_a_killed_profiler_leaves_a_program_unharmed_and_a_profile_of_what_it_saw(
     executable: Path, worker: Path, folder: Path, run: Run
 ) -> None:
-    assert sum(kill_often(executable, worker, folder, run, 6).values()) == 6
+    assert sum(kill_often(executable, [str(worker), "0.7"], folder, run, 6).values()) == 6
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_a_hundred_killed_profilers(executable: Path, worker: Path, folder: Path, run: Run) -> None:
-    found = kill_often(executable, worker, folder, run, 100)
+    found = kill_often(executable, [str(worker), "3"], folder, run, 100)
     assert found["part"] > 20, found
 
 
@@ -174,6 +180,59 @@ def test_a_disk_that_gets_full_meanwhile_costs_the_end_of_the_recording(
     assert planned.returncode == 0, planned.stderr
     data = json.loads((profile / "profile.json").read_text())
     assert "before it was done" in data["sampling"]["warnings"][0]
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_a_program_unharmed_and_nothing_behind(
+    executable: Path, worker: Path, folder: Path, run: Run
+) -> None:
+    assert run("plan", "mg-e", "--machine", "liu-a", "-o", "x.plan.toml").returncode == 0
+    told = folder / "told"
+    command = [executable, "run", "--plan", "x.plan.toml", "--", worker, str(LONG_S), told]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as placer:
+        until(told.exists, "the program does not begin")
+        placer.kill()
+    assert_nothing_shared(placer.pid)
+    assert f"tierloom-{placer.pid}-" not in Path("/proc/net/unix").read_text()
+    stop(told)
+    until(lambda: not runs(told), "the program does not end")
+    assert told.read_text() == "begun done"
+
+
+def test_an_analysis_that_fails_loses_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = folder / "p.profile"
+
+    def save(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    recorded = record(["sh", "-c", BUSY], folder=profile)
+    with monkeypatch.context() as patched:
+        patched.setattr(profile_folder, "save", save)
+        with pytest.raises(KeyboardInterrupt):
+            recorded.save(profile)
+    assert names(profile) == ["run.recording"]
+    with monkeypatch.context() as patched:
+        patched.setattr(_core, "analyse_recording", broken_analysis)
+        with pytest.raises(RecordingError):
+            Profile.load(profile)
+    assert names(profile) == ["run.recording"]
+    data = Profile.load(profile).data
+    assert data["program"]["exit_code"] == 3
+    assert not any("stopped" in warning for warning in data["sampling"]["warnings"])
+    assert names(profile) == ["profile.json", "samples.npy"]
+
+
+BUSY = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; exit 3"
+
+
+def broken_analysis(*_: object) -> None:
+    """An analysis that breaks a promise.
+
+    Raises:
+        RecordingError: Always.
+    """
+    message = "the analysis failed\nhint: report it"
+    raise RecordingError(message)
 
 
 def fill(ballast: Path) -> None:

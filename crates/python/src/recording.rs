@@ -1,9 +1,7 @@
 //! Recording a program: the sampler, asked from Python.
 
-use std::any::Any;
 use std::ffi::OsString;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -12,7 +10,7 @@ use tierloom_linux::root::Root;
 use tierloom_model::{Profile, samples_to_npy};
 use tierloom_sampler::import::import;
 use tierloom_sampler::record::Backend;
-use tierloom_sampler::{Processor, RecordRequest, Recording, SamplerError, analyse, record};
+use tierloom_sampler::{Processor, RecordRequest, Recording, SamplerError, analyse, guarded, record};
 
 use crate::errors;
 
@@ -51,13 +49,13 @@ pub(crate) fn record_profile(
     if let Some(analysing) = analysing {
         analysing.call1(py, (recording.samples.len(),))?;
     }
-    worked_out(py, name, || Ok(recording))
+    worked_out(py, name, request.journal.as_deref(), || Ok(recording))
 }
 
 /// Works a file that the recorder wrote out into a profile (JSON) and its samples (an `.npy` file).
 #[pyfunction]
 pub(crate) fn analyse_recording(py: Python<'_>, path: PathBuf, name: String) -> PyResult<(String, Py<PyBytes>)> {
-    worked_out(py, name, || Recording::load(&path))
+    worked_out(py, name, Some(&path), || Recording::load(&path))
 }
 
 /// Whether a recorder writes this file now.
@@ -66,22 +64,17 @@ pub(crate) fn is_being_recorded(path: PathBuf) -> bool {
     tierloom_sampler::recording::is_growing(&path)
 }
 
-/// The profile of a recording. A promise of ours that the analysis breaks costs the profile, not the process.
+/// The profile of a recording, which may be on disk.
 fn worked_out(
     py: Python<'_>,
     name: String,
+    path: Option<&Path>,
     recording: impl FnOnce() -> Result<Recording, SamplerError> + Send,
 ) -> PyResult<(String, Py<PyBytes>)> {
-    let work = || catch_unwind(AssertUnwindSafe(|| analyse(&recording()?, &Processor::of(&Root::default()))));
-    let result = py.detach(work).unwrap_or_else(|panic| Err(SamplerError::Analysis { reason: reason_of(&*panic) }));
+    let result = py.detach(|| guarded(path, || analyse(&recording()?, &Processor::of(&Root::default()))));
     let (profile, rows) = result.map_err(|error| errors::from_sampler(&error))?;
     let profile = Profile { name, ..profile };
     Ok((profile.to_json(), PyBytes::new(py, &samples_to_npy(&rows)).unbind()))
-}
-
-fn reason_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it does not say why".to_owned())
 }
 
 /// Works a `perf.data` file out into a profile (JSON) and its samples (an `.npy` file).

@@ -153,9 +153,11 @@ pub enum SamplerError {
     },
     /// The analysis came to no end: a fault of ours.
     #[error(
-        "the analysis of what was recorded failed: {reason}\n  hint: this is a fault of tierloom, please report it; the recording is kept, so nothing is lost"
+        "the analysis of {recording} failed: {reason}\n  hint: this is a fault of tierloom, please report it; nothing is lost, the recording stays"
     )]
     Analysis {
+        /// Of what.
+        recording: String,
         /// What it said.
         reason: String,
     },

@@ -24,6 +24,7 @@ mod emulate;
 mod entered;
 pub mod error;
 mod flow;
+mod guarded;
 mod heuristics;
 mod hotness;
 mod image;
@@ -59,5 +60,6 @@ mod world;
 
 pub use analyse::{Processor, analyse};
 pub use error::SamplerError;
+pub use guarded::guarded;
 pub use record::{RecordRequest, record};
 pub use recording::Recording;

@@ -28,8 +28,9 @@ const LEAST_BYTES: u64 = 32 << 20;
 const SPARED_BYTES: u64 = 16 << 20;
 /// What a recording may take on disk, bytes: by then it has taken five times as much memory.
 const MOST_BYTES: u64 = 4 << 30;
-/// Time between two portions while little happens.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Time to the first portion, and between two while little happens: twice as long each time, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Portions that may wait for the disk; what comes then waits in memory, where it is anyway.
 const MOST_WAITING: usize = 4;
 
@@ -89,6 +90,7 @@ struct Journal {
     state: Arc<State>,
     marks: Marks,
     since: Instant,
+    pause: Duration,
 }
 
 /// The file of a run, if it has one, and what a portion says of that run.
@@ -149,8 +151,8 @@ impl Journal {
         let shared = Arc::clone(&state);
         let writer = thread::Builder::new().name("tierloom-writer".to_owned());
         let writer = writer.spawn(move || write_all(file, &receiver, &shared)).ok()?;
-        let journal =
-            Self { sender: Some(sender), writer: Some(writer), state, marks: Marks::default(), since: Instant::now() };
+        let (marks, since, pause) = (Marks::default(), Instant::now(), FIRST_PAUSE);
+        let journal = Self { sender: Some(sender), writer: Some(writer), state, marks, since, pause };
         journal.send(first);
         Some(journal)
     }
@@ -158,10 +160,11 @@ impl Journal {
     /// Hands on what came, if it is time and the disk keeps up. `run` is asked only then.
     fn visit(&mut self, gathered: &mut Gathered, run: impl FnOnce() -> RunSoFar) {
         let much = gathered.marks().records_since(&self.marks) >= PORTION_RECORDS;
-        let is_time = much || self.since.elapsed() >= PAUSE;
+        let is_time = much || self.since.elapsed() >= self.pause;
         if is_time && self.state.waiting.load(Ordering::Acquire) < MOST_WAITING && !self.has_stopped() {
             self.take(gathered, run());
             self.since = Instant::now();
+            self.pause = LONGEST_PAUSE.min(2 * self.pause);
         }
     }
 
