@@ -15,7 +15,7 @@ use std::arch::naked_asm;
 use crate::forked::WIPED;
 use crate::hooks::{heap, maps};
 use crate::real::pointers;
-use crate::report::MIN_BYTES;
+use crate::report::{self, MIN_BYTES};
 use crate::tracked::{FACTOR, FILTER_SHIFT_IN, FILTER_SHIFT_OUT, TRACKED};
 
 /// One entry, documented and exported.
@@ -156,6 +156,38 @@ entry! {
     least = sym MIN_BYTES,
     real = sym pointers::calloc,
     hook = sym heap::on_calloc,
+}
+
+// `seccomp` has no function of its own in libc. All arguments of a call are kept over ours, and the stack aligned.
+entry! {
+    syscall,
+    "cmp rdi, {seccomp}",
+    "je 2f",
+    "jmp qword ptr [rip + {real}]",
+    "2:",
+    "cmp rsi, {filter}",
+    "ja 3f",
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push rcx",
+    "push r8",
+    "push r9",
+    "sub rsp, 8",
+    "call {close}",
+    "add rsp, 8",
+    "pop r9",
+    "pop r8",
+    "pop rcx",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "3:",
+    "jmp qword ptr [rip + {real}]",
+    seccomp = const libc::SYS_seccomp,
+    filter = const libc::SECCOMP_SET_MODE_FILTER,
+    real = sym pointers::syscall,
+    close = sym report::close,
 }
 
 // The program's `realloc`, as in glibc: that is ours, unless the program brings its own.

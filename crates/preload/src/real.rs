@@ -119,6 +119,10 @@ functions! {
             let _ = (thread, how, work, argument);
             libc::EAGAIN
         };
+    syscall(number: i64, one: i64, two: i64, three: i64, four: i64, five: i64, six: i64) -> i64, early {
+        let _ = (number, one, two, three, four, five, six);
+        -1
+    };
     prctl(option: c_int, one: c_ulong, two: c_ulong, three: c_ulong, four: c_ulong) -> c_int,
         // SAFETY: the caller's promise; this is what libc's prctl does.
         early unsafe { c_int::try_from(libc::syscall(libc::SYS_prctl, option, one, two, three, four)).unwrap_or(-1) };

@@ -39,7 +39,10 @@ pub(crate) fn region() -> Option<&'static Region<'static>> {
 
 /// Nothing is recorded or placed from now on: this process is about to give up the processor's clock, or system
 /// calls. It makes none here.
-pub(crate) fn close() {
+pub(crate) extern "C" fn close() {
+    if let Some(region) = region() {
+        region.count_closed();
+    }
     CLOSED.store(true, Ordering::Relaxed);
     MIN_BYTES.store(usize::MAX, Ordering::Relaxed);
 }

@@ -188,7 +188,18 @@ mod tests {
 
     #[test]
     fn the_loader_finds_the_same() {
-        for name in [c"malloc", c"calloc", c"free", c"mmap", c"mremap", c"sbrk", c"pthread_create", c"dlclose"] {
+        for name in [
+            c"malloc",
+            c"calloc",
+            c"free",
+            c"mmap",
+            c"mremap",
+            c"sbrk",
+            c"pthread_create",
+            c"prctl",
+            c"syscall",
+            c"dlclose",
+        ] {
             // SAFETY: `name` is a C string.
             let other = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
             assert_eq!(next(name), Some(other), "{name:?}");

@@ -131,8 +131,7 @@ fn walk_carefully(from: Registers, entry: u64, generation: u32, memory: &mut Mem
     let mut registers = from;
     let mut found = Found::Caller;
     for _ in 0..MOST_STEPS {
-        let goes_on = registers.stack_pointer() <= entry || frames.push(registers.address());
-        if found == Found::Nobody || !goes_on {
+        if found == Found::Nobody || !(registers.stack_pointer() <= entry || frames.push(registers.address())) {
             return;
         }
         found = step::to_caller(&mut registers, found == Found::Interrupted, generation, memory);

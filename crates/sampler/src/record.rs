@@ -159,6 +159,7 @@ pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Re
     recording.calibration = calibration;
     recording.warnings.extend(program.warnings(preload.is_some(), channel.attached()));
     recording.warnings.extend(channel.doubt(&request.root));
+    recording.warnings.extend(channel.closed());
     recording.warnings.extend(sampling_warnings(&recording, request, samples.refused()));
     kept.end(&recording);
     Ok(recording)

@@ -39,6 +39,7 @@ mod at {
     pub(super) const HOLDING: usize = 48;
     pub(super) const LANES_FREED: usize = 56;
     pub(super) const LANES_OUT: usize = 57;
+    pub(super) const CLOSED: usize = 58;
     pub(super) const LEAVING: usize = 64;
     pub(super) const LEAVING_END: usize = 128;
 }
@@ -261,6 +262,16 @@ impl<'a> Region<'a> {
     /// Allocation events that found no room.
     pub fn lost_events(&self) -> u64 {
         load(self.header, at::LOST_EVENTS)
+    }
+
+    /// Processes that may tell nothing any more, because they gave up system calls.
+    pub fn closed(&self) -> u64 {
+        load(self.header, at::CLOSED)
+    }
+
+    /// Counts such a process.
+    pub fn count_closed(&self) {
+        self.header[at::CLOSED].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a record that is lost.

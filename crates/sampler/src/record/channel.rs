@@ -160,6 +160,17 @@ impl PreloadChannel {
         begun
     }
 
+    /// What a reader must know about processes that could not be recorded to their end.
+    pub(crate) fn closed(&self) -> Option<String> {
+        let closed = self.region().map_or(0, |region| region.closed());
+        (closed > 0).then(|| {
+            format!(
+                "{closed} time(s) a process restricted its own system calls (seccomp) and was left alone from then on: what \
+                 it allocated later is not known; record it without its sandbox, where it has an option for that"
+            )
+        })
+    }
+
     /// What a reader must know about the times of this run.
     pub(crate) fn doubt(&self, root: &Root) -> Option<String> {
         (self.clock.ticks() && !is_by_counter(root)).then(|| {
