@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use crate::error::LinuxError;
+use crate::maps::mapped_ranges;
+use crate::root::Root;
 
 /// Beginning of the names of such memory.
 const PREFIX: &str = "tierloom-";
@@ -119,6 +121,12 @@ pub fn name_of(mapped: &str) -> Option<&str> {
     Some(name).filter(|name| is_ours && is_given_name(name))
 }
 
+/// Whether this process has the shared memory of this name mapped. A process in another namespace tells an id by
+/// which somebody else is known here.
+pub fn is_mapped_by(root: &Root, pid: u32, name: &str) -> bool {
+    mapped_ranges(root, pid).iter().any(|range| name_of(&range.path) == Some(name))
+}
+
 fn memory_file(name: &str) -> Result<File, LinuxError> {
     let text = CString::new(name).map_err(|error| LinuxError::new("memfd_create", name, error.into()))?;
     // Where vm.memfd_noexec is 2 only memory that can never be a program is given out; Linux before 6.3 has no such.
@@ -208,6 +216,8 @@ mod tests {
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         let named = maps.lines().filter_map(|line| line.find('/').and_then(|at| name_of(&line[at..])));
         assert!(named.into_iter().any(|name| name == shared.name()));
+        assert!(is_mapped_by(&Root::default(), std::process::id(), shared.name()));
+        assert!(!is_mapped_by(&Root::default(), std::process::id(), "tierloom-1-2"));
     }
 
     #[test]

@@ -325,6 +325,6 @@ mod tests {
         assert!(!module.is_elf);
         assert_eq!(module.function_at(0x1000), None);
         assert_eq!(module.address_of_offset(0), None);
-        assert_eq!(module.name(), "passwd");
+        assert_eq!(module.name(), "Cargo.toml");
     }
 }

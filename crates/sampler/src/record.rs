@@ -143,7 +143,8 @@ pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Re
     let event = samples.event();
     let calibration = request.calibration.unwrap_or_else(|| measured(event, &request.root));
 
-    let mut gathered = Gathered::new(held.pid(), monotonic_ns(), samples.kernel().is_none());
+    let watched = samples.kernel().is_none().then(|| channel.name().to_owned());
+    let mut gathered = Gathered::new(held.pid(), monotonic_ns(), watched.as_deref());
     let (start_ns, pid, command) = (gathered.start_ns(), held.pid(), request.words());
     let beginning = Beginning { command: &command, pid, start_ns, event, calibration };
     let running = held.release().map_err(|refused| program.not_executable(refused))?;

@@ -92,8 +92,9 @@ impl Counters {
 }
 
 impl Gathered {
-    /// Nothing yet. Where the kernel does not tell about mappings, they are watched in `/proc`.
-    pub(super) fn new(pid: u32, start_ns: u64, watched: bool) -> Self {
+    /// Nothing yet. Where the kernel does not tell about mappings, they are watched in `/proc`, in processes that have
+    /// shared memory of this name.
+    pub(super) fn new(pid: u32, start_ns: u64, watched: Option<&str>) -> Self {
         Self { pid, start_ns, watch: Watch::new(watched, pid, start_ns), ..Self::default() }
     }
 

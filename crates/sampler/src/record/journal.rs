@@ -246,7 +246,7 @@ mod tests {
         let path = path("cut");
         let command = ["a".to_owned()];
         let mut journal = Tried::open(&path).unwrap().begin(&beginning(&command)).unwrap();
-        let mut gathered = Gathered::new(5, 7, false);
+        let mut gathered = Gathered::new(5, 7, None);
         for time_ns in 0..2 * PORTION_RECORDS as u64 {
             gathered.take_perf(tierloom_linux::perf::Record::Fault(tierloom_linux::perf::Fault {
                 pid: 5,

@@ -33,7 +33,7 @@ use tierloom_linux::clock::monotonic_ns;
 use tierloom_linux::ptrace::interrupted::{Held, Remedy, Rest, call_of};
 use tierloom_linux::ptrace::{Halt, Registers, Tracer, USER_CODE_64, Why};
 use tierloom_linux::root::Root;
-use tierloom_linux::shared::SharedFile;
+use tierloom_linux::shared::{self, SharedFile};
 use tierloom_wire::Region;
 
 use crate::recording::{REGISTERS, Sample};
@@ -94,7 +94,7 @@ impl PtraceSampler {
         Ok(sampler)
     }
 
-    /// Another process of the program is there.
+    /// Another process of the program is there, if it is what it says.
     pub(super) fn add_process(&self, pid: u32) {
         locked(&self.shared.processes).push(pid);
     }
@@ -189,7 +189,9 @@ impl<'a> Session<'a> {
 
     fn tick(&mut self) {
         for pid in std::mem::take(&mut *locked(&self.shared.processes)) {
-            self.threads.add(pid);
+            if shared::is_mapped_by(&self.target.root, pid, self.target.file.name()) {
+                self.threads.add(pid);
+            }
         }
         let mut due = self.threads.due(self.period_ns);
         due.retain(|id| !self.asked.contains_key(&id.tid) && !self.finishing.contains_key(&id.tid));

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tierloom_linux::clock::monotonic_ns;
 use tierloom_linux::maps::{MappedRange, mapped_ranges};
 use tierloom_linux::root::Root;
+use tierloom_linux::shared::name_of;
 use tierloom_wire as wire;
 
 use crate::recording::{Change, Mapping, Process};
@@ -17,7 +18,8 @@ const BETWEEN_LOOKS_NS: u64 = 100_000_000;
 /// Processes that are watched.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    on: bool,
+    /// Name of the memory that processes share with us; nothing is watched without.
+    shared: Option<String>,
     known: BTreeMap<u32, Watched>,
     last_look_ns: u64,
     mappings: Vec<Mapping>,
@@ -28,39 +30,44 @@ pub(super) struct Watch {
 #[derive(Debug, Default, Clone)]
 struct Watched {
     since_ns: u64,
+    /// It was sampled, so it is the program's; of others only who shares memory with us is believed.
+    sampled: bool,
     noted: BTreeSet<MappedRange>,
 }
 
 impl Watch {
     /// The program itself is known from its start.
-    pub(super) fn new(on: bool, pid: u32, start_ns: u64) -> Self {
-        let mut watch = Self { on, last_look_ns: start_ns, ..Self::default() };
-        if on {
-            watch.begin(pid, start_ns);
+    pub(super) fn new(shared: Option<&str>, pid: u32, start_ns: u64) -> Self {
+        let mut watch = Self { shared: shared.map(str::to_owned), last_look_ns: start_ns, ..Self::default() };
+        if shared.is_some() {
+            watch.begin(pid, start_ns, true);
         }
         watch
     }
 
     /// A process that was sampled: perhaps nobody has told of it.
     pub(super) fn meet(&mut self, pid: u32) {
-        if self.on && !self.known.contains_key(&pid) {
-            self.begin(pid, self.last_look_ns);
+        if self.shared.is_some() && !self.known.get(&pid).is_some_and(|known| known.sampled) {
+            match self.known.get_mut(&pid) {
+                Some(known) => known.sampled = true,
+                None => self.begin(pid, self.last_look_ns, true),
+            }
             self.last_look_ns = 0;
         }
     }
 
-    fn begin(&mut self, pid: u32, time_ns: u64) {
-        self.known.insert(pid, Watched { since_ns: time_ns, noted: BTreeSet::new() });
+    fn begin(&mut self, pid: u32, time_ns: u64, sampled: bool) {
+        self.known.insert(pid, Watched { since_ns: time_ns, sampled, noted: BTreeSet::new() });
         self.processes.push(Process { time_ns, pid, change: Change::Exec { name: String::new() } });
     }
 
     /// A process came up or told about a file that it has mapped.
     pub(super) fn take_wire(&mut self, time_ns: u64, pid: u32, event: &wire::Event) {
-        if !self.on {
+        if self.shared.is_none() {
             return;
         }
         match *event {
-            wire::Event::Start => self.begin(pid, time_ns),
+            wire::Event::Start => self.begin(pid, time_ns, self.known.get(&pid).is_some_and(|known| known.sampled)),
             wire::Event::Fork { parent } => {
                 let inherited = self.known.get(&parent).cloned().unwrap_or_default();
                 self.known.insert(pid, Watched { since_ns: time_ns, ..inherited });
@@ -77,14 +84,17 @@ impl Watch {
     /// Reads the mappings of every known process. What is new came after the last look.
     pub(super) fn look(&mut self, root: &Root) {
         let now = monotonic_ns();
-        if !self.on || now < self.last_look_ns + BETWEEN_LOOKS_NS {
+        if self.shared.is_none() || now < self.last_look_ns + BETWEEN_LOOKS_NS {
             return;
         }
         let since = std::mem::replace(&mut self.last_look_ns, now);
-        let pids: Vec<u32> = self.known.keys().copied().collect();
-        for pid in pids {
-            for range in mapped_ranges(root, pid) {
-                self.note(since, pid, range);
+        let known: Vec<(u32, bool)> = self.known.iter().map(|(pid, known)| (*pid, known.sampled)).collect();
+        for (pid, sampled) in known {
+            let ranges = mapped_ranges(root, pid);
+            if sampled || ranges.iter().any(|range| name_of(&range.path) == self.shared.as_deref()) {
+                for range in ranges {
+                    self.note(since, pid, range);
+                }
             }
         }
     }
@@ -125,7 +135,7 @@ mod tests {
         let words = wire::pack_path(b"/lib.so", &mut path);
         let path = &path[..words];
         let module = wire::Event::Module { start: 4096, bytes: 4096, file_offset: 0, executable: true, path };
-        let mut watch = Watch::new(true, 7, 0);
+        let mut watch = Watch::new(Some("tierloom-1-2"), 7, 0);
         watch.take_wire(1, 7, &wire::Event::Start);
         watch.take_wire(2, 7, &module);
         watch.take_wire(3, 7, &module);
@@ -139,7 +149,7 @@ mod tests {
 
     #[test]
     fn nothing_is_watched_where_the_kernel_reports() {
-        let mut watch = Watch::new(false, 1, 0);
+        let mut watch = Watch::new(None, 1, 0);
         watch.take_wire(1, std::process::id(), &wire::Event::Start);
         watch.look(&Root::default());
         assert_eq!(seen(&mut watch), (Vec::new(), Vec::new()));
@@ -147,8 +157,13 @@ mod tests {
 
     #[test]
     fn a_look_finds_this_process() {
-        let mut watch = Watch::new(true, 1, 0);
-        watch.take_wire(1, std::process::id(), &wire::Event::Start);
+        let own = std::process::id();
+        let mut watch = Watch::new(Some("tierloom-1-2"), 1, 0);
+        watch.take_wire(1, own, &wire::Event::Start);
+        watch.last_look_ns = 0;
+        watch.look(&Root::default());
+        assert!(watch.known[&own].noted.is_empty(), "it does not share the memory: another one by that id");
+        watch.meet(own);
         watch.last_look_ns = 0;
         watch.look(&Root::default());
         let program = std::env::current_exe().unwrap();
