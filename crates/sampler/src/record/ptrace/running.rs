@@ -11,7 +11,7 @@ use tierloom_linux::root::Root;
 use tierloom_linux::threads::{self, WatchedThread};
 
 /// Time between two listings, ns: a thread that lives shorter is not seen.
-const BETWEEN_LISTINGS_NS: u64 = 20_000_000;
+const BETWEEN_LISTINGS_NS: u64 = 10_000_000;
 /// The share of the time that listing may take: one in so many; but where it took long because somebody else had
 /// the processor, the next one is not put off for longer than this.
 const LISTING_ONE_IN: u64 = 100;
