@@ -81,7 +81,6 @@ impl Frames {
 
 /// Finds out what must be known, before any hook needs it.
 pub(crate) fn warm_up() {
-    memory::try_out();
     let here = 0_u64;
     with_frames(&raw const here, 0, |_| ());
 }

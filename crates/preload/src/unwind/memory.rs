@@ -2,104 +2,90 @@
 //!
 //! What may be read as it is, is what cannot go away while we look: from the stack pointer to the end of the
 //! thread's own stack (see `bounds`), and on a stack that nobody told us of (a coroutine's, a signal handler's)
-//! to the end of the page on which the hook was entered, which holds a live return address. Everything else is
-//! asked about first, page by page: `rt_sigprocmask` with a question that makes no sense copies the word and
-//! then refuses the question (`EINVAL`), or finds that it cannot copy (`EFAULT`). It changes nothing, and there
-//! is hardly a seccomp filter that forbids it. Where it is forbidden, or answers otherwise, such pages are not
-//! read.
-//!
-//! Between the answer and the read another thread might unmap the page. Frames of a live stack stay; only a
-//! walk that has run off the end of a stack without an end mark reads elsewhere, one word.
+//! to the end of the page on which the hook was entered, which holds a live return address. Of everything else the
+//! kernel makes a copy, or says that it cannot (`process_vm_readv` of ourselves, which every process may, and which
+//! Docker's filter allows since Linux 4.8). Where it is refused, such words are not read.
 
-use std::arch::asm;
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::{forked, thread};
 
 const PAGE: u64 = 4096;
 const WORD: u64 = 8;
-
-/// The kernel answers as expected.
-static ANSWERS: AtomicBool = AtomicBool::new(false);
-
-/// Finds out whether the kernel tells which pages may be read.
-pub(super) fn try_out() {
-    let here = 0_u64;
-    ANSWERS.store(asked(&raw const here as u64) && !asked(PAGE - WORD), Ordering::Relaxed);
-}
+/// Words that are copied at once: frames lie side by side, and threads have little stack to spare.
+const COPIED: usize = 16;
+const COPIED_BYTES: u64 = COPIED as u64 * WORD;
 
 /// What a walk may read.
 #[derive(Debug)]
 pub(super) struct Memory {
     low: u64,
     high: u64,
-    /// The page that was last asked about and may be read.
-    page: u64,
+    /// Where the copy is from; a multiple of its size, so that it lies in one page.
+    from: u64,
+    copy: [u64; COPIED],
 }
 
 impl Memory {
     /// From the stack pointer of a hook to `end` as it is: a stack that ends there is this thread's own and live;
     /// without an end only the page of `entry`, a slot that holds a return address.
     pub(super) fn of_stack(pointer: u64, entry: u64, end: Option<u64>) -> Self {
-        let high = end.unwrap_or((entry | (PAGE - 1)) + 1);
-        Self { low: pointer, high, page: u64::MAX }
+        Self::between(pointer, end.unwrap_or((entry | (PAGE - 1)) + 1))
+    }
+
+    fn between(low: u64, high: u64) -> Self {
+        Self { low, high, from: u64::MAX, copy: [0; COPIED] }
     }
 
     /// The word at this address; `None` where it cannot be read.
     #[inline]
     pub(super) fn read(&mut self, address: u64) -> Option<u64> {
-        self.at_once(address).or_else(|| self.asked_first(address))
+        self.at_once(address).or_else(|| self.copied(address))
     }
 
-    /// The word at this address; `None` where it cannot be read without asking.
+    /// The word at this address; `None` where it cannot be read without a copy.
     #[inline]
     pub(super) fn at_once(&self, address: u64) -> Option<u64> {
         let is_near = self.low <= address && address < self.high && address.is_multiple_of(WORD);
-        // SAFETY: an aligned word in a page that may be read: see the head of this file.
+        // SAFETY: an aligned word that may be read: see the head of this file.
         is_near.then(|| unsafe { *(address as *const u64) })
     }
 
     #[cold]
-    fn asked_first(&mut self, address: u64) -> Option<u64> {
-        let may_be_read = address.is_multiple_of(WORD) && self.ask(address);
-        // SAFETY: as above.
-        may_be_read.then(|| unsafe { *(address as *const u64) })
+    fn copied(&mut self, address: u64) -> Option<u64> {
+        let from = address & !(COPIED_BYTES - 1);
+        if !address.is_multiple_of(WORD) || (from != self.from && !self.copy_from(from)) {
+            return None;
+        }
+        self.copy.get(usize::try_from((address - from) / WORD).ok()?).copied()
     }
 
-    fn ask(&mut self, address: u64) -> bool {
-        let page = address / PAGE;
-        if page != self.page && ANSWERS.load(Ordering::Relaxed) && asked(address) {
-            self.page = page;
-        }
-        page == self.page
+    /// Whether the kernel could copy the words from there on.
+    fn copy_from(&mut self, from: u64) -> bool {
+        let bytes = size_of_val(&self.copy);
+        let here = libc::iovec { iov_base: self.copy.as_mut_ptr().cast(), iov_len: bytes };
+        let there = libc::iovec { iov_base: from as *mut libc::c_void, iov_len: bytes };
+        // SAFETY: the kernel writes at most as many bytes as the copy has.
+        let read = thread::quietly(|| unsafe {
+            libc::process_vm_readv(own_pid(), &raw const here, 1, &raw const there, 1, 0)
+        });
+        self.from = if usize::try_from(read) == Ok(bytes) { from } else { u64::MAX };
+        self.from == from
     }
 }
 
-/// Whether the kernel can copy the word at this address.
-fn asked(address: u64) -> bool {
-    // No such way to change the mask (SIG_BLOCK, SIG_UNBLOCK and SIG_SETMASK are 0, 1 and 2).
-    const NO_WAY: u64 = u64::MAX;
-    let mut answer = libc::SYS_rt_sigprocmask;
-    // SAFETY: the call copies a word if it can, and then refuses; by hand, because libc's would set `errno`.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") answer,
-            in("rdi") NO_WAY,
-            in("rsi") address,
-            in("rdx") 0_u64,
-            in("r10") WORD,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
+/// This process, also where it was forked and does not know it yet.
+fn own_pid() -> libc::pid_t {
+    match forked::pid() {
+        // SAFETY: getpid has no arguments and cannot fail.
+        0 => unsafe { libc::getpid() },
+        pid => pid.cast_signed(),
     }
-    answer == -i64::from(libc::EINVAL)
 }
 
 #[cfg(test)]
 impl Memory {
-    /// Nothing may be read, and nobody is asked.
+    /// Nothing may be read as it is.
     pub(super) fn none() -> Self {
-        Self { low: 0, high: 0, page: u64::MAX }
+        Self::between(0, 0)
     }
 }
 
@@ -109,7 +95,6 @@ mod tests {
 
     /// Pages with these rights in a row; how many words of each page's end and beginning can be read.
     fn readable(rights: &[i32], memory: impl Fn(u64) -> Memory) -> Vec<bool> {
-        try_out();
         let length = rights.len() * 4096;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: new pages, whose rights are changed one by one, and which are given back.
@@ -132,12 +117,12 @@ mod tests {
     #[test]
     fn only_pages_that_can_be_read_are() {
         let rights = [libc::PROT_READ, libc::PROT_NONE, libc::PROT_READ | libc::PROT_WRITE, libc::PROT_NONE];
-        let nothing = |_| Memory { low: 0, high: 0, page: u64::MAX };
+        let nothing = |_| Memory::between(0, 0);
         assert_eq!(readable(&rights, nothing), [true, true, false, false, true, true, false, false]);
     }
 
     #[test]
-    fn a_foreign_stack_is_read_to_the_end_of_its_page_without_asking() {
+    fn a_foreign_stack_is_read_to_the_end_of_its_page_as_it_is() {
         let rights = [libc::PROT_READ, libc::PROT_NONE];
         let stack = |start: u64| Memory::of_stack(start + 64, start + 128, None);
         assert_eq!(stack(0x10_0000).high, 0x10_1000);
@@ -146,7 +131,6 @@ mod tests {
 
     #[test]
     fn what_is_no_word_is_not_read() {
-        try_out();
         let words = [1_u64, 2];
         let start = words.as_ptr() as u64;
         let mut memory = Memory::of_stack(start, start, Some(start + 16));

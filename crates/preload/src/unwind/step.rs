@@ -59,7 +59,7 @@ pub(super) struct Pointers {
 }
 
 /// The caller of a frame whose step is remembered and needs no register but these two, and no word that has to be
-/// asked about. `None` is no answer; zeroes mean that there is no caller.
+/// copied first. `None` is no answer; zeroes mean that there is no caller.
 #[inline(always)]
 #[allow(clippy::inline_always)]
 pub(super) fn quick(pointers: Pointers, generation: u32, memory: &Memory) -> Option<Pointers> {
