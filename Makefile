@@ -10,7 +10,7 @@ PACKAGES := .venv/locked
 NATIVE := python/tierloom/native
 PRELOAD := target/release/libtierloom_preload.so
 
-.PHONY: help demo test test-rust test-python test-long test-lab test-lab-long bench lint format install core workloads man site wheel lock clean
+.PHONY: help fuzz demo test test-rust test-python test-long test-lab test-lab-long bench lint format install core workloads man site wheel lock clean
 .DEFAULT_GOAL := help
 
 help: ## List what can be made
@@ -58,6 +58,12 @@ lint: install ## Formatting, lints, types, and the arrows between the rooms
 	$(BIN)/ruff check python tests benches tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+SECONDS ?= 60
+fuzz: install ## Made-up bytes for every parser, SECONDS each; what breaks one stays in fuzz/artifacts
+	command -v cargo-fuzz > /dev/null || cargo install --locked --quiet cargo-fuzz
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement fuzz/python/requirements.txt
+	$(BIN)/python fuzz/run.py --seconds $(SECONDS)
 
 format: $(PACKAGES) ## Format all code
 	cargo fmt --all
