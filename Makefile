@@ -16,7 +16,7 @@ NATIVE := python/tierloom/native
 PRELOAD := target/release/libtierloom_preload.so
 
 .PHONY: toolchain help demo test test-rust test-python test-long test-lab test-lab-long smoke smoke-bare test-bare \
-	bench lint format install core workloads man site wheel wheel-test lock clean
+	bench fuzz lint format install core workloads man site wheel wheel-test lock clean
 .DEFAULT_GOAL := help
 
 help: ## List what can be made
@@ -87,6 +87,12 @@ lint: install ## Formatting, lints, types, and the arrows between the rooms
 	$(BIN)/ruff check python tests benches tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+SECONDS ?= 60
+fuzz: install ## Made-up bytes for every parser, SECONDS each; what breaks one stays in fuzz/artifacts
+	command -v cargo-fuzz > /dev/null || cargo install --locked --quiet cargo-fuzz
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement fuzz/python/requirements.txt
+	$(BIN)/python fuzz/run.py --seconds $(SECONDS)
 
 format: $(PACKAGES) ## Format all code
 	cargo fmt --all

@@ -25,6 +25,7 @@ ARROWS: dict[str, set[str]] = {
     "probe": {"model", "linux"},
     "pmem": {"linux"},
     "sampler": {"model", "linux", "wire"},
+    "fuzzed": {"model", "expander", "linux", "pmem", "sampler", "tiering", "wire"},
     "python": {"model", "contention", "predict", "place", "tiering", "expander", "linux", "pmem", "probe", "sampler"},
 }
 """What each crate may use of the others; everyone may use the nouns."""

@@ -191,24 +191,26 @@ def _toml(text: str, path: Path) -> Data:
         return tomllib.loads(text)
 
 
-def from_data(data: object, name: str, file: str | None = None) -> Iterator[Source]:
+def from_data(data: object, name: str, file: str | None = None, shown: str | None = None) -> Iterator[Source]:
     """The sources in a document; `file` is the path that a noun is read from again, to be checked.
+
+    Errors call the document `shown`, else by its file, else by its name.
 
     Raises:
         RequestError: It is neither an object nor a list of objects.
     """
     if isinstance(data, list):
         for each in data:
-            yield from from_data(each, name)
+            yield from from_data(each, name, shown=shown or file)
         return
     if not isinstance(data, dict):
-        message = f"{name}: holds no object\nhint: give what a verb printed under --json"
+        message = f"{shown or file or name}: holds no object\nhint: give what a verb printed under --json"
         raise RequestError(message)
     kind = kind_of(data)
     held = [key for key in PARTS if isinstance(data.get(key), dict)]
     if kind == "anything" and held:
         for key in held:
-            yield from from_data(data[key], name)
+            yield from from_data(data[key], name, shown=shown or file)
         return
     yield _source(kind, data, name, file)
 

@@ -1,0 +1,14 @@
+//! The recording of a `perf.data` file, for the corpus: run it again when the format of recordings changes.
+//!
+//!     cargo run -p tierloom-fuzzed --example recording_of -- PERF.DATA OUT.recording
+
+use std::path::Path;
+
+use tierloom_sampler::import;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let words: Vec<String> = std::env::args().collect();
+    let [_, from, to] = &words[..] else { return Err("usage: recording_of PERF.DATA OUT.recording".into()) };
+    std::fs::write(to, import::recording(Path::new(from))?.to_bytes())?;
+    Ok(())
+}
