@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tierloom_wire::{LaneRead, MAX_RECORD_WORDS, Popped, Record, Region, RuleReader, Settings, words_needed};
 
-const SETTINGS: Settings = Settings { slots: 64, lanes: 4, min_bytes: 1, sigprof_hz: 0, rule_words: 64 };
+const SETTINGS: Settings = Settings { slots: 64, lanes: 4, min_bytes: 1, rule_words: 64 };
 /// A change: two bytes of place, eight of value.
 const CHANGE: usize = 10;
 

@@ -165,12 +165,12 @@ pub(crate) fn stream_volatile(
 }
 
 /// Who keeps a pool, how it is durable, how full it is, its arrays, and ranges of a transaction that a crash
-/// cut off; nothing is changed.
+/// cut off.
+type LookedAt = (&'static str, &'static str, UsageRow, Vec<ArrayRow>, Option<usize>);
+
+/// What is in a pool's file; nothing is changed.
 #[pyfunction]
-pub(crate) fn look_at_pool(
-    py: Python<'_>,
-    path: PathBuf,
-) -> PyResult<(&'static str, &'static str, UsageRow, Vec<ArrayRow>, Option<usize>)> {
+pub(crate) fn look_at_pool(py: Python<'_>, path: PathBuf) -> PyResult<LookedAt> {
     let seen = py.detach(|| look(&path)).map_err(failed)?;
     let rows = seen.entries.iter().map(row).collect();
     Ok((name(seen.kind), seen.durability, usage_row(&seen.usage), rows, seen.unfinished))
