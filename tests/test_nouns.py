@@ -66,7 +66,7 @@ def test_samples_that_are_cut_off_name_their_file(tmp_path: Path, kept: int) -> 
     np.save(rows, np.zeros(1000, dtype=[("time_ns", "<u8"), ("object", "<i4")]))
     tierloom.Profile(toy_profile()).save(tmp_path / "toy.profile", rows.getvalue()[:kept])
     profile = tierloom.Profile.load(tmp_path / "toy.profile")
-    with pytest.raises(ProfileError, match=r"toy\.profile/samples\.npy: it holds no whole array of samples\nhint:"):
+    with pytest.raises(ProfileError, match=r"toy\.profile/samples\.npy: no whole array of samples: .*\nhint:"):
         profile.samples()
     with pytest.raises(ProfileError, match=r"toy\.profile/samples\.npy"):
         tierloom.simulate(profile, "liu-a", "none", samples=True)
