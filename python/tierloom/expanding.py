@@ -160,7 +160,7 @@ def trace_records(path: Path) -> bytes:
 def _from_npy(path: Path) -> bytes:
     import numpy as np
 
-    rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    rows = np.lib.format.open_memmap(path, mode="r")
     missing = [field for field in TRACE_FIELDS if field not in (rows.dtype.names or ())]
     if missing:
         message = f"there is no field {', '.join(missing)}"

@@ -200,7 +200,7 @@ class Profile(Tabular):
             message = f"{path}: the profile was saved without samples"
             raise FileNotFoundError(message)
         with reading(path, "whole array of samples", "record the program again", ProfileError):
-            rows: npt.NDArray[np.void] = np.load(path, mmap_mode="r")
+            rows: npt.NDArray[np.void] = np.lib.format.open_memmap(path, mode="r")
         return rows
 
     def save(self, folder: str | Path, samples: bytes) -> None:

@@ -50,7 +50,7 @@ def reading(file: Path | str, what: str, hint: str, error: type[TierloomError] =
     except TierloomError:
         raise
     except OSError as problem:
-        message = f"{file}: {problem.strerror or problem}\nhint: check the path"
+        message = f"{file}: {problem.strerror or problem}\nhint: {hint}"
         raise error(message) from problem
     except UnicodeDecodeError as problem:
         message = f"{file}: no {what}: it holds bytes that are no text\nhint: {hint}"

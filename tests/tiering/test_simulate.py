@@ -311,7 +311,7 @@ def test_samples_that_cannot_be_followed(folder: Path, tierloom: Tierloom, words
 def test_broken_samples_are_named(folder: Path) -> None:
     profile = recorded(folder)
     (folder / "toy.profile/samples.npy").write_bytes(b"no samples")
-    with pytest.raises(ProfileError, match=r"toy\.profile/samples\.npy: it holds no whole array"):
+    with pytest.raises(ProfileError, match=r"toy\.profile/samples\.npy: no whole array of samples"):
         simulate(profile, MACHINE, "none", samples=True)
 
 

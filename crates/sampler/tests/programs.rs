@@ -153,8 +153,8 @@ fn is_code(recording: &Recording, pid: u32, address: u64) -> bool {
 #[test]
 fn samples_fall_on_code_and_follow_children() {
     let program = compiled("objects", &["-g"]);
-    for backend in [Backend::Auto, Backend::Ptrace] {
-        let recording = recorded(backend, &[program.to_str().unwrap(), "300"]);
+    for (backend, rounds) in [(Backend::Auto, "300"), (Backend::Ptrace, "3000")] {
+        let recording = recorded(backend, &[program.to_str().unwrap(), rounds]);
         assert!(recording.samples.len() > 10, "{backend:?}: {} samples", recording.samples.len());
         let placed = recording.samples.iter().filter(|sample| is_code(&recording, sample.pid, sample.ip())).count();
         assert!(placed * 100 >= recording.samples.len() * 95, "{backend:?}: {placed} on code");

@@ -69,27 +69,32 @@ def columns(shape: str) -> dict[str, str]:
 
 
 class Store:
-    """Results by key.
+    """Results by key; used in a `with` block, which ends with words where the file turns out to be damaged.
 
     Raises:
-        StudyError: The file is no store.
+        StudyError: The file is no store, or is damaged.
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = sqlite3.connect(path, timeout=60.0)
         try:
             self._file.executescript(_TABLES)
+            self._shapes = {text: at for at, text in self._file.execute("select id, text from shapes")}
         except sqlite3.Error as problem:
             self._file.close()
-            message = f"{path}: {problem}\nhint: move it away, or choose another folder with -o"
-            raise StudyError(message) from problem
-        self._shapes = {text: at for at, text in self._file.execute("select id, text from shapes")}
+            raise self._damaged(problem) from problem
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, *_: object) -> None:
         self._file.close()
+        if isinstance(problem, sqlite3.Error):
+            raise self._damaged(problem) from problem
+
+    def _damaged(self, problem: sqlite3.Error) -> StudyError:
+        return StudyError(f"{self._path}: {problem}\nhint: move it away, or choose another folder with -o")
 
     def want(self, keys: Iterable[bytes]) -> None:
         """Says which results the study at hand is about, in the order of its points; adds to those before."""
