@@ -46,10 +46,11 @@ test-lab: packages-lab install ## Placement checked in virtual machines with far
 test-lab-long: packages-lab install ## The same with CXL memory, and everything else that starts a virtual machine: tens of minutes
 	$(BIN)/pytest -m lab tests
 
+# All of tests/unharmed, or what is left of it after `make test`: GATE="-m long".
 test-long: packages-long install ## What `make test` leaves out because it takes minutes: the search against all placements, heavy programs, all of tests/unharmed
 	PROPTEST_RNG_SEED=$(SEED) cargo test --release --locked --quiet --package tierloom-place -- --ignored
 	$(BIN)/pytest -m "long and not lab" tests/programs tests/survival
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup tests/unharmed
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup tests/unharmed $(GATE)
 
 smoke: install workloads ## Tests that show in some minutes whether a machine is set up right
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m smoke

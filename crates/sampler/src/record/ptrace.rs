@@ -13,10 +13,10 @@
 //! What remains: a thread that starts a set-user-id program in the microseconds between attaching and halting
 //! starts it without those rights, unless the recorder has `CAP_SYS_PTRACE`.
 //!
-//! A signal of our own in the program (the other way that needs no rights) costs a fifteenth of it a sample,
-//! and cannot be hidden: programs reset all signals to default, wait for any of them,
-//! run on stacks too small for another frame, and ask for their handlers by system calls that nobody can stand
-//! between.
+//! The other way that needs no rights is a signal of our own in the program. It costs 2.5 us a sample, a halt 30 to 50
+//! (measured on Linux 6.18 in a virtual machine), and it cannot be hidden: programs reset all signals to default,
+//! wait for any of them, run on stacks too small for another frame, and ask for their handlers by system calls that
+//! nobody can stand between.
 
 mod running;
 
