@@ -13,6 +13,7 @@ import tierloom
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_the_site_builds_without_a_warning_and_has_everything(tmp_path: Path) -> None:
     """A warning is a link that leads nowhere, a document in no table of contents, or a docstring that is not read."""
     words = ["-W", "--keep-going", "-q", "-b", "html", "-c", ROOT / "docs" / "site", ROOT, tmp_path]

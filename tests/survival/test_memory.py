@@ -18,7 +18,17 @@ for name in sys.argv[1:]:
         total += sum(view[at] for at in range(0, 4 << 20, 512))
 """
 
-MOST_BYTES = 300e6
+MOST_BYTES = 40e6
+"""More than for a program that maps nothing. (What both take, the measurement of the processor's skid needs: four times
+its cache.)"""
+
+
+def peak_bytes(executable: Path, files: list[Path]) -> int:
+    command = [executable, "profile", "-o", "p.profile", "--", sys.executable, "-c", MAPPER, *files]
+    process = os.posix_spawn(executable, [os.fspath(word) for word in command], os.environ)
+    _, status, used = os.wait4(process, 0)
+    assert status == 0
+    return used.ru_maxrss * 1024
 
 
 @pytest.mark.slow
@@ -27,9 +37,5 @@ def test_a_hundred_gigabytes_of_mapped_data_stay_on_disk(executable: Path, folde
     for path, start in zip(files, (b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + bytes(9), b"GGUF"), strict=True):
         path.write_bytes(start)
         os.truncate(path, 25 << 30)
-    command = [executable, "profile", "-o", "p.profile", "--", sys.executable, "-c", MAPPER, *files]
-    process = os.posix_spawn(executable, [os.fspath(word) for word in command], os.environ)
-    _, status, used = os.wait4(process, 0)
-    assert status == 0
-    assert used.ru_maxrss * 1024 < MOST_BYTES, f"{used.ru_maxrss} KiB"
+    assert peak_bytes(executable, files) < peak_bytes(executable, []) + MOST_BYTES
     assert (folder / "p.profile" / "samples.npy").exists()

@@ -113,7 +113,7 @@ RIGHTS = (
     Case("other_root.c", says="user 65534, child 5, back to root: -1", root=True),
     Case("pid_namespace.c", says="answer 12", root=True),
     Case("closed_streams.c", end=5),
-    Case("environment.c", ("state",), says="nice 0"),
+    Case("environment.c", ("state",), says="dumpable 1"),
     Case("environment.c", ("variables",), says="LANG=", visible=OURS),
     Case("environment.c", ("cleared",), says="variables: 0"),
 )

@@ -35,6 +35,22 @@ pub(crate) fn end_of_stack(pointer: u64) -> Option<u64> {
     (low <= pointer && pointer < end).then_some(end)
 }
 
+/// Whether this is a signal handler's own stack and a small one: it may have no room for what placing takes.
+pub(crate) fn is_cramped(pointer: u64) -> bool {
+    /// `SIGSTKSZ` was 8 KiB for decades, three of which a signal frame may take. Placing takes 6 KiB.
+    const ROOMY: usize = 32 << 10;
+    if end_of_stack(pointer).is_some() {
+        return false;
+    }
+    // SAFETY: stack_t is plain data for which zero is valid; the kernel fills it.
+    let used = unsafe {
+        let mut used: libc::stack_t = std::mem::zeroed();
+        libc::syscall(libc::SYS_sigaltstack, ptr::null::<libc::stack_t>(), &raw mut used);
+        used
+    };
+    used.ss_flags & libc::SS_ONSTACK != 0 && used.ss_size < ROOMY
+}
+
 /// Learns where the main stack is; the main thread calls this.
 pub(crate) fn learn_main() {
     // SAFETY: the loader has set it, and `limit` is plain numbers.

@@ -23,7 +23,8 @@ use crate::{bounds, place, real, report, stack, thread};
 /// What the allocator and the kernel hand out.
 pub(crate) type Block = *mut c_void;
 
-/// Records a range that was just handed out, and places it.
+/// Records a range that was just handed out, and places it. On a signal stack with little room it stays where the
+/// kernel puts it.
 #[cold]
 fn allocated(address: u64, bytes: u64, entry: Entry, handed: Handed) {
     let source = match handed {
@@ -32,6 +33,9 @@ fn allocated(address: u64, bytes: u64, entry: Entry, handed: Handed) {
         Handed::Addresses(_) => Source::Reserved,
         Handed::File(_) => Source::File,
     };
+    if place::may_come() && bounds::is_cramped(entry as u64) {
+        return;
+    }
     place::look_for_rules();
     let identity = thread::once(entry as u64, || stack::identify(entry)).unwrap_or(Identity::NONE);
     if handed == Handed::Block && place::keep_to_ourselves(identity, address, bytes) {

@@ -178,10 +178,16 @@ fn rule_by_names(frames: &[u64]) -> u32 {
     NO_RULE
 }
 
+/// Whether this is a run under a plan, perhaps one that is still to come.
+#[inline]
+pub(crate) fn may_come() -> bool {
+    MAY_COME.load(Ordering::Relaxed)
+}
+
 /// Looks whether new rules came into force. Cheap enough for every range that is handed out.
 #[inline]
 pub(crate) fn look_for_rules() {
-    if MAY_COME.load(Ordering::Relaxed)
+    if may_come()
         && let Some(region) = report::region()
         && region.generation() != GENERATION.load(Ordering::Relaxed)
     {
@@ -193,7 +199,7 @@ pub(crate) fn look_for_rules() {
 #[inline]
 pub(crate) fn keep_to_ourselves(identity: Identity, address: u64, bytes: u64) -> bool {
     let is_meant = identity.rule != NO_RULE || bytes >= LEAST_BY_SIZE.load(Ordering::Relaxed);
-    if is_meant || !MAY_COME.load(Ordering::Relaxed) {
+    if is_meant || !may_come() {
         return false;
     }
     unmeant::keep(&Block { address, bytes, stack: identity.id, generation: low_bits(generation()) })
@@ -203,7 +209,7 @@ pub(crate) fn keep_to_ourselves(identity: Identity, address: u64, bytes: u64) ->
 /// knows of it: new rules came into force, so the table may have been read.
 #[inline]
 pub(crate) fn take_back(address: u64) -> Option<Block> {
-    if !MAY_COME.load(Ordering::Relaxed) {
+    if !may_come() {
         return None;
     }
     let now = low_bits(report::region()?.generation());

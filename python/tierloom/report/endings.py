@@ -16,7 +16,7 @@ def ended(program: ProgramDoc | RunDoc) -> str:
 
     Example:
         >>> ended({"exit_code": 139, "signal": "SIGSEGV", "wall_s": 2.0})
-        'the program was killed by SIGSEGV (segmentation fault) after 2 s'
+        'the program was killed by SIGSEGV (segmentation fault) after 2.00 s'
     """
     after = f"after {seconds_text(program['wall_s'])}"
     if "signal" in program:
