@@ -154,9 +154,13 @@ fn everything(index: u32, rule: &Rule) {
 
 /// The first rule whose frames this stack holds in a row; [`NO_RULE`] where there is none.
 pub(crate) fn rule_of_stack(frames: &[u64]) -> u32 {
-    if GENERATION.load(Ordering::Acquire) == 0 {
-        return NO_RULE;
-    }
+    if GENERATION.load(Ordering::Acquire) == 0 { NO_RULE } else { rule_by_names(frames) }
+}
+
+/// By itself, because it takes some KiB of stack, which a thread may not have where there is no plan.
+#[cold]
+#[inline(never)]
+fn rule_by_names(frames: &[u64]) -> u32 {
     let Some(region) = report::region() else { return NO_RULE };
     let mut named = [RuleFrame::default(); MAX_FRAMES];
     let named = &mut named[..frames.len().min(MAX_FRAMES)];
