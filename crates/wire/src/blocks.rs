@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn block(address: u64) -> Block {
-        Block { address, bytes: address ^ 77, stack: 5, generation: u32::MAX }
+        Block { address, bytes: address / 3, stack: 5, generation: u32::MAX }
     }
 
     proptest! {
