@@ -177,8 +177,14 @@ def test_a_phase_moves_only_what_pays(run: Run, folder: Path, big: Path) -> None
     assert second["expected_s"] > 0
 
 
-def test_a_running_program_takes_a_new_plan(run: Run, executable: Path, folder: Path, big: Path) -> None:
+@pytest.mark.parametrize("meant_before", [True, False])
+def test_a_running_program_takes_a_new_plan(
+    run: Run, executable: Path, folder: Path, big: Path, *, meant_before: bool
+) -> None:
     plan = two_nodes(folder, 'bind = ["dram"]')
+    of_the_size = plan.read_text()
+    if not meant_before:
+        plan.write_text(of_the_size.replace("8000000", "800000000"))
     command = [
         str(executable),
         "run",
@@ -195,7 +201,7 @@ def test_a_running_program_takes_a_new_plan(run: Run, executable: Path, folder: 
         assert running.stdout
         assert running.stderr.readline() == "ready\n"
         pid = int((folder / "pid").read_text())
-        plan.write_text(plan.read_text().replace('bind = ["dram"]', "weighted = { dram = 2, cxl = 1 }"))
+        plan.write_text(of_the_size.replace('bind = ["dram"]', "weighted = { dram = 2, cxl = 1 }"))
         done = run("apply", "--pid", pid, "--plan", plan, *REHEARSE, "--json")
         text = run("apply", "--pid", pid, "--plan", plan, *REHEARSE)
         assert done.returncode == 0, done.stderr
