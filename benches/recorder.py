@@ -2,7 +2,7 @@
 
 Usage: python3 benches/recorder.py [TURNS] [--pairs N] [--only malloc|arithmetic] [--built LIBRARY RECORDER]
 
-Builds the preload library and the recorder (`cargo build --release`), compiles the two C programs
+Builds the preload library and the recorder (`cargo build --release`), compiles the C programs
 beside this file, and runs every way of running them in turn, each turn in another order, so that a
 change of the machine's mood meets all of them. A program is pinned to as many CPUs as it has threads,
 and the recorder to the same: it takes its time from theirs.
@@ -102,6 +102,20 @@ def malloc(library: str, recorder: str, folder: str, pairs: int, turns: int) -> 
         compare(f"malloc-heavy, {threads} thread(s)", ways, turns, set(sorted(os.sched_getaffinity(0))[-threads:]))
 
 
+def storm(library: str, recorder: str, folder: str, pairs: int) -> None:
+    """Pairs that are all recorded: ns of CPU time each, the least of seven runs."""
+    program = compiled("storm", folder)
+    print(f"\n100 kB, asked for and given back, ns a pair\n{'threads':>10}{'plain':>10}{'recorded':>10}")
+    for threads in (1, 2, 1024):
+        command = [program, str(pairs // threads), str(threads)]
+        recorded = [recorder, library, "none", *command]
+        least = [
+            min(float(subprocess.run(words, check=True, capture_output=True, text=True).stdout) for _ in range(7))
+            for words in (command, recorded)
+        ]
+        print(f"{threads:10}{least[0]:10.1f}{least[1]:10.1f}", flush=True)
+
+
 def arithmetic(library: str, recorder: str, folder: str, turns: int) -> None:
     """A program that allocates nothing."""
     program = [compiled("spin", folder), "1000000000"]
@@ -118,14 +132,16 @@ def main() -> None:
     words = argparse.ArgumentParser(description="What recording costs.")
     words.add_argument("turns", type=int, nargs="?", default=11)
     words.add_argument("--pairs", type=int, default=5_000_000)
-    words.add_argument("--only", choices=["malloc", "arithmetic"])
+    words.add_argument("--only", choices=["malloc", "arithmetic", "storm"])
     words.add_argument("--built", nargs=2, metavar=("LIBRARY", "RECORDER"))
     asked = words.parse_args()
     library, recorder = asked.built or build()
     with tempfile.TemporaryDirectory() as folder:
-        if asked.only != "arithmetic":
+        if asked.only in (None, "malloc"):
             malloc(library, recorder, folder, asked.pairs, asked.turns)
-        if asked.only != "malloc":
+        if asked.only in (None, "storm"):
+            storm(library, recorder, folder, asked.pairs // 10)
+        if asked.only in (None, "arithmetic"):
             arithmetic(library, recorder, folder, asked.turns)
 
 
