@@ -19,7 +19,7 @@ pub(crate) fn region(bytes: &[u8]) {
         memory[place].store(value, Ordering::Relaxed);
     }
     if let Some(region) = Region::open(&memory) {
-        read_ring(&region, memory.len());
+        read_ring(&region);
         read_lanes(&region);
         let (_, rules) = region.rules();
         let mut reader = RuleReader::new(rules);
@@ -28,10 +28,11 @@ pub(crate) fn region(bytes: &[u8]) {
     }
 }
 
-/// What is pending is given up, as the recorder does when the program is gone.
-fn read_ring(region: &Region, most: usize) {
+/// What is pending is given up, as the recorder does when the program is gone: after as many steps as the ring has
+/// slots, and as many more, nothing is left.
+fn read_ring(region: &Region) {
     let mut words = [0; MAX_RECORD_WORDS];
-    for _ in 0..2 * most {
+    for _ in 0..=2 * SETTINGS.slots {
         match region.pop(&mut words) {
             Popped::Record(length) => {
                 let _ = Record::decode(&words[..length]);
@@ -40,6 +41,7 @@ fn read_ring(region: &Region, most: usize) {
             Popped::Empty => return,
         }
     }
+    panic!("the ring never ends");
 }
 
 fn read_lanes(region: &Region) {

@@ -28,7 +28,7 @@ pub enum Popped {
 
 /// Stamp of a published slot; never 0, which fresh memory holds.
 fn stamp(position: u64, continues: bool) -> u64 {
-    ((position + 1) << 1) | u64::from(continues)
+    (position.wrapping_add(1) << 1) | u64::from(continues)
 }
 
 impl Region<'_> {
@@ -76,7 +76,8 @@ impl Region<'_> {
         }
         let length = usize::from(crate::record::length(words[0].load(Ordering::Relaxed)));
         let length = length.clamp(1, MAX_RECORD_WORDS);
-        for (position, chunk) in (first..).zip(record[..length].chunks_mut(SLOT_WORDS)) {
+        for (offset, chunk) in (0..).zip(record[..length].chunks_mut(SLOT_WORDS)) {
+            let position = first.wrapping_add(offset);
             let (slot_stamp, words) = self.slot(position);
             if position != first && slot_stamp.load(Ordering::Acquire) != stamp(position, true) {
                 return Popped::Pending;
@@ -85,17 +86,19 @@ impl Region<'_> {
                 *value = word.load(Ordering::Relaxed);
             }
         }
-        self.tail().store(first + length.div_ceil(SLOT_WORDS) as u64, Ordering::Release);
+        self.tail().store(first.wrapping_add(length.div_ceil(SLOT_WORDS) as u64), Ordering::Release);
         Popped::Record(length)
     }
 
     /// Gives up on the slots at the tail that [`Region::pop`] called pending, up to the next
-    /// published beginning of a record. Only the recorder calls this, when the writer is gone.
+    /// published beginning of a record. Only the recorder calls this, when the writer is gone. A program can
+    /// write anything over the head and the tail; between them there are never more slots than the ring has.
     pub fn skip(&self) {
         let head = self.head().load(Ordering::Relaxed);
         let begins = |position: u64| self.slot(position).0.load(Ordering::Acquire) == stamp(position, false);
         let tail = self.tail().load(Ordering::Relaxed);
-        let next = (tail + 1..head).find(|position| begins(*position)).unwrap_or(head.max(tail));
+        let held = tail.saturating_add(1)..head.min(tail.saturating_add(self.mask + 1));
+        let next = held.into_iter().find(|position| begins(*position)).unwrap_or(head);
         self.tail().store(next, Ordering::Release);
     }
 
@@ -185,6 +188,28 @@ mod tests {
         region.skip();
         assert_eq!(pop(&region), Some(record(9, 7)));
         assert_eq!(region.pop(&mut words), Popped::Empty);
+    }
+
+    /// The program has the words too: whatever it writes over head and tail, the recorder comes to an end.
+    #[test]
+    fn a_ring_whose_ends_were_overwritten_ends() {
+        for (tail, head) in [(0, u64::MAX), (0, 1 << 62), (1 << 40, 5), (u64::MAX, 3), (u64::MAX, u64::MAX - 1)] {
+            let memory = memory();
+            let region = Region::create(&memory, &SETTINGS).unwrap();
+            assert!(region.push(&record(9, 7)));
+            region.tail().store(tail, Ordering::Relaxed);
+            region.head().store(head, Ordering::Relaxed);
+            let mut words = [0; MAX_RECORD_WORDS];
+            let steps = (0..=2 * SETTINGS.slots).take_while(|_| match region.pop(&mut words) {
+                Popped::Empty => false,
+                Popped::Pending => {
+                    region.skip();
+                    true
+                }
+                Popped::Record(_) => true,
+            });
+            assert!(steps.count() as u64 <= 2 * SETTINGS.slots, "tail {tail}, head {head}");
+        }
     }
 
     #[test]

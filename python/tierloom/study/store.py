@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 DONE, REFUSED, LOST = "done", "refused", "lost"
 """Computed; the engine says why it cannot be; a fault of ours or of the machine, worth another try."""
 
+BROKEN = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file makes of SQLite; its own words about the damage may be no text."""
+
 _TABLES = """
 create table if not exists shapes (id integer primary key, text text not null unique);
 create table if not exists results (
@@ -81,7 +84,7 @@ class Store:
         try:
             self._file.executescript(_TABLES)
             self._shapes = {text: at for at, text in self._file.execute("select id, text from shapes")}
-        except sqlite3.Error as problem:
+        except BROKEN as problem:
             self._file.close()
             raise self._damaged(problem) from problem
 
@@ -90,10 +93,10 @@ class Store:
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, *_: object) -> None:
         self._file.close()
-        if isinstance(problem, sqlite3.Error):
+        if isinstance(problem, BROKEN):
             raise self._damaged(problem) from problem
 
-    def _damaged(self, problem: sqlite3.Error) -> StudyError:
+    def _damaged(self, problem: BaseException) -> StudyError:
         return StudyError(f"{self._path}: {problem}\nhint: move it away, or choose another folder with -o")
 
     def want(self, keys: Iterable[bytes]) -> None:
