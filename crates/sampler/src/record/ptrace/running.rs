@@ -202,7 +202,7 @@ mod tests {
             found = due(&mut threads, 1_000_000, Duration::from_millis(20));
         }
         assert_ne!(found[0].pid, child.id());
-        Command::new("kill").args(["-9", &found[0].pid.to_string()]).status().unwrap();
+        Command::new("sh").args(["-c", &format!("kill -9 {}", found[0].pid)]).status().unwrap();
         child.wait().unwrap();
     }
 }
