@@ -1,4 +1,4 @@
-/* Clocks and timers of CPU time, and what the kernel says was used. Usage: clocks process|thread|limit|used|callback */
+/* Clocks and timers of CPU time, and what the kernel says was used. Usage: clocks process|thread|used|callback */
 #include "case.h"
 #include <signal.h>
 #include <sys/resource.h>
@@ -36,16 +36,6 @@ static int callback(void) {
     return 0;
 }
 
-static int limit(void) {
-    signal(SIGXCPU, on_tick);
-    struct rlimit seconds = {1, 3};
-    must(setrlimit(RLIMIT_CPU, &seconds), "setrlimit");
-    for (double end = seconds_of(CLOCK_PROCESS_CPUTIME_ID) + 1.1; seconds_of(CLOCK_PROCESS_CPUTIME_ID) < end;)
-        compute(0.05);
-    printf("told: %d\n", ticks == 1);
-    return 0;
-}
-
 /* The clocks of the process, of its only thread and of getrusage agree, and time goes by as it should. */
 static int used(void) {
     struct rusage usage;
@@ -63,6 +53,5 @@ int main(int count, char **words) {
     allocate(MIB);
     if (is(count, words, "process")) return timer(CLOCK_PROCESS_CPUTIME_ID);
     if (is(count, words, "thread")) return timer(CLOCK_THREAD_CPUTIME_ID);
-    if (is(count, words, "limit")) return limit();
     return is(count, words, "callback") ? callback() : used();
 }
