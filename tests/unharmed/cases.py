@@ -74,7 +74,6 @@ SIGNALS = (
     *_variants("clocks.c", "process", "thread", says="about 30: 1, none after: 1"),
     Case("clocks.c", ("callback",), says="ten came"),
     Case("clocks.c", ("used",), says="agree 1 1, sane 1"),
-    Case("clocks.c", ("limit",), says="told: 1", heavy=True),
 )
 """Signals, faults, clocks and timers of the program's own."""
 
