@@ -15,8 +15,8 @@ BYTES = 100_000
 TURNS = 3
 """The best of so many is compared, turn by turn: other programs on the machine disturb both sides alike."""
 PLACED_AT_MOST = 5
-"""Times as long under a plan whose rules match nothing: some nanoseconds of a loop of twenty, and the noise of a machine
-that others use. A message for each pair, or a wait, took 60 times as long. What it costs, `benches/recorder.py` measures."""
+"""Times as long under a plan whose rules match nothing: some nanoseconds of a loop of twenty, and the noise of a
+machine that others use. With a message for each pair it was 60. What it costs, `benches/recorder.py` measures."""
 PROFILED_AT_MOST = 40
 """Times as long when every pair is recorded; with waits it was 100 to 200."""
 
