@@ -102,7 +102,7 @@ mod tests {
             module.function_name(range.start).is_some_and(|name| name.contains("the_test_program_knows_its_lines"))
         });
         let line = lines.at(range.unwrap().start).unwrap();
-        assert!(line.starts_with("lines.rs:"), "{line}");
+        assert!(line.starts_with("debug_info.rs:"), "{line}");
     }
 
     #[test]

@@ -147,7 +147,7 @@ mod tests {
         let command = ["perf", "record", "--", "./app", "-n"].map(str::to_owned).to_vec();
         let features = Features { command, cpu: "Intel Xeon @ 2.10GHz".to_owned(), ..Features::default() };
         assert_eq!(features.program().unwrap(), ["./app", "-n"]);
-        assert_eq!(features.stated_ghz(), Some(2.1));
+        assert_eq!(features.processor().stated_ghz(), Some(2.1));
         assert_eq!(Features::default().program(), None);
     }
 }

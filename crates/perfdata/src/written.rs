@@ -5,8 +5,9 @@ use proptest::prelude::*;
 
 use crate::attributes::bit;
 use crate::file::PerfFile;
-use crate::{clock, memory};
-use tierloom_analysis::profile::Processor;
+use crate::{cpu_clock, memory_samples};
+use tierloom_analysis::analyse;
+use tierloom_binary::Files;
 use tierloom_recording::{Change, register};
 
 const CLOCK_TYPE: u64 =
@@ -150,15 +151,11 @@ fn memory_file() -> Vec<u8> {
     written.file()
 }
 
-fn here() -> Processor {
-    Processor { name: "here".to_owned(), llc_bytes: 32 << 20 }
-}
-
 #[test]
 fn clock_samples_become_a_recording() {
     let bytes = clock_file();
     let file = PerfFile::parse(&bytes).unwrap();
-    let recording = clock::recording(&file).unwrap();
+    let recording = cpu_clock::recording(&file).unwrap();
     assert_eq!(recording.command, ["/no/such/app", "-n"]);
     assert_eq!((recording.pid, recording.start_ns, recording.end_ns), (PID, 10, 60));
     let seen: Vec<_> = recording.samples.iter().map(|s| (s.time_ns, s.ip(), s.registers[register::R8])).collect();
@@ -173,7 +170,7 @@ fn clock_samples_become_a_recording() {
 fn memory_samples_become_a_profile() {
     let bytes = memory_file();
     let file = PerfFile::parse(&bytes).unwrap();
-    let (profile, rows) = memory::profile(&file, &here()).unwrap();
+    let (profile, rows) = analyse(&memory_samples::recording(&file).unwrap(), &Files);
     let shares: Vec<(&str, f64)> = profile.objects.iter().map(|o| (o.name.as_str(), o.stall.unwrap().share)).collect();
     assert_eq!(shares, [("[anon:1 1MiB]", 0.6), ("[anon:2 4MiB]", 0.2)], "300 and 90 + 10 of 500 cycles");
     assert!((profile.unattributed[0].stall.share - 0.2).abs() < 1e-12);
@@ -190,7 +187,7 @@ fn memory_samples_become_a_profile() {
 
 #[test]
 fn what_cannot_be_used_is_refused_with_what_to_record() {
-    let refused = |bytes: &[u8]| PerfFile::parse(bytes).and_then(|file| clock::recording(&file)).unwrap_err();
+    let refused = |bytes: &[u8]| PerfFile::parse(bytes).and_then(|file| cpu_clock::recording(&file)).unwrap_err();
     assert!(refused(b"ELF").problem.contains("does not begin"));
     assert!(refused(b"2ELIFREP").problem.contains("byte order"));
     assert!(refused(&[&b"PERFILE2"[..], &words(&[16])].concat()).problem.contains("stream"));
@@ -233,7 +230,7 @@ proptest! {
 /// Both readers, whatever the file says it is.
 fn try_everything(bytes: &[u8]) {
     if let Ok(file) = PerfFile::parse(bytes) {
-        let _ = clock::recording(&file);
-        let _ = memory::profile(&file, &here());
+        let _ = cpu_clock::recording(&file);
+        let _ = memory_samples::recording(&file);
     }
 }

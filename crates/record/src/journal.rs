@@ -233,7 +233,7 @@ mod tests {
 
     const RUN: RunSoFar = RunSoFar { cpu_s: 1.0, system_s: 0.0, event: Event::CpuClock, hz: 100.0 };
 
-    fn beginning<'a>(command: &'a [String], processor: &'a Processor) -> Beginning<'a> {
+    fn beginning<'a>(command: &'a [String], processor: &'a tierloom_recording::Processor) -> Beginning<'a> {
         let (event, calibration) = (Event::CpuClock, Calibration::UNKNOWN);
         Beginning { command, pid: 5, start_ns: 7, event, calibration, processor }
     }
@@ -246,7 +246,8 @@ mod tests {
     fn what_was_handed_on_is_there_when_the_recorder_is_not() {
         let path = path("cut");
         let command = ["a".to_owned()];
-        let mut journal = Tried::open(&path).unwrap().begin(&beginning(&command)).unwrap();
+        let mut journal =
+            Tried::open(&path).unwrap().begin(&beginning(&command, &tierloom_recording::Processor::default())).unwrap();
         let mut gathered = Gathered::new(5, 7, None);
         for time_ns in 0..2 * PORTION_RECORDS as u64 {
             gathered.take_perf(tierloom_linux::perf::Record::Fault(tierloom_linux::perf::Fault {

@@ -113,7 +113,7 @@ fn addresses_that_are_only_reserved_are_no_memory() {
     let recording = recorded(Backend::Auto, &[program.to_str().unwrap()]);
     fs::remove_file(program).unwrap();
     assert_eq!(recording.exit, Some(Exit::Code(0)));
-    let (profile, _) = analyse(&recording, &Processor::of(&Root::default())).unwrap();
+    let (profile, _) = analyse(&recording, &Files);
     let mapped = profile.objects.iter().filter(|object| object.kind == ObjectKind::Mmap);
     let sizes: BTreeSet<u64> = mapped.map(|object| object.size_bytes >> 20).collect();
     assert_eq!(sizes, BTreeSet::from([8, 40]));
@@ -123,7 +123,7 @@ fn addresses_that_are_only_reserved_are_no_memory() {
 fn a_counter_that_most_rounds_go_past_counts_what_it_counts() {
     let program = compiled("sparse", &[]);
     let recording = recorded(Backend::Auto, &[program.to_str().unwrap()]);
-    let (profile, _) = analyse(&recording, &Processor::of(&Root::default())).unwrap();
+    let (profile, _) = analyse(&recording, &Files);
     fs::remove_file(program).unwrap();
     // 300 rounds over 4 Mi bytes, one in 17 of which is written down.
     let of = |mib: u64| profile.objects.iter().find(|object| object.size_bytes >> 20 == mib).unwrap();

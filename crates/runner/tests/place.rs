@@ -85,7 +85,7 @@ fn the_kernel_gets_the_policies_of_the_plan() {
     fs::remove_file(program).unwrap();
     assert_eq!(report.exit, Exit::Code(0));
     assert_eq!(printed, "heap bind:0\nmapped interleave:0\nstill prefer:0\n");
-    assert!(report.rules.iter().all(tierloom_sampler::place::RuleReport::held), "{:#?}", report.rules);
+    assert!(report.rules.iter().all(tierloom_runner::RuleReport::held), "{:#?}", report.rules);
     let bytes: Vec<u64> = report.rules[..3].iter().map(|rule| rule.bytes).collect();
     assert!(bytes.iter().all(|bytes| (BYTES - 8192..=BYTES).contains(bytes)), "{bytes:?}");
 }

@@ -333,8 +333,8 @@ fn around(net: &Net, flows: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frequency::nest::NEST;
     use proptest::prelude::*;
-    use tierloom_binary::cfg::tests::NEST;
 
     fn close(counts: &[f64], expected: &[f64]) -> bool {
         counts.iter().zip(expected).all(|(count, right)| (count - right).abs() <= 0.002 * right.max(1.0))

@@ -10,6 +10,8 @@ pub(crate) mod counted_branches;
 pub(crate) mod counter_deltas;
 pub(crate) mod evidence;
 pub(crate) mod flow_network;
+#[cfg(test)]
+pub(crate) mod nest;
 pub(crate) mod normal_equations;
 pub(crate) mod renewal;
 pub(crate) mod sampling;

@@ -169,7 +169,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, Mapping, Process, Sample, Source,
+        Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, Mapping, MemoryAccess, Process,
+        Processor, Sample, Source,
     };
 
     fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
@@ -224,9 +225,15 @@ mod tests {
                 system_s: 0.5,
                 wall_s: float / 3.0,
                 period_ns: 1_003_009.0,
-                event: [Event::CpuClock, Event::Ptrace, Event::None][usize::from(kind % 3)],
+                event: [Event::CpuClock, Event::Ptrace, Event::None, Event::MemoryAccess][usize::from(kind % 4)],
+                processor: Processor { name: text.clone(), llc_bytes: words.len() as u64 },
+                binaries: pairs().map(|(word, small)| (format!("{text}{small}"), word.to_string())).collect(),
                 lost: u64::from(smalls[2]),
                 samples: pairs().map(|(word, small)| sample(word, small)).collect(),
+                accesses: pairs().map(|(word, small)| MemoryAccess {
+                    time_ns: word, pid: small, tid: !small, address: word, store: small.is_multiple_of(2),
+                    memory: small.is_multiple_of(3), cycles: word, period: !word,
+                }).collect(),
                 faults: pairs().map(|(word, small)| Fault { time_ns: word, pid: small, address: !word }).collect(),
                 mappings: pairs().map(|(word, small)| Mapping {
                     time_ns: word, pid: small, start: !word, bytes: word >> 1, file_offset: word,

@@ -138,7 +138,7 @@ pub(crate) fn outermost(function: &Function, clocks: &[&Count]) -> Vec<Observati
 mod tests {
     use super::*;
     use crate::frequency::branches::Outcome;
-    use tierloom_binary::cfg::tests::NEST;
+    use crate::frequency::nest::NEST;
 
     // 0: test rsi,rsi; je c | 5: xor eax,eax | 7: inc rax; cmp rax,rsi; (jne 7) | c: ret
     const GUARDED: &[u8] =

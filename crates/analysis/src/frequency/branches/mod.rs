@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_last_round_of_an_outer_loop_shows_in_what_the_inner_one_leaves_alone() {
-        use tierloom_binary::cfg::tests::NEST;
+        use crate::frequency::nest::NEST;
         let function = Function::decode(NEST, 0x1000);
         let outer = function.loops.iter().position(|natural| natural.parent.is_none()).unwrap();
         let round = |count: u64, end: u64| {
