@@ -57,7 +57,6 @@ CIRCLES: dict[str, list[set[str]]] = {
             "policy/tpp.rs",
         },
     ],
-    "wire": [{"lane.rs", "region.rs", "ring.rs"}],
 }
 """Files of a crate that use one another in a circle."""
 
