@@ -23,11 +23,6 @@ CIRCLES: dict[str, list[set[str]]] = {
         {"stream/mod.rs", "stream/team.rs"},
     ],
     "predict": [{"compile.rs", "predictor.rs", "report.rs"}],
-    "preload": [
-        {"place.rs", "stack.rs"},
-        {"report.rs", "tracked.rs"},
-        {"unwind.rs", "unwind/step.rs"},
-    ],
     "probe": [{"kernels.rs", "kernels/portable.rs", "kernels/x86.rs"}],
     "sampler": [
         {"anchors.rs", "judge.rs", "kinds.rs", "pairs.rs"},
