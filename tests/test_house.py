@@ -6,38 +6,20 @@ import ast
 import json
 import re
 import subprocess
+from collections import Counter
 from functools import cache
+from pathlib import Path
 
+import known
+import modules
 import pytest
+from modules import Crate
+from rooms import LAYERS, ROOMS
 from support import ROOT
 
-ARROWS: dict[str, set[str]] = {
-    "model": set(),
-    "fixtures": {"model"},
-    "wire": set(),
-    "contention": {"model"},
-    "predict": {"model", "contention"},
-    "place": {"model", "predict"},
-    "tiering": {"model", "contention"},
-    "expander": {"model", "contention"},
-    "linux": {"model"},
-    "preload": {"wire"},
-    "probe": {"model", "linux"},
-    "pmem": {"linux"},
-    "recording": {"wire"},
-    "binary": set(),
-    "launch": {"binary", "linux", "wire"},
-    "record": {"launch", "binary", "linux", "model", "recording", "wire"},
-    "perfdata": {"model", "linux", "recording"},
-    "analysis": {"model", "recording", "binary"},
-    "runner": {"launch", "binary", "linux", "model", "recording", "wire"},
-    "fuzzed": {"model", "analysis", "binary", "expander", "linux", "perfdata", "pmem", "recording", "tiering", "wire"},
-    "python": {
-        *("model", "contention", "predict", "place", "tiering", "expander", "linux", "pmem", "probe"),
-        *("recording", "binary", "launch", "record", "perfdata", "analysis", "runner"),
-    },
-}
-"""What each crate may use of the others; everyone may use the nouns."""
+CRATES = sorted(path.parent.name for path in (ROOT / "crates").glob("*/Cargo.toml"))
+OUTSIDE = {"fs", "env", "net", "process", "thread", "time"}
+"""Modules of `std` that lead out of a program."""
 
 UNSAFE_ROOMS = {"linux", "pmem", "preload", "probe"}
 LICENCES = {
@@ -67,6 +49,11 @@ def rooms() -> dict[str, dict]:
     return {p["name"].removeprefix("tierloom-"): p for p in packages() if p["name"].startswith("tierloom-")}
 
 
+@cache
+def crate(name: str) -> Crate:
+    return Crate(ROOT / "crates" / name)
+
+
 def uses(package: dict) -> set[str]:
     """What ships in a crate; tests and benches may use more."""
     return {dependency["name"] for dependency in package["dependencies"] if dependency["kind"] is None}
@@ -74,21 +61,37 @@ def uses(package: dict) -> set[str]:
 
 def test_every_crate_uses_only_what_the_house_allows() -> None:
     for name, package in rooms().items():
-        assert name in ARROWS, f"say in ARROWS what the new crate `{name}` may use"
+        assert name in ROOMS, f"say in tests/house/rooms.py what the new crate `{name}` is and may use"
         used = {other.removeprefix("tierloom-") for other in uses(package) if other.startswith("tierloom-")}
-        assert used <= ARROWS[name], f"{name} uses {used - ARROWS[name]}"
+        assert used <= ROOMS[name].uses, f"{name} uses {used - ROOMS[name].uses}"
+
+
+def test_no_room_is_allowed_one_above_it() -> None:
+    for name, room in ROOMS.items():
+        for used in room.uses:
+            above = LAYERS.index(ROOMS[used].kind) > LAYERS.index(room.kind)
+            assert not above, f"{name}, of the kind {room.kind}, must not use {used}"
+
+
+@pytest.mark.parametrize("name", CRATES)
+def test_no_circle_runs_between_the_files_of_a_crate(name: str) -> None:
+    uses = crate(name).uses
+    found = [set(circle) for circle in modules.circles(uses)]
+    kept = known.CIRCLES.get(name, [])
+    new = [line for circle in found if circle not in kept for line in modules.told(modules.inside(uses, circle))]
+    assert not new, "\n".join(["a circle: what both need belongs into a file below them", *new])
+    gone = [circle for circle in kept if circle not in found]
+    assert not gone, f"strike these from tests/house/known.py, they are cut: {gone}"
 
 
 def test_the_preload_library_brings_nothing_else_into_the_process() -> None:
     assert uses(rooms()["preload"]) <= {"tierloom-wire", "libc"}
 
 
-def test_engines_never_touch_the_outside_world() -> None:
-    outside = re.compile(r"std::(fs|env|net|process|time|thread)\b|Instant::now|SystemTime")
-    for room in ("model", "contention", "predict", "place", "tiering", "expander", "analysis"):
-        for path in (ROOT / "crates" / room / "src").rglob("*.rs"):
-            found = outside.search(path.read_text(encoding="utf-8").split("#[cfg(test)]")[0])
-            assert not found, f"{path.relative_to(ROOT)} uses {found[0]}"
+@pytest.mark.parametrize("name", [name for name in CRATES if name in ROOMS and ROOMS[name].is_pure])
+def test_engines_never_touch_the_outside_world(name: str) -> None:
+    for path, place in crate(name).outward():
+        assert path[0] != "std" or path[1] not in OUTSIDE, f"crates/{name}/src/{place} uses {'::'.join(path)}"
 
 
 def test_unsafe_is_a_room() -> None:
@@ -138,7 +141,22 @@ def test_only_the_api_speaks_to_the_core() -> None:
 
 
 def test_no_file_outgrows_its_reader() -> None:
-    for pattern in ("crates/*/src/**/*.rs", "python/tierloom/**/*.py", "workloads/*.cpp"):
-        for path in ROOT.glob(pattern):
-            lines = len(path.read_text(encoding="utf-8").splitlines())
-            assert lines <= 600, f"{path.relative_to(ROOT)} has {lines} lines: one idea a file"
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in sources()}
+    long = {path for path, lines in lengths.items() if lines > (500 if path.suffix == ".rs" else 600)}
+    assert {str(path.relative_to(ROOT / "crates")) for path in long} == known.LONG, "one idea a file"
+
+
+def sources() -> list[Path]:
+    patterns = ("crates/*/*/**/*.rs", "python/tierloom/**/*.py", "workloads/*.cpp")
+    return [path for pattern in patterns for path in ROOT.glob(pattern)]
+
+
+def test_no_folder_is_a_heap() -> None:
+    files = Counter(path.parent for path in (ROOT / "crates").glob("*/src/**/*.rs"))
+    crowded = {str(folder.relative_to(ROOT / "crates")) for folder, count in files.items() if count > 25}
+    assert crowded == known.CROWDED, "files of one subject belong into a folder of its name"
+
+
+def test_functions_take_one_step() -> None:
+    wordy = {name for name in CRATES if crate(name).ninth_decile() > 20}
+    assert wordy == known.WORDY, {name: crate(name).ninth_decile() for name in CRATES}

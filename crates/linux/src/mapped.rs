@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use crate::error::LinuxError;
+use crate::pages::BASE_PAGE_BYTES;
 
 /// A shared, writable mapping of a whole file, or of the start of a device, locked against others.
 #[derive(Debug)]
@@ -119,7 +120,7 @@ impl MappedFile {
     /// # Errors
     /// The medium failed.
     pub fn sync(&self, offset: usize, bytes: usize) -> Result<(), LinuxError> {
-        let first = offset / PAGE * PAGE;
+        let first = offset / BASE_PAGE_BYTES * BASE_PAGE_BYTES;
         let length = (offset + bytes).min(self.bytes).saturating_sub(first);
         // SAFETY: the range lies in the mapping, as `first` and `length` were cut to it.
         let refused = unsafe { libc::msync(self.start.add(first).cast(), length, libc::MS_SYNC) };
@@ -133,9 +134,6 @@ impl Drop for MappedFile {
         unsafe { libc::munmap(self.start.cast(), self.bytes) };
     }
 }
-
-/// Smallest page of the architectures that we run on.
-const PAGE: usize = 4096;
 
 fn too_large() -> std::io::Error {
     std::io::ErrorKind::FileTooLarge.into()
@@ -202,9 +200,9 @@ pub fn maps_directly(path: &Path) -> bool {
     }
     let Ok(file) = File::open(path) else { return false };
     let sync = libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC;
-    let Ok(start) = map(file.as_raw_fd(), PAGE, libc::PROT_READ, sync) else { return false };
+    let Ok(start) = map(file.as_raw_fd(), BASE_PAGE_BYTES, libc::PROT_READ, sync) else { return false };
     // SAFETY: the mapping was made just now with this size, and nobody has its address.
-    unsafe { libc::munmap(start.cast(), PAGE) };
+    unsafe { libc::munmap(start.cast(), BASE_PAGE_BYTES) };
     true
 }
 

@@ -5,9 +5,14 @@
 use std::io;
 use std::ptr::NonNull;
 
+use tierloom_model::units::PAGE_BYTES;
+
 use crate::error::LinuxError;
 use crate::root::Root;
 
+/// Size of a base page, the smallest of the architectures that we run on.
+#[expect(clippy::cast_possible_truncation, reason = "4096 fits")]
+pub const BASE_PAGE_BYTES: usize = PAGE_BYTES as usize;
 /// Size of a huge page of x86-64 and of 64-bit Arm with 4 KiB pages; regions start at a multiple.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
@@ -106,7 +111,7 @@ impl Pages {
             return Err(error);
         }
         // Before Linux 5.14: touch every page.
-        for offset in (0..self.bytes).step_by(4096) {
+        for offset in (0..self.bytes).step_by(BASE_PAGE_BYTES) {
             // SAFETY: the offset lies in our mapping, which nobody else uses yet.
             unsafe { self.start.add(offset).write_volatile(0) };
         }

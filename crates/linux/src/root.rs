@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::error::LinuxError;
+
 /// Where `/proc` and `/sys` are: `/` on the machine itself, a folder for a recorded machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root(PathBuf);
@@ -41,6 +43,14 @@ impl Root {
     pub fn text(&self, path: &str) -> Option<String> {
         let file: &Path = path.trim_start_matches('/').as_ref();
         Some(fs::read_to_string(self.0.join(file)).ok()?.trim().to_owned())
+    }
+
+    /// Writes a file below the root.
+    ///
+    /// # Errors
+    /// It is not there, or may not be written.
+    pub fn write(&self, path: &str, text: &str) -> Result<(), LinuxError> {
+        fs::write(self.path(path), text).map_err(|error| LinuxError::new("write", path, error))
     }
 
     /// A number in a file below the root.

@@ -10,6 +10,7 @@ use std::arch::global_asm;
 use std::io;
 
 use crate::error::LinuxError;
+use crate::pages::BASE_PAGE_BYTES;
 use crate::perf::{Record, SelfSampler};
 
 /// Instructions of one byte behind the load; skid beyond them cannot be told.
@@ -124,7 +125,7 @@ struct Memory {
 impl Memory {
     fn new(bytes: usize) -> Result<Self, LinuxError> {
         let invalid = io::Error::from_raw_os_error(libc::EINVAL);
-        if !bytes.is_power_of_two() || bytes < 4096 {
+        if !bytes.is_power_of_two() || bytes < BASE_PAGE_BYTES {
             return Err(LinuxError::new("mmap", format!("{bytes} bytes"), invalid));
         }
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -138,7 +139,7 @@ impl Memory {
         // SAFETY: the range is the mapping just made; writing one byte a page stays inside.
         unsafe {
             libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
-            for page in (0..bytes).step_by(4096) {
+            for page in (0..bytes).step_by(BASE_PAGE_BYTES) {
                 start.cast::<u8>().add(page).write_volatile(1);
             }
         }
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_loop_comes_back() {
-        let memory = Memory::new(4096).unwrap();
+        let memory = Memory::new(BASE_PAGE_BYTES).unwrap();
         let seeds = [5, 6].map(|seed| memory.walk(seed));
         assert_ne!(seeds[0], seeds[1]);
         assert!(Memory::new(5000).is_err());

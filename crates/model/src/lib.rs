@@ -10,6 +10,7 @@ mod error;
 mod figure;
 mod file;
 mod filling;
+pub mod hash;
 mod load;
 mod machine;
 mod placement;

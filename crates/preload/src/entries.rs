@@ -15,7 +15,8 @@ use std::arch::naked_asm;
 use crate::forked::WIPED;
 use crate::hooks::{heap, maps};
 use crate::real::pointers;
-use crate::report::{self, MIN_BYTES};
+use crate::report;
+use crate::settings::MIN_BYTES;
 use crate::tracked::{FACTOR, FILTER_SHIFT_IN, FILTER_SHIFT_OUT, TRACKED};
 
 /// One entry, documented and exported.

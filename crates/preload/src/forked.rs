@@ -6,8 +6,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-const PAGE: usize = 4096;
-
 /// A page whose words are 0 in a child that does not yet know of itself.
 #[repr(C, align(4096))]
 pub(crate) struct Wiped {
@@ -38,7 +36,7 @@ pub(crate) fn size_before_block() -> bool {
 pub(crate) fn watch() {
     let page = (&raw const WIPED).cast_mut().cast();
     // SAFETY: the page is ours alone: it is aligned to pages, and as long as one.
-    let _wiped = unsafe { libc::madvise(page, PAGE, libc::MADV_WIPEONFORK) };
+    let _wiped = unsafe { libc::madvise(page, size_of::<Wiped>(), libc::MADV_WIPEONFORK) };
     learn();
 }
 
@@ -63,7 +61,8 @@ mod tests {
 
     #[test]
     fn a_page_is_wiped_and_no_more() {
-        assert_eq!((size_of::<Wiped>(), align_of::<Wiped>()), (PAGE, PAGE));
+        let bytes = usize::try_from(tierloom_wire::PAGE_BYTES).unwrap();
+        assert_eq!((size_of::<Wiped>(), align_of::<Wiped>()), (bytes, bytes));
     }
 
     #[test]

@@ -15,10 +15,10 @@ use std::ffi::{c_int, c_ulong, c_void};
 
 use tierloom_wire::{Event, Source};
 
-use crate::place::Handed;
+use crate::policy::{self, Handed};
 use crate::stack::Identity;
 use crate::unwind::Entry;
-use crate::{bounds, place, real, report, stack, thread};
+use crate::{bounds, generation, real, report, stack, thread};
 
 /// What the allocator and the kernel hand out.
 pub(crate) type Block = *mut c_void;
@@ -33,18 +33,18 @@ fn allocated(address: u64, bytes: u64, entry: Entry, handed: Handed) {
         Handed::Addresses(_) => Source::Reserved,
         Handed::File(_) => Source::File,
     };
-    if place::may_come() && bounds::is_cramped(entry as u64) {
+    if policy::may_come() && bounds::is_cramped(entry as u64) {
         return;
     }
-    place::look_for_rules();
+    policy::look_for_rules();
     let identity = thread::once(entry as u64, || stack::identify(entry)).unwrap_or(Identity::NONE);
-    if handed == Handed::Block && place::keep_to_ourselves(identity, address, bytes) {
+    if handed == Handed::Block && policy::keep_to_ourselves(identity, address, bytes) {
         return;
     }
     let Identity { id, rule } = identity;
     // Read last, so that it waits for all of our misses at once.
     report::send(report::now(), Event::Alloc { address, bytes, stack: id, source });
-    place::place(rule, address, bytes, handed);
+    policy::place(rule, address, bytes, handed);
 }
 
 /// `pthread_create`: a thread learns where its stack is as it begins.
@@ -90,6 +90,6 @@ unsafe extern "C" fn prctl(option: c_int, one: c_ulong, two: c_ulong, three: c_u
 unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
     // SAFETY: the program's call, passed on.
     let refused = unsafe { real::dlclose(library) };
-    thread::quietly(stack::library_closed);
+    thread::quietly(generation::forget_stacks);
     refused
 }

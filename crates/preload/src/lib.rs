@@ -12,13 +12,14 @@
 //! | `hooks` | what is done for the others: `heap`, `maps`, and threads and libraries |
 //! | `real`, `symbols` | the same functions of the next library, and how they are found |
 //! | `tracked` | which pointers are recorded, so that their `free` is |
-//! | `stack` | who called: an id for the whole call stack |
+//! | `stack`, `generation` | who called: an id for the whole call stack, and when it is out of date |
 //! | `unwind`, `bounds` | the frames of a stack, and how far it may be read |
 //! | `thread`, `forked` | what each thread keeps, and how a child knows that it was forked |
+//! | `settings` | what the recorder wants |
 //! | `report`, `lane`, `recorder` | the way to the recorder, and whether it is there |
 //! | `leave` | how a process ends while somebody halts its threads |
 //! | `modules` | which files are mapped, where the kernel does not tell |
-//! | `place` | a plan applied |
+//! | `policy` | a plan applied |
 //! | `mapped` | tables that not every program needs |
 //!
 //! Only `x86_64` Linux so far: the entries are in assembly, and samples are only decoded for it.
@@ -31,15 +32,17 @@ compile_error!("tierloom-preload runs on x86-64 Linux only; build the other crat
 mod bounds;
 mod entries;
 mod forked;
+mod generation;
 mod hooks;
 mod lane;
 mod leave;
 mod mapped;
 mod modules;
-mod place;
+mod policy;
 mod real;
 mod recorder;
 mod report;
+mod settings;
 mod stack;
 mod symbols;
 mod thread;
@@ -56,7 +59,7 @@ static START: extern "C" fn() = start;
 /// Runs when the program has returned from `main` or called `exit`, after its own last functions.
 #[cfg_attr(not(test), used, unsafe(link_section = ".fini_array"))]
 #[cfg_attr(test, allow(dead_code))]
-static FINISH: extern "C" fn() = place::finish;
+static FINISH: extern "C" fn() = policy::finish;
 
 extern "C" fn start() {
     real::resolve();
@@ -64,8 +67,8 @@ extern "C" fn start() {
     unwind::warm_up();
     if report::attach().is_some() {
         modules::announce();
-        place::start();
-        report::send(report::now(), Event::Ready { blocks: place::table_of_blocks() });
+        policy::start();
+        report::send(report::now(), Event::Ready { blocks: policy::table_of_blocks() });
         leave::watch();
     }
 }

@@ -6,11 +6,9 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::slice;
 
-use tierloom_wire::{Event, MAX_PATH_WORDS, Region, RuleFrame, hash, is_same_file, pack_path};
+use tierloom_wire::{Event, MAX_PATH_WORDS, PAGE_BYTES, Region, RuleFrame, hash, is_same_file, pack_path};
 
 use crate::report;
-
-const PAGE: u64 = 4096;
 
 /// One loaded file, as the loader describes it.
 struct Module<'a> {
@@ -148,10 +146,10 @@ pub(crate) fn announce() {
 }
 
 fn announce_segment(base: u64, header: &libc::Elf64_Phdr, path: &[u64]) {
-    let before = header.p_vaddr % PAGE;
+    let before = header.p_vaddr % PAGE_BYTES;
     let event = Event::Module {
         start: base + header.p_vaddr - before,
-        bytes: (header.p_memsz + before).next_multiple_of(PAGE),
+        bytes: (header.p_memsz + before).next_multiple_of(PAGE_BYTES),
         file_offset: header.p_offset.saturating_sub(before),
         executable: header.p_flags & libc::PF_X != 0,
         path,

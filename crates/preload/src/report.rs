@@ -4,32 +4,20 @@
 use std::arch::x86_64::__rdtscp;
 use std::ffi::CStr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{ptr, slice};
 
 use tierloom_wire::{Event, MAX_RECORD_WORDS, Record, Region, Stamp};
 
-use crate::tracked::GRANULE;
-use crate::{forked, lane, recorder, thread};
+use crate::{forked, lane, recorder, settings, thread};
 
 /// The mapped file; not set until attached, and in programs that nobody records.
 static REGION: OnceLock<Region<'static>> = OnceLock::new();
-/// Smallest block that is recorded, bytes: nothing before the file is mapped.
-pub(crate) static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Times are ticks. It lies on the page of the next library's functions, which every call reads.
-#[unsafe(link_section = ".data")]
-static TICKS: AtomicBool = AtomicBool::new(false);
-/// Nobody may be told anything any more; where the above lie.
+/// Nobody may be told anything any more. It lies on the page of the next library's functions, which every call reads.
 #[unsafe(link_section = ".data")]
 static CLOSED: AtomicBool = AtomicBool::new(false);
 /// `TIERLOOM_REGION` with the zero byte that C wants; a test holds it to the name that the wire gives.
 const VARIABLE: &CStr = c"TIERLOOM_REGION";
-
-/// Smallest block that is recorded, bytes.
-#[inline]
-pub(crate) fn min_bytes() -> usize {
-    MIN_BYTES.load(Ordering::Relaxed)
-}
 
 /// The shared file, once attached.
 #[inline]
@@ -44,7 +32,7 @@ pub(crate) extern "C" fn close() {
         region.count_closed();
     }
     CLOSED.store(true, Ordering::Relaxed);
-    MIN_BYTES.store(usize::MAX, Ordering::Relaxed);
+    settings::record_none();
 }
 
 /// Opens the file that the environment names, and says that this process is there; `None` where nobody records.
@@ -59,13 +47,12 @@ pub(crate) fn attach() -> Option<()> {
     let region = Region::open(map(path)?)?;
     recorder::remember(path);
     forked::watch();
-    TICKS.store(region.wants_ticks(), Ordering::Relaxed);
+    settings::take_clock(&region);
     lane::ask(&region);
     // Before any record of any thread: the recorder takes older lanes of this process for another program's.
     let begun = now();
     REGION.set(region).ok()?;
-    let min_bytes = region.settings().min_bytes.max(GRANULE);
-    MIN_BYTES.store(usize::try_from(min_bytes).unwrap_or(usize::MAX), Ordering::Relaxed);
+    settings::take_size(&region);
     // SAFETY: registers a function that lives as long as the library, which is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
     send(begun, Event::Start);
@@ -186,7 +173,7 @@ fn give_up(region: &Region) {
     GONE.store(true, Ordering::Relaxed);
     lane::leave();
     if region.settings().rule_words == 0 {
-        MIN_BYTES.store(usize::MAX, Ordering::Relaxed);
+        settings::record_none();
     }
 }
 
@@ -198,7 +185,7 @@ fn give_up(region: &Region) {
 /// fence.
 #[inline]
 pub(crate) fn now() -> Stamp {
-    if TICKS.load(Ordering::Relaxed) {
+    if settings::in_ticks() {
         let mut processor = 0;
         // SAFETY: the recorder asks for ticks only where the processor has the instruction; `processor` is an int.
         Stamp(unsafe { __rdtscp(&raw mut processor) })

@@ -8,30 +8,13 @@
 //! When a library is unloaded, its addresses may soon mean another one's code: all that was known
 //! belongs to an earlier generation then and is not used any more.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use tierloom_wire::{Event, NO_STACK};
+use tierloom_wire::{Event, NO_STACK, scatter};
 
-use crate::place::{self, NO_RULE};
+use crate::policy::{NO_RULE, rule_of_stack};
 use crate::unwind::{self, Entry};
-use crate::{modules, report, thread};
-
-/// How many times libraries were unloaded, as the loader counts, when stacks were last looked at. It lies
-/// on the page of the next library's functions, which every call reads.
-#[unsafe(link_section = ".data")]
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-
-/// A library may have been unloaded.
-pub(crate) fn library_closed() {
-    forget();
-}
-
-/// Libraries were unloaded, or the rules that stacks were held against have changed.
-pub(crate) fn forget() {
-    // It may wrap around: nobody keeps a stack for that long.
-    #[allow(clippy::cast_possible_truncation)]
-    GENERATION.store(modules::unloads().wrapping_add(place::generation()) as u32, Ordering::Release);
-}
+use crate::{generation, report, thread};
 
 /// What is known of a call stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +43,7 @@ impl Identity {
 #[inline(always)]
 #[allow(clippy::inline_always)]
 pub(crate) fn identify(entry: Entry) -> Identity {
-    let generation = GENERATION.load(Ordering::Acquire);
+    let generation = generation::of_stacks();
     unwind::with_frames(entry, generation, |frames| known(frames, generation))
 }
 
@@ -102,14 +85,14 @@ fn announce(frames: &[u64]) -> Identity {
 
 fn announced(frames: &[u64]) -> Identity {
     let Some(region) = report::region() else { return Identity::NONE };
-    let (id, rule) = (region.take_stack_id(), place::rule_of_stack(frames));
+    let (id, rule) = (region.take_stack_id(), rule_of_stack(frames));
     let told = report::send(report::now(), Event::Stack { id, frames });
     Identity { id: if told { id } else { NO_STACK }, rule }
 }
 
 /// Multiply and rotate over the frames; never 0, which marks a free place.
 fn hash(frames: &[u64], generation: u32) -> u64 {
-    let mix = |sum: u64, frame: &u64| (sum ^ frame).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let mix = |sum: u64, frame: &u64| scatter(sum ^ frame).rotate_left(29);
     frames.iter().fold(frames.len() as u64 ^ u64::from(generation) << 8, mix) | 1
 }
 

@@ -16,10 +16,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use crate::{forked, report};
+use crate::forked;
+use crate::settings::{GRANULE, min_bytes};
 
-/// Smallest block that is ever recorded, bytes.
-pub(crate) const GRANULE: u64 = 32 << 10;
 const SLOTS: usize = 8;
 /// 2^15 buckets of 64 bytes: 2 MiB, touched only where there are large blocks.
 const BUCKETS: usize = 1 << 15;
@@ -61,7 +60,7 @@ pub(crate) fn note(block: u64) -> bool {
 pub(crate) unsafe fn forget(block: u64) -> bool {
     if forked::size_before_block() {
         // SAFETY: a block of glibc's, which keeps its size there.
-        block != 0 && unsafe { *((block - 8) as *const usize) } >= report::min_bytes()
+        block != 0 && unsafe { *((block - 8) as *const usize) } >= min_bytes()
     } else {
         TRACKED.remove(block)
     }

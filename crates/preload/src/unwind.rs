@@ -10,7 +10,7 @@
 //! | `cfi`, `bytes` | the tables |
 //! | `expression` | what they cannot say by numbers |
 //! | `step` | from a frame to its caller's, remembered by address |
-//! | `memory` | words of the stack |
+//! | `memory`, `registers` | words of the stack, and what a frame has in its registers |
 //!
 //! No lock and no memory is taken, and no system call is made on a thread's own stack.
 
@@ -18,6 +18,7 @@ mod bytes;
 mod cfi;
 mod expression;
 mod memory;
+mod registers;
 mod step;
 
 use std::arch::naked_asm;
@@ -26,29 +27,15 @@ use std::slice;
 
 use tierloom_wire::MAX_FRAMES;
 
-use cfi::{RBP, REGISTERS, RETURN_ADDRESS, RSP};
+use cfi::{RBP, REGISTERS};
 use memory::Memory;
+use registers::Registers;
 use step::{Found, Pointers};
 
 use crate::bounds;
 
 /// Address of the slot that holds the return address of a hook's caller.
 pub(crate) type Entry = *const u64;
-
-/// Registers of a frame, by their DWARF numbers. Of a caller only those are true that a callee saves.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Registers([u64; REGISTERS]);
-
-impl Registers {
-    fn address(&self) -> u64 {
-        self.0[RETURN_ADDRESS]
-    }
-
-    fn stack_pointer(&self) -> u64 {
-        self.0[RSP]
-    }
-}
 
 /// Return addresses, innermost first.
 pub(crate) struct Frames {

@@ -8,6 +8,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::scatter::scatter;
+
 /// Entries of a table: blocks beyond are told of.
 const MAX_BLOCKS: usize = 1 << 16;
 /// Words of a table.
@@ -70,10 +72,9 @@ impl<'a> Blocks<'a> {
 
     /// Claims an entry near where this address belongs that holds this word.
     fn claim(&self, address: u64, holds: u64) -> Option<[&'a AtomicU64; ENTRY_WORDS]> {
-        // Fibonacci hashing (Knuth, TAOCP 3, 6.4): the top bits are the best mixed. Blocks are 16 bytes apart.
-        let mixed = (address / 16).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Blocks are 16 bytes apart; the top bits are the best mixed.
         #[allow(clippy::cast_possible_truncation)]
-        let home = (mixed >> (64 - MAX_BLOCKS.trailing_zeros())) as usize;
+        let home = (scatter(address / 16) >> (64 - MAX_BLOCKS.trailing_zeros())) as usize;
         let mut near = (0..PROBES).map(|probe| (home + probe) % MAX_BLOCKS * ENTRY_WORDS);
         let at = near.find(|at| {
             let word = &self.0[*at];

@@ -13,13 +13,11 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::layout::{PLACE_WORDS, PLACES};
 use crate::record::{Event, Stamp, kind, tag};
 use crate::region::Region;
+use crate::scatter::scatter;
 
-/// Places of a lane; the first holds how many times the lane was in use.
-const PLACES: u64 = 128;
-const PLACE_WORDS: u64 = 4;
-pub(crate) const LANE_WORDS: u64 = PLACES * PLACE_WORDS;
 /// All places that hold records.
 const ALL: u128 = !1;
 /// Bits of a tag that hold the use of the lane, above those of the kind.
@@ -28,8 +26,6 @@ const USE_SHIFT: u32 = 8;
 /// Places without a tag behind which the reader still looks: every signal handler that records and
 /// interrupted a record leaves one. Beyond, it comes back when they are filled.
 const LOOK_AHEAD: u32 = 4;
-/// Multiplier of Fibonacci hashing (Knuth, TAOCP 3, 6.4).
-const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Where a thread writes next: the position of a place among all, and above it the use of its lane, so that
 /// one word says it all. The place at the head of a lane says that there is none.
@@ -120,7 +116,7 @@ impl<'a> Region<'a> {
         }
         // Each thread begins somewhere else and comes back there: the lanes that it uses stay few. While it is
         // faster than the recorder, those that it filled long ago are free first, and the next one is of those.
-        let home = (u64::from(owner.tid).wrapping_mul(FACTOR) >> 32) % count;
+        let home = (scatter(u64::from(owner.tid)) >> 32) % count;
         let next = if after.0 == 0 { home } else { after.position() / PLACES % count };
         let mut lanes = core::iter::once(home).chain(next..count).chain(0..next);
         let found = lanes.find(|lane| {

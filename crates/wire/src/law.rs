@@ -5,6 +5,9 @@
 //! place of the host's and a unit in place of the page. Whoever places a page and whoever checks where
 //! it went asks here, so that the two cannot disagree.
 
+use crate::layout::PAGE_BYTES;
+use crate::scatter::scatter;
+
 /// One node's part of a round: so many units in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Turn {
@@ -38,7 +41,7 @@ impl<'a> Law<'a> {
     /// where no node takes part or the unit is none.
     pub fn new(turns: &'a [Turn], unit: u64) -> Option<Self> {
         let round = turns.iter().map(|turn| u64::from(turn.units)).sum();
-        (round > 0 && unit >= 4096 && unit.is_power_of_two()).then_some(Self { turns, unit, round })
+        (round > 0 && unit >= PAGE_BYTES && unit.is_power_of_two()).then_some(Self { turns, unit, round })
     }
 
     /// Bytes that are dealt out at a time.
@@ -109,8 +112,7 @@ impl<'a> Law<'a> {
 pub fn sampled_page(part: u64, parts: u64, all: u64) -> u64 {
     let first = |part: u64| u64::try_from(u128::from(part) * u128::from(all) / u128::from(parts)).unwrap_or(0);
     let length = first(part + 1) - first(part);
-    // Fibonacci hashing (Knuth, TAOCP 3, 6.4).
-    first(part) + ((part + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % length.max(1)
+    first(part) + (scatter(part + 1) >> 20) % length.max(1)
 }
 
 #[cfg(test)]

@@ -14,25 +14,29 @@
 mod blocks;
 mod lane;
 mod law;
+mod layout;
 mod leave;
 mod record;
 mod region;
 mod ring;
 mod rules;
+mod scatter;
 
 pub use blocks::{BLOCKS_WORDS, Block, Blocks};
 pub use lane::{Cursor, LaneRead, Owner};
 pub use law::{Law, Stripe, Turn, sampled_page};
+pub use layout::{PAGE_BYTES, Settings, words_needed};
 pub use record::{
     Event, How, MAX_FRAMES, MAX_PATH_WORDS, MAX_RECORD_WORDS, MAX_RESIDENT_NODES, NO_STACK, Pages, Record, Source,
     Stamp, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, pack_node_pages, pack_path, unpack_node_pages, unpack_path,
 };
-pub use region::{Facts, Region, Settings, VERSION, words_needed};
+pub use region::{Facts, Region, VERSION};
 pub use ring::Popped;
 pub use rules::{
     MAX_NODES, MAX_RULE_FRAMES, Options, Policy, Rule, RuleFrame, RuleReader, RuleWriter, Select, hash, is_same_file,
     stack_holds,
 };
+pub use scatter::scatter;
 
 /// Environment variable that holds the path of the shared file.
 pub const REGION_VARIABLE: &str = "TIERLOOM_REGION";

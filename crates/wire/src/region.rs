@@ -4,16 +4,12 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::lane::LANE_WORDS;
-use crate::ring::{SLOT_WORDS, STAMP_WORDS};
+use crate::layout::{HEADER_WORDS, Layout, Settings};
 
 /// Version of everything in this crate; raised with every change of the layout.
 pub const VERSION: u64 = 6;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tierloom");
-const HEADER_WORDS: usize = 128;
-/// Words of a page: a lane lies in one, so that it costs the program one page fault.
-const PAGE_WORDS: usize = 512;
 
 /// Positions in the header. A cache line has 8 words.
 mod at {
@@ -41,20 +37,7 @@ mod at {
     pub(super) const LANES_OUT: usize = 57;
     pub(super) const CLOSED: usize = 58;
     pub(super) const LEAVING: usize = 64;
-    pub(super) const LEAVING_END: usize = 128;
-}
-
-/// What the recorder asks of the preload library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// Slots of the ring; a power of two.
-    pub slots: u64,
-    /// Lanes that threads can have at once, all together.
-    pub lanes: u64,
-    /// Smallest allocation that is recorded, bytes.
-    pub min_bytes: u64,
-    /// Words that the rules of any plan may take; 0 = nothing is placed.
-    pub rule_words: u64,
+    pub(super) const LEAVING_END: usize = super::HEADER_WORDS;
 }
 
 /// What the library must know of the machine to place memory, and cannot ask cheaply.
@@ -66,34 +49,6 @@ pub struct Facts {
     pub stripes: u64,
     /// Bytes that a process may bring in before they are touched, in all.
     pub eager_bytes: u64,
-}
-
-/// Where the parts of a shared file begin, words.
-#[derive(Debug, Clone, Copy)]
-struct Layout {
-    owners: usize,
-    lanes: usize,
-    rules: usize,
-    end: usize,
-}
-
-impl Layout {
-    /// `None` where the settings make no sense.
-    fn of(settings: &Settings) -> Option<Self> {
-        let slots = usize::try_from(settings.slots).ok().filter(|slots| slots.is_power_of_two())?;
-        // A cursor has 32 bits for the position of a place.
-        let lanes = usize::try_from(settings.lanes).ok().filter(|lanes| *lanes <= 1 << 20)?;
-        let owners = slots.checked_mul(STAMP_WORDS + SLOT_WORDS)?.checked_add(HEADER_WORDS)?;
-        let first_lane = owners.checked_add(lanes)?.checked_next_multiple_of(PAGE_WORDS)?;
-        let rules = first_lane.checked_add(lanes.checked_mul(usize::try_from(LANE_WORDS).ok()?)?)?;
-        let end = rules.checked_add(usize::try_from(settings.rule_words).ok()?.checked_mul(2)?)?;
-        Some(Self { owners, lanes: first_lane, rules, end })
-    }
-}
-
-/// Words that a shared file with these settings has, or `None` where they make no sense.
-pub fn words_needed(settings: &Settings) -> Option<usize> {
-    Layout::of(settings).map(|layout| layout.end)
 }
 
 /// The shared file, mapped.
@@ -108,9 +63,9 @@ pub struct Region<'a> {
 }
 
 impl<'a> Region<'a> {
-    /// Lays a fresh region out over zeroed words; `None` where they are fewer than [`words_needed`].
+    /// Lays a fresh region out over zeroed words; `None` where they are too few for the settings.
     pub fn create(words: &'a [AtomicU64], settings: &Settings) -> Option<Self> {
-        if words.len() < words_needed(settings)? {
+        if words.len() < Layout::of(settings)?.end {
             return None;
         }
         let fields = [
@@ -327,6 +282,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::words_needed;
 
     const SMALL: Settings = Settings { slots: 8, lanes: 3, min_bytes: 32768, rule_words: 4 };
 

@@ -9,11 +9,9 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::layout::{SLOT_WORDS, STAMP_WORDS};
 use crate::record::MAX_RECORD_WORDS;
 use crate::region::Region;
-
-pub(crate) const STAMP_WORDS: usize = 1;
-pub(crate) const SLOT_WORDS: usize = 7;
 
 /// What the reader found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

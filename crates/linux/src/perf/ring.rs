@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::LinuxError;
+use crate::pages::BASE_PAGE_BYTES;
 
 /// The kernel wakes us when this much is waiting, bytes.
 pub(super) const WATERMARK: u32 = 256 << 10;
@@ -35,7 +36,7 @@ unsafe impl Send for Ring {}
 impl Ring {
     pub(super) fn map(event: OwnedFd, cpu: u32, most: usize) -> Result<Self, LinuxError> {
         // SAFETY: sysconf reads a constant.
-        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(BASE_PAGE_BYTES);
         let mut bytes = most;
         loop {
             let access = libc::PROT_READ | libc::PROT_WRITE;

@@ -5,15 +5,15 @@ use std::ffi::c_int;
 use tierloom_wire::{self as wire, Event, Stamp};
 
 use super::{Block, allocated};
-use crate::place::Handed;
+use crate::policy::{self, Handed};
 use crate::tracked::{forget, note};
 use crate::unwind::Entry;
-use crate::{place, real, report};
+use crate::{real, report, settings};
 
 /// Passes a fresh block on, recorded if it is large.
 #[inline]
 fn noted(block: Block, bytes: usize, entry: Entry) -> Block {
-    if bytes >= report::min_bytes() && !block.is_null() {
+    if bytes >= settings::min_bytes() && !block.is_null() {
         if !note(block as u64) {
             report::count_lost();
         }
@@ -34,10 +34,10 @@ enum Released {
 #[inline(always)]
 #[allow(clippy::inline_always)]
 fn released(block: Block) -> Released {
-    if let Some(ours) = place::take_back(block as u64) {
+    if let Some(ours) = policy::take_back(block as u64) {
         return Released::Ours(ours);
     }
-    place::release(block as u64);
+    policy::release(block as u64);
     Released::Told(report::now())
 }
 
@@ -54,7 +54,7 @@ fn freed(block: Block, released: &Released) {
 fn lives_on(block: Block, released: &Released) {
     note(block as u64);
     if let Released::Ours(ours) = released {
-        place::keep_again(ours);
+        policy::keep_again(ours);
     }
 }
 

@@ -8,12 +8,12 @@ use std::ffi::c_int;
 use tierloom_wire::{Event, Stamp};
 
 use super::{Block, allocated};
-use crate::place::{self, Handed};
+use crate::policy::{self, Handed};
 use crate::unwind::Entry;
-use crate::{real, report};
+use crate::{real, report, settings};
 
 fn is_large(bytes: usize) -> bool {
-    bytes >= report::min_bytes()
+    bytes >= settings::min_bytes()
 }
 
 /// Records that a range was unmapped after this time. Small ones too: they may be parts of a large one.
@@ -63,7 +63,7 @@ pub(crate) unsafe extern "C" fn on_mmap(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn munmap(start: Block, bytes: usize) -> c_int {
     let since = before();
-    place::release(start as u64);
+    policy::release(start as u64);
     // SAFETY: the program's call, passed on.
     let refused = unsafe { real::munmap(start, bytes) };
     if let Some(stamp) = since.filter(|_| refused == 0) {
@@ -100,7 +100,7 @@ pub(crate) unsafe extern "C" fn on_mremap(
     entry: Entry,
 ) -> Block {
     let since = before();
-    place::release(old as u64);
+    policy::release(old as u64);
     // SAFETY: the program's call, passed on.
     let new = unsafe { real::mremap(old, from, to, flags, at) };
     if let Some(stamp) = since.filter(|_| new != libc::MAP_FAILED) {

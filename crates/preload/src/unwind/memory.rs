@@ -6,9 +6,10 @@
 //! kernel makes a copy, or says that it cannot (`process_vm_readv` of ourselves, which every process may, and which
 //! Docker's filter allows since Linux 4.8). Where it is refused, such words are not read.
 
+use tierloom_wire::PAGE_BYTES;
+
 use crate::{forked, thread};
 
-const PAGE: u64 = 4096;
 const WORD: u64 = 8;
 /// Words that are copied at once: frames lie side by side, and threads have little stack to spare.
 const COPIED: usize = 16;
@@ -28,7 +29,7 @@ impl Memory {
     /// From the stack pointer of a hook to `end` as it is: a stack that ends there is this thread's own and live;
     /// without an end only the page of `entry`, a slot that holds a return address.
     pub(super) fn of_stack(pointer: u64, entry: u64, end: Option<u64>) -> Self {
-        Self::between(pointer, end.unwrap_or((entry | (PAGE - 1)) + 1))
+        Self::between(pointer, end.unwrap_or((entry | (PAGE_BYTES - 1)) + 1))
     }
 
     fn between(low: u64, high: u64) -> Self {

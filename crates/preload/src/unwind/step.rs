@@ -13,11 +13,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Registers;
+use tierloom_wire::scatter;
+
 use super::bytes::Bytes;
 use super::cfi::{self, Cfa, Expression, Frame, RBP, RBX, REGISTERS, RETURN_ADDRESS, RSP, Row, Rule};
 use super::expression::evaluate;
 use super::memory::Memory;
+use super::registers::Registers;
 
 const WORD: i32 = 8;
 /// Registers that the callee saves, and the lowest bit of where each is kept.
@@ -241,9 +243,8 @@ static STEPS: [Remembered; REMEMBERED] =
 
 #[inline]
 fn place_of(key: u64) -> &'static Remembered {
-    // Fibonacci hashing (Knuth, TAOCP 3, 6.4): the top bits are the best mixed.
     #[allow(clippy::cast_possible_truncation)]
-    let index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - REMEMBERED.trailing_zeros())) as usize;
+    let index = (scatter(key) >> (64 - REMEMBERED.trailing_zeros())) as usize;
     &STEPS[index]
 }
 

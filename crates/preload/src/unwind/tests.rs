@@ -7,6 +7,7 @@ use std::process::Command;
 
 use proptest::prelude::*;
 
+use super::cfi::{RETURN_ADDRESS, RSP};
 use super::*;
 
 unsafe extern "C" {

@@ -3,9 +3,9 @@
 //! A small object is asked about page by page. Of a large one, one page of each of as many equal parts
 //! is ([`sampled_page`]).
 
-use tierloom_wire::{Law, MAX_RESIDENT_NODES, Pages, pack_node_pages, sampled_page};
+use tierloom_wire::{Law, MAX_RESIDENT_NODES, PAGE_BYTES, Pages, pack_node_pages, sampled_page};
 
-use super::kernel::{self, PAGE};
+use super::kernel;
 
 /// Pages asked about when an object is given back: a fifth of a millisecond, where giving back as
 /// many costs as much.
@@ -53,13 +53,13 @@ impl Found {
 
 /// Asks about at most `most` pages of a range.
 pub(super) fn look(start: u64, bytes: u64, meant: Meant, most: u64) -> Found {
-    let all = bytes / PAGE;
+    let all = bytes / PAGE_BYTES;
     let parts = all.min(most);
     let mut found = Found { pages: Pages { bytes, ..Pages::default() }, counts: [0; MAX_RESIDENT_NODES] };
     let mut chunk = [0_u64; CHUNK];
     let mut count = 0;
     for part in 0..parts {
-        chunk[count] = start + sampled_page(part, parts, all) * PAGE;
+        chunk[count] = start + sampled_page(part, parts, all) * PAGE_BYTES;
         count += 1;
         if count == CHUNK || part + 1 == parts {
             tally(&chunk[..count], meant, &mut found);

@@ -13,9 +13,9 @@
 //! hint faults on it (`vma_policy_mof` of `kernel/sched/fair.c`) and so does not pull it apart, and a
 //! page that goes and comes again stays on these nodes.
 
-use tierloom_wire::{Facts, How, Law};
+use tierloom_wire::{Facts, How, Law, PAGE_BYTES};
 
-use super::kernel::{self, PAGE};
+use super::kernel;
 
 /// Up to so many stripes get a policy each: below a millisecond, and pages may still come late.
 const FEW_STRIPES: u64 = 256;
@@ -81,7 +81,7 @@ pub(super) fn coarse(law: &Law, situation: &Situation, unit: u64) -> Choice {
 pub(super) fn page_bytes(facts: &Facts, start: u64, bytes: u64, mapped_with: Option<u64>) -> u64 {
     let huge = facts.huge_bytes;
     let holds_one = huge > 0 && start.next_multiple_of(huge).saturating_add(huge) <= start.saturating_add(bytes);
-    mapped_with.unwrap_or(if holds_one { huge } else { PAGE })
+    mapped_with.unwrap_or(if holds_one { huge } else { PAGE_BYTES })
 }
 
 /// A policy for every stripe: 0 or the first refusal.
@@ -139,11 +139,11 @@ const LOOK: usize = 2048;
 /// Whether any page of the range is there.
 pub(super) fn any_present(start: u64, bytes: u64) -> bool {
     let mut there = [0_u8; LOOK];
-    (0..bytes / PAGE).step_by(LOOK).any(|first| {
-        let count = LOOK.min(usize::try_from(bytes / PAGE - first).unwrap_or(LOOK));
+    (0..bytes / PAGE_BYTES).step_by(LOOK).any(|first| {
+        let count = LOOK.min(usize::try_from(bytes / PAGE_BYTES - first).unwrap_or(LOOK));
         let there = &mut there[..count];
         // Where the kernel does not say, they may be.
-        kernel::mincore(start + first * PAGE, there) != 0 || there.iter().any(|byte| byte & 1 != 0)
+        kernel::mincore(start + first * PAGE_BYTES, there) != 0 || there.iter().any(|byte| byte & 1 != 0)
     })
 }
 
@@ -185,7 +185,7 @@ fn in_chunks(start: u64, bytes: u64, mut see: impl FnMut(&mut Chunk)) {
         while at < end && chunk.count < CHUNK {
             chunk.pages[chunk.count] = at;
             chunk.count += 1;
-            at += PAGE;
+            at += PAGE_BYTES;
         }
         if kernel::move_pages(&chunk.pages[..chunk.count], None, &mut chunk.status[..chunk.count]) == 0 {
             see(&mut chunk);
@@ -233,21 +233,21 @@ mod tests {
     const PLENTY: Situation = Situation {
         bytes: GIB,
         asked_unit: 0,
-        page_bytes: PAGE,
+        page_bytes: PAGE_BYTES,
         no_policy: false,
         eager_bytes: 100 * GIB,
         stripes_left: 30_000,
     };
 
     fn law() -> Law<'static> {
-        Law::new(&TURNS, PAGE).unwrap()
+        Law::new(&TURNS, PAGE_BYTES).unwrap()
     }
 
     #[test]
     fn the_means_fit_the_object() {
         let choose = |situation: Situation| choose(&law(), &situation);
-        assert_eq!(choose(Situation { bytes: 1 << 20, ..PLENTY }), Choice { how: How::Stripes, unit: PAGE });
-        assert_eq!(choose(PLENTY), Choice { how: How::Populate, unit: PAGE });
+        assert_eq!(choose(Situation { bytes: 1 << 20, ..PLENTY }), Choice { how: How::Stripes, unit: PAGE_BYTES });
+        assert_eq!(choose(PLENTY), Choice { how: How::Populate, unit: PAGE_BYTES });
         let huge = choose(Situation { bytes: 256 << 20, page_bytes: 2 << 20, ..PLENTY });
         assert_eq!(huge, Choice { how: How::Stripes, unit: 2 << 20 });
         // 100 GiB in 8192 stripes of 3 and 1 units: two stripes every four units of 8 MiB.
@@ -257,7 +257,7 @@ mod tests {
         let short = choose(Situation { eager_bytes: GIB / 2, ..PLENTY });
         assert_eq!(short, Choice { how: How::Stripes, unit: 128 << 10 });
         let migratable = choose(Situation { bytes: 1 << 20, no_policy: true, ..PLENTY });
-        assert_eq!(migratable, Choice { how: How::Populate, unit: PAGE });
+        assert_eq!(migratable, Choice { how: How::Populate, unit: PAGE_BYTES });
     }
 
     #[test]
@@ -281,10 +281,10 @@ mod tests {
     #[test]
     fn huge_pages_stay_whole() {
         let facts = Facts { huge_bytes: 2 << 20, stripes: 0, eager_bytes: 0 };
-        assert_eq!(page_bytes(&facts, 1 << 20, 2 << 20, None), PAGE);
+        assert_eq!(page_bytes(&facts, 1 << 20, 2 << 20, None), PAGE_BYTES);
         assert_eq!(page_bytes(&facts, 1 << 20, 3 << 20, None), 2 << 20);
         assert_eq!(page_bytes(&facts, 0, 1 << 30, Some(1 << 30)), 1 << 30);
-        assert_eq!(page_bytes(&Facts { huge_bytes: 0, stripes: 0, eager_bytes: 0 }, 0, 1 << 30, None), PAGE);
+        assert_eq!(page_bytes(&Facts { huge_bytes: 0, stripes: 0, eager_bytes: 0 }, 0, 1 << 30, None), PAGE_BYTES);
     }
 
     /// A fresh mapping that is never unmapped.
@@ -314,7 +314,7 @@ mod tests {
         assert!([0, libc::ENOSYS.unsigned_abs()].contains(&stripe(law(), start, bytes)));
         assert!(!any_present(start, bytes));
         let nowhere = [Turn { node: 63, units: 1 }];
-        assert_ne!(stripe(Law::new(&nowhere, PAGE).unwrap(), start, bytes), 0, "no machine has 64 nodes here");
+        assert_ne!(stripe(Law::new(&nowhere, PAGE_BYTES).unwrap(), start, bytes), 0, "no machine has 64 nodes here");
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
         let (start, bytes) = (mapping(64 << 10), 64 << 10);
         kernel::populate(start, bytes);
         let nowhere = [Turn { node: 63, units: 1 }];
-        let moved = move_present(Law::new(&nowhere, PAGE).unwrap(), start, bytes);
+        let moved = move_present(Law::new(&nowhere, PAGE_BYTES).unwrap(), start, bytes);
         assert_eq!((moved.present, moved.went, moved.stuck), (16, 0, 16));
         assert_eq!(moved.errno, libc::ENODEV.unsigned_abs());
     }

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_int, c_long, c_uint};
 
-pub(super) const PAGE: u64 = 4096;
+use tierloom_wire::PAGE_BYTES;
 
 /// Modes and flags of `include/uapi/linux/mempolicy.h` that the `libc` crate does not have.
 pub(super) const MPOL_LOCAL: c_int = 4;
@@ -91,7 +91,7 @@ pub(super) fn unlock(start: u64, bytes: u64) -> u32 {
 /// it says exactly that (`mm/mincore.c`).
 pub(super) fn mincore(start: u64, pages: &mut [u8]) -> u32 {
     // SAFETY: the kernel writes one byte for each page of the range.
-    errno_if(unsafe { libc::mincore(start as *mut _, pages.len() * size(PAGE), pages.as_mut_ptr()) } != 0)
+    errno_if(unsafe { libc::mincore(start as *mut _, pages.len() * size(PAGE_BYTES), pages.as_mut_ptr()) } != 0)
 }
 
 /// `move_pages(2)` of this process. Without `nodes` it only asks: `status` is a node, or the negative

@@ -7,6 +7,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tierloom_wire::scatter;
+
 use crate::mapped::{Mapped, Zeroed};
 
 /// Entries: more placed objects than this at once are left alone.
@@ -104,10 +106,8 @@ impl Objects {
     }
 
     fn near(&self, address: u64) -> impl Iterator<Item = &Entry> {
-        // Fibonacci hashing (Knuth, TAOCP 3, 6.4): the top bits are the best mixed.
-        let mixed = (address / 16).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         #[allow(clippy::cast_possible_truncation)]
-        let index = (mixed >> (64 - ENTRIES.trailing_zeros())) as usize;
+        let index = (scatter(address / 16) >> (64 - ENTRIES.trailing_zeros())) as usize;
         (0..PROBES).map(move |probe| &self.0[(index + probe) % ENTRIES])
     }
 }

@@ -4,17 +4,17 @@
 //! |---|---|
 //! | first touch | nothing; without hint faults `MPOL_LOCAL`, which is the same place |
 //! | bind, prefer one or many, interleave | `mbind` for the range; pages that are there move |
-//! | weighted | `spread`; the host's own weighted interleave where the host has these weights |
+//! | weighted | `weighted_interleave`; the host's own weighted interleave where the host has these weights |
 //! | hint faults on | `MPOL_F_NUMA_BALANCING`, which only bind and prefer-many take: an interleaved object is populated and then bound to all its nodes |
 //! | hold | `mlock2(MLOCK_ONFAULT)`: reclaim, and so demotion, passes locked pages by |
 
 use std::ffi::c_int;
 
-use tierloom_wire::{How, Law, MAX_NODES, Options, Policy, TOO_LITTLE_MEMORY, Turn};
+use tierloom_wire::{How, Law, MAX_NODES, Options, PAGE_BYTES, Policy, TOO_LITTLE_MEMORY, Turn};
 
-use super::kernel::{self, PAGE};
+use super::kernel;
 use super::residency::Meant;
-use super::spread::{self, Choice, Moved, Situation};
+use super::weighted_interleave::{self, Choice, Moved, Situation};
 
 /// A range to be placed: whole pages.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +88,7 @@ pub(super) fn meant(policy: Policy<'_>, unit: u64) -> Option<Meant<'_>> {
         }
         Policy::Weighted(turns) => match Law::new(turns, unit) {
             Some(law) => Some(Meant::Law(law)),
-            None => Law::new(turns, PAGE).map(|law| Meant::Any(law.mask())),
+            None => Law::new(turns, PAGE_BYTES).map(|law| Meant::Any(law.mask())),
         },
     }
 }
@@ -97,7 +97,7 @@ fn whole(policy: Policy, options: Options, range: Range) -> Outcome {
     let Some((mode, mask)) = mode(policy, options.hint_faults == Some(true)) else {
         return Outcome::of(How::Policy, einval());
     };
-    let there = spread::any_present(range.start, range.bytes);
+    let there = weighted_interleave::any_present(range.start, range.bytes);
     Outcome::of(How::Policy, kernel::mbind(range.start, range.bytes, mode, mask, there))
 }
 
@@ -120,7 +120,7 @@ fn interleave(mask: u64, options: Options, range: Range) -> Outcome {
 }
 
 fn weighted(turns: &[Turn], options: Options, range: Range) -> Outcome {
-    let Some(law) = Law::new(turns, PAGE) else { return Outcome::of(How::Stripes, einval()) };
+    let Some(law) = Law::new(turns, PAGE_BYTES) else { return Outcome::of(How::Stripes, einval()) };
     let migratable = options.hint_faults == Some(true);
     if options.by_kernel && !migratable {
         let mode = kernel::MPOL_WEIGHTED_INTERLEAVE;
@@ -142,34 +142,35 @@ fn weighted(turns: &[Turn], options: Options, range: Range) -> Outcome {
         eager_bytes: range.eager_bytes,
         stripes_left: range.stripes_left,
     };
-    deal_out(law, spread::choose(&law, &situation), &situation, range)
+    deal_out(law, weighted_interleave::choose(&law, &situation), &situation, range)
 }
 
 fn deal_out(law: Law, choice: Choice, situation: &Situation, range: Range) -> Outcome {
     let Some(law) = law.with_unit(choice.unit) else { return Outcome::of(choice.how, einval()) };
-    let there = spread::any_present(range.start, range.bytes);
+    let there = weighted_interleave::any_present(range.start, range.bytes);
     let errno = match choice.how {
         How::Populate if situation.no_policy => {
             let after = libc::MPOL_BIND | kernel::MPOL_F_NUMA_BALANCING;
-            spread::populate(law, range.start, range.bytes, after)
+            weighted_interleave::populate(law, range.start, range.bytes, after)
         }
-        How::Populate => spread::populate(law, range.start, range.bytes, libc::MPOL_INTERLEAVE),
-        _ => spread::stripe(law, range.start, range.bytes),
+        How::Populate => weighted_interleave::populate(law, range.start, range.bytes, libc::MPOL_INTERLEAVE),
+        _ => weighted_interleave::stripe(law, range.start, range.bytes),
     };
     // Memory that may not be written, or a kernel before 5.14: it gets a policy and may come later.
     if choice.how == How::Populate && errno != 0 && !situation.no_policy {
-        return deal_out(law, spread::coarse(&law, situation, choice.unit), situation, range);
+        return deal_out(law, weighted_interleave::coarse(&law, situation, choice.unit), situation, range);
     }
     let stripes = if choice.how == How::Stripes { law.stripe_count(range.bytes) } else { 0 };
     let move_them = errno == 0 && there;
-    let moved = if move_them { spread::move_present(law, range.start, range.bytes) } else { Moved::default() };
+    let moved =
+        if move_them { weighted_interleave::move_present(law, range.start, range.bytes) } else { Moved::default() };
     let stripes = u32::try_from(stripes).unwrap_or(u32::MAX);
     Outcome { unit: choice.unit, stripes, moved, ..Outcome::of(choice.how, errno) }
 }
 
 fn move_present(law: Law, range: Range) -> Moved {
-    if spread::any_present(range.start, range.bytes) {
-        spread::move_present(law, range.start, range.bytes)
+    if weighted_interleave::any_present(range.start, range.bytes) {
+        weighted_interleave::move_present(law, range.start, range.bytes)
     } else {
         Moved::default()
     }
@@ -188,7 +189,7 @@ mod tests {
         let length = usize::try_from(bytes).unwrap();
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, kind, -1, 0) } as u64;
-        Range { start, bytes, page_bytes: PAGE, stripes_left: 1000, eager_bytes: 1 << 30 }
+        Range { start, bytes, page_bytes: PAGE_BYTES, stripes_left: 1000, eager_bytes: 1 << 30 }
     }
 
     /// Whether this kernel has memory policies at all.
@@ -221,9 +222,9 @@ mod tests {
     fn a_large_object_is_populated_and_a_small_one_is_not() {
         if has_numa() {
             let large = apply(Policy::Weighted(&TURNS), Options::default(), mapping(16 << 20));
-            assert_eq!((large.how, large.unit, large.stripes), (How::Populate, PAGE, 0));
+            assert_eq!((large.how, large.unit, large.stripes), (How::Populate, PAGE_BYTES, 0));
             let small = apply(Policy::Weighted(&TURNS), Options::default(), mapping(256 << 10));
-            assert_eq!((small.how, small.unit), (How::Stripes, PAGE));
+            assert_eq!((small.how, small.unit), (How::Stripes, PAGE_BYTES));
             assert!(small.stripes > 0);
         }
     }
@@ -236,7 +237,7 @@ mod tests {
         if has_numa() {
             let outcome = apply(Policy::Weighted(&TURNS), Options::default(), range);
             assert_eq!((outcome.how, outcome.errno), (How::Stripes, 0));
-            assert!(outcome.unit > PAGE);
+            assert!(outcome.unit > PAGE_BYTES);
         }
     }
 

@@ -1,0 +1,48 @@
+//! The end of a placed object: where its pages are is told, and what its next owner must not inherit is undone.
+
+use tierloom_wire::{Event, MAX_RESIDENT_NODES, RuleReader};
+
+use super::objects::{Kind, OBJECTS, Object};
+use super::{budget, kernel, mempolicy, residency};
+use crate::report;
+
+/// An object, if there is one at this address, is about to be given back.
+#[cold]
+pub(super) fn release(address: u64) {
+    let Some(object) = budget::forget(address) else { return };
+    tell_residency(&object, residency::AT_RELEASE);
+    if object.kind == Kind::Heap {
+        if object.held {
+            kernel::unlock(object.start, object.bytes);
+        }
+        kernel::mbind(object.start, object.bytes, libc::MPOL_DEFAULT, 0, false);
+    }
+}
+
+/// Tells where the pages of all placed objects are.
+pub(super) fn tell_all() {
+    if let Some(objects) = OBJECTS.get() {
+        objects.for_each(|object| tell_residency(object, residency::AT_EXIT));
+    }
+}
+
+/// Tells where an object's pages are, held against the rule that placed it; nothing once another plan is in force.
+fn tell_residency(object: &Object, most: u64) {
+    let Some(region) = report::region() else { return };
+    if u64::from(object.plan) != region.plan() & u64::from(u32::MAX) {
+        return;
+    }
+    let mut reader = RuleReader::new(region.rules().1);
+    for _ in 0..object.rule {
+        if reader.read().is_none() {
+            return;
+        }
+    }
+    let Some(meant) = reader.read().and_then(|rule| mempolicy::meant(rule.policy, object.unit)) else { return };
+    let found = residency::look(object.start, object.bytes, meant, most);
+    let mut nodes = [0; MAX_RESIDENT_NODES];
+    let count = found.pack(&mut nodes);
+    let event =
+        Event::Resident { rule: object.rule, address: object.start, pages: found.pages, nodes: &nodes[..count] };
+    report::send(report::now(), event);
+}
