@@ -25,7 +25,7 @@ CIRCLES: dict[str, list[set[str]]] = {
         {"ceiling.rs", "touches.rs", "traffic.rs"},
         {"counts.rs", "densities.rs", "entered.rs"},
         {"import.rs", "import/clock.rs", "import/file.rs", "import/memory.rs", "import/records.rs"},
-        {"place.rs", "place/control.rs", "place/report.rs", "place/session.rs"},
+        {"place.rs", "place/session.rs"},
         {"record.rs", "record/gather.rs", "record/journal.rs"},
     ],
     "tiering": [
