@@ -19,7 +19,6 @@ CIRCLES: dict[str, list[set[str]]] = {
         {"search/mod.rs", "search/pairs.rs", "search/start.rs"},
     ],
     "predict": [{"compile.rs", "predictor.rs", "report.rs"}],
-    "probe": [{"kernels.rs", "kernels/portable.rs", "kernels/x86.rs"}],
     "sampler": [
         {"anchors.rs", "judge.rs", "kinds.rs", "pairs.rs"},
         {"ceiling.rs", "touches.rs", "traffic.rs"},
