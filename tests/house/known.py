@@ -18,12 +18,7 @@ CIRCLES: dict[str, list[set[str]]] = {
         {"policy/mod.rs", "policy/tierloom.rs"},
         {"search/mod.rs", "search/pairs.rs", "search/start.rs"},
     ],
-    "pmem": [
-        {"backend.rs", "check.rs", "look.rs", "pmdk/mod.rs", "pmdk/pool.rs"},
-        {"stream/mod.rs", "stream/team.rs"},
-    ],
     "predict": [{"compile.rs", "predictor.rs", "report.rs"}],
-    "probe": [{"kernels.rs", "kernels/portable.rs", "kernels/x86.rs"}],
     "perfdata": [{"cpu_clock.rs", "file.rs", "lib.rs", "memory_samples.rs", "records.rs"}],
     "record": [{"collect.rs", "journal.rs", "lib.rs"}],
     "runner": [{"control_socket.rs", "lib.rs", "report.rs", "run_loop.rs"}],

@@ -23,6 +23,8 @@ Uses = dict[tuple[str, str], dict[str, int]]
 """From file to file: the names used, each with a line that uses it."""
 
 ROOTS = ("lib.rs", "main.rs")
+VALUES = {"fn", "const", "static", "macro_rules"}
+"""Items that no path goes through: a module may have the name of one."""
 FAR = 20
 """Re-exports followed before a name counts as not found."""
 
@@ -140,9 +142,9 @@ class Crate:
 
     def further(self, start: Place, rest: list[str], far: int) -> list[Place]:
         """The rest of a path, behind its first name: what follows an item is part of the item."""
-        if start.kind != "mod":
-            return [start]
-        return self.within(start.module, rest, far)
+        if start.kind == "mod":
+            return self.within(start.module, rest, far)
+        return [] if rest and start.kind in VALUES else [start]
 
     def named(self, module: Module, name: str, far: int) -> list[Place]:
         """What a name means in a module: its own items and children, then what it brings in."""
