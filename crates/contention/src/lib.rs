@@ -29,6 +29,3 @@ pub use path::{PathLoad, Slice};
 pub use peak::peak_gb_s;
 pub use root::{Bracket, increasing_root};
 pub use shape::excess_ns;
-
-/// Bytes of a cache line: the unit in which memory answers.
-pub const LINE_BYTES: f64 = 64.0;

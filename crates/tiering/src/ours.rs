@@ -6,6 +6,8 @@
 //! moving them costs: two copies of each page's traffic and the shootdowns. Nothing
 //! moves within a phase, so a placement is never worked against.
 
+use tierloom_model::units::NS;
+
 use crate::cohort::groups::{Cohorts, Rate};
 use crate::cohort::{self, Cohort, chunk_pages};
 use crate::descend::{Problem, Shares, best};
@@ -24,8 +26,6 @@ pub const NAME: &str = "tierloom";
 const ABOUT: &str = "each object where its misses cost least, searched; moves between phases only when it pays twice";
 /// A move has to bring this many times what it costs.
 const PAYS: f64 = 2.0;
-/// Seconds in a nanosecond.
-const NS: f64 = 1e-9;
 
 /// Cohorts that are visited alike in every phase; the search places each as a whole.
 struct Units {
