@@ -8,7 +8,7 @@ use tierloom_model::{Access, Machine, Pattern, Phase, Profile};
 use crate::demand::Work;
 use crate::doubt::Doubt;
 use crate::error::PredictError;
-use crate::predictor::Run;
+use crate::run::Run;
 
 /// The threads of one socket in one phase.
 #[derive(Debug, Clone, Copy, PartialEq)]
