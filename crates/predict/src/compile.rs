@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use tierloom_contention::Work;
 use tierloom_model::units::{LINE_BYTES_F64, NS};
 use tierloom_model::{Access, Machine, Pattern, Phase, Profile};
 
-use crate::demand::Work;
 use crate::doubt::Doubt;
 use crate::error::PredictError;
 use crate::run::Run;

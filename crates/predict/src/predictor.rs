@@ -1,10 +1,10 @@
 //! A machine and a profile, compiled for one run; asked for the time of many placements.
 
-use tierloom_contention::Fabric;
+use tierloom_contention::{Fabric, Work};
 use tierloom_model::{Machine, Phase, Profile};
 
 use crate::compile::{Team, Works, teams_of, touches};
-use crate::demand::{Demand, Work};
+use crate::demand::Demand;
 use crate::doubt::Doubt;
 use crate::error::PredictError;
 use crate::labels::Labels;

@@ -5,7 +5,9 @@
 //! and lets [`Predictor::time_s`] decide: prices are forward differences, exact to first order, and
 //! step where two memories are the bottleneck together.
 
-use crate::demand::{Demand, Work};
+use tierloom_contention::Work;
+
+use crate::demand::Demand;
 use crate::doubt::Doubt;
 use crate::phase::solve;
 use crate::predictor::Predictor;

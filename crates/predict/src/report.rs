@@ -8,11 +8,10 @@
 
 use std::ops::Range;
 
-use tierloom_contention::Station;
+use tierloom_contention::{Station, Work};
 use tierloom_model::{Bound, ObjectUse, Placement, Prediction, TierUse};
 
 use crate::compile::Works;
-use crate::demand::Work;
 use crate::doubt::Doubt;
 use crate::phase::{Solved, solve};
 use crate::predictor::Predictor;

@@ -5,8 +5,10 @@
 //! regret per page. A line search towards that answer and prices anew, until nothing is gained
 //! (Frank and Wolfe, 1956). Exchanges of two units, or of one with free room, finish it.
 
+use tierloom_contention::Work;
+
 use crate::nodes::Nodes;
-use crate::settle::{Work, settle};
+use crate::settle::settle;
 
 /// By unit, shares by node.
 pub(crate) type Shares = Vec<Vec<f64>>;

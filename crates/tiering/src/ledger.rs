@@ -1,6 +1,6 @@
 //! The books of a run: what events cost whom, and the series over time. Shared by both evaluators.
 
-use tierloom_contention::Traffic;
+use tierloom_contention::{Traffic, Work};
 use tierloom_model::units::{NS, PAGE_BYTES_F64};
 
 use crate::costs::Costs;
@@ -10,7 +10,6 @@ use crate::outcome::{NodeUse, Outcome, POINTS, Parts, PhaseUse, Point, RegionUse
 use crate::policy::Policy;
 use crate::reclaim::Pace;
 use crate::scanner::Walked;
-use crate::settle::Work;
 
 /// Most pages of one batch of demotions (`NR_MAX_BATCHED_MIGRATION`, since 6.3).
 const DEMOTION_BATCH: f64 = 512.0;

@@ -6,6 +6,7 @@
 //! moving them costs: two copies of each page's traffic and the shootdowns. Nothing
 //! moves within a phase, so a placement is never worked against.
 
+use tierloom_contention::Work;
 use tierloom_model::units::NS;
 
 use crate::cohort::groups::{Cohorts, Rate};
@@ -17,7 +18,6 @@ use crate::outcome::Outcome;
 use crate::placement;
 use crate::policy::{self, Move};
 use crate::request::{Request, Setting};
-use crate::settle::Work;
 use crate::vma::VmaPolicy;
 use crate::workload::{Phase, Workload};
 

@@ -1,9 +1,9 @@
 //! What a stream asks of memory per visit, on a machine: the same for both evaluators.
 
+use tierloom_contention::Work;
 use tierloom_model::units::{LINE_BYTES_F64, NS};
 use tierloom_model::{Pattern, Socket};
 
-use crate::settle::Work;
 use crate::workload::{Phase, Stream};
 
 /// Work of a whole stream if it were on one node.

@@ -10,6 +10,7 @@ pub(crate) mod groups;
 mod lists;
 mod protections;
 
+use tierloom_contention::Work;
 use tierloom_model::Socket;
 use tierloom_model::units::{LINE_BYTES_F64, PAGE_BYTES_F64};
 
@@ -23,7 +24,7 @@ use crate::outcome::{Outcome, RegionUse};
 use crate::policy::{Group, Move, Policy, Room, ScanRule, View};
 use crate::reclaim::{Kswapd, List, Lists, LruKind, ReclaimRule, Run};
 use crate::scanner::{Mapping, Scanner};
-use crate::settle::{Settled, Work, settle};
+use crate::settle::{Settled, settle};
 use crate::sweep::LastSweep;
 use crate::workload::{Phase, Workload};
 

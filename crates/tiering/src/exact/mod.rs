@@ -13,6 +13,7 @@ mod ranks;
 mod source;
 mod visit;
 
+use tierloom_contention::Work;
 use tierloom_model::units::LINE_BYTES_F64;
 
 use crate::costs::Costs;
@@ -25,7 +26,7 @@ use crate::outcome::{Outcome, RegionUse};
 use crate::policy::{Policy, Room, ScanRule};
 use crate::reclaim::{Kswapd, List, LruKind, ReclaimRule};
 use crate::scanner::{Mapping, Scanner};
-use crate::settle::{Settled, Work, settle};
+use crate::settle::{Settled, settle};
 
 use groups::GROUP;
 use pages::{ACTIVE, IDLE, PROTECTED, Pages, node_of};

@@ -1,5 +1,6 @@
 //! A trace on a machine: every row is an access that goes to memory.
 
+use tierloom_contention::Work;
 use tierloom_model::Machine;
 use tierloom_model::units::{LINE_BYTES_F64, NS};
 
@@ -8,7 +9,6 @@ use crate::exact::{Exact, PerVisit};
 use crate::layout::{Layout, Placed};
 use crate::outcome::Outcome;
 use crate::request::Request;
-use crate::settle::Work;
 use crate::trace::Access;
 use crate::trace::pages::Pages;
 use crate::vma::VmaPolicy;
