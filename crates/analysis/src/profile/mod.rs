@@ -1,5 +1,6 @@
 //! The last step: everything that was worked out goes into the noun.
 
+pub(crate) mod frames;
 pub(crate) mod hotness;
 pub(crate) mod names;
 pub(crate) mod warnings;
@@ -80,7 +81,7 @@ impl ProfileBuilder<'_> {
             objects,
             phases,
             unattributed: self.unattributed(),
-            sampling: self.sampling(),
+            sampling: self.sampling(&names),
         };
         (profile, rows)
     }
@@ -227,7 +228,7 @@ impl ProfileBuilder<'_> {
         self.observed.seen.iter().map(row).collect()
     }
 
-    fn sampling(&self) -> Option<Sampling> {
+    fn sampling(&self, names: &Names<'_>) -> Option<Sampling> {
         let event = match self.recording.event {
             Event::CpuClock => "cpu-clock",
             Event::Ptrace => "ptrace",
@@ -239,11 +240,11 @@ impl ProfileBuilder<'_> {
             samples: self.observed.seen.len() as u64,
             lost: self.recording.lost,
             skid_purity: self.recording.calibration.purity,
-            warnings: self.warnings(),
+            warnings: self.warnings(names),
         })
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self, names: &Names<'_>) -> Vec<String> {
         let doubts = crate::profile::warnings::Doubts {
             recording: self.recording,
             observed: self.observed,
@@ -251,7 +252,10 @@ impl ProfileBuilder<'_> {
             tallies: self.tallies,
             cut: self.cut,
         };
-        let own = doubts.all().into_iter().map(|warning: Warning| warning.to_string());
+        let lines = names
+            .lineless()
+            .map(|(module, missing)| Warning::NoLines { module: module.to_owned(), missing: missing.cloned() });
+        let own = doubts.all().into_iter().chain(lines).map(|warning: Warning| warning.to_string());
         self.recording.warnings.iter().cloned().chain(own).collect()
     }
 }

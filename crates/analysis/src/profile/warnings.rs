@@ -5,6 +5,7 @@ use std::fmt;
 use crate::attribution::{Attribution, Observed, Rest};
 use crate::frequency::Counts;
 use crate::traffic::accesses::AllAccesses;
+use tierloom_binary::debug_info::Missing;
 use tierloom_recording::Recording;
 
 /// Fewer samples than this leave a share of 10 % open by 4 points and more (Wilson).
@@ -25,6 +26,7 @@ pub(crate) enum Warning {
     Uncounted { share: f64 },
     Unseen { share: f64 },
     NoTime { share: f64 },
+    NoLines { module: String, missing: Option<Missing> },
 }
 
 /// What the warnings are drawn from.
@@ -147,7 +149,32 @@ impl fmt::Display for Warning {
                  lines were found in the cache again; what is left is the most that fits",
                 100.0 * share
             ),
+            Self::NoLines { module, missing } => no_lines(out, module, missing.as_ref()),
         }
+    }
+}
+
+fn no_lines(out: &mut fmt::Formatter<'_>, module: &str, missing: Option<&Missing>) -> fmt::Result {
+    match missing {
+        Some(Missing::Elsewhere(name)) => {
+            let name = name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+            write!(
+                out,
+                "the debug file of {module}{name} is not here: its objects are named without source lines; on Debian, \
+                 `find-dbgsym-packages {module}` names the -dbgsym package of the debian-debug archive, elsewhere try \
+                 `debuginfod-find debuginfo {module}`"
+            )
+        }
+        Some(_) => write!(
+            out,
+            "{module} was built without debug information: its objects are named without source lines; compile it \
+             with -g"
+        ),
+        None => write!(
+            out,
+            "parts of {module} were built without debug information: some of its objects are named without source \
+             lines; compile all of it with -g"
+        ),
     }
 }
 
