@@ -26,7 +26,6 @@ CIRCLES: dict[str, list[set[str]]] = {
     "probe": [{"kernels.rs", "kernels/portable.rs", "kernels/x86.rs"}],
     "perfdata": [{"cpu_clock.rs", "file.rs", "lib.rs", "memory_samples.rs", "records.rs"}],
     "record": [{"collect.rs", "journal.rs", "lib.rs"}],
-    "runner": [{"control_socket.rs", "lib.rs", "report.rs", "run_loop.rs"}],
     "tiering": [
         {"cohort/lists.rs", "cohort/mod.rs"},
         {"exact/groups.rs", "exact/mod.rs"},
