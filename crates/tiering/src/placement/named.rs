@@ -9,10 +9,10 @@ use tierloom_model::units::PAGE_BYTES_F64;
 use tierloom_model::{Action, Plan, Socket};
 
 use crate::error::{Result, TieringError};
-use crate::nodes::Nodes;
-use crate::stretch::work_of;
-use crate::vma::VmaPolicy;
+use crate::kernel::nodes::Nodes;
+use crate::kernel::vma::VmaPolicy;
 use crate::workload::Workload;
+use crate::workload::demand::work_of;
 
 /// Least share of the footprint of an object that is interleaved; published (arXiv 2405.14209).
 const LARGE: f64 = 0.1;

@@ -7,8 +7,8 @@
 
 use tierloom_contention::{Work, gradient};
 
-use crate::nodes::Nodes;
-use crate::settle::settle;
+use crate::engine::settle::settle;
+use crate::kernel::nodes::Nodes;
 
 /// By unit, shares by node.
 pub(crate) type Shares = Vec<Vec<f64>>;

@@ -4,7 +4,7 @@ use tierloom_contention::Work;
 use tierloom_model::units::{LINE_BYTES_F64, NS};
 use tierloom_model::{Pattern, Socket};
 
-use crate::workload::{Phase, Stream};
+use super::description::{Phase, Stream};
 
 /// Work of a whole stream if it were on one node.
 pub(crate) fn work_of(stream: &Stream, phase: &Phase, socket: &Socket) -> Work {

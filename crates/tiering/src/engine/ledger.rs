@@ -3,13 +3,13 @@
 use tierloom_contention::{Traffic, Work};
 use tierloom_model::units::{NS, PAGE_BYTES_F64};
 
-use crate::costs::Costs;
-use crate::counters::Counters;
-use crate::nodes::{Node, Nodes};
+use crate::engine::costs::Costs;
+use crate::kernel::counters::Counters;
+use crate::kernel::nodes::{Node, Nodes};
+use crate::kernel::reclaim::Pace;
+use crate::kernel::scanner::Walked;
 use crate::outcome::{NodeUse, Outcome, POINTS, Parts, PhaseUse, Point, RegionUse};
 use crate::policy::Policy;
-use crate::reclaim::Pace;
-use crate::scanner::Walked;
 
 /// Most pages of one batch of demotions (`NR_MAX_BATCHED_MIGRATION`, since 6.3).
 const DEMOTION_BATCH: f64 = 512.0;

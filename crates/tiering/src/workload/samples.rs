@@ -9,8 +9,16 @@ use std::collections::BTreeMap;
 use tierloom_model::units::{NS, PAGE_BYTES};
 use tierloom_model::{Phase, Profile, SampleRow};
 
-use crate::exact::Seen;
-use crate::workload::Workload;
+use super::description::Workload;
+
+/// A sample of where a stream was.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Seen {
+    /// Share of the phase that was done by then.
+    pub(crate) done: f64,
+    /// Page of the region.
+    pub(crate) page: u64,
+}
 
 /// Steps by phase and region, in the order of time.
 #[derive(Debug, Clone, Default)]

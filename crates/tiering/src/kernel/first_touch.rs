@@ -4,35 +4,12 @@
 //! the node that its policy names while that has more than its low watermark free, else to the next node
 //! of that node's zonelist. Such a spill does not wake kswapd while any node has room.
 
-use tierloom_model::units::{PAGE_BYTES, PAGE_BYTES_F64, format_bytes, round_to_u64};
+use tierloom_model::units::{PAGE_BYTES_F64, format_bytes, round_to_u64};
 
-use crate::counters::Counters;
+use super::counters::Counters;
+use super::nodes::{Node, Nodes};
+use super::vma::VmaPolicy;
 use crate::error::{Result, TieringError};
-use crate::filling::{self, Step};
-use crate::nodes::{Node, Nodes};
-use crate::vma::VmaPolicy;
-use crate::workload::Workload;
-
-/// Pages and policies of a workload's regions, one after the other in the address space.
-#[derive(Debug, Clone)]
-pub(crate) struct Layout {
-    pub(crate) regions: Vec<Placed>,
-    /// In which order their pages are touched first.
-    pub(crate) filling: Vec<Step>,
-    /// Whether the process's first thread is one of those that work.
-    pub(crate) main_works: bool,
-}
-
-/// One region.
-#[derive(Debug, Clone)]
-pub(crate) struct Placed {
-    pub(crate) name: String,
-    /// First page.
-    pub(crate) start: u64,
-    pub(crate) pages: u64,
-    pub(crate) locked: bool,
-    pub(crate) policy: VmaPolicy,
-}
 
 /// Deals pages of one region out to nodes, in the order of first touch.
 #[derive(Debug, Clone)]
@@ -56,28 +33,6 @@ struct Turn {
 
 /// Most pages per round that are dealt one by one; `u8` weights of a few nodes.
 const MOST_ROUND: f64 = 4096.0;
-
-impl Layout {
-    pub(crate) fn new(workload: &Workload, policies: &[VmaPolicy]) -> Self {
-        let mut start = 0;
-        let place = |(region, policy): (&crate::workload::Region, &VmaPolicy)| {
-            let pages = region.size_bytes.div_ceil(PAGE_BYTES);
-            // Mappings start on 2 MiB, so that scan windows of one do not reach into the next.
-            let placed =
-                Placed { name: region.name.clone(), start, pages, locked: region.locked, policy: policy.clone() };
-            start += pages.next_multiple_of(512);
-            placed
-        };
-        let regions: Vec<Placed> = workload.regions.iter().zip(policies).map(place).collect();
-        let pages: Vec<u64> = regions.iter().map(|region| region.pages).collect();
-        Self { filling: filling::steps(workload, &pages, policies), regions, main_works: workload.main_works }
-    }
-
-    /// Pages of the address space, gaps included.
-    pub(crate) fn span(&self) -> u64 {
-        self.regions.last().map_or(0, |region| region.start + region.pages)
-    }
-}
 
 impl Dealer {
     pub(crate) fn new(policy: &VmaPolicy, nodes: &Nodes) -> Self {

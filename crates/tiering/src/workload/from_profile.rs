@@ -3,8 +3,7 @@
 use tierloom_model::units::PAGE_BYTES_F64;
 use tierloom_model::{Access, FORMAT_VERSION, Object, Pattern, Piece, Profile};
 
-use crate::filling::Fill;
-use crate::workload::{Phase, Region, Spread, Stream, Workload};
+use super::description::{Fill, Phase, Region, Spread, Stream, Workload};
 
 impl Workload {
     /// What a profile says, for a run on `threads`.

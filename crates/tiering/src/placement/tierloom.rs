@@ -1,7 +1,7 @@
 //! `tierloom`: object-level placement that migrates only when the predicted gain pays.
 //!
 //! Before the run, every object (or the part of one that is visited alike) gets its own share of each
-//! memory: where misses wait most per byte and per GB/s ([`crate::descend`]). At the start of a phase that
+//! memory: where misses wait most per byte and per GB/s (`frank_wolfe.rs`). At the start of a phase that
 //! behaves otherwise, pages move only if `Δ = T_stay - T_moved`, over the phase, is more than twice what
 //! moving them costs: two copies of each page's traffic and the shootdowns. Nothing
 //! moves within a phase, so a placement is never worked against.
@@ -9,20 +9,19 @@
 use tierloom_contention::Work;
 use tierloom_model::units::NS;
 
-use crate::cohort::groups::{Cohorts, Rate};
-use crate::cohort::{self, Cohort, chunk_pages};
-use crate::descend::{Problem, Shares, best};
+use super::frank_wolfe::{Problem, Shares, best};
+use super::named;
+use crate::cohort::{self, Cohort, Cohorts, Rate, chunk_pages};
+use crate::engine::host::Setup;
+use crate::engine::layout::Layout;
+use crate::engine::page_state::PageState;
 use crate::error::Result;
-use crate::layout::Layout;
+use crate::kernel::vma::VmaPolicy;
 use crate::outcome::Outcome;
-use crate::placement;
 use crate::policy::{self, Move};
-use crate::request::{Request, Setting};
-use crate::vma::VmaPolicy;
+use crate::request::{OURS, Request, Setting};
 use crate::workload::{Phase, Workload};
 
-/// Name on the command line.
-pub const NAME: &str = "tierloom";
 const ABOUT: &str = "each object where its misses cost least, searched; moves between phases only when it pays twice";
 /// A move has to bring this many times what it costs.
 const PAYS: f64 = 2.0;
@@ -63,7 +62,7 @@ pub(crate) fn simulate(workload: &Workload, setting: &Setting<'_>, request: &Req
 }
 
 fn named(outcome: Outcome) -> Outcome {
-    Outcome { policy: NAME.to_owned(), about: ABOUT.to_owned(), placement: "searched".to_owned(), ..outcome }
+    Outcome { policy: OURS.to_owned(), about: ABOUT.to_owned(), placement: "searched".to_owned(), ..outcome }
 }
 
 /// Joins cohorts of a region with the same rates.
@@ -128,11 +127,10 @@ fn starts(workload: &Workload, setting: &Setting<'_>, request: &Request, units: 
     }
     let mut starts = Vec::new();
     for name in names {
-        let policies = placement::by_name(&name, workload, nodes, setting.socket)?;
+        let policies = named::by_name(&name, workload, nodes, setting.socket)?;
         let layout = Layout::new(workload, &policies);
         let mut none = policy::by_name("none")?;
-        let costs = setting.costs.clone();
-        let mut cohort = Cohort::new(nodes, workload, layout, none.as_mut(), costs, request.lru, workload.threads, 1.0);
+        let mut cohort = Cohort::new(setting.setup(layout, none.as_mut(), request.lru, workload.threads), workload);
         match cohort.touch_all() {
             Ok(()) => {}
             // First touch takes any room that there is: what it cannot place, nothing can.
@@ -160,10 +158,9 @@ fn run(
     first: &Shares,
 ) -> Result<Outcome> {
     let mut none = policy::by_name("none")?;
-    let costs = setting.costs.clone();
     let expected_s = workload.phases.iter().map(|phase| phase.compute_s / f64::from(phase.threads)).sum();
-    let mut cohort =
-        Cohort::new(&setting.nodes, workload, layout, none.as_mut(), costs, request.lru, workload.threads, expected_s);
+    let setup = Setup { expected_s, ..setting.setup(layout, none.as_mut(), request.lru, workload.threads) };
+    let mut cohort = Cohort::new(setup, workload);
     let shares: Vec<Vec<f64>> = units.of.iter().map(|unit| first[*unit].clone()).collect();
     cohort.touch_as(&shares)?;
     cohort::run(&mut cohort, workload, setting.socket, |cohort, phase| {

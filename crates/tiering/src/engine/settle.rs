@@ -5,7 +5,7 @@
 
 use tierloom_contention::{Bracket, Flow, Traffic, Work, increasing_root};
 
-use crate::nodes::Nodes;
+use crate::kernel::nodes::Nodes;
 
 /// Relative width at which the time is good enough.
 const TOLERANCE: f64 = 1e-10;

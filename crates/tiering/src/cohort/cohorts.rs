@@ -7,9 +7,9 @@
 use tierloom_contention::Work;
 use tierloom_model::Socket;
 
-use crate::exact::zipf_share;
-use crate::layout::Layout;
-use crate::stretch::{private_share, work_of};
+use crate::engine::layout::Layout;
+use crate::workload::demand::{private_share, work_of};
+use crate::workload::zipf::zipf_share;
 use crate::workload::{Phase, Spread, Workload};
 
 /// Most pages of a cohort: what the scanner protects at once (256 MB).

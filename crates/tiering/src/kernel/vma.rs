@@ -6,7 +6,7 @@
 //! built-in default and `BIND`/`PREFERRED_MANY` with `MPOL_F_NUMA_BALANCING` have it: interleaved,
 //! preferred and explicitly local memory sees no hint fault at all.
 
-use crate::nodes::Nodes;
+use crate::kernel::nodes::Nodes;
 
 /// A mapping's memory policy; nodes by their position in [`Nodes`].
 #[derive(Debug, Clone, PartialEq)]

@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::nodes::{Node, Watermarks};
-use crate::sweep::LastSweep;
+use crate::kernel::nodes::{Node, Watermarks};
+use crate::workload::sweep::LastSweep;
 
 /// Rounds without progress after which a node is hopeless (`MAX_RECLAIM_RETRIES`).
 const HOPELESS: u32 = 16;

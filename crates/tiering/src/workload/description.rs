@@ -6,13 +6,10 @@
 //! is what the page table sees: one access to a page, or one run of accesses that a stream makes
 //! before it goes on to the next page. Bytes are those that miss the last-level cache.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tierloom_model::{FORMAT_VERSION, Pattern};
-
-use crate::error::{Result, TieringError};
-use crate::filling::{self, Fill};
 
 /// What a program does with its memory. File: `NAME.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -151,26 +148,34 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
-/// Largest region: what 31 bits of page numbers hold.
-const MOST_BYTES: u64 = 1 << 43;
+/// One step of filling, in the order of time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Fill {
+    /// The next pages of a region are touched for the first time.
+    Touch {
+        /// Name of the region.
+        region: String,
+        /// Share of its pages.
+        #[serde(default = "all_of_it", skip_serializing_if = "is_all_of_it")]
+        share: f64,
+    },
+    /// Memory that is there only until it is freed; no phase knows it.
+    Take(Region),
+    /// All of what was taken under this name is given back.
+    Free(String),
+}
+
+fn all_of_it() -> f64 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_all_of_it(share: &f64) -> bool {
+    *share >= 1.0
+}
 
 impl Workload {
-    /// Reads and checks a workload file; `file` is only named in errors.
-    ///
-    /// # Errors
-    /// [`TieringError::BadWorkload`] with the place and what to do.
-    pub fn from_toml(text: &str, file: &str) -> Result<Self> {
-        let bad = |problem: String, hint: &str| TieringError::BadWorkload {
-            file: file.to_owned(),
-            problem,
-            hint: hint.to_owned(),
-        };
-        let workload: Self = toml::from_str(text)
-            .map_err(|error| bad(error.to_string().trim_end().to_owned(), "mend the text at the place named above"))?;
-        workload.check().map_err(|(problem, hint)| bad(problem, &hint))?;
-        Ok(workload)
-    }
-
     /// The name that a trace goes by.
     pub(crate) fn of_one_region() -> Self {
         let region = Region { name: "trace".to_owned(), size_bytes: 1, locked: false, source: String::new() };
@@ -199,96 +204,4 @@ impl Workload {
     pub fn footprint_bytes(&self) -> u64 {
         self.regions.iter().map(|region| region.size_bytes).sum()
     }
-
-    /// What is wrong with it and what to do, if anything.
-    pub(crate) fn check(&self) -> Result<(), (String, String)> {
-        if self.version != FORMAT_VERSION {
-            let problem =
-                format!("version: this is version {}, and this tierloom reads {FORMAT_VERSION}", self.version);
-            return Err((problem, "write the file again, or update tierloom".to_owned()));
-        }
-        let mut names = BTreeSet::new();
-        for (index, region) in self.regions.iter().enumerate() {
-            if region.name.is_empty() || !names.insert(region.name.as_str()) {
-                let problem = format!("regions[{index}].name: `{}` is empty or used twice", region.name);
-                return Err((problem, "give every region its own name".to_owned()));
-            }
-            if region.size_bytes == 0 || region.size_bytes > MOST_BYTES {
-                let problem = format!("regions[{index}].size_bytes: {} is not 1 to 2^43", region.size_bytes);
-                return Err((problem, "check the number and its unit".to_owned()));
-            }
-        }
-        let total = self.regions.iter().fold(0u64, |sum, region| sum.saturating_add(region.size_bytes));
-        if self.filled_by == 0 {
-            return Err(("filled_by: no thread touches the memory".to_owned(), "give 1 thread or more".to_owned()));
-        }
-        if self.regions.is_empty() || self.phases.is_empty() || total > MOST_BYTES {
-            let problem =
-                format!("{} regions of {total} bytes in all, {} phases", self.regions.len(), self.phases.len());
-            return Err((problem, "give at least one of each and no more than 2^43 bytes".to_owned()));
-        }
-        filling::check(self)?;
-        self.phases.iter().enumerate().try_for_each(|(index, phase)| {
-            phase.check(&names).map_err(|(problem, hint)| (format!("phases[{index}].{problem}"), hint))
-        })
-    }
-}
-
-impl Phase {
-    fn check(&self, regions: &BTreeSet<&str>) -> Result<(), (String, String)> {
-        if self.threads == 0 || !at_least_zero(self.compute_s) {
-            let problem = format!("threads {} and compute_s {} make no phase", self.threads, self.compute_s);
-            return Err((problem, "give 1 thread or more, and seconds of at least 0".to_owned()));
-        }
-        for (index, stream) in self.streams.iter().enumerate() {
-            if !regions.contains(stream.region.as_str()) {
-                let problem = format!("streams[{index}].region: there is no region `{}`", stream.region);
-                return Err((problem, "use the name of one of `regions`".to_owned()));
-            }
-            stream.check().map_err(|(problem, hint)| (format!("streams[{index}].{problem}"), hint))?;
-        }
-        Ok(())
-    }
-}
-
-impl Stream {
-    fn check(&self) -> Result<(), (String, String)> {
-        let [from, to] = self.part;
-        if !(0.0 <= from && from < to && to <= 1.0) {
-            return Err((format!("part: {from} to {to} is no part"), "write for example [0.0, 0.5]".to_owned()));
-        }
-        for (key, value) in
-            [("visits", self.visits), ("read_bytes", self.read_bytes), ("write_bytes", self.write_bytes)]
-        {
-            if !at_least_zero(value) {
-                return Err((format!("{key}: {value} is not a number of at least 0"), "check the number".to_owned()));
-            }
-        }
-        if !(self.mlp.is_finite() && self.mlp > 0.0) {
-            return Err((format!("mlp: {} is not a number above 0", self.mlp), "write 1 for a chain".to_owned()));
-        }
-        self.spread.check()
-    }
-}
-
-impl Spread {
-    fn check(&self) -> Result<(), (String, String)> {
-        match self {
-            Spread::Zipf(theta) | Spread::Scattered(theta) if !(0.0..=4.0).contains(theta) => {
-                Err((format!("spread: an exponent of {theta} is not 0 to 4"), "write for example 0.99".to_owned()))
-            }
-            Spread::Bins(shares) => {
-                let sum: f64 = shares.iter().sum();
-                let ok =
-                    (1..=64).contains(&shares.len()) && shares.iter().all(|s| *s >= 0.0) && (sum - 1.0).abs() < 1e-6;
-                let problem = || format!("spread: {} shares with sum {sum}", shares.len());
-                if ok { Ok(()) } else { Err((problem(), "give 1 to 64 shares with sum 1".to_owned())) }
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn at_least_zero(value: f64) -> bool {
-    value.is_finite() && value >= 0.0
 }
