@@ -68,7 +68,7 @@ test-bare: packages-bare ## The two commands on a bare Debian 12 and 13, as a us
 	$(BARE) trixie root "make demo" "make test"
 
 bench: install workloads ## Accuracy and overhead of profiling, published findings, speed of the engines
-	cargo build --release --locked --quiet --package tierloom-sampler --example analyse
+	cargo build --release --locked --quiet --package tierloom-record --example analyse
 	$(BIN)/python benches/sampler_accuracy.py --tool target/release/examples/analyse --preload $(NATIVE)/libtierloom_preload.so
 	$(BIN)/python benches/stall_shares.py --tool target/release/examples/analyse --preload $(NATIVE)/libtierloom_preload.so
 	$(BIN)/python benches/recorder.py

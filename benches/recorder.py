@@ -29,7 +29,7 @@ def build() -> tuple[str, str]:
     """Paths of the preload library and of the recorder's example program."""
     release = ["cargo", "build", "--quiet", "--release", "--package"]
     subprocess.run([*release, "tierloom-preload"], cwd=ROOT, check=True)
-    subprocess.run([*release, "tierloom-sampler", "--example", "record"], cwd=ROOT, check=True)
+    subprocess.run([*release, "tierloom-record", "--example", "record"], cwd=ROOT, check=True)
     about = ["cargo", "metadata", "--no-deps", "--format-version", "1"]
     metadata = json.loads(subprocess.run(about, cwd=ROOT, check=True, capture_output=True).stdout)
     folder = pathlib.Path(metadata["target_directory"]) / "release"

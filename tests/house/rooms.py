@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PURE = {"noun", "library", "engine"}
+PURE = {"noun", "engine"}
 """Kinds of rooms that never touch the outside world."""
 
 
@@ -49,21 +49,28 @@ def tool(*uses: str) -> Room:
 ROOMS = {
     "model": noun(),
     "wire": noun(),
+    "recording": noun("wire"),
+    "binary": library(),
     "contention": engine("model"),
     "predict": engine("model", "contention"),
     "place": engine("model", "predict"),
     "tiering": engine("model", "contention"),
     "expander": engine("model", "contention"),
+    "analysis": engine("model", "recording", "binary"),
     "linux": instrument("model"),
     "preload": instrument("wire"),
     "probe": instrument("model", "linux"),
     "pmem": instrument("model", "linux"),
-    "sampler": instrument("model", "linux", "wire"),
+    "launch": instrument("wire", "binary", "linux"),
+    "record": instrument("model", "wire", "recording", "binary", "linux", "launch"),
+    "perfdata": instrument("model", "recording", "linux"),
+    "runner": instrument("model", "wire", "recording", "binary", "linux", "launch"),
     "python": face(
-        "model", "contention", "predict", "place", "tiering", "expander", "linux", "pmem", "probe", "sampler"
+        *("model", "contention", "predict", "place", "tiering", "expander", "linux", "pmem", "probe"),
+        *("recording", "binary", "analysis", "launch", "record", "perfdata", "runner"),
     ),
     "fixtures": tool("model"),
-    "fuzzed": tool("model", "expander", "linux", "pmem", "sampler", "tiering", "wire"),
+    "fuzzed": tool("model", "expander", "recording", "binary", "analysis", "linux", "perfdata", "pmem", "tiering", "wire"),
 }
 """What each crate is and may use; the order is that of the house, from the ground up."""
 

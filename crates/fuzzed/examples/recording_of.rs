@@ -4,11 +4,9 @@
 
 use std::path::Path;
 
-use tierloom_sampler::import;
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().collect();
     let [_, from, to] = &words[..] else { return Err("usage: recording_of PERF.DATA OUT.recording".into()) };
-    std::fs::write(to, import::recording(Path::new(from))?.to_bytes())?;
+    std::fs::write(to, tierloom_perfdata::read(Path::new(from))?.to_bytes())?;
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! What is recorded of programs, and their code: `.recording`, `perf.data`, ELF.
 
-use tierloom_linux::root::Root;
-use tierloom_sampler::recording::register;
-use tierloom_sampler::{Processor, Recording, analyse, import};
+use tierloom_analysis::analyse;
+use tierloom_binary::Files;
+use tierloom_recording::{Recording, register};
 
 use crate::scratch::Scratch;
 
@@ -18,19 +18,17 @@ pub(crate) fn recording(bytes: &[u8]) {
     }
 }
 
-/// Not analysed: that reads the files that a recording names, which may be any.
+/// A recording is not analysed: that reads the files that a recording names, which may be any.
 pub(crate) fn perf_data(bytes: &[u8]) {
     let file = Scratch::new("perf.data", bytes);
-    if import::recording(&file.0).is_err() {
-        let _ = import::import(&file.0, &Root::default());
-    }
+    let _ = tierloom_perfdata::read(&file.0);
 }
 
 /// The bytes are a program's file; samples fall on places of it that its first bytes choose.
 pub(crate) fn code(bytes: &[u8]) {
     let file = Scratch::new("program", bytes);
     let base = Scratch::new("base.data", RECORDED);
-    let Ok(mut recording) = import::recording(&base.0) else { return };
+    let Ok(mut recording) = tierloom_perfdata::read(&base.0) else { return };
     let path = file.0.display().to_string();
     let Some(mapping) = recording.mappings.iter().find(|mapping| mapping.executable).cloned() else { return };
     recording.mappings.retain(|other| other.start == mapping.start && other.pid == mapping.pid);
@@ -43,6 +41,5 @@ pub(crate) fn code(bytes: &[u8]) {
         let place = bytes.len() * (2 * at + 1) / (2 * SAMPLES);
         sample.registers[register::IP] = mapping.start + place as u64;
     }
-    let processor = Processor { name: "any".to_owned(), llc_bytes: 32 << 20 };
-    let _ = analyse(&recording, &processor);
+    let _ = analyse(&recording, &Files);
 }

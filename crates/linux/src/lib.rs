@@ -21,7 +21,6 @@ pub mod perf;
 pub mod ptrace;
 pub mod root;
 pub mod shared;
-pub mod signals;
 pub mod skid;
 pub mod space;
 pub mod spawn;
@@ -29,4 +28,3 @@ pub mod threads;
 pub mod times;
 
 pub use error::LinuxError;
-pub use signals::signal_name;

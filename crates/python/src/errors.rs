@@ -6,12 +6,15 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::{PyErr, import_exception};
 use tierloom_contention::ContentionError;
 use tierloom_expander::ExpanderError;
+use tierloom_launch::LaunchError;
 use tierloom_model::{Machine, ModelError};
+use tierloom_perfdata::PerfDataError;
 use tierloom_place::PlaceError;
 use tierloom_pmem::PmemError;
 use tierloom_predict::PredictError;
 use tierloom_probe::ProbeError;
-use tierloom_sampler::SamplerError;
+use tierloom_record::RecordError;
+use tierloom_runner::RunError;
 
 import_exception!(tierloom.errors, MachineError);
 import_exception!(tierloom.errors, MeasurementError);
@@ -107,32 +110,66 @@ pub(crate) fn from_pmem(error: &PmemError) -> PyErr {
     }
 }
 
-/// A program that cannot be started, or one that cannot be recorded.
-pub(crate) fn from_sampler(error: &SamplerError) -> PyErr {
-    // The sampler indents its hints; everybody else starts a line with them.
-    let text = error.to_string().replace("\n  hint:", "\nhint:");
+/// The recorder's crates indent their hints; everybody else starts a line with them.
+fn told(error: &impl std::fmt::Display) -> String {
+    error.to_string().replace("\n  hint:", "\nhint:")
+}
+
+/// A program that cannot be started.
+fn from_launch(error: &LaunchError) -> PyErr {
     match error {
-        SamplerError::NotFound { .. } => ProgramError::new_err((text, NOT_FOUND)),
-        SamplerError::NotExecutable { .. } => ProgramError::new_err((text, NOT_EXECUTABLE)),
-        SamplerError::NoCommand
-        | SamplerError::Rate { .. }
-        | SamplerError::SeveralWeights { .. }
-        | SamplerError::NotPlaced { .. }
-        | SamplerError::NotPerfData { .. }
-        | SamplerError::Output { .. }
-        | SamplerError::BeingRecorded { .. }
-        | SamplerError::NotARecording { .. } => RequestError::new_err(text),
-        SamplerError::PerfRefused { .. }
-        | SamplerError::PtraceRefused { .. }
-        | SamplerError::NoSamples { .. }
-        | SamplerError::NoPreload { .. }
-        | SamplerError::Kernel { .. }
-        | SamplerError::File { .. }
-        | SamplerError::HostWeights { .. }
-        | SamplerError::HostWeightsTaken { .. }
-        | SamplerError::Analysis { .. }
-        | SamplerError::NoSpace { .. } => RecordingError::new_err(text),
+        LaunchError::NotFound { .. } => ProgramError::new_err((told(error), NOT_FOUND)),
+        LaunchError::NotExecutable { .. } => ProgramError::new_err((told(error), NOT_EXECUTABLE)),
+        LaunchError::NoCommand => RequestError::new_err(told(error)),
+        LaunchError::NoPreload { .. } | LaunchError::Kernel { .. } => RecordingError::new_err(told(error)),
     }
+}
+
+/// A program that cannot be recorded.
+pub(crate) fn from_record(error: &RecordError) -> PyErr {
+    match error {
+        RecordError::Launch(error) => from_launch(error),
+        RecordError::Rate { .. } | RecordError::Output { .. } | RecordError::BeingRecorded { .. } => {
+            RequestError::new_err(told(error))
+        }
+        RecordError::PerfRefused { .. }
+        | RecordError::PtraceRefused { .. }
+        | RecordError::NoSamples { .. }
+        | RecordError::Kernel { .. }
+        | RecordError::NoSpace { .. } => RecordingError::new_err(told(error)),
+    }
+}
+
+/// A program that cannot be run under a plan.
+pub(crate) fn from_run(error: &RunError) -> PyErr {
+    match error {
+        RunError::Launch(error) => from_launch(error),
+        RunError::SeveralWeights { .. } | RunError::NotPlaced { .. } => RequestError::new_err(told(error)),
+        RunError::Kernel { .. } | RunError::HostWeights { .. } | RunError::HostWeightsTaken { .. } => {
+            RecordingError::new_err(told(error))
+        }
+    }
+}
+
+/// A file that is no recording.
+pub(crate) fn from_recording(error: &tierloom_recording::RecordingError) -> PyErr {
+    match error {
+        tierloom_recording::RecordingError::NotARecording { .. } => RequestError::new_err(told(error)),
+        tierloom_recording::RecordingError::File { .. } => RecordingError::new_err(told(error)),
+    }
+}
+
+/// A file that is no `perf.data` that can be worked out.
+pub(crate) fn from_perf_data(error: &PerfDataError) -> PyErr {
+    match error {
+        PerfDataError::NotPerfData { .. } => RequestError::new_err(told(error)),
+        PerfDataError::File { .. } => RecordingError::new_err(told(error)),
+    }
+}
+
+/// An analysis that broke a promise of ours.
+pub(crate) fn failed_analysis(text: String) -> PyErr {
+    RecordingError::new_err(text)
 }
 
 /// A machine that cannot be measured.

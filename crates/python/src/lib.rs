@@ -9,6 +9,7 @@ mod curves;
 mod engines;
 mod errors;
 mod expander;
+mod guarded;
 mod nouns;
 mod placing;
 mod pools;

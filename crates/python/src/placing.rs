@@ -9,12 +9,10 @@ use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use tierloom_linux::root::Root;
 use tierloom_model::RuleOptions;
-use tierloom_sampler::place::{
-    Applied, AppliedRule, How, PhaseReport, PlaceReport, PlaceRequest, Residency, RuleReport, SavedWeights, Snapshot,
-    TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, apply, run,
+use tierloom_runner::{
+    Applied, AppliedRule, How, PhaseReport, PlaceReport, PlaceRequest, Residency, RuleReport, RunError, SavedWeights,
+    Snapshot, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, apply, run,
 };
-
-use tierloom_sampler::SamplerError;
 
 use crate::{errors, nouns};
 
@@ -127,7 +125,7 @@ pub(crate) fn left_host_weights(root: PathBuf) -> PyResult<Option<String>> {
 pub(crate) fn restore_host_weights(root: PathBuf) -> PyResult<bool> {
     let root = Root::at(root);
     let Some(left) = SavedWeights::left(&root) else { return Ok(false) };
-    left.put_back(&root).map_err(|source| errors::from_sampler(&SamplerError::HostWeights { source }))?;
+    left.put_back(&root).map_err(|source| errors::from_run(&RunError::HostWeights { source }))?;
     Ok(true)
 }
 
@@ -154,7 +152,7 @@ pub(crate) fn run_plan(
             Python::attach(|py| nouns::to_json(&Seen::from(snapshot)).and_then(|text| watcher.call1(py, (text,)))).ok();
         }
     };
-    let report = py.detach(|| run(&request, &mut watch)).map_err(|error| errors::from_sampler(&error))?;
+    let report = py.detach(|| run(&request, &mut watch)).map_err(|error| errors::from_run(&error))?;
     nouns::to_json(&Report::from(report))
 }
 
@@ -164,7 +162,7 @@ pub(crate) fn run_plan(
 pub(crate) fn apply_plan(py: Python<'_>, pid: u32, plan: &str, nodes: BTreeMap<String, u32>) -> PyResult<String> {
     let plan = nouns::plan(plan, "plan")?;
     let applied = py.detach(|| apply(&Root::default(), pid, &plan, &nodes));
-    let Applied { rules, took_s } = applied.map_err(|error| errors::from_sampler(&error))?;
+    let Applied { rules, took_s } = applied.map_err(|error| errors::from_run(&error))?;
     let rules = rules.into_iter().map(AppliedRuleDoc::from).collect();
     nouns::to_json(&AppliedDoc { pid, took_s, rules })
 }

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
+use tierloom_analysis::analyse;
+use tierloom_binary::Files;
 use tierloom_linux::root::Root;
-use tierloom_model::{Profile, samples_to_npy};
-use tierloom_sampler::import::import;
-use tierloom_sampler::record::Backend;
-use tierloom_sampler::{Processor, RecordRequest, Recording, SamplerError, analyse, guarded, record};
+use tierloom_model::{Profile, SampleRow, samples_to_npy};
+use tierloom_record::{Backend, RecordRequest, processor, record, skid};
+use tierloom_recording::{Event, Processor, Recording};
 
 use crate::errors;
+use crate::guarded::guarded;
 
 /// Names of the backends, as the command line and Python spell them.
 const BACKENDS: [(&str, Backend); 3] = [("auto", Backend::Auto), ("perf", Backend::Perf), ("ptrace", Backend::Ptrace)];
@@ -45,47 +47,60 @@ pub(crate) fn record_profile(
     let request =
         RecordRequest { hz, backend: find_backend(&backend)?, journal, ..RecordRequest::new(command, preload) };
     let recorded = py.detach(|| record(&request, &mut |_| ()));
-    let recording = recorded.map_err(|error| errors::from_sampler(&error))?;
+    let recording = recorded.map_err(|error| errors::from_record(&error))?;
     if let Some(analysing) = analysing {
         analysing.call1(py, (recording.samples.len(),))?;
     }
-    worked_out(py, name, request.journal.as_deref(), || Ok(recording))
+    worked_out(py, Some(name), request.journal.as_deref(), &recording)
 }
 
 /// Works a file that the recorder wrote out into a profile (JSON) and its samples (an `.npy` file).
 #[pyfunction]
 pub(crate) fn analyse_recording(py: Python<'_>, path: PathBuf, name: String) -> PyResult<(String, Py<PyBytes>)> {
-    worked_out(py, name, Some(&path), || Recording::load(&path))
+    let recording = py.detach(|| Recording::load(&path)).map_err(|error| errors::from_recording(&error))?;
+    worked_out(py, Some(name), Some(&path), &recording)
 }
 
 /// Whether a recorder writes this file now.
 #[pyfunction]
 pub(crate) fn is_being_recorded(path: PathBuf) -> bool {
-    tierloom_sampler::recording::is_growing(&path)
+    tierloom_recording::is_growing(&path)
 }
 
-/// The profile of a recording, which may be on disk.
+/// The profile (JSON) and the samples (an `.npy` file) of a recording, which may be on disk.
 fn worked_out(
     py: Python<'_>,
-    name: String,
+    name: Option<String>,
     path: Option<&Path>,
-    recording: impl FnOnce() -> Result<Recording, SamplerError> + Send,
+    recording: &Recording,
 ) -> PyResult<(String, Py<PyBytes>)> {
-    let result = py.detach(|| guarded(path, || analyse(&recording()?, &Processor::of(&Root::default()))));
-    let (profile, rows) = result.map_err(|error| errors::from_sampler(&error))?;
-    let profile = Profile { name, ..profile };
+    let result: Result<(Profile, Vec<SampleRow>), String> = py.detach(|| guarded(path, || analyse(recording, &Files)));
+    let (mut profile, rows) = result.map_err(errors::failed_analysis)?;
+    if let Some(name) = name {
+        profile.name = name;
+    }
     Ok((profile.to_json(), PyBytes::new(py, &samples_to_npy(&rows)).unbind()))
 }
 
 /// Works a `perf.data` file out into a profile (JSON) and its samples (an `.npy` file).
 #[pyfunction]
 pub(crate) fn import_perf(py: Python<'_>, path: PathBuf, name: Option<String>) -> PyResult<(String, Py<PyBytes>)> {
-    let worked_out = py.detach(|| import(&path, &Root::default()));
-    let (mut profile, rows) = worked_out.map_err(|error| errors::from_sampler(&error))?;
-    if let Some(name) = name {
-        profile.name = name;
+    let read = py.detach(|| tierloom_perfdata::read(&path).map(|recording| completed(recording, &Root::default())));
+    let recording = read.map_err(|error| errors::from_perf_data(&error))?;
+    worked_out(py, name, Some(&path), &recording)
+}
+
+/// What the file does not say, from this machine: its processor where none is named, and the skid of the
+/// same model.
+fn completed(mut recording: Recording, root: &Root) -> Recording {
+    let here = processor(root);
+    if recording.processor == Processor::default() {
+        recording.processor.clone_from(&here);
     }
-    Ok((profile.to_json(), PyBytes::new(py, &samples_to_npy(&rows)).unbind()))
+    if recording.event == Event::CpuClock && recording.processor.name == here.name {
+        recording.calibration = skid::calibrate(root).unwrap_or(recording.calibration);
+    }
+    recording
 }
 
 fn find_backend(name: &str) -> PyResult<Backend> {

@@ -5,8 +5,10 @@
 //! regret per page. A line search towards that answer and prices anew, until nothing is gained
 //! (Frank and Wolfe, 1956). Exchanges of two units, or of one with free room, finish it.
 
+use tierloom_contention::{Work, gradient};
+
 use crate::nodes::Nodes;
-use crate::settle::{Work, settle};
+use crate::settle::settle;
 
 /// By unit, shares by node.
 pub(crate) type Shares = Vec<Vec<f64>>;
@@ -17,8 +19,6 @@ const ROUNDS: usize = 40;
 const STARTS: usize = 4;
 /// Gain below which a round is the last, relative.
 const ENOUGH: f64 = 1e-6;
-/// Step of the price differences, as a share of the phase's whole work.
-const STEP: f64 = 1e-3;
 /// Units of most weight that exchanges are tried on.
 const EXCHANGED: usize = 24;
 
@@ -65,26 +65,7 @@ impl Problem<'_> {
 
     fn prices(&self, phase: usize, cells: &[Work]) -> Vec<Work> {
         let whole = self.works[phase].iter().fold(Work::default(), |sum, work| sum + *work);
-        let before_s = settle(self.nodes, self.compute_s[phase], cells).time_s;
-        let mut more = cells.to_vec();
-        let mut price = |node: usize, extra: Work, amount: f64| {
-            if amount <= 0.0 {
-                return 0.0;
-            }
-            more[node] = cells[node] + extra;
-            let after_s = settle(self.nodes, self.compute_s[phase], &more).time_s;
-            more[node] = cells[node];
-            (after_s - before_s) / amount
-        };
-        let none = Work::default();
-        let step = whole * STEP;
-        (0..cells.len())
-            .map(|node| Work {
-                wait: price(node, Work { wait: step.wait, ..none }, step.wait),
-                read: price(node, Work { read: step.read, ..none }, step.read),
-                write: price(node, Work { write: step.write, ..none }, step.write),
-            })
-            .collect()
+        gradient(cells, whole, |cells| settle(self.nodes, self.compute_s[phase], cells).time_s)
     }
 
     /// Cheapest shares at fixed costs: everything on its cheapest node, then what costs least per

@@ -1,6 +1,6 @@
 //! A profile as a workload: objects become regions, accesses become streams.
 
-use tierloom_model::units::PAGE_BYTES;
+use tierloom_model::units::PAGE_BYTES_F64;
 use tierloom_model::{Access, FORMAT_VERSION, Object, Pattern, Piece, Profile};
 
 use crate::filling::Fill;
@@ -68,8 +68,8 @@ fn stream(profile: &Profile, access: &Access) -> Option<Stream> {
     let dram_bytes = access.dram_read_bytes + access.dram_write_bytes;
     let (spread, visits) = match access.pattern {
         // A sweep reads or writes each byte of the page once; write-backs are not visits.
-        Pattern::Stream => (Spread::Sweep, (access.read_bytes.max(access.dram_read_bytes)) / PAGE_BYTES as f64),
-        Pattern::Strided => (Spread::Sweep, (bytes.max(dram_bytes) / PAGE_BYTES as f64).max(access.reads / 64.0)),
+        Pattern::Stream => (Spread::Sweep, (access.read_bytes.max(access.dram_read_bytes)) / PAGE_BYTES_F64),
+        Pattern::Strided => (Spread::Sweep, (bytes.max(dram_bytes) / PAGE_BYTES_F64).max(access.reads / 64.0)),
         Pattern::Random | Pattern::Chain => (Spread::Uniform, access.reads + access.writes),
     };
     let spread = if object.hotness.is_empty() { spread } else { Spread::Bins(object.hotness.clone()) };

@@ -4,7 +4,7 @@
 //! the node that its policy names while that has more than its low watermark free, else to the next node
 //! of that node's zonelist. Such a spill does not wake kswapd while any node has room.
 
-use tierloom_model::units::{PAGE_BYTES, format_bytes, round_to_u64};
+use tierloom_model::units::{PAGE_BYTES, PAGE_BYTES_F64, format_bytes, round_to_u64};
 
 use crate::counters::Counters;
 use crate::error::{Result, TieringError};
@@ -169,7 +169,7 @@ pub(crate) fn full(region: &str, pages: f64, nodes: &Nodes) -> TieringError {
     let names: Vec<&str> = nodes.list.iter().map(|node| node.name.as_str()).collect();
     TieringError::DoesNotFit {
         region: region.to_owned(),
-        missing: format_bytes(round_to_u64(pages * PAGE_BYTES as f64)),
+        missing: format_bytes(round_to_u64(pages * PAGE_BYTES_F64)),
         nodes: names.join(", "),
         hint: "allow more memories, give more fast memory, or take a machine with more".to_owned(),
     }

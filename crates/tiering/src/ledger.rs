@@ -1,7 +1,7 @@
 //! The books of a run: what events cost whom, and the series over time. Shared by both evaluators.
 
-use tierloom_contention::Traffic;
-use tierloom_model::units::PAGE_BYTES;
+use tierloom_contention::{Traffic, Work};
+use tierloom_model::units::{NS, PAGE_BYTES_F64};
 
 use crate::costs::Costs;
 use crate::counters::Counters;
@@ -10,10 +10,7 @@ use crate::outcome::{NodeUse, Outcome, POINTS, Parts, PhaseUse, Point, RegionUse
 use crate::policy::Policy;
 use crate::reclaim::Pace;
 use crate::scanner::Walked;
-use crate::settle::Work;
 
-/// Seconds in a nanosecond.
-const NS: f64 = 1e-9;
 /// Most pages of one batch of demotions (`NR_MAX_BATCHED_MIGRATION`, since 6.3).
 const DEMOTION_BATCH: f64 = 512.0;
 
@@ -124,7 +121,7 @@ impl Ledger {
     }
 
     fn copy(&mut self, pages: f64, from: usize, to: usize) {
-        let bytes = pages * PAGE_BYTES as f64;
+        let bytes = pages * PAGE_BYTES_F64;
         self.copies[from].read += bytes;
         self.copies[to].write += bytes;
         self.copied[from] += bytes;

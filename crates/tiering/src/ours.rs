@@ -6,6 +6,9 @@
 //! moving them costs: two copies of each page's traffic and the shootdowns. Nothing
 //! moves within a phase, so a placement is never worked against.
 
+use tierloom_contention::Work;
+use tierloom_model::units::NS;
+
 use crate::cohort::groups::{Cohorts, Rate};
 use crate::cohort::{self, Cohort, chunk_pages};
 use crate::descend::{Problem, Shares, best};
@@ -15,7 +18,6 @@ use crate::outcome::Outcome;
 use crate::placement;
 use crate::policy::{self, Move};
 use crate::request::{Request, Setting};
-use crate::settle::Work;
 use crate::vma::VmaPolicy;
 use crate::workload::{Phase, Workload};
 
@@ -24,8 +26,6 @@ pub const NAME: &str = "tierloom";
 const ABOUT: &str = "each object where its misses cost least, searched; moves between phases only when it pays twice";
 /// A move has to bring this many times what it costs.
 const PAYS: f64 = 2.0;
-/// Seconds in a nanosecond.
-const NS: f64 = 1e-9;
 
 /// Cohorts that are visited alike in every phase; the search places each as a whole.
 struct Units {

@@ -5,6 +5,7 @@
 //! with the rest under `numactl --preferred` (nothing migrates), and placed page by page and bound with
 //! `MPOL_F_NUMA_BALANCING` (everything migrates).
 
+use tierloom_model::units::PAGE_BYTES_F64;
 use tierloom_model::{Action, Plan, Socket};
 
 use crate::error::{Result, TieringError};
@@ -146,7 +147,7 @@ fn object_level(workload: &Workload, socket: &Socket, weights: Vec<(usize, f64)>
 
 /// Soar (OSDI'25): objects by waiting per byte, best first, into fast memory; the rest below.
 fn soar(workload: &Workload, nodes: &Nodes, socket: &Socket) -> Vec<VmaPolicy> {
-    let pages = |region: usize| workload.regions[region].size_bytes as f64 / 4096.0;
+    let pages = |region: usize| workload.regions[region].size_bytes as f64 / PAGE_BYTES_F64;
     let score = |region: &usize| demand(workload, socket, &workload.regions[*region].name).1 / pages(*region);
     let mut order: Vec<usize> = (0..workload.regions.len()).collect();
     order.sort_by(|a, b| score(b).total_cmp(&score(a)));

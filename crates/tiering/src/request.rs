@@ -248,7 +248,7 @@ fn simulate_policy(
 fn expected_s(workload: &Workload, setting: &Setting<'_>) -> f64 {
     let phase_s = |phase: &crate::workload::Phase| {
         let works = phase.streams.iter().map(|stream| crate::stretch::work_of(stream, phase, setting.socket));
-        let mut cells = vec![crate::settle::Work::default(); setting.nodes.len()];
+        let mut cells = vec![tierloom_contention::Work::default(); setting.nodes.len()];
         cells[0] = works.fold(cells[0], |sum, work| sum + work);
         crate::settle::settle(&setting.nodes, phase.compute_s / f64::from(phase.threads), &cells).time_s
     };

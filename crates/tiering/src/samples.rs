@@ -6,14 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use tierloom_model::units::PAGE_BYTES;
+use tierloom_model::units::{NS, PAGE_BYTES};
 use tierloom_model::{Phase, Profile, SampleRow};
 
 use crate::exact::Seen;
 use crate::workload::Workload;
-
-/// Seconds in a nanosecond.
-const NS: f64 = 1e-9;
 
 /// Steps by phase and region, in the order of time.
 #[derive(Debug, Clone, Default)]

@@ -3,9 +3,7 @@
 //! `T = compute + Σ wait·latency(T)`, and no less than the roofline: the law of the placement
 //! predictor, so that both answer alike where nothing migrates (`tests/tiering` holds them to it).
 
-use std::ops::{Add, AddAssign, Mul};
-
-use tierloom_contention::{Bracket, Flow, Traffic, increasing_root};
+use tierloom_contention::{Bracket, Flow, Traffic, Work, increasing_root};
 
 use crate::nodes::Nodes;
 
@@ -13,17 +11,6 @@ use crate::nodes::Nodes;
 const TOLERANCE: f64 = 1e-10;
 /// Nearest distance from a wall that is looked at, relative to it.
 const NEAREST: f64 = 1e-10;
-
-/// Waits and bytes of some work, on one node.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Work {
-    /// Seconds that the threads wait for each nanosecond of latency.
-    pub(crate) wait: f64,
-    /// Bytes read.
-    pub(crate) read: f64,
-    /// Bytes written.
-    pub(crate) write: f64,
-}
 
 /// Time of some work and what the nodes did meanwhile.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,50 +21,11 @@ pub(crate) struct Settled {
     pub(crate) latency_ns: Vec<f64>,
 }
 
-impl Work {
-    /// Without what is negative.
-    pub(crate) fn at_least_none(self) -> Self {
-        Self { wait: self.wait.max(0.0), read: self.read.max(0.0), write: self.write.max(0.0) }
-    }
-
-    /// No more of anything than in another.
-    pub(crate) fn at_most(self, most: Self) -> Self {
-        Self { wait: self.wait.min(most.wait), read: self.read.min(most.read), write: self.write.min(most.write) }
-    }
-
-    /// Bytes read and written.
-    pub(crate) fn bytes(self) -> f64 {
-        self.read + self.write
-    }
-}
-
-impl Add for Work {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { wait: self.wait + other.wait, read: self.read + other.read, write: self.write + other.write }
-    }
-}
-
-impl AddAssign for Work {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
-impl Mul<f64> for Work {
-    type Output = Self;
-
-    fn mul(self, factor: f64) -> Self {
-        Self { wait: self.wait * factor, read: self.read * factor, write: self.write * factor }
-    }
-}
-
 /// Solves for the time of computing and of each node's work; infinite where a node cannot be reached.
 pub(crate) fn settle(nodes: &Nodes, compute_s: f64, cells: &[Work]) -> Settled {
     let mut traffic = vec![Traffic::default(); nodes.fabric.memories()];
     for (node, work) in nodes.list.iter().zip(cells) {
-        traffic[node.memory] = Traffic { read: work.read, write: work.write };
+        traffic[node.memory] = work.traffic();
     }
     let flow = nodes.fabric.flow(traffic.into_iter());
     let waits = || nodes.list.iter().zip(cells).filter(|(_, work)| work.wait > 0.0);

@@ -1,18 +1,15 @@
 //! What a stream asks of memory per visit, on a machine: the same for both evaluators.
 
-use tierloom_contention::LINE_BYTES;
+use tierloom_contention::Work;
+use tierloom_model::units::{LINE_BYTES_F64, NS};
 use tierloom_model::{Pattern, Socket};
 
-use crate::settle::Work;
 use crate::workload::{Phase, Stream};
-
-/// Seconds in a nanosecond.
-const NS: f64 = 1e-9;
 
 /// Work of a whole stream if it were on one node.
 pub(crate) fn work_of(stream: &Stream, phase: &Phase, socket: &Socket) -> Work {
     Work {
-        wait: stream.read_bytes / LINE_BYTES / (f64::from(phase.threads) * in_flight(stream, socket)) * NS,
+        wait: stream.read_bytes / LINE_BYTES_F64 / (f64::from(phase.threads) * in_flight(stream, socket)) * NS,
         read: stream.read_bytes,
         write: stream.write_bytes,
     }

@@ -1,10 +1,11 @@
 //! Protection and hint faults, in closed form.
 
+use tierloom_contention::Work;
+
 use super::groups::Rate;
 use super::protections::{Protection, Protections};
 use super::{Cohort, DUST};
 use crate::policy::Fault;
-use crate::settle::Work;
 use crate::sweep::LastSweep;
 
 impl Cohort<'_> {

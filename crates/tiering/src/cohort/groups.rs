@@ -4,11 +4,11 @@
 //! part begins; within a chunk, pages of one class are visited equally often. A cohort counts its pages by node,
 //! protected or not, in fractions: the expected state of all runs at once.
 
+use tierloom_contention::Work;
 use tierloom_model::Socket;
 
 use crate::exact::zipf_share;
 use crate::layout::Layout;
-use crate::settle::Work;
 use crate::stretch::{private_share, work_of};
 use crate::workload::{Phase, Spread, Workload};
 

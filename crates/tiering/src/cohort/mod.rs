@@ -10,8 +10,9 @@ pub(crate) mod groups;
 mod lists;
 mod protections;
 
-use tierloom_contention::LINE_BYTES;
+use tierloom_contention::Work;
 use tierloom_model::Socket;
+use tierloom_model::units::{LINE_BYTES_F64, PAGE_BYTES_F64};
 
 use crate::costs::Costs;
 use crate::error::Result;
@@ -23,7 +24,7 @@ use crate::outcome::{Outcome, RegionUse};
 use crate::policy::{Group, Move, Policy, Room, ScanRule, View};
 use crate::reclaim::{Kswapd, List, Lists, LruKind, ReclaimRule, Run};
 use crate::scanner::{Mapping, Scanner};
-use crate::settle::{Settled, Work, settle};
+use crate::settle::{Settled, settle};
 use crate::sweep::LastSweep;
 use crate::workload::{Phase, Workload};
 
@@ -37,7 +38,7 @@ const STEP_S: f64 = 0.1;
 /// is twice as long. So the pages that fault first meet the room that is there first.
 const FIRST_STEP: f64 = 0.25;
 /// Shortest step, as a share of the longest.
-const LEAST_STEP: f64 = 1.0 / 4096.0;
+const LEAST_STEP: f64 = 1.0 / PAGE_BYTES_F64;
 /// Pages below which a count is rounding.
 const DUST: f64 = 1e-6;
 /// Steps after which the sums over all cohorts are taken afresh.
@@ -302,9 +303,9 @@ impl<'a> Cohort<'a> {
         let waits = self.sums.iter().zip(&self.settled.latency_ns).filter(|(work, _)| work.wait > 0.0);
         let stall_s: f64 = waits.map(|(work, ns)| work.wait * ns).sum();
         if reads > 0.0 {
-            self.cost_of_miss_ns = stall_s * 1e9 * self.threads / (reads / LINE_BYTES);
+            self.cost_of_miss_ns = stall_s * 1e9 * self.threads / (reads / LINE_BYTES_F64);
         }
-        let misses = bytes.iter().sum::<f64>() / LINE_BYTES;
+        let misses = bytes.iter().sum::<f64>() / LINE_BYTES_F64;
         self.ledger.sampled(misses, self.policy);
         self.ledger.step(compute_s * share, work_s - compute_s * share, &bytes);
     }
@@ -406,7 +407,7 @@ impl<'a> Cohort<'a> {
     }
 
     fn group(&self, cohort: usize) -> Group {
-        let (rate, lines) = (&self.rates[cohort], self.speed / LINE_BYTES);
+        let (rate, lines) = (&self.rates[cohort], self.speed / LINE_BYTES_F64);
         Group {
             region: self.cohorts.places[cohort].region,
             pages: (0..self.nodes.len()).map(|node| self.cells[self.at(cohort, node)].pages).collect(),

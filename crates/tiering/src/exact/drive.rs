@@ -1,12 +1,13 @@
 //! Runs a workload window by window: how many visits each stream makes, and what they ask of memory.
 
+use tierloom_contention::Work;
 use tierloom_model::Socket;
 
 use super::source::{Drawer, Random};
 use super::{Exact, WINDOW_S};
 use crate::error::Result;
 use crate::samples::Samples;
-use crate::settle::{Work, settle};
+use crate::settle::settle;
 use crate::stretch::{private_share, work_of};
 use crate::workload::{Phase, Stream, Workload};
 

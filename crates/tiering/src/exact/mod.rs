@@ -13,7 +13,8 @@ mod ranks;
 mod source;
 mod visit;
 
-use tierloom_contention::LINE_BYTES;
+use tierloom_contention::Work;
+use tierloom_model::units::LINE_BYTES_F64;
 
 use crate::costs::Costs;
 use crate::error::Result;
@@ -25,7 +26,7 @@ use crate::outcome::{Outcome, RegionUse};
 use crate::policy::{Policy, Room, ScanRule};
 use crate::reclaim::{Kswapd, List, LruKind, ReclaimRule};
 use crate::scanner::{Mapping, Scanner};
-use crate::settle::{Settled, Work, settle};
+use crate::settle::{Settled, settle};
 
 use groups::GROUP;
 use pages::{ACTIVE, IDLE, PROTECTED, Pages, node_of};
@@ -236,9 +237,9 @@ impl<'a> Exact<'a> {
         let reads: f64 = cells.iter().map(|work| work.read).sum();
         if reads > 0.0 && waits > 0.0 {
             let stall: f64 = cells.iter().zip(&self.settled.latency_ns).map(|(work, ns)| work.wait * ns).sum();
-            self.cost_of_miss_ns = stall * 1e9 * f64::from(self.threads) / (reads / LINE_BYTES);
+            self.cost_of_miss_ns = stall * 1e9 * f64::from(self.threads) / (reads / LINE_BYTES_F64);
         }
-        let misses: f64 = bytes.iter().sum::<f64>() / LINE_BYTES;
+        let misses: f64 = bytes.iter().sum::<f64>() / LINE_BYTES_F64;
         self.ledger.sampled(misses, self.policy);
         let passed_s = self.settled.time_s + self.ledger.overhead_s();
         self.ledger.step(compute_s, self.settled.time_s - compute_s, &bytes);

@@ -3,6 +3,7 @@
 //! Seeded: the same seed gives the same visits. Sweeps go on where they stopped; nothing here takes memory by the page.
 
 use tierloom_model::Pattern;
+use tierloom_model::hash::SplitMix;
 
 use super::ranks::Ranks;
 use crate::layout::Layout;
@@ -16,14 +17,8 @@ pub(crate) struct Random {
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut x = seed;
-        let mut next = || {
-            x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        };
-        Self { state: [next(), next(), next(), next()] }
+        let mut seeds = SplitMix::new(seed);
+        Self { state: [(); 4].map(|()| seeds.draw()) }
     }
 
     pub(crate) fn next(&mut self) -> u64 {

@@ -1,20 +1,18 @@
 //! A trace on a machine: every row is an access that goes to memory.
 
-use tierloom_contention::LINE_BYTES;
+use tierloom_contention::Work;
 use tierloom_model::Machine;
+use tierloom_model::units::{LINE_BYTES_F64, NS};
 
 use crate::error::{Result, TieringError};
 use crate::exact::{Exact, PerVisit};
 use crate::layout::{Layout, Placed};
 use crate::outcome::Outcome;
 use crate::request::Request;
-use crate::settle::Work;
 use crate::trace::Access;
 use crate::trace::pages::Pages;
 use crate::vma::VmaPolicy;
 
-/// Seconds in a nanosecond.
-const NS: f64 = 1e-9;
 /// Accesses of one window.
 const BLOCK: usize = 16_384;
 /// What a trace does not say.
@@ -114,8 +112,8 @@ impl Clock<'_> {
 fn per_access(pace: Pace, most_lines: f64) -> PerVisit {
     let in_flight = pace.mlp.min(most_lines).max(1.0) * f64::from(pace.threads.max(1));
     PerVisit {
-        read: Work { wait: NS / in_flight, read: LINE_BYTES, write: 0.0 },
-        write: Work { wait: 0.0, read: 0.0, write: LINE_BYTES },
+        read: Work { wait: NS / in_flight, read: LINE_BYTES_F64, write: 0.0 },
+        write: Work { wait: 0.0, read: 0.0, write: LINE_BYTES_F64 },
     }
 }
 

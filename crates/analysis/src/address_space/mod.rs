@@ -1,0 +1,361 @@
+//! What lies where at the time of a sample: the address spaces of all processes, replayed.
+//!
+//! Mappings, forks, execs and allocations of the recording are applied in time order, always up to
+//! the sample in question. The world then says which code an instruction pointer names and which
+//! object an address belongs to.
+
+pub(crate) mod objects;
+pub(crate) mod ranges;
+
+use std::collections::BTreeMap;
+
+use tierloom_model::ObjectKind;
+
+use crate::address_space::objects::{Identity, ObjectId, Objects};
+use crate::address_space::ranges::RangeMap;
+use tierloom_binary::Binaries;
+use tierloom_binary::code::CodePlace;
+use tierloom_binary::elf::Module;
+use tierloom_recording::is_ours;
+use tierloom_recording::{Allocation, AllocationEvent, Change, Fault, Mapping, Process, Recording, Source};
+
+/// What an address belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// An object, and the offset in the piece of it that was allocated at once.
+    Object(ObjectId, u64),
+    /// The stack of the thread.
+    Stack,
+    /// Nothing that is known.
+    Nowhere,
+}
+
+/// A module where it was loaded.
+#[derive(Debug, Clone, Copy)]
+struct Loaded {
+    module: usize,
+    /// Addresses less virtual addresses of the file.
+    bias: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Mapped {
+    path: usize,
+    file_offset: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Owned {
+    object: ObjectId,
+    /// It made the object larger than it had been.
+    new: bool,
+    /// Process that allocated it; a forked child has a copy that is not in the books.
+    pid: u32,
+    /// Addresses alone, which nothing may be read from or written to: they count for nothing.
+    idle: bool,
+}
+
+impl Owned {
+    /// Whether it is in the books of this process.
+    fn counts(&self, pid: u32) -> bool {
+        self.pid == pid && !self.idle
+    }
+}
+
+/// One process.
+#[derive(Debug, Clone, Default)]
+struct AddressSpace {
+    mappings: RangeMap<Mapped>,
+    allocations: RangeMap<Owned>,
+    statics: RangeMap<ObjectId>,
+    /// Whole modules, .bss included.
+    modules: RangeMap<Loaded>,
+}
+
+/// Everything that the recording says about memory, up to a moment.
+pub(crate) struct AddressSpaces<'a> {
+    recording: &'a Recording,
+    pub(crate) binaries: &'a dyn Binaries,
+    next_mapping: usize,
+    next_process: usize,
+    next_allocation: usize,
+    spaces: BTreeMap<u32, AddressSpace>,
+    paths: Vec<String>,
+    path_ids: BTreeMap<String, usize>,
+    /// By path; not ELF for data files.
+    pub(crate) modules: Vec<Module>,
+    pub(crate) objects: Objects,
+}
+
+impl<'a> AddressSpaces<'a> {
+    pub(crate) fn new(recording: &'a Recording, binaries: &'a dyn Binaries) -> Self {
+        Self {
+            recording,
+            binaries,
+            next_mapping: 0,
+            next_process: 0,
+            next_allocation: 0,
+            spaces: BTreeMap::new(),
+            paths: Vec::new(),
+            path_ids: BTreeMap::new(),
+            modules: Vec::new(),
+            objects: Objects::default(),
+        }
+    }
+
+    /// Applies everything that happened up to and including a moment.
+    pub(crate) fn advance(&mut self, time_ns: u64) {
+        let recording = self.recording;
+        loop {
+            let process = recording.processes.get(self.next_process).filter(|event| event.time_ns <= time_ns);
+            let mapping = recording.mappings.get(self.next_mapping).filter(|event| event.time_ns <= time_ns);
+            let allocation = recording.allocations.get(self.next_allocation).filter(|event| event.time_ns <= time_ns);
+            let times = [process.map(|e| e.time_ns), mapping.map(|e| e.time_ns), allocation.map(|e| e.time_ns)];
+            let Some(first) = times.into_iter().flatten().min() else { return };
+            if let Some(event) = process.filter(|event| event.time_ns == first) {
+                self.next_process += 1;
+                self.change(event);
+            } else if let Some(event) = mapping.filter(|event| event.time_ns == first) {
+                self.next_mapping += 1;
+                self.map(event);
+            } else if let Some(event) = allocation {
+                self.next_allocation += 1;
+                self.allocate(event);
+            }
+        }
+    }
+
+    /// Module and virtual address of an instruction pointer.
+    pub(crate) fn code_at(&self, pid: u32, ip: u64) -> CodePlace {
+        let found = self.spaces.get(&pid).and_then(|space| {
+            let piece = space.mappings.get(ip)?;
+            let module = &self.modules[piece.value.path];
+            let address = module.address_of_offset(ip - piece.origin + piece.value.file_offset)?;
+            Some(CodePlace { module: Some(piece.value.path), address })
+        });
+        found.unwrap_or(CodePlace { module: None, address: ip })
+    }
+
+    /// Start of the process's addresses minus the module's: adds up with virtual addresses.
+    pub(crate) fn bias_at(&self, pid: u32, ip: u64) -> u64 {
+        ip.wrapping_sub(self.code_at(pid, ip).address)
+    }
+
+    /// Name of the executable mapping at an address that belongs to no file, e.g. `[vdso]`.
+    pub(crate) fn mapping_path(&self, pid: u32, address: u64) -> Option<&str> {
+        let piece = self.spaces.get(&pid)?.mappings.get(address)?;
+        Some(&self.paths[piece.value.path])
+    }
+
+    /// What a data address belongs to, for a thread with this stack pointer.
+    pub(crate) fn locate(&mut self, pid: u32, address: u64, stack_pointer: u64) -> Place {
+        self.first_touch(pid, address);
+        let Some(space) = self.spaces.get(&pid) else { return Place::Nowhere };
+        if let Some(piece) = space.allocations.get(address) {
+            let same = space.allocations.get(stack_pointer).is_some_and(|other| other.origin == piece.origin);
+            return if same { Place::Stack } else { Place::Object(piece.value.object, address - piece.origin) };
+        }
+        if let Some(piece) = space.statics.get(address) {
+            return Place::Object(piece.value, address - piece.origin);
+        }
+        if near_stack(address, stack_pointer) {
+            return Place::Stack;
+        }
+        self.locate_mapped(pid, address, stack_pointer)
+    }
+
+    /// Books a page fault of an allocation or a static array; other memory has no beginning to find.
+    pub(crate) fn fault(&mut self, fault: &Fault) {
+        self.first_touch(fault.pid, fault.address);
+        let Some(space) = self.spaces.get(&fault.pid) else { return };
+        if let Some(piece) = space.allocations.get(fault.address) {
+            // A child's first write copies a page that its parent filled.
+            if piece.value.pid == fault.pid {
+                self.objects.fault(piece.value.object, fault.time_ns, piece.value.new);
+            }
+        } else if let Some(piece) = space.statics.get(fault.address) {
+            self.objects.fault(piece.value, fault.time_ns, true);
+        }
+    }
+
+    fn locate_mapped(&mut self, pid: u32, address: u64, stack_pointer: u64) -> Place {
+        let Some(space) = self.spaces.get(&pid) else { return Place::Nowhere };
+        if let Some(piece) = space.modules.get(address) {
+            let Loaded { module, bias } = piece.value;
+            if is_ours(&self.paths[module]) {
+                return Place::Nowhere;
+            }
+            let module = &self.modules[module];
+            let identity = Identity::Name(format!("{} [other statics]", module.name()));
+            let (offset, bytes) =
+                (module.other_statics.offset(address.wrapping_sub(bias)), module.other_statics.bytes());
+            return Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset);
+        }
+        let Some(piece) = space.mappings.get(address) else { return Place::Nowhere };
+        let path = self.paths[piece.value.path].clone();
+        let (offset, bytes) = (address - piece.origin, piece.end - piece.origin);
+        let holds_stack = space.mappings.get(stack_pointer).is_some_and(|other| other.origin == piece.origin);
+        match path.as_str() {
+            "[stack]" => Place::Stack,
+            _ if holds_stack => Place::Stack,
+            "[heap]" => Place::Object(self.lasting(Identity::Name(path), ObjectKind::Arena, bytes), offset),
+            _ if is_ours(&path) => Place::Nowhere,
+            _ if path.starts_with('/') && !path.starts_with("//anon") => {
+                Place::Object(self.lasting(Identity::File(path), ObjectKind::File, bytes), offset)
+            }
+            _ if path.starts_with("[v") => Place::Nowhere,
+            // Named by `prctl(PR_SET_VMA)`, or by the reader of perf.data for want of allocations.
+            _ if path.starts_with("[anon:") => {
+                Place::Object(self.lasting(Identity::Name(path), ObjectKind::Mmap, bytes), offset)
+            }
+            _ => {
+                let identity = Identity::Name("[small objects]".to_owned());
+                Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset)
+            }
+        }
+    }
+
+    /// An object that is there from its first touch to the end.
+    fn lasting(&mut self, identity: Identity, kind: ObjectKind, bytes: u64) -> ObjectId {
+        let id = self.objects.find(identity, kind, self.recording.start_ns);
+        let entry = &mut self.objects.entries[id];
+        entry.allocations = 1;
+        entry.live_bytes = entry.live_bytes.max(bytes);
+        entry.most_bytes = entry.most_bytes.max(bytes);
+        id
+    }
+
+    fn map(&mut self, event: &Mapping) {
+        let path = self.path_id(&event.path);
+        let space = self.spaces.entry(event.pid).or_default();
+        let mapped = Mapped { path, file_offset: event.file_offset };
+        space.mappings.insert(event.start, event.bytes, mapped);
+        if self.modules[path].is_elf {
+            self.place_module(event, path);
+        }
+    }
+
+    /// Puts the static arrays of a freshly mapped module in their places.
+    fn place_module(&mut self, event: &Mapping, module: usize) {
+        let Some(address) = self.modules[module].address_of_offset(event.file_offset) else { return };
+        let bias = event.start.wrapping_sub(address);
+        let space = self.spaces.entry(event.pid).or_default();
+        if space.modules.get(event.start).is_some_and(|piece| piece.value.module == module) {
+            return;
+        }
+        let end = bias.wrapping_add(self.modules[module].end_address());
+        space.modules.insert(event.start, end.saturating_sub(event.start), Loaded { module, bias });
+        if is_ours(&event.path) {
+            return;
+        }
+        for symbol in self.modules[module].statics.clone() {
+            let identity = Identity::Symbol { module, name: symbol.name };
+            let bytes = symbol.range.1 - symbol.range.0;
+            let object = self.lasting(identity, ObjectKind::Static, bytes);
+            let space = self.spaces.entry(event.pid).or_default();
+            space.statics.insert(bias.wrapping_add(symbol.range.0), bytes, object);
+        }
+    }
+
+    fn path_id(&mut self, path: &str) -> usize {
+        if let Some(id) = self.path_ids.get(path) {
+            return *id;
+        }
+        let id = self.paths.len();
+        let on_disk = path.starts_with('/') && !path.starts_with("//") && !path.starts_with("/dev/");
+        let build_id = self.recording.binaries.get(path).map(String::as_str);
+        self.modules.push(if on_disk { self.binaries.open(path, build_id) } else { Module::default() });
+        self.paths.push(path.to_owned());
+        self.path_ids.insert(path.to_owned(), id);
+        id
+    }
+
+    fn change(&mut self, event: &Process) {
+        match &event.change {
+            Change::Fork { parent } => {
+                let space = self.spaces.get(parent).cloned().unwrap_or_default();
+                self.spaces.insert(event.pid, space);
+            }
+            Change::Exec { .. } | Change::Exit => self.end(event.pid, event.time_ns),
+        }
+    }
+
+    fn end(&mut self, pid: u32, time_ns: u64) {
+        let Some(space) = self.spaces.remove(&pid) else { return };
+        for (bytes, owned) in space.allocations.values().filter(|(_, owned)| owned.counts(pid)) {
+            self.objects.lose(owned.object, bytes, time_ns);
+        }
+    }
+
+    fn allocate(&mut self, event: &Allocation) {
+        let gone = match event.event {
+            AllocationEvent::Alloc { address, bytes, stack, source } => {
+                let object = self.site(event, address, stack, source);
+                let idle = source == Source::Reserved;
+                let new = !idle && self.objects.gain(object, bytes);
+                let space = self.spaces.entry(event.pid).or_default();
+                space.allocations.insert(address, bytes, Owned { object, new, pid: event.pid, idle })
+            }
+            AllocationEvent::Free { address } => {
+                let space = self.spaces.entry(event.pid).or_default();
+                space.allocations.remove_at(address).into_iter().collect()
+            }
+            AllocationEvent::Unmap { address, bytes } => {
+                let space = self.spaces.entry(event.pid).or_default();
+                space.mappings.remove(address, bytes);
+                space.allocations.remove(address, bytes)
+            }
+            AllocationEvent::Protect { address, bytes, accessible } => {
+                return self.protect(event, (address, bytes), accessible);
+            }
+        };
+        for (bytes, owned) in gone.into_iter().filter(|(_, owned)| owned.counts(event.pid)) {
+            self.objects.lose(owned.object, bytes, event.time_ns);
+        }
+    }
+
+    /// Addresses become memory, or memory addresses alone.
+    fn protect(&mut self, event: &Allocation, (address, bytes): (u64, u64), accessible: bool) {
+        let Some(space) = self.spaces.get_mut(&event.pid) else { return };
+        for (bytes, owned) in space.allocations.inside(address, bytes).filter(|(_, owned)| owned.idle == accessible) {
+            owned.idle = !accessible;
+            if owned.pid == event.pid && accessible {
+                owned.new = self.objects.gain(owned.object, bytes);
+            } else if owned.pid == event.pid {
+                self.objects.lose(owned.object, bytes, event.time_ns);
+            }
+        }
+    }
+
+    /// Addresses that were touched are memory, even if nobody told us when they became it.
+    fn first_touch(&mut self, pid: u32, address: u64) {
+        let Some(space) = self.spaces.get_mut(&pid) else { return };
+        if space.allocations.get(address).is_some_and(|piece| piece.value.idle)
+            && let Some((bytes, owned)) = space.allocations.around(address)
+        {
+            owned.idle = false;
+            if owned.pid == pid {
+                owned.new = self.objects.gain(owned.object, bytes);
+            }
+        }
+    }
+
+    fn site(&mut self, event: &Allocation, address: u64, stack: u32, source: Source) -> ObjectId {
+        let frames = self.recording.stacks.get(stack as usize).map_or(&[][..], Vec::as_slice);
+        let stack = || frames.iter().map(|frame| self.code_at(event.pid, *frame)).collect();
+        let file = self.mapping_path(event.pid, address).filter(|path| path.starts_with('/')).map(str::to_owned);
+        let (identity, kind) = match (source, file) {
+            (Source::File, Some(path)) => (Identity::File(path), ObjectKind::File),
+            (Source::Heap, _) => (Identity::Stack(stack()), ObjectKind::Heap),
+            _ => (Identity::Stack(stack()), ObjectKind::Mmap),
+        };
+        self.objects.find(identity, kind, event.time_ns)
+    }
+}
+
+/// Within what a frame can reach: the red zone below (System V ABI, 3.2.2) and frames above.
+fn near_stack(address: u64, stack_pointer: u64) -> bool {
+    const RED_ZONE_BYTES: u64 = 128;
+    const FRAMES_BYTES: u64 = 32 * 1024;
+    address.wrapping_sub(stack_pointer.wrapping_sub(RED_ZONE_BYTES)) < FRAMES_BYTES
+}

@@ -1,0 +1,313 @@
+//! One pass over the samples in time order: where each one was, what it waited on, and which
+//! addresses its surroundings touched.
+//!
+//! Only here are addresses looked up, because only here the world is as it was at the sample. What
+//! comes out knows objects, functions and blocks, and no addresses any more.
+
+pub(crate) mod operand_addresses;
+pub(crate) mod waiting_instruction;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tierloom_model::AccessKind;
+
+use crate::address_space::objects::ObjectId;
+use crate::address_space::{AddressSpaces, Place};
+use crate::attribution::operand_addresses::{BlockStates, How, Touch, block_touches, loop_touches};
+use crate::attribution::waiting_instruction::{WaitingInstruction, blame};
+use tierloom_binary::call_graph::complete::Roots;
+use tierloom_binary::call_graph::unique_callers::{Level, Levels};
+use tierloom_binary::cfg::Function;
+use tierloom_binary::code::{Code, FunctionId};
+use tierloom_binary::dataflow::induction::Steady;
+use tierloom_binary::x86::state::State;
+use tierloom_recording::{Change, Recording, Sample, register};
+
+/// What a sample waited on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attribution {
+    Object { object: ObjectId, offset: u64, access: AccessKind },
+    Rest(Rest),
+}
+
+/// Why a sample belongs to no object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rest {
+    /// An instruction that touches no memory.
+    Compute,
+    Stack,
+    Kernel,
+    /// Code or addresses that could not be worked out.
+    Unrecovered,
+    /// An address that belongs to nothing known.
+    Other,
+}
+
+/// A sample, understood.
+#[derive(Debug, Clone)]
+pub(crate) struct AttributedSample {
+    pub(crate) time_ns: u64,
+    pub(crate) thread: usize,
+    pub(crate) instructions: u64,
+    /// Function and position of the sampled instruction, where the code is known.
+    pub(crate) at: Option<(FunctionId, usize)>,
+    pub(crate) state: State,
+    pub(crate) verdict: Attribution,
+    /// Position of the instruction that it waited for, where that is an object's. Where the skid blurs
+    /// instructions it may be a neighbour: enough to count by, for what waits is then near.
+    pub(crate) waited: Option<usize>,
+}
+
+/// An operand near a sample, and where it pointed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OperandAddress {
+    /// Position of the sample.
+    pub(crate) seen: usize,
+    pub(crate) function: FunctionId,
+    pub(crate) step: usize,
+    pub(crate) operand: usize,
+    pub(crate) place: Place,
+    /// Offset of the address in its cache line's page-granular object is in `place`; how sure it is.
+    pub(crate) how: How,
+}
+
+/// Everything the pass found.
+pub(crate) struct Observed {
+    pub(crate) seen: Vec<AttributedSample>,
+    pub(crate) operand_addresses: Vec<OperandAddress>,
+    /// Kernel ids by thread number.
+    pub(crate) threads: Vec<(u32, u32)>,
+    pub(crate) code: Code,
+    pub(crate) levels: Levels,
+    /// Direct calls of each function with samples, as (caller, position of the call).
+    pub(crate) calls: BTreeMap<FunctionId, Vec<(FunctionId, usize)>>,
+    pub(crate) roots: Roots,
+    /// By module: processes that ran it from its entry.
+    pub(crate) images: BTreeMap<usize, BTreeSet<u32>>,
+}
+
+/// Runs the pass.
+pub(crate) fn observe(recording: &Recording, spaces: &mut AddressSpaces<'_>) -> Observed {
+    let mut pass = Pass {
+        spaces,
+        threads: BTreeMap::new(),
+        steady: BTreeMap::new(),
+        tells_instruction: recording.calibration.tells_instruction(),
+        found: Observed {
+            seen: Vec::with_capacity(recording.samples.len()),
+            operand_addresses: Vec::new(),
+            threads: Vec::new(),
+            code: Code::default(),
+            levels: Levels::default(),
+            calls: BTreeMap::new(),
+            roots: Roots::default(),
+            images: BTreeMap::new(),
+        },
+    };
+    let mut faults = recording.faults.iter().peekable();
+    for sample in &recording.samples {
+        while let Some(fault) = faults.next_if(|fault| fault.time_ns <= sample.time_ns) {
+            pass.spaces.advance(fault.time_ns);
+            pass.spaces.fault(fault);
+        }
+        pass.spaces.advance(sample.time_ns);
+        pass.take(sample);
+    }
+    pass.spaces.advance(u64::MAX);
+    pass.find_roots(recording);
+    pass.found
+}
+
+struct Pass<'a, 'r> {
+    spaces: &'a mut AddressSpaces<'r>,
+    threads: BTreeMap<(u32, u32), usize>,
+    /// By function and loop: registers whose value is good anywhere in the loop.
+    steady: BTreeMap<(FunctionId, usize), tierloom_binary::x86::instruction::RegisterSet>,
+    /// Whether samples fall right behind what waited.
+    tells_instruction: bool,
+    found: Observed,
+}
+
+impl Pass<'_, '_> {
+    fn take(&mut self, sample: &Sample) {
+        let next = self.threads.len();
+        let thread = *self.threads.entry((sample.pid, sample.tid)).or_insert(next);
+        if thread == next {
+            self.found.threads.push((sample.pid, sample.tid));
+        }
+        let place = self.spaces.code_at(sample.pid, sample.ip());
+        let at = self.found.code.find(&self.spaces.modules, place).filter(|_| !sample.kernel);
+        let state = State::of_sample(&sample.registers, self.spaces.bias_at(sample.pid, sample.ip()));
+        let (verdict, waited) = self.verdict(sample, at, &state);
+        let instructions = sample.instructions;
+        self.found.seen.push(AttributedSample {
+            time_ns: sample.time_ns,
+            thread,
+            instructions,
+            at,
+            state,
+            verdict,
+            waited,
+        });
+        if let Some((function, step)) = at {
+            if !self.found.calls.contains_key(&function) {
+                let calls = self.found.code.callers(&self.spaces.modules, function);
+                self.found.calls.insert(function, calls);
+            }
+            self.sight(sample, function, step, &state);
+        }
+    }
+
+    fn find_roots(&mut self, recording: &Recording) {
+        let sampled: BTreeSet<FunctionId> = self.found.seen.iter().filter_map(|seen| Some(seen.at?.0)).collect();
+        let sampled: Vec<FunctionId> = sampled.into_iter().collect();
+        self.found.roots = Roots::find(&mut self.found.code, &self.spaces.modules, &sampled);
+        let execs = recording.processes.iter().filter(|process| matches!(process.change, Change::Exec { .. }));
+        let started: BTreeSet<u32> = execs.map(|process| process.pid).chain([recording.pid]).collect();
+        for seen in &self.found.seen {
+            let pid = self.found.threads[seen.thread].0;
+            if let Some((function, _)) = seen.at.filter(|_| started.contains(&pid)) {
+                let module = self.found.code.functions[function].module;
+                self.found.images.entry(module).or_default().insert(pid);
+            }
+        }
+    }
+
+    /// What a sample waited on, and the instruction that did where it was an object's.
+    fn verdict(
+        &mut self,
+        sample: &Sample,
+        at: Option<(FunctionId, usize)>,
+        state: &State,
+    ) -> (Attribution, Option<usize>) {
+        if sample.kernel {
+            return (Attribution::Rest(Rest::Kernel), None);
+        }
+        let Some((id, step)) = at else { return (Attribution::Rest(self.without_code(sample)), None) };
+        let function = self.found.code.functions[id].function.clone();
+        let blamed = blame(&function, step, sample.registers[register::FLAGS], state);
+        let sharp = self.verdict_of(sample, &function, blamed);
+        let waited = match (sharp, blamed) {
+            (Attribution::Object { .. }, WaitingInstruction::Memory { step, .. }) => Some(step),
+            _ => None,
+        };
+        let verdict =
+            if self.tells_instruction { sharp } else { self.verdict_of_block(sample, &function, step, state) };
+        (verdict, waited)
+    }
+
+    fn verdict_of(&mut self, sample: &Sample, function: &Function, blamed: WaitingInstruction) -> Attribution {
+        match blamed {
+            WaitingInstruction::Stack => Attribution::Rest(Rest::Stack),
+            WaitingInstruction::Compute => Attribution::Rest(Rest::Compute),
+            WaitingInstruction::Unrecovered => Attribution::Rest(Rest::Unrecovered),
+            WaitingInstruction::Memory { step, address } => {
+                let stack_pointer = sample.registers[register::SP];
+                match self.spaces.locate(sample.pid, address, stack_pointer) {
+                    Place::Stack => Attribution::Rest(Rest::Stack),
+                    Place::Nowhere => Attribution::Rest(Rest::Other),
+                    Place::Object(object, offset) => {
+                        self.spaces.objects.touch(object, sample.time_ns);
+                        Attribution::Object { object, offset, access: access(&function.steps[step].operands) }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the skid blurs instructions: what all of the block's operands touch, if that is one object.
+    fn verdict_of_block(&mut self, sample: &Sample, function: &Function, step: usize, state: &State) -> Attribution {
+        let states = BlockStates::new(function, step, state);
+        let block = &function.blocks[function.block_of(step)];
+        let touches = block_touches(function, step, &states);
+        let operands: usize = function.steps[block.first..block.end].iter().map(|step| step.operands.len()).sum();
+        let stack_pointer = sample.registers[register::SP];
+        let places: Vec<(Place, usize)> = touches
+            .iter()
+            .map(|touch| (self.spaces.locate(sample.pid, touch.address, stack_pointer), touch.step))
+            .collect();
+        match places[..] {
+            [] if operands == 0 => Attribution::Rest(Rest::Compute),
+            [(Place::Object(object, offset), first), ..]
+                if places.len() == operands
+                    && places.iter().all(|(place, _)| matches!(place, Place::Object(other, _) if *other == object)) =>
+            {
+                self.spaces.objects.touch(object, sample.time_ns);
+                Attribution::Object { object, offset, access: access(&function.steps[first].operands) }
+            }
+            _ => Attribution::Rest(Rest::Unrecovered),
+        }
+    }
+
+    /// The virtual system calls (time of day and the like) are the kernel's; what runs outside any
+    /// file was generated by the program itself.
+    fn without_code(&self, sample: &Sample) -> Rest {
+        match self.spaces.mapping_path(sample.pid, sample.ip()) {
+            Some("[vdso]" | "[vsyscall]") => Rest::Kernel,
+            _ => Rest::Unrecovered,
+        }
+    }
+
+    fn sight(&mut self, sample: &Sample, id: FunctionId, step: usize, state: &State) {
+        let function = self.found.code.functions[id].function.clone();
+        let states = BlockStates::new(&function, step, state);
+        self.note(sample, id, block_touches(&function, step, &states));
+        let block = function.block_of(step);
+        let mut inside: Option<usize> = None;
+        for around in function.loops_around(block) {
+            let valid = self.known(id, around);
+            let inner = inside.map(|inner| &function.loops[inner]);
+            let covered = |other| other == block || inner.is_some_and(|inner| inner.contains(other));
+            let mut valid = valid;
+            if let Some(inner) = inner {
+                valid.0 &= !inner.written.0;
+            }
+            let touches = loop_touches(&function, around, valid, state, covered);
+            self.note(sample, id, touches);
+            inside = Some(around);
+        }
+        let modules = &self.spaces.modules;
+        let levels = self.found.levels.of(&mut self.found.code, modules, id);
+        for level in levels.iter() {
+            self.sight_level(sample, level, state);
+        }
+    }
+
+    /// Operands of a caller's loop, by the registers that the callees left alone.
+    fn sight_level(&mut self, sample: &Sample, level: &Level, state: &State) {
+        let function = self.found.code.functions[level.function].function.clone();
+        let Some(around) = level.inside else { return };
+        let mut valid = self.known(level.function, around);
+        valid.0 &= level.valid.0;
+        if valid.0 != 0 {
+            let touches = loop_touches(&function, around, valid, state, |_| false);
+            self.note(sample, level.function, touches);
+        }
+    }
+
+    fn known(&mut self, id: FunctionId, around: usize) -> tierloom_binary::x86::instruction::RegisterSet {
+        let function = &self.found.code.functions[id].function;
+        *self.steady.entry((id, around)).or_insert_with(|| Steady::of(function, around).known())
+    }
+
+    fn note(&mut self, sample: &Sample, function: FunctionId, touches: Vec<Touch>) {
+        let seen = self.found.seen.len() - 1;
+        let stack_pointer = sample.registers[register::SP];
+        for Touch { step, operand, address, how } in touches {
+            let place = self.spaces.locate(sample.pid, address, stack_pointer);
+            if how == How::Near && !matches!(place, Place::Object(..)) {
+                continue;
+            }
+            self.found.operand_addresses.push(OperandAddress { seen, function, step, operand, place, how });
+        }
+    }
+}
+
+fn access(operands: &[tierloom_binary::x86::instruction::Operand]) -> AccessKind {
+    match operands.first() {
+        Some(operand) if operand.read && operand.write => AccessKind::ReadWrite,
+        Some(operand) if operand.write => AccessKind::Write,
+        Some(_) => AccessKind::Read,
+        None => AccessKind::None,
+    }
+}

@@ -1,0 +1,91 @@
+//! How often functions are entered: as often as the places that run them are passed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::attribution::Observed;
+use crate::frequency::blocks::Blocks;
+use tierloom_binary::call_graph::sites::Run;
+use tierloom_binary::code::{FunctionId, Runner};
+
+/// Threads with at least this share of the busiest one's samples belong to the team. Assumed.
+const TEAM_SHARE: f64 = 0.05;
+/// How well it is known that a function runs as often as it is called; the rest is for numbers.
+pub(crate) const RUNS_ERROR: f64 = 0.001;
+
+/// What is known of the ways into functions.
+pub(crate) struct EntryCounts<'a> {
+    observed: &'a Observed,
+    /// Threads that run a parallel region, by module.
+    teams: BTreeMap<usize, f64>,
+}
+
+impl<'a> EntryCounts<'a> {
+    pub(crate) fn of(observed: &'a Observed) -> Self {
+        Self { observed, teams: teams(observed) }
+    }
+
+    /// Processes that ran the module of a function from its entry.
+    pub(crate) fn started(&self, id: FunctionId) -> Option<usize> {
+        let module = self.observed.code.functions[id].module;
+        self.observed.images.get(&module).map(BTreeSet::len)
+    }
+
+    /// Runs of a function for each time its runner is passed.
+    pub(crate) fn times(&self, runner: &Runner) -> f64 {
+        let module = self.observed.code.functions[runner.function].module;
+        if runner.run == Run::Team { self.teams.get(&module).copied().unwrap_or(1.0).max(1.0) } else { 1.0 }
+    }
+
+    /// How often a function was run, with the relative error: small if all that run it lies in blocks
+    /// with known counts.
+    pub(crate) fn entered(&self, blocks: &Blocks, id: FunctionId) -> Option<(f64, f64)> {
+        if let Some(runners) = self.observed.roots.runners.get(&id) {
+            if runners.is_empty() {
+                return self.started(id).map(|started| (started as f64, RUNS_ERROR));
+            }
+            let places = runners.iter().map(|runner| (runner.function, runner.step, self.times(runner)));
+            return self.passed(blocks, id, places);
+        }
+        let calls = self.observed.calls.get(&id).filter(|calls| !calls.is_empty())?;
+        self.passed(blocks, id, calls.iter().map(|(caller, step)| (*caller, *step, 1.0)))
+    }
+
+    fn passed(
+        &self,
+        blocks: &Blocks,
+        id: FunctionId,
+        places: impl Iterator<Item = (FunctionId, usize, f64)>,
+    ) -> Option<(f64, f64)> {
+        let (mut sum, mut sure) = (0.0, true);
+        for (caller, step, times) in places {
+            // A caller without samples or clocks ran next to never.
+            let Some(counts) = blocks.get(&caller) else { continue };
+            let block = self.observed.code.functions[caller].function.block_of(step);
+            if caller == id {
+                return None;
+            }
+            sure &= counts.counted[block];
+            sum += times * counts.executions[block];
+        }
+        (sum > 0.0).then_some((sum, if sure { 0.01 } else { 0.5 }))
+    }
+}
+
+/// Threads that run a parallel region, by module: those that share the work of the module's code.
+fn teams(observed: &Observed) -> BTreeMap<usize, f64> {
+    let mut samples: BTreeMap<(usize, u32), BTreeMap<usize, usize>> = BTreeMap::new();
+    for seen in &observed.seen {
+        if let Some((function, _)) = seen.at {
+            let place = (observed.code.functions[function].module, observed.threads[seen.thread].0);
+            *samples.entry(place).or_default().entry(seen.thread).or_default() += 1;
+        }
+    }
+    let mut teams: BTreeMap<usize, f64> = BTreeMap::new();
+    for ((module, _), threads) in samples {
+        let most = threads.values().copied().max().unwrap_or(0) as f64;
+        let busy = threads.values().filter(|count| **count as f64 >= TEAM_SHARE * most).count();
+        let team = teams.entry(module).or_default();
+        *team = team.max(busy as f64);
+    }
+    teams
+}

@@ -1,0 +1,294 @@
+//! From clocks and pairs of samples to counts.
+//!
+//! Two samples of a thread that see the same clock give the number of executions between them,
+//! exactly, if the clock was not set anew in between. Whether it was is told by the pairs themselves
+//! (`posterior`), of all of them together or of each calling context by itself (`contexts`).
+
+pub(crate) mod contexts;
+pub(crate) mod delta;
+pub(crate) mod posterior;
+
+use std::collections::BTreeMap;
+
+use crate::attribution::{AttributedSample, Observed};
+use crate::frequency::counter_deltas::contexts::{CallContexts, agrees, by_kind, paced};
+use crate::frequency::counter_deltas::delta::Count;
+use crate::frequency::counter_deltas::delta::Delta;
+use crate::frequency::counter_deltas::delta::Readings;
+use crate::frequency::counter_deltas::posterior::{Clock, RARELY, evaluate};
+use crate::frequency::evidence::aliased;
+use crate::frequency::trip_count::TripCounts;
+use tierloom_binary::call_graph::unique_callers::Level;
+use tierloom_binary::cfg::{BlockId, Function};
+use tierloom_binary::code::{Code, FunctionId};
+use tierloom_binary::dataflow::induction::{Counter, Pace, counters};
+use tierloom_binary::x86::instruction::RegisterSet;
+
+/// No round of a loop waits longer than this for each of its memory operands and for all its arithmetic:
+/// ten misses of memory one after the other (a page walk of a virtual machine and the line itself).
+const LONGEST_WAIT_NS: f64 = 1000.0;
+/// Rounds per instance that are known this well make up for instances between two samples.
+const EXACT_TRIP: f64 = 0.02;
+
+/// Counters of all functions with samples and of their callers' loops.
+pub(crate) struct Clocks {
+    by_function: BTreeMap<FunctionId, Vec<Counter>>,
+}
+
+impl Clocks {
+    fn of(&mut self, code: &Code, function: FunctionId) -> &[Counter] {
+        self.by_function.entry(function).or_insert_with(|| counters(&code.functions[function].function))
+    }
+}
+
+/// Counts of all clocks that can be trusted, the best first for each block.
+pub(crate) fn count(observed: &Observed, trips: &TripCounts, period_ns: f64) -> Vec<Count> {
+    let mut clocks = Clocks { by_function: BTreeMap::new() };
+    let (readings, shown) = read_all(observed, &mut clocks);
+    let (mut counts, mut kinds, mut unpaced) = (Vec::new(), Vec::new(), Vec::new());
+    for (&(function, number), readings) in &readings {
+        let counter = &clocks.by_function[&function][number];
+        let block = counter.counted;
+        let least = slowest(&observed.code.functions[function].function, function, block, trips, period_ns);
+        let length = observed.code.functions[function].function.blocks[block].len() as f64;
+        let clock = Clock { function, counter, length, least };
+        let restarts = counter.restarts;
+        let trusted =
+            |readings: &Readings| evaluate(clock, readings).filter(|count| !aliased(observed, count, restarts, trips));
+        let close = readings.close();
+        if counter.pace == Pace::Unknown {
+            unpaced.extend(
+                by_kind(observed, clock, &close, |readings| trusted(&paced(readings)?)).map(CallContexts::count),
+            );
+            continue;
+        }
+        let direct = evaluate(clock, &close).filter(|count| !restarts || !aliased(observed, count, true, trips));
+        let whole = direct.or_else(|| {
+            let pairs = across(observed, &clocks, trips, (function, counter), (&shown, &readings.pairs));
+            evaluate(clock, &readings.with(pairs))
+        });
+        let whole = whole.filter(|count| !aliased(observed, count, false, trips));
+        let told = match &whole {
+            Some(count) if count.backward <= RARELY => None,
+            doubtful => by_kind(observed, clock, &close, trusted).filter(|kinds| doubtful.is_none() || kinds.differ),
+        };
+        match told {
+            Some(told) => kinds.push((told.count(), whole)),
+            // Made up for by the clocks around it: as good as what they say together.
+            None if restarts => kinds.extend(whole.map(|count| (count, None))),
+            None => counts.extend(whole),
+        }
+    }
+    // A pace that the differences themselves tell is the last resort.
+    unpaced.retain(|count: &Count| {
+        !counts.iter().any(|known: &Count| (known.function, known.block) == (count.function, count.block))
+    });
+    counts.extend(unpaced);
+    let kinds = kinds
+        .into_iter()
+        .filter_map(|(told, whole)| Some(told).filter(|told| agrees(observed, trips, &counts, told)).or(whole));
+    let kinds: Vec<Count> = kinds.collect();
+    counts.extend(kinds);
+    counts.sort_by(|left, right| {
+        let place = (left.function, left.block).cmp(&(right.function, right.block));
+        place.then(left.relative_error.total_cmp(&right.relative_error)).then(right.visible.cmp(&left.visible))
+    });
+    counts
+}
+
+/// Pairs of a clock that is set anew, with the instances in between made up for: each added the rounds
+/// of its loop, where the clock does not show them itself. Where these are not known, only the pairs within one
+/// instance.
+fn across(
+    observed: &Observed,
+    clocks: &Clocks,
+    trips: &TripCounts,
+    (function, counter): (FunctionId, &Counter),
+    (shown, pairs): (&[Vec<Reading>], &[Delta]),
+) -> Vec<Delta> {
+    let outer = outer_clocks(observed, clocks, function, counter);
+    let every_round = observed.code.functions[function].function.once_per_round(counter.region, counter.counted);
+    let exact = trips.get(&(function, counter.region)).filter(|trip| every_round && trip.relative_error < EXACT_TRIP);
+    let passed = |pair: &Delta| {
+        outer.iter().find_map(|clock| {
+            let reading = |seen: usize| shown[seen].iter().find(|reading| (reading.0, reading.1) == *clock);
+            let (before, now) = (reading(pair.before)?, reading(pair.seen)?);
+            difference(&clocks.by_function[&clock.0][clock.1], before.2, now.2, now.3)
+        })
+    };
+    let rounds = |instances: f64| if instances == 0.0 { Some(0.0) } else { Some(instances * exact?.rounds) };
+    let pairs: Vec<(&Delta, f64)> = pairs.iter().filter_map(|pair| Some((pair, rounds(passed(pair)?)?))).collect();
+    let own = runs_on(&pairs);
+    let corrected = |(pair, rounds): (&Delta, f64)| {
+        let made_up = if own { 0.0 } else { rounds };
+        Delta { executions: pair.executions.map(|executions| executions + made_up), ..*pair }
+    };
+    pairs.into_iter().map(corrected).collect()
+}
+
+/// Whether a clock shows by itself what the instances in between add, as an address does that goes through a
+/// table row by row: most pairs are then nearer to the rounds that are expected than to none.
+fn runs_on(pairs: &[(&Delta, f64)]) -> bool {
+    let apart = || pairs.iter().filter(|(_, rounds)| *rounds > 0.0);
+    let near = apart().filter(|(pair, rounds)| pair.executions.is_some_and(|executions| executions > 0.5 * rounds));
+    2 * near.count() > apart().count()
+}
+
+/// Clocks that move once for each instance of a clock's loop: those of the loop around it, here or in
+/// the caller, that are not themselves set anew.
+fn outer_clocks(observed: &Observed, clocks: &Clocks, id: FunctionId, counter: &Counter) -> Vec<(FunctionId, usize)> {
+    let function = &observed.code.functions[id].function;
+    let (outer, around) = match function.loops[counter.region].parent {
+        Some(parent) => (id, parent),
+        None => match observed.levels.known(id).first() {
+            Some(Level { function, inside: Some(inside), .. }) => (*function, *inside),
+            _ => return Vec::new(),
+        },
+    };
+    let function = &observed.code.functions[outer].function;
+    let all = clocks.by_function.get(&outer).map_or(&[][..], Vec::as_slice).iter().enumerate();
+    let counts_rounds =
+        |clock: &Counter| clock.pace != Pace::Unknown && function.blocks[clock.counted].inner_loop == Some(around);
+    all.filter(|(_, clock)| counts_rounds(clock) && !clock.restarts).map(|(number, _)| (outer, number)).collect()
+}
+
+/// Function, number of the clock, value, pace.
+type Reading = (FunctionId, usize, u64, i64);
+
+/// Readings by function and number of the clock.
+type ByClock = BTreeMap<(FunctionId, usize), Readings>;
+
+/// Last reading of a clock by a thread.
+struct Last {
+    seen: usize,
+    position: usize,
+    value: u64,
+    pace: i64,
+    /// Samples in the region before this one.
+    inside: usize,
+}
+
+/// Pairs of each clock, and what each sample shows.
+fn read_all(observed: &Observed, clocks: &mut Clocks) -> (ByClock, Vec<Vec<Reading>>) {
+    let mut shown = Vec::with_capacity(observed.seen.len());
+    let mut readings = ByClock::new();
+    let mut last: BTreeMap<(usize, FunctionId, usize), Last> = BTreeMap::new();
+    let mut positions = vec![0usize; observed.threads.len()];
+    for (number, seen) in observed.seen.iter().enumerate() {
+        positions[seen.thread] += 1;
+        let position = positions[seen.thread];
+        let mut all = Vec::new();
+        for (function, clock, shows) in around(observed, clocks, seen) {
+            let reading = readings.entry((function, clock)).or_default();
+            reading.around.push(number);
+            let inside = reading.inside.entry(seen.thread).or_default();
+            *inside += 1;
+            let Some((value, pace)) = shows else { continue };
+            all.push((function, clock, value, pace));
+            reading.seen.push(number);
+            let now = Last { seen: number, position, value, pace, inside: *inside };
+            if let Some(before) = last.insert((seen.thread, function, clock), now).filter(|last| last.pace == pace) {
+                let elapsed = seen.time_ns.saturating_sub(observed.seen[before.seen].time_ns);
+                reading.pairs.push(Delta {
+                    before: before.seen,
+                    seen: number,
+                    executions: difference(&clocks.by_function[&function][clock], before.value, value, pace),
+                    intervals: position - before.position,
+                    inside: *inside - before.inside,
+                    elapsed_ns: elapsed as f64,
+                });
+            }
+        }
+        shown.push(all);
+    }
+    (readings, shown)
+}
+
+/// Clocks around a sample, each with what it shows: its value and pace.
+type Around = Vec<(FunctionId, usize, Option<(u64, i64)>)>;
+
+fn around(observed: &Observed, clocks: &mut Clocks, seen: &AttributedSample) -> Around {
+    let Some((function, step)) = seen.at else { return Vec::new() };
+    let own = &observed.code.functions[function].function;
+    let block = own.block_of(step);
+    let all = clocks.of(&observed.code, function).iter().enumerate();
+    let open = all.filter(|(_, counter)| own.loops[counter.region].contains(block));
+    let mut found: Around =
+        open.map(|(number, counter)| (function, number, read(counter, seen, step, RegisterSet(!0)))).collect();
+    for level in observed.levels.known(function) {
+        found.extend(around_call(observed, clocks, seen, level));
+    }
+    found
+}
+
+fn around_call(observed: &Observed, clocks: &mut Clocks, seen: &AttributedSample, level: &Level) -> Around {
+    let (Some(&site), Some(inside)) = (level.sites.first(), level.inside) else { return Vec::new() };
+    let function = &observed.code.functions[level.function].function;
+    let header = function.loops[inside].header;
+    debug_assert!(function.loops[inside].contains(function.block_of(site)));
+    let all = clocks.of(&observed.code, level.function).iter().enumerate();
+    let open = all.filter(|(_, counter)| function.loops[counter.region].contains(header));
+    open.map(|(number, counter)| (level.function, number, read(counter, seen, site, level.valid))).collect()
+}
+
+/// What a clock shows in a sample at position `step`, or at a call there.
+fn read(counter: &Counter, seen: &AttributedSample, step: usize, valid: RegisterSet) -> Option<(u64, i64)> {
+    let mut state = seen.state;
+    state.forget(RegisterSet(!valid.0));
+    Some((counter.dial.read(&state, step)?, counter.pace.value(&state)?))
+}
+
+fn difference(counter: &Counter, before: u64, after: u64, pace: i64) -> Option<f64> {
+    let moved = after.wrapping_sub(before);
+    let moved = if counter.narrow {
+        i64::from(u32::try_from(moved & 0xffff_ffff).unwrap_or(0).cast_signed())
+    } else {
+        moved.cast_signed()
+    };
+    // From one instance of a loop to the next an address may move by a part of a step; a short way
+    // that is no whole number of steps is another array.
+    let far = moved.unsigned_abs() / 64 >= pace.unsigned_abs();
+    (far || moved % pace == 0).then(|| moved as f64 / pace as f64)
+}
+
+/// Fewest rounds of a loop in a sample interval: 0 where a round may be long, with calls in it or with
+/// loops of which nobody knows how often they go round.
+fn slowest(function: &Function, id: FunctionId, block: BlockId, trips: &TripCounts, period_ns: f64) -> f64 {
+    let Some(inside) = function.blocks[block].inner_loop else { return 0.0 };
+    let mut waits = 1.0;
+    for &block in &function.loops[inside].body {
+        let steps = &function.steps[function.blocks[block].first..function.blocks[block].end];
+        if steps.iter().any(|step| step.is_call() || step.operands.iter().any(|operand| operand.string)) {
+            return 0.0;
+        }
+        let mut times = 1.0;
+        for around in function.loops_around(block).take_while(|around| *around != inside) {
+            let Some(trip) = trips.get(&(id, around)) else { return 0.0 };
+            times *= trip.rounds;
+        }
+        waits += times * steps.iter().map(|step| step.operands.len()).sum::<usize>() as f64;
+    }
+    period_ns / (LONGEST_WAIT_NS * waits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_shows_what_lies_between_needs_nothing_made_up() {
+        let pair = |executions| Delta {
+            before: 0,
+            seen: 1,
+            executions: Some(executions),
+            intervals: 1,
+            inside: 1,
+            elapsed_ns: 1e6,
+        };
+        // Rows of 4 rounds: a hundred rows further the address is 400 rounds on; a counter is at 0 to 3 again.
+        let (address, counter) = ([pair(398.0), pair(403.0)], [pair(-2.0), pair(3.0)]);
+        let expected = |pairs: &[Delta; 2]| runs_on(&[(&pairs[0], 400.0), (&pairs[1], 400.0)]);
+        assert_eq!((expected(&address), expected(&counter)), (true, false));
+        assert!(!runs_on(&[(&pair(2.0), 0.0)]), "within one instance there is nothing to make up");
+    }
+}

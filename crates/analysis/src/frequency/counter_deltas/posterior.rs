@@ -1,0 +1,177 @@
+//! Which clocks to believe, by how they ran between samples, and what they add up to.
+//!
+//! A clock that is set anew runs backwards about as often as the intervals are long against its range,
+//! and gives rates far off the usual. Intervals without a trusted pair count as the mean of the trusted
+//! ones.
+
+use crate::frequency::counter_deltas::delta::{Count, Delta, Readings};
+use tierloom_binary::code::FunctionId;
+use tierloom_binary::dataflow::induction::Counter;
+
+/// A clock with more than this share of pairs that run backwards is not trusted.
+const BACKWARD_SHARE: f64 = 0.3;
+/// Trusted rates of a clock that is set anew lie within this factor of the median: caches make no larger
+/// difference in code that runs long enough to be sampled twice.
+const RATE_SPREAD: f64 = 10.0;
+/// A clock that ran forwards this often and next to never backwards is not set anew: one that is would
+/// have done so by chance once in 256 times. It may be as slow as it likes: data that are touched for
+/// the first time come a page fault at a time. Where it is once in so many pairs or less much faster
+/// than else, it leaps: over what other threads of the team do.
+pub(crate) const ALWAYS_FORWARDS: usize = 8;
+/// Next to never.
+pub(crate) const RARELY: f64 = 0.02;
+const LEAPS_ONE_IN: usize = 10;
+/// A clock of which a smaller share of samples gives trusted pairs is not trusted either.
+pub(crate) const TRUSTED_SHARE: f64 = 0.25;
+/// Fewer pairs than this say nothing about a clock, unless two agree.
+const FEWEST_PAIRS: usize = 3;
+/// Relative error of a single pair, which nothing confirms.
+const SINGLE_PAIR_ERROR: f64 = 0.3;
+/// More instructions per ns than any processor retires (8 wide at 6 GHz).
+pub(crate) const MOST_INSTRUCTIONS_PER_NS: f64 = 48.0;
+
+/// A clock and what is known of the code that moves it.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock<'a> {
+    pub(crate) function: FunctionId,
+    pub(crate) counter: &'a Counter,
+    /// Instructions of the counted block: a processor can only do so many.
+    pub(crate) length: f64,
+    /// Fewest executions in a sample interval.
+    pub(crate) least: f64,
+}
+
+/// Executions of the counted block; `None` where the clock cannot be believed.
+pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
+    let possible = |pair: &Delta| {
+        let executions = pair.executions.filter(|executions| *executions >= 0.0)?;
+        (executions * clock.length <= pair.elapsed_ns * MOST_INSTRUCTIONS_PER_NS).then_some(executions)
+    };
+    let adjacent: Vec<&Delta> = readings.pairs.iter().filter(|pair| pair.intervals == 1).collect();
+    let mut rates: Vec<f64> = adjacent.iter().filter_map(|pair| possible(pair)).collect();
+    let backward = adjacent.len() - rates.len();
+    let twice = rates.len() == 2 && backward == 0 && rates[0].max(rates[1]) < 2.0 * rates[0].min(rates[1]);
+    if rates.len() < FEWEST_PAIRS && !twice
+        || backward as f64 > BACKWARD_SHARE * adjacent.len() as f64
+        || !jumps_far(&adjacent, &rates)
+    {
+        return None;
+    }
+    rates.sort_by(f64::total_cmp);
+    let median = rates[rates.len() / 2];
+    if median < clock.least {
+        return None;
+    }
+    let always_forwards = backward as f64 <= RARELY * adjacent.len() as f64 && adjacent.len() >= ALWAYS_FORWARDS;
+    let near = |rate: f64| rate <= RATE_SPREAD * median + 2.0 && rate >= median / RATE_SPREAD - 2.0;
+    let fast = rates[rates.len() - 1 - rates.len() / LEAPS_ONE_IN];
+    let usual = |rate: f64| if always_forwards { rate <= RATE_SPREAD * fast + 2.0 } else { near(rate) };
+    let trusted: Vec<(&Delta, f64)> = readings
+        .pairs
+        .iter()
+        .filter_map(|pair| Some((pair, possible(pair)?)))
+        .filter(|(pair, executions)| usual(executions / pair.intervals as f64))
+        .collect();
+    if (trusted.len() as f64) < TRUSTED_SHARE * readings.seen.len() as f64 {
+        return None;
+    }
+    let backward = backward as f64 / adjacent.len() as f64;
+    Some(Count { backward, ..total(clock, readings, &trusted) })
+}
+
+/// Whether the clock, where it ran backwards, fell back much further than it moves between samples:
+/// else it is set anew more often than it is read, and its differences mean nothing.
+fn jumps_far(adjacent: &[&Delta], rates: &[f64]) -> bool {
+    let mut falls: Vec<f64> =
+        adjacent.iter().filter_map(|pair| pair.executions).filter(|n| *n < 0.0).map(f64::abs).collect();
+    falls.sort_by(f64::total_cmp);
+    let moving: Vec<f64> = rates.iter().copied().filter(|rate| *rate > 0.0).collect();
+    let mean = moving.iter().sum::<f64>() / moving.len().max(1) as f64;
+    falls.len() < 2 || falls[falls.len() / 2] > 1.5 * mean
+}
+
+/// Sums up trusted pairs; the other intervals that end in the clock's region count as the mean of theirs.
+fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Count {
+    let adjacent: Vec<f64> = trusted.iter().filter(|(pair, _)| pair.intervals == 1).map(|(_, n)| *n).collect();
+    let centre = adjacent.iter().sum::<f64>() / adjacent.len().max(1) as f64;
+    let squares: f64 = adjacent.iter().map(|n| (n - centre).powi(2)).sum();
+    let spread = (squares / adjacent.len().max(1) as f64).sqrt() / centre.max(1e-9);
+    let (counted, told) = trusted.iter().fold((0.0, 0), |sum, (pair, n)| (sum.0 + n, sum.1 + pair.inside));
+    let all = readings.around.len();
+    let guessed = all.saturating_sub(told) as f64;
+    let executions = counted + guessed * counted / told.max(1) as f64;
+    let by_sample = trusted.iter().map(|(pair, n)| (pair.seen, n / pair.intervals as f64)).collect();
+    // Each guessed interval is off by the spread of the known ones.
+    let share = guessed / (all as f64).max(1.0);
+    let few = SINGLE_PAIR_ERROR / (adjacent.len().max(1) as f64).powi(2);
+    let relative_error =
+        0.003 + few + share * spread.min(1.0) / (guessed.max(1.0)).sqrt() + 0.05 * share + 0.2 * share.powi(4);
+    Count {
+        function: clock.function,
+        block: clock.counter.counted,
+        executions,
+        relative_error,
+        visible: readings.seen.len(),
+        trusted: trusted.len(),
+        backward: 0.0,
+        by_sample,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierloom_binary::dataflow::induction::{Dial, Pace};
+
+    const COUNTER: Counter = Counter {
+        dial: Dial::Register(0),
+        pace: Pace::Constant(1),
+        counted: 0,
+        region: 0,
+        narrow: false,
+        restarts: false,
+    };
+    const CLOCK: Clock<'static> = Clock { function: 0, counter: &COUNTER, length: 1.0, least: 0.0 };
+
+    fn readings(pairs: Vec<Delta>) -> Readings {
+        let seen: Vec<usize> = (0..=pairs.len()).collect();
+        let mut readings = Readings::default().with(pairs);
+        (readings.around, readings.seen) = (seen.clone(), seen);
+        readings
+    }
+
+    fn evaluated(moves: &[f64]) -> Option<Count> {
+        let pair = |(seen, moved): (usize, &f64)| Delta {
+            before: seen,
+            seen: seen + 1,
+            executions: Some(*moved),
+            intervals: 1,
+            inside: 1,
+            elapsed_ns: 1e6,
+        };
+        let pairs = moves.iter().enumerate().map(pair).collect();
+        evaluate(CLOCK, &readings(pairs))
+    }
+
+    #[test]
+    fn a_clock_that_never_falls_back_is_trusted_at_any_pace() {
+        // Page faults first, then twenty times as fast.
+        let moves = [[100.0; 12], [2000.0; 12]].concat();
+        let count = evaluated(&moves).unwrap();
+        assert_eq!(count.trusted, 24);
+        assert!((count.executions - 25.0 * 1050.0).abs() < 1.0, "{}", count.executions);
+    }
+
+    #[test]
+    fn a_clock_that_falls_back_is_trusted_near_its_usual_pace() {
+        let moves = [&[1000.0; 12][..], &[-9000.0, 20.0, -9000.0, 20.0]].concat();
+        assert_eq!(evaluated(&moves).unwrap().trusted, 12);
+    }
+
+    #[test]
+    fn a_clock_slower_than_any_memory_is_none() {
+        let slow = Clock { least: 100.0, ..CLOCK };
+        let pair = Delta { before: 0, seen: 1, executions: Some(3.0), intervals: 1, inside: 1, elapsed_ns: 1e6 };
+        assert!(evaluate(slow, &readings(vec![pair; 12])).is_none());
+    }
+}

@@ -1,0 +1,299 @@
+//! Rounds per instance of a loop: from the code alone, from the registers of samples, or from how many
+//! samples fell into the last round.
+
+use std::collections::BTreeMap;
+
+use crate::attribution::Observed;
+use crate::frequency::branches::is_last_round;
+use crate::frequency::trip_count::TripCount;
+use crate::frequency::trip_count::TripCounts;
+use tierloom_binary::cfg::{Function, LoopId};
+use tierloom_binary::code::FunctionId;
+use tierloom_binary::dataflow::induction::Steady;
+use tierloom_binary::x86::execute::{at_entry, remaining, rounds};
+use tierloom_binary::x86::instruction::RegisterSet;
+
+/// Samples of a loop that are emulated at most.
+const MOST_SAMPLES: usize = 240;
+/// Share of emulated samples that must give an answer.
+const ANSWERED: f64 = 0.6;
+/// Inventions that lie beyond the end leave the loop at once: a single round is no answer.
+const LEAST_ROUNDS: f64 = 1.5;
+/// So many samples that wait alike make the others dispensable.
+const ENOUGH_ALIKE: usize = 100;
+/// Fewer positions than this say nothing about the end.
+const FEWEST_POSITIONS: usize = 20;
+/// Samples in the first rounds that tell how many instances there are: one in so many, and no fewer than some.
+const EARLY_ONE_IN: usize = 16;
+const FEWEST_EARLY: usize = 10;
+/// First rounds take longer, so they tell only where the middle of the samples is this much further than in instances
+/// that are alike or end by chance (1.4): where a few long ones hold most of the rounds, as a merge sort's last
+/// passes do. Assumed: no loop of the workloads has it.
+const UNLIKE: f64 = 4.0;
+/// Fewer samples than this in a last round say nothing.
+const FEWEST_LAST: usize = 3;
+
+/// Samples by the loop whose own blocks they fell into: (position of the sample, of the instruction).
+type Inside = BTreeMap<(FunctionId, LoopId), Vec<(usize, usize)>>;
+
+/// Trips of the loops of all functions with samples, as far as they can be had.
+pub(crate) fn trips(observed: &Observed) -> TripCounts {
+    let (samples, around) = samples_by_loop(observed);
+    let mut trips = BTreeMap::new();
+    let mut functions: Vec<FunctionId> = observed.seen.iter().filter_map(|seen| Some(seen.at?.0)).collect();
+    functions.sort_unstable();
+    functions.dedup();
+    for id in functions {
+        for inside in 0..observed.code.functions[id].function.loops.len() {
+            let empty = Vec::new();
+            let own = samples.get(&(id, inside)).unwrap_or(&empty);
+            let all = around.get(&(id, inside)).unwrap_or(&empty);
+            if all.is_empty() {
+                continue;
+            }
+            let trip = by_code(observed, id, inside)
+                .or_else(|| by_registers(observed, id, inside, all))
+                .or_else(|| by_positions(observed, id, inside, all))
+                .or_else(|| by_last_rounds(observed, id, inside, own))
+                .or_else(|| by_rounds_left(observed, id, inside, all));
+            trips.extend(trip.map(|trip| ((id, inside), trip)));
+        }
+    }
+    trips
+}
+
+/// Samples in each loop itself, and in each loop with its inner loops.
+fn samples_by_loop(observed: &Observed) -> (Inside, Inside) {
+    let (mut own, mut around): (Inside, Inside) = Default::default();
+    for (number, seen) in observed.seen.iter().enumerate() {
+        let Some((id, step)) = seen.at else { continue };
+        let function = &observed.code.functions[id].function;
+        for (depth, inside) in function.loops_around(function.block_of(step)).enumerate() {
+            around.entry((id, inside)).or_default().push((number, step));
+            if depth == 0 {
+                own.entry((id, inside)).or_default().push((number, step));
+            }
+        }
+    }
+    (own, around)
+}
+
+fn by_code(observed: &Observed, id: FunctionId, inside: LoopId) -> Option<TripCount> {
+    let rounds = rounds(&observed.code.functions[id].function, inside, None)?;
+    (rounds > LEAST_ROUNDS).then_some(TripCount { rounds, relative_error: 0.001, variance: None })
+}
+
+/// Evenly chosen samples, at most [`MOST_SAMPLES`].
+fn some<T: Copy>(all: &[T]) -> impl Iterator<Item = T> {
+    all.iter().copied().step_by(all.len().div_ceil(MOST_SAMPLES).max(1))
+}
+
+/// From the registers that the loop leaves alone. Samples fall into an instance in proportion to its
+/// rounds, so the mean over instances is the harmonic mean over samples. What an instance does once it
+/// does in or before its first round, which then takes longer and draws samples to short instances: where
+/// samples tell how far they are into the loop, those of first rounds are left out.
+fn by_registers(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
+    let function = &observed.code.functions[id].function;
+    let chosen: Vec<(usize, usize)> = some(samples).collect();
+    let rounds = |sample: &(usize, usize)| rounds(function, inside, Some(&observed.seen[sample.0].state));
+    let tried: Vec<Option<f64>> = chosen.iter().map(rounds).collect();
+    let answers: Vec<f64> = tried.iter().flatten().copied().filter(|rounds| *rounds > LEAST_ROUNDS).collect();
+    if answers.is_empty() || (answers.len() as f64) < ANSWERED * tried.len() as f64 {
+        return None;
+    }
+    let movers = Steady::of(function, inside).every_round(function);
+    let later = movers.into_iter().find_map(|mover| {
+        let positions = chosen.iter().map(|sample| position(observed, function, inside, mover, *sample));
+        let pairs = positions.zip(&tried).map(|(position, rounds)| Some((position?, (*rounds)?)));
+        let known: Vec<(f64, f64)> = pairs.flatten().filter(|(position, rounds)| position < rounds).collect();
+        let enough = known.len() as f64 >= ANSWERED * tried.len() as f64;
+        let later: Vec<f64> = known
+            .iter()
+            .filter(|(position, rounds)| *position > 0.0 && *rounds > LEAST_ROUNDS)
+            .map(|k| k.1 - 1.0)
+            .collect();
+        (enough && later.len() >= FEWEST_POSITIONS).then_some(later)
+    });
+    Some(match later {
+        Some(later) => {
+            let trip = of_samples(&later);
+            TripCount { rounds: 1.0 + trip.rounds, ..trip }
+        }
+        None => of_samples(&answers),
+    })
+}
+
+/// From the rounds of the instances that samples fell into, in proportion to these rounds.
+fn of_samples(rounds: &[f64]) -> TripCount {
+    let count = rounds.len() as f64;
+    let mean = rounds.iter().sum::<f64>() / count;
+    let inverse = rounds.iter().map(|rounds| 1.0 / rounds).sum::<f64>() / count;
+    let spread = rounds.iter().map(|rounds| (1.0 / rounds - inverse).powi(2)).sum::<f64>() / count;
+    let relative_error = 0.003 + spread.sqrt() / inverse / count.sqrt();
+    TripCount { rounds: 1.0 / inverse, relative_error, variance: Some((mean * inverse - 1.0).max(0.0)) }
+}
+
+/// Rounds that an instance of a loop has behind it at a sample, by a register that moves once a round:
+/// (register, position of the instruction, step).
+fn position(
+    observed: &Observed,
+    function: &Function,
+    inside: LoopId,
+    (register, moved_at, pace): (usize, usize, i64),
+    (number, step): (usize, usize),
+) -> Option<f64> {
+    let state = &observed.seen[number].state;
+    let moved = state.get(register)?.wrapping_sub(at_entry(function, inside, register, state)?).cast_signed();
+    let behind = function.block_of(moved_at) == function.block_of(step) && step > moved_at
+        || function.block_of(moved_at) != function.block_of(step)
+            && function.dominates(function.block_of(moved_at), function.block_of(step));
+    let rounds = moved / pace - i64::from(behind);
+    (moved % pace == 0 && rounds >= 0).then_some(rounds as f64)
+}
+
+/// From how far samples are into the loop, where it starts at a known value and ends at one that nobody
+/// knows. Later rounds are reached by fewer instances, so samples thin out towards the end; where they
+/// do not, all instances go as far as the furthest sample. Else half of the samples lie before the
+/// middle of the usual instance, unless the first rounds, which all come to, are far too rare for that.
+fn by_positions(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
+    let function = &observed.code.functions[id].function;
+    let of_register = |mover: (usize, usize, i64)| {
+        let tried: Vec<Option<f64>> =
+            samples.iter().map(|sample| position(observed, function, inside, mover, *sample)).collect();
+        let mut found: Vec<f64> = tried.iter().flatten().copied().collect();
+        found.sort_by(f64::total_cmp);
+        let enough = found.len() >= FEWEST_POSITIONS && found.len() as f64 >= ANSWERED * tried.len() as f64;
+        enough.then(|| of_positions(&found))
+    };
+    let movers = Steady::of(function, inside).every_round(function);
+    movers.into_iter().find_map(of_register).filter(|trip| trip.rounds > LEAST_ROUNDS)
+}
+
+/// Rounds of a loop from sorted positions of samples in it, the first round being 0.
+fn of_positions(positions: &[f64]) -> TripCount {
+    let count = positions.len() as f64;
+    let (furthest, middle) = (positions[positions.len() - 1] + 1.0, 2.0 * positions[positions.len() / 2] + 1.0);
+    if middle >= furthest * (1.0 - 3.0 / count.sqrt()) {
+        // Of so many samples the last one lies this far from the end.
+        let rounds = if furthest > count { furthest * (1.0 + 1.0 / count) } else { furthest };
+        return TripCount { rounds, relative_error: 0.003 + 1.0 / count, variance: Some(0.0) };
+    }
+    // All instances come to the first rounds, whatever becomes of them later.
+    let early = positions.len().div_ceil(EARLY_ONE_IN).max(FEWEST_EARLY);
+    let upto = positions[early - 1];
+    let within = positions.partition_point(|position| *position <= upto) as f64;
+    let by_early = (upto + 1.0) * count / within;
+    if by_early * UNLIKE < middle {
+        return TripCount { rounds: by_early, relative_error: 0.1 + 1.0 / within.sqrt(), variance: Some(1.0) };
+    }
+    TripCount { rounds: middle, relative_error: 0.1 + 1.0 / count.sqrt(), variance: Some(1.0) }
+}
+
+/// As [`by_last_rounds`], by samples anywhere in the loop: by the registers that are the same all round.
+fn by_rounds_left(
+    observed: &Observed,
+    id: FunctionId,
+    inside: LoopId,
+    samples: &[(usize, usize)],
+) -> Option<TripCount> {
+    let function = &observed.code.functions[id].function;
+    let changing = RegisterSet(!Steady::of(function, inside).known().0);
+    let tried: Vec<Option<f64>> = samples
+        .iter()
+        .map(|(number, _)| {
+            let mut state = observed.seen[*number].state;
+            state.forget(changing);
+            is_last_round(function, inside, state).map(|last| if last { 0.0 } else { 1.0 })
+        })
+        .collect();
+    of_last_rounds(&tried)
+}
+
+/// Renewal: if rounds take about equally long, the share of samples in last rounds is one over the
+/// mean number of rounds. Waiting for addresses that jump from round to round is as likely in each of
+/// them; waiting for those that walk is not, for each instance starts at a line of its own. So samples
+/// of the former decide where there are enough.
+fn by_last_rounds(
+    observed: &Observed,
+    id: FunctionId,
+    inside: LoopId,
+    samples: &[(usize, usize)],
+) -> Option<TripCount> {
+    let function = &observed.code.functions[id].function;
+    let steady = Steady::of(function, inside);
+    let jumps = |(number, _): &&(usize, usize)| {
+        observed.seen[*number].waited.is_some_and(|waited| {
+            let walks = |operand| steady.still(operand) || steady.pace(operand).is_some();
+            function.loops[inside].contains(function.block_of(waited))
+                && !function.steps[waited].operands.iter().any(walks)
+        })
+    };
+    let jumping: Vec<(usize, usize)> = samples.iter().filter(jumps).copied().collect();
+    let alike = if jumping.len() >= ENOUGH_ALIKE { &jumping } else { samples };
+    last_rounds(observed, id, inside, alike)
+}
+
+fn last_rounds(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
+    let function = &observed.code.functions[id].function;
+    let tried: Vec<Option<f64>> = samples
+        .iter()
+        .map(|(number, step)| remaining(function, inside, *step, &observed.seen[*number].state))
+        .collect();
+    of_last_rounds(&tried)
+}
+
+fn of_last_rounds(tried: &[Option<f64>]) -> Option<TripCount> {
+    let answers: Vec<f64> = tried.iter().flatten().copied().collect();
+    let last = answers.iter().filter(|left| **left < 0.5).count();
+    if last < FEWEST_LAST || (answers.len() as f64) < ANSWERED * tried.len() as f64 {
+        return None;
+    }
+    let relative_error = 0.1 + 1.0 / (last as f64).sqrt();
+    Some(TripCount { rounds: answers.len() as f64 / last as f64, relative_error, variance: Some(1.0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_of_single_samples_give_the_mean_of_instances_and_how_they_vary() {
+        // An instance of 4 rounds for each one of 16: 10 rounds on average, which vary by 6.
+        let trip = of_samples(&[[4.0; 1].as_slice(), &[16.0; 4]].concat());
+        assert!((trip.rounds - 10.0).abs() < 1e-9, "{trip:?}");
+        assert!((trip.variance.unwrap() - 0.36).abs() < 1e-9, "{trip:?}");
+        assert!(of_samples(&[5.0; 9]).variance.unwrap() < 1e-9, "always the same");
+    }
+
+    #[test]
+    fn samples_up_to_the_same_end_give_a_loop_of_that_length() {
+        let mut positions: Vec<f64> = (0..500).map(|sample| f64::from(sample % 5)).collect();
+        positions.sort_by(f64::total_cmp);
+        assert!((of_positions(&positions).rounds - 5.0).abs() < 1e-9);
+        // Later rounds take longer: more samples there, and the same length.
+        positions.extend([4.0; 500]);
+        assert!((of_positions(&positions).rounds - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_few_long_instances_are_not_taken_for_the_usual_one() {
+        // As in a merge sort: in each pass half as many instances of twice as many rounds, and as many samples.
+        let pass = |pass: i32| {
+            let rounds = 2f64.powi(pass);
+            (0..320).map(move |sample| (f64::from(sample) / 320.0 * rounds).floor())
+        };
+        let mut positions: Vec<f64> = (1..=20).flat_map(pass).collect();
+        positions.sort_by(f64::total_cmp);
+        let trip = of_positions(&positions);
+        assert!((trip.rounds / 20.0 - 1.0).abs() < 0.1, "{trip:?}");
+    }
+
+    #[test]
+    fn samples_that_thin_out_give_the_usual_length() {
+        // Two instances of 128 rounds for each one of 256: 171 rounds on average.
+        let mut positions: Vec<f64> = (0..128).flat_map(|round| [f64::from(round); 3]).collect();
+        positions.extend((128..256).map(f64::from));
+        let trip = of_positions(&positions);
+        assert!((trip.rounds / 171.0 - 1.0).abs() < trip.relative_error, "{trip:?}");
+    }
+}

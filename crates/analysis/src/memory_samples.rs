@@ -1,0 +1,270 @@
+//! Memory samples (PEBS, IBS, SPE by `perf mem record`) as a profile.
+//!
+//! Each sample names a data address, where the data came from, and for loads how many cycles they
+//! took. An object's share of all those cycles is its share of the waiting; counts are samples times
+//! their period. What such samples cannot tell is assumed and said: sizes of accesses, patterns, and how
+//! many misses overlap.
+
+use std::collections::BTreeMap;
+
+use tierloom_binary::Binaries;
+use tierloom_model::{
+    Access, AccessKind, FORMAT_VERSION, Kind, Object, Origin, Pattern, Phase, Profile, Program, SampleRow, Sampling,
+    Unattributed,
+};
+use tierloom_recording::{MemoryAccess, Recording};
+
+use crate::address_space::objects::ObjectId;
+use crate::address_space::{AddressSpaces, Place};
+use crate::profile::names::Names;
+use crate::time::confidence::share;
+
+/// Bytes of an access: samples do not tell; most loads of numeric code are words. Assumed.
+const ACCESS_BYTES: f64 = 8.0;
+const LINE_BYTES: f64 = 64.0;
+/// Clock where the file does not state one: base clocks of servers of 2020 to 2025 are 2 to 3 GHz. Assumed.
+const CLOCK_GHZ: f64 = 2.5;
+/// Period of a sample that carries none.
+const UNKNOWN_PERIOD: f64 = 1.0;
+const SOURCE: &str = "perf";
+
+/// Sums of one object.
+#[derive(Debug, Default, Clone, Copy)]
+struct Sums {
+    samples: usize,
+    reads: f64,
+    writes: f64,
+    missed_reads: f64,
+    missed_writes: f64,
+    /// Cycles of all its loads, each times its period.
+    cycles: f64,
+    /// The same of loads from memory.
+    memory_cycles: f64,
+}
+
+impl Sums {
+    fn add(&mut self, sample: &MemoryAccess) {
+        let period = if sample.period == 0 { UNKNOWN_PERIOD } else { sample.period as f64 };
+        let missed = if sample.memory { period } else { 0.0 };
+        self.samples += 1;
+        if sample.store {
+            self.writes += period;
+            self.missed_writes += missed;
+        } else {
+            self.reads += period;
+            self.missed_reads += missed;
+            self.cycles += period * sample.cycles as f64;
+            self.memory_cycles += missed * sample.cycles as f64;
+        }
+    }
+}
+
+/// A sample that was looked up.
+#[derive(Debug, Clone, Copy)]
+struct LocatedSample {
+    time_ns: u64,
+    thread: u32,
+    access: AccessKind,
+    /// Object and offset, or nobody's.
+    place: Option<(ObjectId, u64)>,
+}
+
+/// The profile of a recording of memory samples, and its samples.
+pub(crate) fn analyse(recording: &Recording, binaries: &dyn Binaries) -> (Profile, Vec<SampleRow>) {
+    let mut spaces = AddressSpaces::new(recording, binaries);
+    let mut sums: BTreeMap<Option<ObjectId>, Sums> = BTreeMap::new();
+    let mut seen = Vec::with_capacity(recording.accesses.len());
+    for sample in &recording.accesses {
+        spaces.advance(sample.time_ns);
+        let object = match spaces.locate(sample.pid, sample.address, 0) {
+            Place::Object(object, offset) => Some((object, offset)),
+            Place::Stack | Place::Nowhere => None,
+        };
+        if let Some((object, _)) = object {
+            spaces.objects.touch(object, sample.time_ns);
+        }
+        sums.entry(object.map(|(id, _)| id)).or_default().add(sample);
+        let access = if sample.store { AccessKind::Write } else { AccessKind::Read };
+        seen.push(LocatedSample { time_ns: sample.time_ns, thread: sample.tid, access, place: object });
+    }
+    let builder = ProfileBuilder { recording, spaces: &spaces, sums: &sums };
+    builder.profile(&seen)
+}
+
+/// Everything that is known, on its way into the noun.
+struct ProfileBuilder<'a> {
+    recording: &'a Recording,
+    spaces: &'a AddressSpaces<'a>,
+    sums: &'a BTreeMap<Option<ObjectId>, Sums>,
+}
+
+impl ProfileBuilder<'_> {
+    fn profile(&self, seen: &[LocatedSample]) -> (Profile, Vec<SampleRow>) {
+        let cycles = |id: &ObjectId| self.sums[&Some(*id)].cycles;
+        let mut order: Vec<ObjectId> = self.sums.keys().flatten().copied().collect();
+        order.sort_by(|one, other| cycles(other).total_cmp(&cycles(one)).then(one.cmp(other)));
+        let mut names = Names::new(&self.spaces.modules, self.spaces.binaries, &self.spaces.objects.entries);
+        let objects: Vec<Object> = order.iter().map(|id| self.object(*id, &mut names)).collect();
+        let position: BTreeMap<ObjectId, usize> = order.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+        let rows = seen.iter().map(|sample| self.row(sample, &position)).collect();
+        let command = self.recording.command.first().map_or("program", String::as_str);
+        let profile = Profile {
+            version: FORMAT_VERSION,
+            name: command.rsplit('/').next().unwrap_or(command).to_owned(),
+            program: self.program(),
+            sources: BTreeMap::from([(SOURCE.to_owned(), "memory samples of a perf.data file".to_owned())]),
+            phases: vec![self.phase(&order, &objects)],
+            objects,
+            unattributed: vec![self.nobodys()],
+            sampling: Some(self.sampling(seen.len())),
+        };
+        (profile, rows)
+    }
+
+    fn program(&self) -> Program {
+        Program {
+            command: self.recording.command.clone(),
+            exit_code: None,
+            signal: None,
+            wall_s: self.recording.wall_s,
+            cpu_s: self.recording.cpu_s,
+            threads: self.threads(),
+            cpu: self.recording.processor.name.clone(),
+            llc_bytes: self.recording.processor.llc_bytes,
+        }
+    }
+
+    fn threads(&self) -> u32 {
+        let threads = if self.recording.wall_s > 0.0 { self.recording.cpu_s / self.recording.wall_s } else { 1.0 };
+        u32::try_from(tierloom_model::units::round_to_u64(threads)).unwrap_or(1).max(1)
+    }
+
+    fn seconds(&self, time_ns: u64) -> f64 {
+        time_ns.saturating_sub(self.recording.start_ns) as f64 * 1e-9
+    }
+
+    fn object(&self, id: ObjectId, names: &mut Names<'_>) -> Object {
+        let entry = &self.spaces.objects.entries[id];
+        let (site, name) = names.name(entry);
+        let first_s = self.seconds(entry.first_ns);
+        Object {
+            name,
+            kind: entry.kind,
+            site,
+            size_bytes: entry.most_bytes,
+            allocations: entry.allocations,
+            first_s,
+            last_s: self.recording.wall_s.max(first_s),
+            first_touch_s: entry.touched_ns.map_or(first_s, |time| self.seconds(time)).max(first_s),
+            populated_s: None,
+            stall: Some(self.stall(&self.sums[&Some(id)])),
+            hotness: Vec::new(),
+            origin: None,
+        }
+    }
+
+    /// Share of all cycles that loads took; of all samples where the hardware reports no latency. The
+    /// interval is that of as many samples with this share.
+    fn stall(&self, sums: &Sums) -> tierloom_model::Share {
+        let all: f64 = self.sums.values().map(|sums| sums.cycles).sum();
+        let samples: usize = self.sums.values().map(|sums| sums.samples).sum();
+        let part = if all > 0.0 { sums.cycles / all } else { sums.samples as f64 / samples.max(1) as f64 };
+        share(part * samples as f64, samples as f64)
+    }
+
+    fn nobodys(&self) -> Unattributed {
+        let none = Sums::default();
+        Unattributed { name: "[other]".to_owned(), stall: self.stall(self.sums.get(&None).unwrap_or(&none)) }
+    }
+
+    fn phase(&self, order: &[ObjectId], objects: &[Object]) -> Phase {
+        let mlp = self.overlap();
+        let stalled_s = self.waited_s() / mlp;
+        let accesses = order.iter().zip(objects).map(|(id, object)| access(&object.name, &self.sums[&Some(*id)], mlp));
+        Phase {
+            name: "whole".to_owned(),
+            start_s: 0.0,
+            end_s: self.recording.wall_s,
+            threads: self.threads(),
+            compute_s: (self.recording.cpu_s - stalled_s).max(0.0),
+            accesses: accesses.collect(),
+        }
+    }
+
+    /// Time that all loads from memory took, one after the other, s.
+    fn waited_s(&self) -> f64 {
+        let cycles: f64 = self.sums.values().map(|sums| sums.memory_cycles).sum();
+        cycles / (self.clock_ghz() * 1e9)
+    }
+
+    fn clock_ghz(&self) -> f64 {
+        self.recording.processor.stated_ghz().unwrap_or(CLOCK_GHZ)
+    }
+
+    /// Loads from memory that were under way at once, at least: by Little's law their total time over
+    /// the threads' time. Threads that also computed had more; samples do not tell.
+    fn overlap(&self) -> f64 {
+        if self.recording.cpu_s > 0.0 { (self.waited_s() / self.recording.cpu_s).max(1.0) } else { 1.0 }
+    }
+
+    fn row(&self, sample: &LocatedSample, position: &BTreeMap<ObjectId, usize>) -> SampleRow {
+        /// Position of `[other]` in the profile's list of what is nobody's.
+        const OTHER: i32 = -1;
+        let placed = sample.place.and_then(|(id, offset)| Some((i32::try_from(*position.get(&id)?).ok()?, offset)));
+        let (object, offset) = placed.unwrap_or((OTHER, 0));
+        let time_ns = sample.time_ns.saturating_sub(self.recording.start_ns);
+        SampleRow { time_ns, offset, thread: sample.thread, object, access: sample.access }
+    }
+
+    fn sampling(&self, samples: usize) -> Sampling {
+        let hz = if self.recording.cpu_s > 0.0 { samples as f64 / self.recording.cpu_s } else { 0.0 };
+        Sampling {
+            event: "perf-mem".to_owned(),
+            hz,
+            samples: samples as u64,
+            lost: self.recording.lost,
+            skid_purity: 1.0,
+            warnings: self.warnings(),
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let clock = match self.recording.processor.stated_ghz() {
+            Some(ghz) => format!("latencies are in cycles, taken at the {ghz} GHz that the processor's name states"),
+            None => format!("latencies are in cycles, and the file states no clock: {CLOCK_GHZ} GHz assumed"),
+        };
+        let assumed = format!(
+            "memory samples tell neither patterns nor overlap nor sizes: accesses count as {ACCESS_BYTES} bytes at \
+             random, at most as overlapped as Little's law demands; `tierloom profile -- CMD` measures these"
+        );
+        let mut warnings = vec![
+            "perf.data has no allocations: large ones appear as `[anon:N SIZE]` by their mapping, small ones together"
+                .to_owned(),
+            assumed,
+            clock,
+        ];
+        if self.sums.values().all(|sums| sums.cycles <= 0.0) {
+            warnings.push("no sample carries a latency, so shares are those of samples, not of waiting".to_owned());
+        }
+        warnings.extend(self.recording.warnings.iter().cloned());
+        warnings
+    }
+}
+
+fn access(object: &str, sums: &Sums, mlp: f64) -> Access {
+    let how = format!(
+        "samples x period; {ACCESS_BYTES} bytes an access assumed; pattern not known; overlap at least, by Little's law"
+    );
+    Access {
+        object: object.to_owned(),
+        pattern: Pattern::Random,
+        reads: sums.reads,
+        writes: sums.writes,
+        read_bytes: sums.reads * ACCESS_BYTES,
+        write_bytes: sums.writes * ACCESS_BYTES,
+        dram_read_bytes: (sums.missed_reads + sums.missed_writes) * LINE_BYTES,
+        dram_write_bytes: sums.missed_writes * LINE_BYTES,
+        mlp,
+        origin: Some(Origin { kind: Kind::Assumed, source: SOURCE.to_owned(), how }),
+    }
+}

@@ -1,0 +1,250 @@
+//! What an object is called, and how it is found again in another run.
+//!
+//! An allocation site is named after the innermost frame that is the program's own: allocators,
+//! containers and constructors of the standard library only pass the request on. Where one statement of
+//! it allocates for several callers, the name says for whom: `AcquireMemory by OpenCache`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tierloom_model::{Frame, Site};
+
+use crate::address_space::objects::{DataObject, Identity};
+use tierloom_binary::Binaries;
+use tierloom_binary::code::CodePlace;
+use tierloom_binary::debug_info::Lines;
+use tierloom_binary::demangle::demangled;
+use tierloom_binary::elf::Module;
+
+/// Functions that allocate for others, by the start of their demangled names.
+const WRAPPERS: [&str; 31] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "aligned_alloc",
+    "posix_memalign",
+    "memalign",
+    "valloc",
+    "pvalloc",
+    "operator new",
+    "mmap",
+    "std::",
+    "__gnu_cxx::",
+    "void std::",
+    "void* std::",
+    "alloc::",
+    "__rust_",
+    "__rdl_",
+    "<alloc::",
+    "core::",
+    "_mm_malloc",
+    "PyMem_",
+    "PyObject_Malloc",
+    "PyDataMem_",
+    "_PyObject_Malloc",
+    "_PyObject_Realloc",
+    "_PyMem_",
+    "_gfortran_",
+    "xmalloc",
+    "xcalloc",
+    "xrealloc",
+];
+/// Functions of the C library that start a program or a thread: everything is called by them.
+const STARTERS: [&str; 7] =
+    ["__libc_start_main", "__libc_start_call_main", "_start", "start_thread", "clone", "__clone", "__clone3"];
+/// Longest function name within an object's name.
+const LONGEST_NAME: usize = 60;
+/// Callers that are looked at to tell apart what one statement allocates: further out are the program's loops.
+const NEAREST_CALLERS: usize = 4;
+
+/// Names and sites of all objects, made once at the end.
+pub(crate) struct Names<'a> {
+    modules: &'a [Module],
+    binaries: &'a dyn Binaries,
+    lines: BTreeMap<usize, Lines>,
+    taken: BTreeMap<String, u32>,
+    /// By stack: for whom its statement allocates, where that is for several.
+    askers: BTreeMap<Vec<CodePlace>, String>,
+}
+
+impl<'a> Names<'a> {
+    /// Names for these objects, in the order in which they will be asked for.
+    pub(crate) fn new(modules: &'a [Module], binaries: &'a dyn Binaries, entries: &[DataObject]) -> Self {
+        let (lines, taken, askers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut names = Self { modules, binaries, lines, taken, askers };
+        let mut statements: BTreeMap<CodePlace, Vec<Request>> = BTreeMap::new();
+        for entry in entries {
+            if let Identity::Stack(stack) = &entry.identity
+                && let Some((statement, request)) = names.request(stack)
+            {
+                statements.entry(statement).or_default().push(request);
+            }
+        }
+        names.askers = statements.values().flat_map(|requests| told_apart(requests)).collect();
+        names
+    }
+
+    /// The statement that an object is named after, and the functions that it may do it for.
+    fn request<'s>(&self, stack: &'s [CodePlace]) -> Option<(CodePlace, Request<'s>)> {
+        let mut own = stack.iter().filter_map(|place| Some((*place, self.own_function(*place)?)));
+        let (statement, _) = own.next()?;
+        let callers = own.map(|(_, function)| function).take(NEAREST_CALLERS).collect();
+        Some((statement, Request { stack, callers }))
+    }
+
+    fn own_function(&self, place: CodePlace) -> Option<String> {
+        let function = demangled(self.modules[place.module?].function_name(place.address.saturating_sub(1))?);
+        is_own(&function).then(|| shortened(&function))
+    }
+
+    /// Site and unique name of an object.
+    pub(crate) fn name(&mut self, entry: &DataObject) -> (Site, String) {
+        let site = match &entry.identity {
+            Identity::Stack(frames) => Site::Stack(frames.iter().map(|frame| self.frame(*frame)).collect()),
+            Identity::Symbol { module, name } => {
+                Site::Symbol { module: self.modules[*module].name().to_owned(), symbol: name.clone() }
+            }
+            Identity::File(path) => Site::File(path.clone()),
+            Identity::Name(name) => Site::Name(name.clone()),
+        };
+        let wanted = match &site {
+            Site::Stack(frames) => stack_name(frames) + &self.asker(&entry.identity),
+            Site::Symbol { symbol, .. } => shortened(&demangled(symbol)),
+            Site::File(path) => path.rsplit('/').next().unwrap_or(path).to_owned(),
+            Site::Name(name) => name.clone(),
+        };
+        let name = self.unique(wanted);
+        (site, name)
+    }
+
+    fn asker(&self, identity: &Identity) -> String {
+        let Identity::Stack(stack) = identity else { return String::new() };
+        self.askers.get(stack).map(|function| format!(" by {function}")).unwrap_or_default()
+    }
+
+    fn unique(&mut self, wanted: String) -> String {
+        let count = self.taken.entry(wanted.clone()).or_default();
+        *count += 1;
+        if *count == 1 { wanted } else { self.unique(format!("{wanted}#{}", self.taken[&wanted])) }
+    }
+
+    fn frame(&mut self, place: CodePlace) -> Frame {
+        let Some(id) = place.module else {
+            let module = "[unknown]".to_owned();
+            return Frame { module, build_id: String::new(), offset: place.address, function: None, line: None };
+        };
+        let module = &self.modules[id];
+        // A return address lies behind the call; the call itself is one byte before it.
+        let call = place.address.saturating_sub(1);
+        let lines = self.lines.entry(id).or_insert_with(|| self.binaries.lines(module));
+        Frame {
+            module: module.name().to_owned(),
+            build_id: module.build_id.clone(),
+            offset: place.address,
+            function: module.function_name(call).map(demangled),
+            line: lines.at(call),
+        }
+    }
+}
+
+/// An allocation, seen from its statement: the callers further out, nearest first.
+struct Request<'s> {
+    stack: &'s [CodePlace],
+    callers: Vec<String>,
+}
+
+/// For whom one statement allocates: the nearest callers that are not the same for all.
+fn told_apart(requests: &[Request]) -> Vec<(Vec<CodePlace>, String)> {
+    let differ = |level: &usize| requests.iter().map(|r| r.callers.get(*level)).collect::<BTreeSet<_>>().len() > 1;
+    let Some(level) = (0..NEAREST_CALLERS).find(differ) else { return Vec::new() };
+    let asker = |request: &Request| Some((request.stack.to_vec(), request.callers.get(level)?.clone()));
+    requests.iter().filter_map(asker).collect()
+}
+
+fn stack_name(frames: &[Frame]) -> String {
+    let own = frames.iter().find(|frame| frame.function.as_deref().is_some_and(is_own));
+    match own.or(frames.first()) {
+        Some(Frame { function: Some(function), line: Some(line), .. }) => format!("{}@{line}", shortened(function)),
+        Some(Frame { function: Some(function), .. }) => shortened(function),
+        Some(frame) => format!("{}+{:#x}", frame.module, frame.offset),
+        None => "[unknown site]".to_owned(),
+    }
+}
+
+/// Whether a function says for what it allocates.
+fn is_own(function: &str) -> bool {
+    !STARTERS.contains(&function) && !WRAPPERS.iter().any(|prefix| function.starts_with(prefix))
+}
+
+/// Without parameters and template arguments, and not longer than a table column bears.
+fn shortened(function: &str) -> String {
+    let mut depth = 0;
+    let mut short = String::new();
+    for character in function.trim_end_matches(" const").chars() {
+        match character {
+            '<' => depth += 1,
+            '>' if depth > 0 => depth -= 1,
+            '(' if depth == 0 && !short.is_empty() => break,
+            _ if depth == 0 => short.push(character),
+            _ => {}
+        }
+    }
+    let short = short.rsplit(' ').next().unwrap_or(&short);
+    let short = if short.is_empty() { function } else { short };
+    short.chars().take(LONGEST_NAME).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(function: &str, line: Option<&str>) -> Frame {
+        Frame {
+            module: "app".to_owned(),
+            build_id: String::new(),
+            offset: 0x10,
+            function: Some(demangled(function)),
+            line: line.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_site_is_named_after_the_programs_own_function() {
+        let frames = [
+            frame("_Znwm", None),
+            frame("_ZNSt6vectorIdSaIdEEC1EmRKS0_", None),
+            frame("_ZN4mesh5buildEi", Some("mesh.cpp:12")),
+            frame("main", None),
+        ];
+        assert_eq!(stack_name(&frames), "mesh::build@mesh.cpp:12");
+        assert_eq!(stack_name(&[frame("alloc_A", None)]), "alloc_A");
+        assert_eq!(stack_name(&[]), "[unknown site]");
+        let stripped = Frame { function: None, ..frame("", None) };
+        assert_eq!(stack_name(&[stripped, frame("__libc_start_main", None)]), "app+0x10");
+    }
+
+    #[test]
+    fn a_statement_that_allocates_for_several_says_for_whom() {
+        let stacks: Vec<Vec<CodePlace>> = (0..3).map(|address| vec![CodePlace { module: None, address }]).collect();
+        let request = |at: usize, callers: &[&str]| Request {
+            stack: &stacks[at],
+            callers: callers.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let told = told_apart(&[
+            request(0, &["get", "open", "main"]),
+            request(1, &["get", "blur", "main"]),
+            request(2, &["get"]),
+        ]);
+        assert_eq!(told, [(stacks[0].clone(), "open".to_owned()), (stacks[1].clone(), "blur".to_owned())]);
+        assert!(told_apart(&[request(0, &["get", "main"]), request(1, &["get", "main"])]).is_empty());
+    }
+
+    #[test]
+    fn names_are_short_and_unique() {
+        assert_eq!(shortened("void fill<double, 3>(double*, int)"), "fill");
+        assert_eq!(shortened("mesh::Grid<double>::resize(unsigned long)"), "mesh::Grid::resize");
+        let mut names = Names::new(&[], &tierloom_binary::Files, &[]);
+        let all: Vec<String> = (0..3).map(|_| names.unique("a".to_owned())).collect();
+        assert_eq!(all, ["a", "a#2", "a#3"]);
+    }
+}

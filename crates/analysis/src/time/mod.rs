@@ -1,0 +1,5 @@
+//! When what was waited for.
+
+pub(crate) mod confidence;
+pub(crate) mod phases;
+pub(crate) mod stalls;

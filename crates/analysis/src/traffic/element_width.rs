@@ -1,0 +1,97 @@
+//! How many elements an access moves: a vector of four doubles is four accesses of the program.
+//!
+//! Most instructions say how wide their elements are. Plain vector moves do not; they move what the
+//! packed arithmetic of their loop works on, or else what the rest of the program takes the object
+//! for.
+
+use std::collections::BTreeMap;
+
+use iced_x86::{Instruction, Register};
+
+use crate::address_space::objects::ObjectId;
+use crate::attribution::Observed;
+use crate::traffic::accesses::{OperandAccesses, OperandId};
+use tierloom_binary::cfg::Function;
+use tierloom_binary::x86::instruction::{Element, Operand, packed_element};
+
+/// Width taken where nothing tells: numbers of scientific programs are doubles. Assumed.
+const USUAL_BYTES: u32 = 8;
+
+/// Element widths of the operands of a run.
+pub(crate) struct Elements {
+    by_loop: BTreeMap<(usize, Option<usize>), Option<u32>>,
+    by_object: BTreeMap<ObjectId, u32>,
+}
+
+impl Elements {
+    pub(crate) fn new(observed: &Observed, tallies: &[OperandAccesses]) -> Self {
+        let mut elements = Self { by_loop: BTreeMap::new(), by_object: BTreeMap::new() };
+        let mut votes: BTreeMap<(ObjectId, u32), f64> = BTreeMap::new();
+        for tally in tallies {
+            let operand = operand(observed, tally.operand);
+            if let Some(width) = elements.of_code(observed, tally.operand, operand) {
+                *votes.entry((tally.object, width)).or_default() += tally.executions;
+            }
+        }
+        let mut most: BTreeMap<ObjectId, f64> = BTreeMap::new();
+        for ((object, width), weight) in votes {
+            if most.get(&object).is_none_or(|known| weight > *known) {
+                most.insert(object, weight);
+                elements.by_object.insert(object, width);
+            }
+        }
+        elements
+    }
+
+    /// Elements that one execution of an operand moves.
+    pub(crate) fn count(&mut self, observed: &Observed, tally: &OperandAccesses) -> f64 {
+        let operand = operand(observed, tally.operand);
+        let width = self.of_code(observed, tally.operand, operand);
+        let width = width.or_else(|| self.by_object.get(&tally.object).copied()).unwrap_or(USUAL_BYTES);
+        (f64::from(operand.bytes) / f64::from(width.max(1))).max(1.0)
+    }
+
+    /// What the instruction or the arithmetic around it says.
+    fn of_code(&mut self, observed: &Observed, id: OperandId, operand: &Operand) -> Option<u32> {
+        if let Element::Bytes(width) = operand.element {
+            return Some(width);
+        }
+        let function = &observed.code.functions[id.0].function;
+        if let Some(width) = neighbour(function, id.1) {
+            return Some(width);
+        }
+        let inside = function.blocks[function.block_of(id.1)].inner_loop;
+        *self.by_loop.entry((id.0, inside)).or_insert_with(|| arithmetic(function, inside))
+    }
+}
+
+/// The operand itself.
+pub(crate) fn operand(observed: &Observed, id: OperandId) -> &Operand {
+    &observed.code.functions[id.0].function.steps[id.1].operands[id.2]
+}
+
+/// Width that the first instruction of the block says which uses what was loaded, or the last one which
+/// made what is stored.
+fn neighbour(function: &Function, position: usize) -> Option<u32> {
+    let block = &function.blocks[function.block_of(position)];
+    let code = &function.steps[position].code;
+    let vector = |register: Register| register.is_vector_register().then_some(register);
+    if let Some(loaded) = vector(code.op0_register()) {
+        let after = function.steps[position + 1..block.end].iter().map(|step| &step.code);
+        let uses = |other: &&Instruction| (0..other.op_count()).any(|k| other.op_register(k) == loaded);
+        return after.filter(uses).find_map(packed_element);
+    }
+    let stored = vector(code.op1_register())?;
+    let before = function.steps[block.first..position].iter().rev().map(|step| &step.code);
+    before.filter(|other| other.op0_register() == stored).find_map(packed_element)
+}
+
+/// Width of the packed arithmetic in a loop, if all of it agrees.
+fn arithmetic(function: &Function, inside: Option<usize>) -> Option<u32> {
+    let natural = &function.loops[inside?];
+    let blocks = natural.body.iter().map(|block| &function.blocks[*block]);
+    let mut widths =
+        blocks.flat_map(|block| &function.steps[block.first..block.end]).filter_map(|s| packed_element(&s.code));
+    let first = widths.next()?;
+    widths.all(|width| width == first).then_some(first)
+}

@@ -1,0 +1,166 @@
+//! From accesses to cache lines: which accesses of a loop meet in the same line.
+//!
+//! Operands of a loop that walk through the same object close behind each other (the neighbours of a
+//! stencil, both fields of a node, the load and the store of an update) fetch each line once.
+
+use std::collections::BTreeMap;
+
+use tierloom_model::Pattern;
+use tierloom_model::units::LINE_BYTES;
+
+use crate::address_space::Place;
+use crate::address_space::objects::ObjectId;
+use crate::attribution::Observed;
+use crate::traffic::accesses::{OperandAccesses, OperandId};
+use crate::traffic::address_stream::AddressStream;
+use crate::traffic::element_width::operand;
+use crate::traffic::row::Row;
+use tierloom_binary::code::FunctionId;
+
+/// Touches of whole lines by one pattern on one object, during the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Touches {
+    pub(crate) lines: f64,
+    /// Those that leave the line dirty.
+    pub(crate) dirty: f64,
+}
+
+/// Touches by function and row of the profile.
+pub(crate) type ByFunction = BTreeMap<(FunctionId, Row), Touches>;
+
+/// Operands that may meet: of one loop, on one object, both walking or of the same registers.
+type Group = (FunctionId, Option<usize>, ObjectId, Option<(Option<usize>, Option<usize>)>);
+
+/// Where an operand touched an object, relative to others of its loop.
+struct Member {
+    lines: f64,
+    dirty: f64,
+    offset: i128,
+    pattern: Pattern,
+}
+
+/// Sums of line touches by function, object and pattern. `reach` is the distance in bytes within which a
+/// follower finds the lines of its leader still in the cache.
+pub(crate) fn touches(
+    observed: &Observed,
+    tallies: &[OperandAccesses],
+    shapes: &BTreeMap<OperandId, AddressStream>,
+    reach: u64,
+) -> ByFunction {
+    let offsets = offsets(observed);
+    let mut groups: BTreeMap<Group, Vec<Member>> = BTreeMap::new();
+    for tally in tallies {
+        let (function, step, _) = tally.operand;
+        let content = operand(observed, tally.operand);
+        let shape = shapes[&tally.operand];
+        let inside = &observed.code.functions[function].function;
+        let walks = matches!(shape.pattern, Pattern::Stream | Pattern::Strided);
+        let inner = inside.blocks[inside.block_of(step)].inner_loop;
+        let lines = lines_each(shape, content) * tally.executions;
+        let offset = if walks {
+            offsets.get(&(tally.operand, tally.object)).copied().unwrap_or(0)
+        } else {
+            i128::from(content.displacement.cast_signed())
+        };
+        // Random addresses meet only where they are made of the same registers.
+        let registers = (!walks).then_some((content.base, content.index));
+        let (dirty, pattern) = (if content.write { lines } else { 0.0 }, shape.pattern);
+        let group = groups.entry((function, inner, tally.object, registers)).or_default();
+        group.push(Member { lines, dirty, offset, pattern });
+    }
+    let mut sums = ByFunction::new();
+    for ((function, _, object, registers), members) in groups {
+        for (pattern, touches) in meet(members, if registers.is_none() { reach } else { LINE_BYTES }) {
+            let sum = sums.entry((function, (object, pattern))).or_default();
+            sum.lines += touches.lines;
+            sum.dirty += touches.dirty;
+        }
+    }
+    sums
+}
+
+/// Lines that one execution touches.
+fn lines_each(shape: AddressStream, content: &tierloom_binary::x86::instruction::Operand) -> f64 {
+    let line = LINE_BYTES as f64;
+    if let (Some(rounds), Some(stride)) = (shape.short_walk, shape.stride) {
+        // The first line of each walk, and half a line more for where it starts.
+        return (stride.unsigned_abs() as f64 * rounds / line + 0.5).max(1.0) / rounds;
+    }
+    match (shape.pattern, shape.stride) {
+        (Pattern::Stream, Some(stride)) => stride.unsigned_abs() as f64 / line,
+        (Pattern::Stream, None) => f64::from(content.bytes) / line,
+        _ if content.gather => f64::from(content.bytes) / 8.0,
+        _ => (f64::from(content.bytes) / line).max(1.0),
+    }
+}
+
+/// By operand and object: a typical offset, comparable between operands seen by the same sample.
+fn offsets(observed: &Observed) -> BTreeMap<(OperandId, ObjectId), i128> {
+    let mut offsets = BTreeMap::new();
+    // Later samples overwrite earlier ones, so that operands of a loop mostly share the last one.
+    for operand_address in &observed.operand_addresses {
+        if let Place::Object(object, offset) = operand_address.place {
+            let id = (operand_address.function, operand_address.step, operand_address.operand);
+            offsets.insert((id, object), i128::from(offset));
+        }
+    }
+    offsets
+}
+
+/// Clusters members whose offsets follow each other within `reach`: each cluster fetches a line once,
+/// as often as its busiest offset asks for it.
+fn meet(mut members: Vec<Member>, reach: u64) -> Vec<(Pattern, Touches)> {
+    members.sort_by_key(|member| member.offset);
+    let mut clusters: Vec<Vec<Member>> = Vec::new();
+    for member in members {
+        match clusters.last_mut() {
+            Some(cluster) if cluster.last().is_some_and(|last| member.offset - last.offset < i128::from(reach)) => {
+                cluster.push(member);
+            }
+            _ => clusters.push(vec![member]),
+        }
+    }
+    clusters.iter().map(|cluster| busiest(cluster)).collect()
+}
+
+fn busiest(cluster: &[Member]) -> (Pattern, Touches) {
+    // Loads and stores of one offset belong together; loads of one offset at different places are
+    // different addresses in the same registers.
+    let mut by_offset: BTreeMap<i128, (f64, f64)> = BTreeMap::new();
+    for member in cluster {
+        let sum = by_offset.entry(member.offset).or_default();
+        if member.dirty > 0.0 { sum.1 += member.dirty } else { sum.0 += member.lines }
+    }
+    let lines = by_offset.values().map(|(clean, dirty)| clean.max(*dirty)).fold(0.0, f64::max);
+    let dirty = by_offset.values().map(|(_, dirty)| *dirty).fold(0.0, f64::max);
+    let first = cluster.iter().max_by(|left, right| left.lines.total_cmp(&right.lines));
+    (first.map_or(Pattern::Random, |member| member.pattern), Touches { lines, dirty })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(lines: f64, dirty: f64, offset: i128) -> Member {
+        Member { lines, dirty, offset, pattern: Pattern::Stream }
+    }
+
+    #[test]
+    fn neighbours_of_a_stencil_fetch_a_line_once() {
+        let met = meet(vec![member(10.0, 0.0, 0), member(10.0, 0.0, 8), member(10.0, 0.0, 16)], 4096);
+        assert_eq!(met, vec![(Pattern::Stream, Touches { lines: 10.0, dirty: 0.0 })]);
+    }
+
+    #[test]
+    fn halves_far_apart_fetch_their_own() {
+        let met = meet(vec![member(10.0, 0.0, 0), member(10.0, 10.0, 1 << 30)], 4096);
+        assert!((met.iter().map(|(_, touches)| touches.lines).sum::<f64>() - 20.0).abs() < 1e-9);
+        assert!((met.iter().map(|(_, touches)| touches.dirty).sum::<f64>() - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_update_fetches_once_and_leaves_the_line_dirty() {
+        let met = meet(vec![member(5.0, 0.0, 8), member(5.0, 5.0, 8)], 64);
+        assert_eq!(met, vec![(Pattern::Stream, Touches { lines: 5.0, dirty: 5.0 })]);
+    }
+}

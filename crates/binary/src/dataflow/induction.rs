@@ -1,0 +1,542 @@
+//! Registers that count: what a loop's steady steps say about how often it ran.
+//!
+//! A register that exactly one instruction of a loop changes, by a constant or by a register that the
+//! loop leaves alone, is a clock of that loop: its difference between two samples, divided by the
+//! step, is the number of times that instruction ran in between. Where a compiler gave each way round
+//! the loop an end of its own, several instructions move the register alike, one of them in each round:
+//! then it counts the rounds. The address of an operand whose
+//! base and index are such registers is a clock, too, and one that often runs on from one short
+//! instance of the loop to the next where the index itself starts again.
+
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+
+use crate::cfg::{BlockId, Function, LoopId};
+use crate::dataflow::spills::{Carrier, Move, follow};
+use crate::x86::execute::rounds;
+use crate::x86::instruction::{Gpr, Operand, RegisterSet, STACK_POINTER, Step, constant, gpr};
+use crate::x86::state::State;
+
+/// An address that runs on from one instance of a loop to the next leaves out no more of its way than this: rows may
+/// have some points at their ends that a loop passes by (assumed).
+const MUCH_FURTHER: f64 = 2.0;
+
+/// How much one execution of the counted block moves a clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    Constant(i64),
+    /// Times the value of a register that does not change in the loop.
+    Register {
+        register: Gpr,
+        times: i64,
+    },
+    /// Always the same, but it lies in memory: what the clock moved between samples tells.
+    Unknown,
+}
+
+impl Pace {
+    /// Value at a sample; `None` when the register is unknown or zero.
+    pub fn value(self, state: &State) -> Option<i64> {
+        let value = match self {
+            Self::Constant(step) => step,
+            Self::Register { register, times } => state.get(register)?.cast_signed().wrapping_mul(times),
+            Self::Unknown => 1,
+        };
+        (value != 0).then_some(value)
+    }
+
+    fn scaled(self, scale: u64) -> Self {
+        let scale = scale.cast_signed();
+        match self {
+            Self::Constant(step) => Self::Constant(step.wrapping_mul(scale)),
+            Self::Register { register, times } => Self::Register { register, times: times.wrapping_mul(scale) },
+            Self::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// What the clock shows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Dial {
+    Register(Gpr),
+    /// Address of an operand.
+    Address(Operand),
+    /// A register here, another one there.
+    Carried(Carrier),
+}
+
+impl Dial {
+    /// Value at a sample before the instruction at position `step`.
+    pub fn read(&self, state: &State, step: usize) -> Option<u64> {
+        match self {
+            Self::Register(register) => state.get(*register),
+            Self::Address(operand) => state.address(operand),
+            Self::Carried(carrier) => state.get(carrier.holder(step)?),
+        }
+    }
+}
+
+/// A clock of a loop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counter {
+    pub dial: Dial,
+    pub pace: Pace,
+    /// Block that moves it: the one whose executions it counts.
+    pub counted: BlockId,
+    /// Samples in this loop see it: outermost loop in which nothing else writes its registers.
+    pub region: LoopId,
+    /// 32-bit registers wrap around.
+    pub narrow: bool,
+    /// The loop around its own sets it to the same value before each instance: what it shows of two instances
+    /// then differs by where they were looked at alone, or by what loops further out did.
+    pub restarts: bool,
+}
+
+/// All clocks of a function.
+pub fn counters(function: &Function) -> Vec<Counter> {
+    let mut found: Vec<Counter> = Vec::new();
+    for inside in 0..function.loops.len() {
+        let steady = Steady::of(function, inside);
+        for counter in steady.counters(function) {
+            // The same clock in a wider loop replaces that of the inner one.
+            found.retain(|known| !same_clock(known, &counter) || !nested(function, known.region, inside));
+            if !found.iter().any(|known| same_clock(known, &counter) && nested(function, inside, known.region)) {
+                found.push(counter);
+            }
+        }
+    }
+    found
+}
+
+/// Whether the loop around a loop sets a clock of it to the same value before each instance, or to one that does not go
+/// on where the last instance ended.
+fn restarts(function: &Function, dial: &Dial, pace: Pace, region: LoopId) -> bool {
+    let registers = match dial {
+        Dial::Register(register) => RegisterSet(1 << register),
+        Dial::Address(operand) => operand.registers(),
+        Dial::Carried(_) => return false,
+    };
+    let inner = &function.loops[region];
+    let Some(outer) = inner.parent.map(|parent| &function.loops[parent]) else { return false };
+    let (moving, still) = (RegisterSet(registers.0 & inner.written.0), RegisterSet(registers.0 & !inner.written.0));
+    if still.0 & outer.written.0 != 0 && !leaps(function, dial, pace, region) {
+        return false;
+    }
+    moving.iter().all(|register| {
+        let writer = |block: &&BlockId| last_write(function, **block, register).is_some();
+        let writers: Vec<BlockId> =
+            outer.body.iter().filter(|block| !inner.contains(**block)).filter(writer).copied().collect();
+        let sets = |block: BlockId| {
+            last_write(function, block, register)
+                .is_some_and(|step| !step.is_call() && sets_alike(&step.code, outer.written))
+        };
+        let (set, other): (Vec<BlockId>, Vec<BlockId>) = writers.into_iter().partition(|block| sets(*block));
+        // Whatever else is written there in between, it is set again before the next instance.
+        set.iter().any(|block| function.dominates(*block, inner.header))
+            && !other.iter().any(|block| {
+                let behind = function.blocks[*block].successors.clone();
+                let goes_on = |block| outer.contains(block) && !set.contains(&block);
+                function.reaches(behind, |block| block == inner.header, goes_on)
+            })
+    })
+}
+
+/// Whether an address that the loop around moves on goes much further by that than by all rounds of an instance, or
+/// much less far: a block of a matrix is narrower than its rows.
+fn leaps(function: &Function, dial: &Dial, pace: Pace, region: LoopId) -> bool {
+    let (Dial::Address(operand), Pace::Constant(pace)) = (dial, pace) else { return false };
+    let Some(parent) = function.loops[region].parent else { return false };
+    let outer = Steady::of(function, parent);
+    let written = function.loops[region].written;
+    let parts = [(operand.base, 1), (operand.index, operand.scale.cast_signed())];
+    let between = parts.into_iter().try_fold(0i64, |sum, (register, times)| match register {
+        Some(register) if outer.written.contains(register) && !written.contains(register) => {
+            match outer.moves[register]? {
+                (Pace::Constant(step), ..) => Some(sum.wrapping_add(step.wrapping_mul(times))),
+                _ => None,
+            }
+        }
+        _ => Some(sum),
+    });
+    let within = rounds(function, region, None).map(|rounds| rounds * pace.unsigned_abs() as f64);
+    between.zip(within).is_some_and(|(between, within)| {
+        let between = between.unsigned_abs() as f64;
+        between.max(within) > MUCH_FURTHER * between.min(within)
+    })
+}
+
+/// The last instruction of a block that writes a register.
+fn last_write(function: &Function, block: BlockId, register: Gpr) -> Option<&Step> {
+    let content = &function.blocks[block];
+    function.steps[content.first..content.end].iter().rfind(|step| step.clobbered().contains(register))
+}
+
+/// `xor r, r`, and copies and addresses made of constants and of registers that a loop leaves alone.
+fn sets_alike(code: &Instruction, written: RegisterSet) -> bool {
+    let left_alone = |register: Register| match register {
+        Register::None | Register::RIP => true,
+        _ => gpr(register).is_some_and(|register| !written.contains(register)),
+    };
+    match code.mnemonic() {
+        _ if constant(code).is_some() => true,
+        Mnemonic::Mov => code.op1_kind() == OpKind::Register && left_alone(code.op1_register()),
+        Mnemonic::Lea => left_alone(code.memory_base()) && left_alone(code.memory_index()),
+        _ => false,
+    }
+}
+
+fn same_clock(left: &Counter, right: &Counter) -> bool {
+    left.dial == right.dial && left.counted == right.counted && left.pace == right.pace
+}
+
+/// Whether loop `inner` lies in `outer` or is it.
+fn nested(function: &Function, inner: LoopId, outer: LoopId) -> bool {
+    std::iter::successors(Some(inner), |id| function.loops[*id].parent).any(|id| id == outer)
+}
+
+/// Registers that a loop changes in one place only, and how.
+pub struct Steady {
+    inside: LoopId,
+    /// By register: how it moves and where; `None` for those that move otherwise.
+    moves: [Option<Mover>; 16],
+    written: RegisterSet,
+}
+
+/// How a register moves, in which block, and whether it is 32 bits wide.
+type Mover = (Pace, BlockId, bool);
+
+impl Steady {
+    pub fn of(function: &Function, inside: LoopId) -> Self {
+        let mut writers = [0usize; 16];
+        let mut movers: [Vec<Mover>; 16] = Default::default();
+        let written = function.loops[inside].written;
+        for &block in &function.loops[inside].body {
+            for step in &function.steps[function.blocks[block].first..function.blocks[block].end] {
+                step.clobbered().iter().for_each(|register| writers[register] += 1);
+                if let Some((register, pace, narrow)) = steady_step(&step.code, written) {
+                    movers[register].push((pace, block, narrow));
+                }
+            }
+        }
+        let mut moves = [None; 16];
+        for register in (0..16).filter(|register| *register != STACK_POINTER) {
+            if writers[register] == movers[register].len() {
+                moves[register] = together(function, inside, &movers[register]);
+            }
+        }
+        Self { inside, moves, written }
+    }
+
+    /// Registers that move by a constant once in each round: (register, position of the instruction, step).
+    pub fn every_round(&self, function: &Function) -> Vec<(Gpr, usize, i64)> {
+        let movers = (0..16).filter_map(|register| {
+            let (pace, block, narrow) = self.moves[register]?;
+            let Pace::Constant(step) = pace else { return None };
+            let content = &function.blocks[block];
+            let moves = |at: &usize| {
+                steady_step(&function.steps[*at].code, self.written).is_some_and(|(target, ..)| target == register)
+            };
+            let at = (content.first..content.end).find(moves)?;
+            (function.once_per_round(self.inside, block) && !narrow).then_some((register, at, step))
+        });
+        movers.collect()
+    }
+
+    /// Registers whose value tells the address of any round, up to a few steps.
+    pub fn known(&self) -> RegisterSet {
+        let moving = (0..16).filter(|register| self.moves[*register].is_some());
+        RegisterSet(!self.written.0 | moving.fold(0, |set, register| set | 1 << register))
+    }
+
+    /// How an operand moves per round: its pace and the block that moves it. `None` when it does not
+    /// move or moves otherwise.
+    pub fn pace(&self, operand: &Operand) -> Option<(Pace, BlockId)> {
+        let part = |register: Option<Gpr>| match register {
+            Some(register) if self.written.contains(register) => self.moves[register].map(Some),
+            _ => Some(None),
+        };
+        match (part(operand.base)?, part(operand.index)?) {
+            (Some((pace, block, _)), None) => Some((pace, block)),
+            (None, Some((pace, block, _))) => Some((pace.scaled(operand.scale), block)),
+            (Some((Pace::Constant(base), block, _)), Some((Pace::Constant(index), other, _))) if block == other => {
+                let step = base.wrapping_add(index.wrapping_mul(operand.scale.cast_signed()));
+                (step != 0).then_some((Pace::Constant(step), block))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether an operand stays where it is during the loop.
+    pub fn still(&self, operand: &Operand) -> bool {
+        !operand.registers().iter().any(|register| self.written.contains(register))
+    }
+
+    fn counter(&self, function: &Function, dial: Dial, (pace, counted, narrow): Mover) -> Counter {
+        let restarts = restarts(function, &dial, pace, self.inside);
+        Counter { dial, pace, counted, region: self.inside, narrow, restarts }
+    }
+
+    fn counters(&self, function: &Function) -> Vec<Counter> {
+        let region = self.inside;
+        let registers = (0..16).filter_map(|register| {
+            let mover = self.moves[register]?;
+            Some(self.counter(function, Dial::Register(register), mover))
+        });
+        let mut all: Vec<Counter> = registers.collect();
+        all.extend(self.carried(function));
+        for &block in function.loops[region].body.iter().filter(|b| function.blocks[**b].inner_loop == Some(region)) {
+            for step in &function.steps[function.blocks[block].first..function.blocks[block].end] {
+                for operand in step.operands.iter().filter(|o| o.base.is_some() && o.index.is_some() && !o.gather) {
+                    let Some((pace, counted)) = self.pace(operand) else { continue };
+                    let plain = Operand { displacement: 0, read: true, write: false, bytes: 0, ..*operand };
+                    let counter = self.counter(function, Dial::Address(plain), (pace, counted, false));
+                    if !all.iter().any(|known| same_clock(known, &counter)) {
+                        all.push(counter);
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Steady {
+    /// Counters whose registers serve other purposes in between.
+    fn carried(&self, function: &Function) -> impl Iterator<Item = Counter> {
+        let blocks = function.loops[self.inside].body.iter().copied();
+        let places = blocks.flat_map(|block| {
+            let content = &function.blocks[block];
+            (content.first..content.end).map(move |at| (block, at))
+        });
+        places.filter_map(|(counted, at)| {
+            let code = &function.steps[at].code;
+            let step = steady_step(code, self.written);
+            let (to, pace, narrow) = step.or_else(|| loaded_step(function, self.inside, counted, at))?;
+            if self.moves[to].is_some() || to == STACK_POINTER {
+                return None;
+            }
+            let carrier = follow(function, self.inside, Move { at, from: to, to })?;
+            Some(self.counter(function, Dial::Carried(carrier), (pace, counted, narrow)))
+        })
+    }
+}
+
+/// Instructions that move the same register, as one: several have to move it alike, and exactly one of them in
+/// each round, which the header then counts.
+fn together(function: &Function, inside: LoopId, movers: &[Mover]) -> Option<Mover> {
+    let (&first, rest) = movers.split_first()?;
+    let alike = rest.iter().all(|mover| (mover.0, mover.2) == (first.0, first.2));
+    let blocks = movers.iter().map(|mover| mover.1);
+    match rest {
+        [] => Some(first),
+        _ if alike && one_in_each_round(function, inside, &blocks.collect::<Vec<_>>()) => {
+            Some((first.0, function.loops[inside].header, first.2))
+        }
+        _ => None,
+    }
+}
+
+/// Whether every way from a loop's header to its next round or its end passes one of the blocks, and only one.
+fn one_in_each_round(function: &Function, inside: LoopId, blocks: &[BlockId]) -> bool {
+    const NONE: u8 = 1;
+    const ONE: u8 = 2;
+    const MORE: u8 = 4;
+    let natural = &function.loops[inside];
+    // By block of the body: how many were passed at its end, on any of the ways there.
+    let mut passed = vec![0u8; function.blocks.len()];
+    let end = |block: BlockId, passed: &[u8]| {
+        let before = function.blocks[block].predecessors.iter().filter(|from| natural.contains(**from));
+        let start = if block == natural.header { NONE } else { before.fold(0, |ways, from| ways | passed[*from]) };
+        blocks.iter().filter(|mover| **mover == block).fold(start, |ways, _| (ways << 1 | ways & MORE) & (ONE | MORE))
+    };
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for &block in &natural.body {
+            let ways = end(block, &passed);
+            changed |= std::mem::replace(&mut passed[block], ways) != ways;
+        }
+    }
+    let ends_round = |block: BlockId| {
+        let content = &function.blocks[block];
+        let goes_on = |next: &BlockId| natural.contains(*next) && *next != natural.header;
+        content.leaves || !content.successors.iter().all(goes_on) || content.successors.is_empty()
+    };
+    natural.body.iter().filter(|block| ends_round(**block)).all(|block| passed[*block] == ONE)
+}
+
+/// `add r, s` and `sub r, s` with s loaded from a place in memory that the loop leaves alone.
+fn loaded_step(function: &Function, inside: LoopId, block: BlockId, at: usize) -> Option<(Gpr, Pace, bool)> {
+    let code = &function.steps[at].code;
+    let target = (code.op_count() == 2 && code.op0_kind() == OpKind::Register).then(|| gpr(code.op0_register()))??;
+    if !matches!(code.mnemonic(), Mnemonic::Add | Mnemonic::Sub) || code.op0_register().size() != 8 {
+        return None;
+    }
+    let load = match code.op1_kind() {
+        OpKind::Memory => at,
+        OpKind::Register => {
+            let source = gpr(code.op1_register()).filter(|source| *source != target)?;
+            let before = function.blocks[block].first..at;
+            before.rev().find(|step| function.steps[*step].clobbered().contains(source))?
+        }
+        _ => return None,
+    };
+    let plain = load == at || function.steps[load].code.mnemonic() == Mnemonic::Mov;
+    let same = function.steps[load].operands.first().is_some_and(|operand| stays(function, inside, operand));
+    (plain && same).then_some((target, Pace::Unknown, false))
+}
+
+/// Whether what lies at an address that the loop does not change stays the same, as far as stores of the same
+/// name go.
+fn stays(function: &Function, inside: LoopId, operand: &Operand) -> bool {
+    let natural = &function.loops[inside];
+    let stored = |other: &Operand| {
+        other.write
+            && (other.base, other.index, other.displacement) == (operand.base, operand.index, operand.displacement)
+    };
+    let mut blocks = natural.body.iter().map(|block| &function.blocks[*block]);
+    !operand.registers().iter().any(|register| natural.written.contains(register))
+        && operand.base.is_some()
+        && !blocks
+            .any(|block| function.steps[block.first..block.end].iter().any(|step| step.operands.iter().any(stored)))
+}
+
+/// `add r, k`, `sub r, k`, `inc`, `dec`, `lea r, [r+k]`, and `add r, s` with s constant in the loop;
+/// with the register, its pace, and whether it is 32 bits wide.
+pub fn steady_step(code: &Instruction, written: RegisterSet) -> Option<(Gpr, Pace, bool)> {
+    if code.op_count() == 0 || code.op0_kind() != OpKind::Register || code.op0_register().size() < 4 {
+        return None;
+    }
+    let target = gpr(code.op0_register())?;
+    let narrow = code.op0_register().size() == 4;
+    let pace = match code.mnemonic() {
+        Mnemonic::Inc => Pace::Constant(1),
+        Mnemonic::Dec => Pace::Constant(-1),
+        Mnemonic::Add => added(code, written, 1)?,
+        Mnemonic::Sub => added(code, written, -1)?,
+        Mnemonic::Lea => lea_step(code, target, written)?,
+        _ => return None,
+    };
+    Some((target, pace, narrow))
+}
+
+fn added(code: &Instruction, written: RegisterSet, sign: i64) -> Option<Pace> {
+    match code.op1_kind() {
+        OpKind::Register => {
+            let register = gpr(code.op1_register()).filter(|register| !written.contains(*register))?;
+            Some(Pace::Register { register, times: sign })
+        }
+        OpKind::Memory => None,
+        OpKind::Immediate32 => {
+            let narrow = u32::try_from(code.immediate(1) & 0xffff_ffff).ok()?;
+            Some(Pace::Constant(sign * i64::from(narrow.cast_signed())))
+        }
+        _ => Some(Pace::Constant(sign.wrapping_mul(code.try_immediate(1).ok()?.cast_signed()))),
+    }
+}
+
+fn lea_step(code: &Instruction, target: Gpr, written: RegisterSet) -> Option<Pace> {
+    if gpr(code.memory_base()) != Some(target) {
+        return None;
+    }
+    match gpr(code.memory_index()) {
+        None => Some(Pace::Constant(code.memory_displacement64().cast_signed())),
+        Some(index) if !written.contains(index) && code.memory_displacement64() == 0 => {
+            Some(Pace::Register { register: index, times: i64::from(code.memory_index_scale()) })
+        }
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cfg::tests::NEST;
+
+    #[test]
+    fn each_loop_of_a_nest_has_its_clock() {
+        let function = Function::decode(NEST, 0x1000);
+        let clocks = counters(&function);
+        // rcx counts the inner loop and is set anew in the outer one; rax counts the outer one.
+        assert_eq!(clocks.len(), 2);
+        let inner = clocks.iter().find(|clock| clock.dial == Dial::Register(1)).unwrap();
+        let outer = clocks.iter().find(|clock| clock.dial == Dial::Register(0)).unwrap();
+        assert_eq!((inner.counted, inner.pace), (2, Pace::Constant(1)));
+        assert_eq!((outer.counted, outer.pace), (3, Pace::Constant(1)));
+        assert_eq!(function.loops[inner.region].parent, Some(outer.region));
+    }
+
+    #[test]
+    fn a_step_by_a_register_that_stays_is_steady() {
+        // 0: add rax, rdx; cmp rax, rsi; jne 0; ret
+        let function = Function::decode(&[0x48, 0x01, 0xd0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3], 0);
+        let clocks = counters(&function);
+        assert_eq!(clocks[0].pace, Pace::Register { register: 2, times: 1 });
+        // add rax, rax is not.
+        let doubling = Function::decode(&[0x48, 0x01, 0xc0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3], 0);
+        assert!(counters(&doubling).is_empty());
+    }
+
+    // 0: cmp [rdi],rax; je e | 5: add rdi,8; cmp rdi,rsi; jmp 16 | e: nop; add rdi,8; cmp rdi,rsi | 16: jne 0 | ret
+    const TWO_ENDS: &[u8] = &[
+        0x48, 0x39, 0x07, 0x74, 0x09, 0x48, 0x83, 0xc7, 8, 0x48, 0x39, 0xf7, 0xeb, 0x08, 0x90, 0x48, 0x83, 0xc7, 8,
+        0x48, 0x39, 0xf7, 0x75, 0xe8, 0xc3,
+    ];
+
+    #[test]
+    fn a_register_that_each_way_round_moves_once_counts_the_rounds() {
+        let clocks = counters(&Function::decode(TWO_ENDS, 0));
+        assert_eq!((clocks[0].counted, clocks[0].pace), (0, Pace::Constant(8)), "{clocks:?}");
+        let uneven = [&TWO_ENDS[..18], &[16], &TWO_ENDS[19..]].concat();
+        assert_eq!(counters(&Function::decode(&uneven, 0)), [], "one way moves it further than the other");
+        let twice = [&TWO_ENDS[..14], &[0x48, 0x83, 0xc7, 8], &TWO_ENDS[15..]].concat();
+        assert_eq!(counters(&Function::decode(&twice, 0)), [], "one way moves it twice");
+    }
+
+    #[test]
+    fn an_address_of_two_moving_registers_is_a_clock() {
+        // 0: mov rdx,[rdi+rax*8]; inc rax; add rdi, 16; cmp rax, rsi; jne 0; ret
+        let code =
+            [0x48, 0x8b, 0x14, 0xc7, 0x48, 0xff, 0xc0, 0x48, 0x83, 0xc7, 0x10, 0x48, 0x39, 0xf0, 0x75, 0xf0, 0xc3];
+        let clocks = counters(&Function::decode(&code, 0));
+        let address = clocks.iter().find(|clock| matches!(clock.dial, Dial::Address(_))).unwrap();
+        assert_eq!(address.pace, Pace::Constant(24));
+    }
+
+    // 0: xor r9d,r9d | 3: mov rax,[r11+r9]; add r9,0x10; cmp r9,0x200; jne 3 | add r11,0x1000; cmp r11,rbx; jne 0 | ret
+    const BLOCKED: &[u8] = &[
+        0x45, 0x31, 0xc9, 0x4b, 0x8b, 0x04, 0x0b, 0x49, 0x83, 0xc1, 0x10, 0x49, 0x81, 0xf9, 0x00, 0x02, 0x00, 0x00,
+        0x75, 0xef, 0x49, 0x81, 0xc3, 0x00, 0x10, 0x00, 0x00, 0x49, 0x39, 0xdb, 0x75, 0xe0, 0xc3,
+    ];
+
+    #[test]
+    fn an_address_that_goes_much_further_between_instances_than_within_does_not_run_on() {
+        let address = |step: u8| {
+            let code = [&BLOCKED[..24], &[step], &BLOCKED[25..]].concat();
+            let clocks = counters(&Function::decode(&code, 0));
+            clocks.iter().find(|clock| matches!(clock.dial, Dial::Address(_))).unwrap().restarts
+        };
+        assert!(address(0x10), "rows of 4096 bytes, of which 512 are walked over");
+        assert!(!address(0x02) && !address(0x03), "rows of 512, and of 768");
+        assert!(!address(0x04), "twice as far is no more than twice");
+    }
+
+    #[test]
+    fn a_counter_that_the_loop_around_sets_to_the_same_value_restarts() {
+        let of = |code: &[u8]| {
+            let function = Function::decode(code, 0);
+            counters(&function).iter().map(|counter| counter.restarts).collect::<Vec<_>>()
+        };
+        let nest = crate::cfg::tests::NEST;
+        let mut told = of(nest);
+        told.sort_unstable();
+        assert_eq!(told, [false, true], "the inner one starts at zero, the outer one is set outside");
+        // The inner one starts where the outer one is: mov ecx, eax.
+        let follows = [&nest[..2], &[0x89, 0xc1], &nest[4..]].concat();
+        assert_eq!(of(&follows), [false, false]);
+        // Between two instances it holds something else: mov ecx, eax before inc rax, and the jump two bytes longer.
+        let lent = [&nest[..12], &[0x89, 0xc1], &nest[12..19], &[0xec, 0xc3]].concat();
+        let mut told = of(&lent);
+        told.sort_unstable();
+        assert_eq!(told, [false, true], "what it held in between is gone");
+    }
+}

@@ -1,0 +1,4 @@
+//! Where values come from and how they change from round to round.
+
+pub mod induction;
+pub mod spills;

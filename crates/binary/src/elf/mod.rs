@@ -1,0 +1,332 @@
+//! One executable or library: what the analysis needs to know of it without running it.
+//!
+//! First step of the flow: an instruction pointer becomes a virtual address of a [`Module`], and the
+//! module gives the bounds of the function around it (from `.eh_frame`, which stripped binaries keep,
+//! and from symbols), the code bytes, names, and the static arrays. Bytes that are not ELF, or broken
+//! ELF, give a module that knows nothing; nothing here fails.
+
+pub mod statics;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::ops::Range;
+use std::path::Path;
+
+use gimli::UnwindSection;
+use object::{
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationFlags, SectionKind, SegmentFlags,
+    SymbolKind, elf,
+};
+
+use crate::elf::statics::Remainder;
+use crate::image::{Image, Wants};
+
+type ElfFile<'a> = object::File<'a, &'a Image>;
+
+/// Static arrays from this size on are objects of their own.
+pub const STATIC_OBJECT_BYTES: u64 = 32 * 1024;
+/// An entry of a procedure linkage table (System V ABI for AMD64, figure 5.2).
+const LINKAGE_BYTES: u64 = 16;
+
+/// A named range of virtual addresses.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Symbol {
+    pub range: (u64, u64),
+    pub name: String,
+}
+
+/// A loadable part of the file.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    file_offset: u64,
+    file_bytes: u64,
+    address: u64,
+    memory_bytes: u64,
+    executable: bool,
+}
+
+/// What is known of a file that was mapped.
+#[derive(Debug, Default)]
+pub struct Module {
+    pub path: String,
+    pub build_id: String,
+    image: Image,
+    segments: Vec<Segment>,
+    functions: Vec<(u64, u64)>,
+    symbols: Vec<Symbol>,
+    pub statics: Vec<Symbol>,
+    /// The rest of its data.
+    pub other_statics: Remainder,
+    pub is_elf: bool,
+    /// Where the loader starts the program.
+    pub entry: u64,
+    /// Slots that the loader fills with the address of a function of another module, by address.
+    imports: BTreeMap<u64, String>,
+    /// Own addresses that the loader writes into data.
+    kept: BTreeSet<u64>,
+}
+
+impl Module {
+    /// Reads what there is to read; a file that is gone or not ELF gives an empty module.
+    pub fn read(path: &str) -> Self {
+        let mut module = Self { path: path.to_owned(), ..Self::default() };
+        let image = Image::read(Path::new(path), Wants::Code).unwrap_or_default();
+        if let Ok(file) = object::File::parse(&image) {
+            module.is_elf = true;
+            module.build_id = file.build_id().ok().flatten().map(hexadecimal).unwrap_or_default();
+            module.segments = file.segments().map(|segment| segment_of(&segment)).collect();
+            module.symbols = symbols(&file, SymbolKind::Text);
+            module.statics = statics(&file);
+            module.other_statics = module.remainder();
+            module.functions = unwind_ranges(&file);
+            module.functions.extend(module.symbols.iter().map(|symbol| symbol.range));
+            module.functions.sort_unstable();
+            module.functions.dedup();
+            module.entry = file.entry();
+            (module.imports, module.kept) = relocations(&file);
+            module.kept.extend(module.linked_addresses(&file, &image));
+        }
+        module.image = image;
+        module
+    }
+
+    /// File name without folders.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    /// Virtual address that a file offset is loaded to.
+    pub fn address_of_offset(&self, offset: u64) -> Option<u64> {
+        let inside = |segment: &&Segment| {
+            let start = segment.file_offset & !0xfff;
+            (start..segment.file_offset + segment.file_bytes).contains(&offset)
+        };
+        let segment = self.segments.iter().find(inside)?;
+        Some(segment.address.wrapping_add(offset).wrapping_sub(segment.file_offset))
+    }
+
+    fn remainder(&self) -> Remainder {
+        let data = self.segments.iter().filter(|segment| !segment.executable);
+        let ranges = data.map(|segment| segment.address..segment.address + segment.memory_bytes).collect();
+        Remainder::of(ranges, self.statics.iter().map(|symbol| symbol.range.0..symbol.range.1).collect())
+    }
+
+    /// Addresses of code in the data of a program that is loaded where it was linked: the linker wrote them.
+    fn linked_addresses(&self, file: &ElfFile<'_>, image: &Image) -> BTreeSet<u64> {
+        let mut found = BTreeSet::new();
+        if file.kind() != object::ObjectKind::Executable {
+            return found;
+        }
+        let code: Vec<Range<u64>> = self
+            .segments
+            .iter()
+            .filter(|part| part.executable)
+            .map(|part| part.address..part.address + part.file_bytes)
+            .collect();
+        let data =
+            file.sections().filter(|section| matches!(section.kind(), SectionKind::Data | SectionKind::ReadOnlyData));
+        for (start, bytes) in data.filter_map(|section| section.file_range()) {
+            image.scan(start..start.saturating_add(bytes), |word| {
+                if code.iter().any(|range| range.contains(&word)) {
+                    found.insert(word);
+                }
+            });
+        }
+        found
+    }
+
+    /// One past the last virtual address that the loader maps.
+    pub fn end_address(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.address + segment.memory_bytes).max().unwrap_or(0)
+    }
+
+    /// Smallest known function around an address.
+    pub fn function_at(&self, address: u64) -> Option<Range<u64>> {
+        // Ranges may nest (an alias inside an assembler routine) but never deeply.
+        const NESTING: usize = 16;
+        let end = self.functions.partition_point(|range| range.0 <= address);
+        let candidates = &self.functions[end.saturating_sub(NESTING)..end];
+        let around = candidates.iter().filter(|range| address < range.1);
+        around.min_by_key(|range| range.1 - range.0).map(|range| range.0..range.1)
+    }
+
+    /// All known functions.
+    pub fn function_ranges(&self) -> impl Iterator<Item = Range<u64>> {
+        self.functions.iter().map(|range| range.0..range.1)
+    }
+
+    /// Bytes of the file that are loaded at a range of addresses.
+    pub fn code(&self, range: &Range<u64>) -> Option<&[u8]> {
+        let segment = self.segments.iter().find(|s| (s.address..s.address + s.file_bytes).contains(&range.start))?;
+        self.image.bytes(range.start - segment.address + segment.file_offset, range.end.checked_sub(range.start)?)
+    }
+
+    /// Name of the function whose address the loader writes to a slot.
+    pub fn import(&self, slot: u64) -> Option<&str> {
+        self.imports.get(&slot).map(String::as_str)
+    }
+
+    /// Name of the imported function that the linkage table's entry at an address jumps to.
+    pub fn import_behind(&self, entry: u64) -> Option<&str> {
+        const MARK: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa]; // endbr64
+        let bytes = self.code(&(entry..entry + 16))?;
+        let skipped = if bytes.starts_with(&MARK) { MARK.len() } else { 0 };
+        let prefixed = usize::from(bytes[skipped] == 0xf2); // bnd
+        let jump = bytes.get(skipped + prefixed..skipped + prefixed + 6)?;
+        let distance = i32::from_le_bytes(jump.strip_prefix(&[0xff, 0x25])?.try_into().ok()?);
+        let next = entry + u64::try_from(skipped + prefixed + 6).ok()?;
+        self.import(next.wrapping_add_signed(i64::from(distance)))
+    }
+
+    /// Own addresses that stand in data: anyone may call the functions there.
+    pub fn kept_addresses(&self) -> &BTreeSet<u64> {
+        &self.kept
+    }
+
+    /// Mangled name of the function at an address.
+    pub fn function_name(&self, address: u64) -> Option<&str> {
+        let end = self.symbols.partition_point(|symbol| symbol.range.0 <= address);
+        let around = self.symbols[..end].iter().rev().take(16).find(|symbol| address < symbol.range.1);
+        around.map(|symbol| symbol.name.as_str())
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn segment_of<'data>(segment: &impl ObjectSegment<'data>) -> Segment {
+    let (file_offset, file_bytes) = segment.file_range();
+    let flags = segment.flags();
+    let executable = matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags & elf::PF_X == elf::PF_X);
+    Segment { file_offset, file_bytes, address: segment.address(), memory_bytes: segment.size(), executable }
+}
+
+fn symbols(file: &ElfFile<'_>, kind: SymbolKind) -> Vec<Symbol> {
+    let wanted = file.symbols().chain(file.dynamic_symbols()).filter(|s| s.kind() == kind && s.size() > 0);
+    let named = wanted.filter_map(|symbol| {
+        let name = symbol.name().ok()?.to_owned();
+        Some(Symbol { range: (symbol.address(), symbol.address() + symbol.size()), name })
+    });
+    let mut all: Vec<Symbol> = named.collect();
+    all.sort_unstable();
+    all.dedup_by_key(|symbol| symbol.range);
+    all
+}
+
+/// Big arrays by symbol; without symbols, the data sections as they are.
+fn statics(file: &ElfFile<'_>) -> Vec<Symbol> {
+    let arrays = symbols(file, SymbolKind::Data);
+    if !arrays.is_empty() {
+        return arrays.into_iter().filter(|s| s.range.1 - s.range.0 >= STATIC_OBJECT_BYTES).collect();
+    }
+    let sections = file.sections().filter(|section| {
+        let named = matches!(section.name(), Ok(".data" | ".bss" | ".lbss" | ".ldata" | ".rodata"));
+        named && section.size() >= STATIC_OBJECT_BYTES
+    });
+    let range = |section: &object::Section<'_, '_, &Image>| (section.address(), section.address() + section.size());
+    let mut all: Vec<Symbol> =
+        sections.map(|s| Symbol { range: range(&s), name: s.name().unwrap_or_default().to_owned() }).collect();
+    all.sort_unstable();
+    all
+}
+
+/// What the loader writes: addresses of imported functions by slot, and own addresses.
+fn relocations(file: &ElfFile<'_>) -> (BTreeMap<u64, String>, BTreeSet<u64>) {
+    let (mut imports, mut kept) = (BTreeMap::new(), BTreeSet::new());
+    let names = file.dynamic_symbol_table();
+    for (slot, relocation) in file.dynamic_relocations().into_iter().flatten() {
+        match (relocation.flags(), relocation.target()) {
+            (RelocationFlags::Elf { r_type: elf::R_X86_64_RELATIVE }, _) => {
+                kept.insert(relocation.addend().cast_unsigned());
+            }
+            (RelocationFlags::Elf { .. }, object::RelocationTarget::Symbol(index)) => {
+                let symbol = names.as_ref().and_then(|names| names.symbol_by_index(index).ok());
+                let Some(symbol) = symbol else { continue };
+                if symbol.is_undefined() {
+                    imports.extend(symbol.name().ok().map(|name| (slot, name.to_owned())));
+                } else {
+                    kept.insert(symbol.address().wrapping_add_signed(relocation.addend()));
+                }
+            }
+            _ => {}
+        }
+    }
+    (imports, kept)
+}
+
+/// Function bounds from the unwind tables (System V ABI, `.eh_frame`).
+fn unwind_ranges(file: &ElfFile<'_>) -> Vec<(u64, u64)> {
+    let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
+    let Ok(data) = section.data() else { return Vec::new() };
+    let mut frames = gimli::EhFrame::new(data, gimli::LittleEndian);
+    frames.set_address_size(8);
+    let text = file.section_by_name(".text").map_or(0, |text| text.address());
+    let bases = gimli::BaseAddresses::default().set_eh_frame(section.address()).set_text(text);
+    let mut entries = frames.entries(&bases);
+    let mut ranges = Vec::new();
+    while let Ok(Some(entry)) = entries.next() {
+        let gimli::CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(entry) = partial.parse(gimli::EhFrame::cie_from_offset) else { continue };
+        ranges.push((entry.initial_address(), entry.initial_address() + entry.len()));
+    }
+    cut_linkage_tables(file, ranges)
+}
+
+/// One unwind entry covers a whole linkage table. As one function it would be thousands of indirect jumps, each of
+/// which may reach any of the others; so each of its entries is a function of its own.
+fn cut_linkage_tables(file: &ElfFile<'_>, ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    let linkage = file.sections().filter(|section| section.name().is_ok_and(|name| name.starts_with(".plt")));
+    let tables: Vec<Range<u64>> = linkage.map(|table| table.address()..table.address() + table.size()).collect();
+    let cut = |(start, end): (u64, u64)| {
+        let is_table = tables.iter().any(|table| table.contains(&start));
+        let bytes = if is_table { LINKAGE_BYTES } else { (end - start).max(1) };
+        let entries = (end - start).div_ceil(bytes);
+        (0..entries).map(move |entry| (start + entry * bytes, (start + (entry + 1) * bytes).min(end)))
+    };
+    ranges.into_iter().flat_map(cut).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_test_program_itself_has_functions_and_names() {
+        let path = std::env::current_exe().unwrap();
+        let module = Module::read(path.to_str().unwrap());
+        assert!(module.is_elf && !module.symbols.is_empty());
+        let symbol = module.symbols.iter().find(|s| s.name == "main").unwrap();
+        let range = module.function_at(symbol.range.0).unwrap();
+        assert_eq!((range.start, range.end), symbol.range);
+        assert_eq!(module.function_name(symbol.range.0), Some(symbol.name.as_str()));
+        assert_eq!(module.code(&range).unwrap().len() as u64, range.end - range.start);
+    }
+
+    #[test]
+    fn each_entry_of_a_linkage_table_is_a_function() {
+        let path = std::env::current_exe().unwrap();
+        let module = Module::read(path.to_str().unwrap());
+        let file = object::File::parse(&module.image).unwrap();
+        let table = file.section_by_name(".plt").or_else(|| file.section_by_name(".plt.got")).unwrap();
+        let whole = vec![(table.address(), table.address() + table.size()), (8, 4096)];
+        let cut = cut_linkage_tables(&file, whole);
+        let entries = usize::try_from(table.size().div_ceil(LINKAGE_BYTES)).unwrap();
+        assert_eq!(cut.len(), entries + 1);
+        assert!(cut[..entries].iter().all(|range| range.1 - range.0 <= LINKAGE_BYTES));
+        assert_eq!(cut[entries], (8, 4096));
+    }
+
+    #[test]
+    fn what_is_not_elf_knows_nothing() {
+        let module = Module::read(&std::env::current_dir().unwrap().join("Cargo.toml").to_string_lossy());
+        assert!(!module.is_elf);
+        assert_eq!(module.function_at(0x1000), None);
+        assert_eq!(module.address_of_offset(0), None);
+        assert_eq!(module.name(), "Cargo.toml");
+    }
+}

@@ -1,0 +1,331 @@
+//! Collects what the rings bring, and makes a recording of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tierloom_linux::clock::monotonic_ns;
+use tierloom_linux::perf;
+use tierloom_linux::root::Root;
+use tierloom_linux::spawn::Ended;
+use tierloom_wire as wire;
+
+use crate::maps::Watch;
+use crate::{Progress, RecordRequest};
+use tierloom_recording::{
+    Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, MOST_STACKS, Mapping, Portion, Process,
+    Processor, Recording, Sample, next,
+};
+
+/// Samples that are kept: 1.8 GB of memory, or three hours of one thread at the usual rate.
+const MOST_SAMPLES: usize = 10_000_000;
+/// Page faults that are kept: 100 MB of memory, or 260 GiB of small pages. Later ones are not first ones.
+const MOST_FAULTS: usize = 4_000_000;
+
+/// What was seen so far, in the order in which it came.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pid: u32,
+    start_ns: u64,
+    end_ns: u64,
+    samples: Vec<Sample>,
+    faults: Vec<Fault>,
+    mappings: Vec<Mapping>,
+    processes: Vec<Process>,
+    allocations: Vec<Allocation>,
+    stacks: Vec<Vec<u64>>,
+    /// Ids of the stacks, in the order in which they came.
+    named: Vec<u32>,
+    lost: u64,
+    lost_allocations: u64,
+    left_out: u64,
+    throttled: bool,
+    counters: Counters,
+    watch: Watch,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunSoFar {
+    pub(super) cpu_s: f64,
+    pub(super) system_s: f64,
+    pub(super) event: Event,
+    pub(super) hz: f64,
+}
+
+/// How much of each kind was taken out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    named: usize,
+    samples: usize,
+    faults: usize,
+    mappings: usize,
+    processes: usize,
+    allocations: usize,
+}
+
+impl Marks {
+    /// Records between two marks.
+    pub(super) fn records_since(&self, earlier: &Self) -> usize {
+        self.samples - earlier.samples + self.faults - earlier.faults + self.allocations - earlier.allocations
+            + self.mappings
+            - earlier.mappings
+            + self.processes
+            - earlier.processes
+            + self.named
+            - earlier.named
+    }
+}
+
+/// Last count of instructions of each thread, and the CPU it was read on: every CPU counts for itself.
+#[derive(Debug, Default)]
+struct Counters(BTreeMap<u32, (u32, u64)>);
+
+impl Counters {
+    /// Instructions since the thread's previous sample; 0 where it moved between CPUs or just began.
+    fn since_last(&mut self, sample: &perf::Sample) -> u64 {
+        let previous = self.0.insert(sample.tid, (sample.cpu, sample.instructions));
+        match previous {
+            Some((cpu, count)) if cpu == sample.cpu => sample.instructions.saturating_sub(count),
+            _ => 0,
+        }
+    }
+}
+
+impl Gathered {
+    /// Nothing yet. Where the kernel does not tell about mappings, they are watched in `/proc`, in processes that have
+    /// shared memory of this name.
+    pub(super) fn new(pid: u32, start_ns: u64, watched: Option<&str>) -> Self {
+        Self { pid, start_ns, watch: Watch::new(watched, pid, start_ns), ..Self::default() }
+    }
+
+    /// Looks at the mappings of all known processes, if the kernel does not tell about them.
+    pub(super) fn look(&mut self, root: &Root) {
+        self.watch.look(root);
+    }
+
+    /// When the program was let go.
+    pub(super) fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        Progress {
+            elapsed: Duration::from_nanos(monotonic_ns().saturating_sub(self.start_ns)),
+            samples: self.samples.len(),
+            allocations: self.allocations.len(),
+        }
+    }
+
+    /// The program has ended.
+    pub(super) fn end(&mut self, end_ns: u64, lost_events: u64) {
+        self.end_ns = end_ns;
+        self.lost_allocations += lost_events;
+    }
+
+    /// A sample that was taken from outside.
+    pub(super) fn take_sample(&mut self, sample: Sample) {
+        self.watch.meet(sample.pid);
+        self.keep(sample);
+    }
+
+    /// A record of the kernel.
+    pub(super) fn take_perf(&mut self, record: perf::Record) {
+        match record {
+            perf::Record::Sample(sample) => {
+                let instructions = self.counters.since_last(&sample);
+                let perf::Sample { pid, tid, time_ns, registers, kernel, .. } = sample;
+                self.keep(Sample { time_ns, pid, tid, instructions, registers, kernel });
+            }
+            perf::Record::Fault(perf::Fault { pid, time_ns, address }) => {
+                if self.faults.len() < MOST_FAULTS {
+                    self.faults.push(Fault { time_ns, pid, address });
+                }
+            }
+            perf::Record::Mmap { pid, time_ns, start, bytes, file_offset, executable, path } => {
+                self.mappings.push(Mapping { time_ns, pid, start, bytes, file_offset, executable, path });
+            }
+            perf::Record::Exec { pid, time_ns, name } => self.change(time_ns, pid, Change::Exec { name }),
+            perf::Record::Fork { pid, parent, time_ns } => self.change(time_ns, pid, Change::Fork { parent }),
+            perf::Record::Exit { pid, time_ns } => self.change(time_ns, pid, Change::Exit),
+            perf::Record::Lost(samples) => self.lost += samples,
+            perf::Record::Throttled => self.throttled = true,
+        }
+    }
+
+    /// A record of the preload library, and its time.
+    pub(super) fn take_wire(&mut self, time_ns: u64, record: &wire::Record) {
+        let wire::Record { pid, tid, event, .. } = *record;
+        let event = match event {
+            wire::Event::Stack { id, frames } => return self.name_stack(id, frames),
+            wire::Event::Alloc { address, bytes, stack, source } => {
+                AllocationEvent::Alloc { address, bytes, stack, source }
+            }
+            wire::Event::Free { address } => AllocationEvent::Free { address },
+            wire::Event::Unmap { address, bytes } => AllocationEvent::Unmap { address, bytes },
+            wire::Event::Protect { address, bytes, accessible } => {
+                AllocationEvent::Protect { address, bytes, accessible }
+            }
+            wire::Event::Start | wire::Event::Fork { .. } | wire::Event::Module { .. } => {
+                return self.watch.take_wire(time_ns, pid, &event);
+            }
+            wire::Event::Ready { .. } | wire::Event::Placed { .. } | wire::Event::Resident { .. } => return,
+        };
+        self.allocations.push(Allocation { time_ns, pid, tid, event });
+    }
+
+    fn keep(&mut self, sample: Sample) {
+        if self.samples.len() < MOST_SAMPLES {
+            self.samples.push(sample);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    fn change(&mut self, time_ns: u64, pid: u32, change: Change) {
+        self.processes.push(Process { time_ns, pid, change });
+    }
+
+    fn name_stack(&mut self, id: u32, frames: &[u64]) {
+        let position = usize::try_from(id).unwrap_or(MOST_STACKS);
+        if position >= MOST_STACKS {
+            return;
+        }
+        if self.stacks.len() <= position {
+            self.stacks.resize(position + 1, Vec::new());
+        }
+        self.stacks[position] = frames.to_vec();
+        self.named.push(id);
+    }
+
+    /// The recording: everything in the order of its time.
+    pub(super) fn finish(mut self, request: &RecordRequest, event: Event, ended: &Ended, hz: f64) -> Recording {
+        self.watch.hand_over(&mut self.mappings, &mut self.processes);
+        let cpu_s = ended.user_s + ended.system_s;
+        let mut warnings = Vec::new();
+        if self.throttled {
+            warnings.push("the kernel held samples back for a while; lower the rate".to_owned());
+        }
+        if self.left_out > 0 {
+            let (kept, left_out) = (MOST_SAMPLES, self.left_out);
+            warnings.push(format!(
+                "only the first {kept} samples were kept, {left_out} later ones were not: take fewer per second"
+            ));
+        }
+        let mut recording = Recording {
+            command: request.words(),
+            pid: self.pid,
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            exit: Some(Exit::of(ended.code, ended.signal)),
+            cpu_s,
+            system_s: ended.system_s,
+            wall_s: self.end_ns.saturating_sub(self.start_ns) as f64 * 1e-9,
+            period_ns: period_ns(event, cpu_s, self.samples.len(), hz),
+            event,
+            lost: self.lost + self.left_out,
+            processor: Processor::default(),
+            binaries: BTreeMap::new(),
+            samples: self.samples,
+            accesses: Vec::new(),
+            faults: self.faults,
+            mappings: self.mappings,
+            processes: self.processes,
+            allocations: self.allocations,
+            stacks: self.stacks,
+            lost_allocations: self.lost_allocations,
+            calibration: Calibration::UNKNOWN,
+            warnings,
+        };
+        recording.put_in_order();
+        recording
+    }
+
+    /// What came since these marks, as far as it fits into a portion, and marks behind it.
+    pub(super) fn since(&mut self, marks: &Marks, run: RunSoFar) -> (Portion<'_>, Marks) {
+        self.watch.hand_over(&mut self.mappings, &mut self.processes);
+        let RunSoFar { cpu_s, system_s, event, hz } = run;
+        let fresh = next(&self.named, marks.named);
+        let portion = Portion {
+            until_ns: monotonic_ns(),
+            cpu_s,
+            system_s,
+            period_ns: period_ns(event, cpu_s, self.samples.len(), hz),
+            lost: self.lost + self.left_out,
+            lost_allocations: self.lost_allocations,
+            stacks: fresh.iter().filter_map(|id| Some((*id, self.stacks.get(*id as usize)?.as_slice()))).collect(),
+            binaries: Vec::new(),
+            accesses: &[],
+            samples: next(&self.samples, marks.samples),
+            faults: next(&self.faults, marks.faults),
+            mappings: next(&self.mappings, marks.mappings),
+            processes: next(&self.processes, marks.processes),
+            allocations: next(&self.allocations, marks.allocations),
+        };
+        let behind = Marks {
+            named: marks.named + fresh.len(),
+            samples: marks.samples + portion.samples.len(),
+            faults: marks.faults + portion.faults.len(),
+            mappings: marks.mappings + portion.mappings.len(),
+            processes: marks.processes + portion.processes.len(),
+            allocations: marks.allocations + portion.allocations.len(),
+        };
+        (portion, behind)
+    }
+
+    /// How far everything is.
+    pub(super) fn marks(&self) -> Marks {
+        Marks {
+            named: self.named.len(),
+            samples: self.samples.len(),
+            faults: self.faults.len(),
+            mappings: self.mappings.len(),
+            processes: self.processes.len(),
+            allocations: self.allocations.len(),
+        }
+    }
+}
+
+/// CPU time that one sample stands for. By `ptrace` a thread is sampled when it is seen to run, later than it is
+/// due, so there it follows from what came.
+fn period_ns(event: Event, cpu_s: f64, samples: usize, hz: f64) -> f64 {
+    if event == Event::Ptrace && samples > 0 { cpu_s * 1e9 / samples as f64 } else { (1e9 / hz).floor() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(tid: u32, cpu: u32, instructions: u64) -> perf::Sample {
+        perf::Sample { pid: 1, tid, time_ns: 0, cpu, instructions, registers: [0; 18], kernel: false }
+    }
+
+    #[test]
+    fn instructions_are_counted_per_thread_and_cpu() {
+        let mut counters = Counters::default();
+        let seen = [(7, 0, 100), (7, 0, 350), (8, 0, 40), (7, 1, 20), (7, 1, 30)];
+        let since: Vec<u64> =
+            seen.iter().map(|(tid, cpu, count)| counters.since_last(&sample(*tid, *cpu, *count))).collect();
+        assert_eq!(since, [0, 250, 0, 0, 10]);
+    }
+
+    #[test]
+    fn a_lost_stack_is_an_empty_one() {
+        let mut gathered = Gathered::default();
+        gathered.name_stack(1, &[5, 6]);
+        for stack in [1, wire::NO_STACK] {
+            let event = wire::Event::Alloc { address: 1, bytes: 2, stack, source: wire::Source::Heap };
+            gathered.take_wire(0, &wire::Record { pid: 1, tid: 1, stamp: wire::Stamp(0), event });
+        }
+        let ended = Ended { code: Some(0), signal: None, user_s: 0.0, system_s: 0.0 };
+        let recording = gathered.finish(&RecordRequest::new(Vec::new(), None), Event::None, &ended, 1.0);
+        let ids: Vec<&[u64]> = recording
+            .allocations
+            .iter()
+            .filter_map(|allocation| match allocation.event {
+                AllocationEvent::Alloc { stack, .. } => recording.stacks.get(stack as usize).map(Vec::as_slice),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(ids, [&[5, 6][..], &[]]);
+    }
+}

@@ -1,0 +1,321 @@
+//! A recording as a file: `NAME.recording`.
+//!
+//! Eight bytes of magic, then chunks, each with its length and a checksum (`chunk`): the beginning, portions
+//! of what was seen, the end (`portion`). They are appended while the program runs, so a file whose writer
+//! was stopped is good as far as it goes. Numbers are LEB128 (seven bits a byte, lowest first). Times are
+//! differences to the previous record's, registers are differences to the previous sample's, so most
+//! numbers are one to three bytes. The reader trusts nothing: every count is held against the bytes
+//! that are left before memory is taken for it, every id against the most that there can be.
+
+mod chunk;
+mod portion;
+mod reader;
+mod writer;
+
+use std::fs;
+use std::path::Path;
+
+use crate::Recording;
+use crate::error::RecordingError;
+use chunk::Stop;
+use portion::Assembly;
+pub use portion::{Beginning, MOST_STACKS, Portion, ending};
+
+/// The last byte is the version of the format.
+const MAGIC: &[u8; 8] = b"tierrec\x04";
+/// Records of a kind in a portion: some hundred kilobytes in all, a millisecond's work.
+pub const PORTION_RECORDS: usize = 1 << 14;
+
+/// How a file begins.
+pub fn magic() -> Vec<u8> {
+    MAGIC.to_vec()
+}
+
+/// A payload as it stands in the file.
+pub fn chunk_of(payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(payload.len() + 16);
+    chunk::append(&mut bytes, payload);
+    bytes
+}
+
+impl Recording {
+    /// Writes the recording to a file that [`Recording::load`] reads back unchanged.
+    ///
+    /// # Errors
+    /// [`RecordingError::File`].
+    pub fn save(&self, path: &Path) -> Result<(), RecordingError> {
+        fs::write(path, self.to_bytes()).map_err(|source| RecordingError::File { path: path.to_owned(), source })
+    }
+
+    /// Reads a file that [`Recording::save`] or the recorder wrote. What a recorder that was stopped had
+    /// written until then is a recording, too: its warnings say so, and it does not know how the program ended.
+    ///
+    /// # Errors
+    /// [`RecordingError::File`], [`RecordingError::NotARecording`].
+    pub fn load(path: &Path) -> Result<Self, RecordingError> {
+        let bytes = fs::read(path).map_err(|source| RecordingError::File { path: path.to_owned(), source })?;
+        let wrong = |problem| RecordingError::NotARecording { path: path.to_owned(), problem };
+        Self::from_bytes(&bytes).map_err(wrong)
+    }
+
+    /// The bytes of the file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Self { command, pid, start_ns, event, calibration, processor, .. } = self;
+        let (pid, start_ns, event, calibration) = (*pid, *start_ns, *event, *calibration);
+        let beginning = Beginning { command, pid, start_ns, event, calibration, processor };
+        let mut out = magic();
+        chunk::append(&mut out, &beginning.payload());
+        for at in (0..self.longest()).step_by(PORTION_RECORDS) {
+            chunk::append(&mut out, &self.portion(at).payload());
+        }
+        chunk::append(&mut out, &ending(self));
+        out
+    }
+
+    /// Records of the kind that there are most of.
+    fn longest(&self) -> usize {
+        let Self { binaries, samples, accesses, faults, mappings, processes, allocations, stacks, .. } = self;
+        let seen = [samples.len(), accesses.len(), faults.len(), mappings.len(), processes.len()];
+        let lengths = seen.into_iter().chain([binaries.len(), allocations.len(), stacks.len()]);
+        lengths.into_iter().max().unwrap_or(0)
+    }
+
+    fn portion(&self, at: usize) -> Portion<'_> {
+        let stacks = (0..).zip(&self.stacks).map(|(id, frames)| (id, frames.as_slice()));
+        let binaries = self.binaries.iter().map(|(path, build_id)| (path.as_str(), build_id.as_str()));
+        Portion {
+            until_ns: self.end_ns,
+            cpu_s: self.cpu_s,
+            system_s: self.system_s,
+            period_ns: self.period_ns,
+            lost: self.lost,
+            lost_allocations: self.lost_allocations,
+            stacks: stacks.skip(at).take(PORTION_RECORDS).collect(),
+            binaries: binaries.skip(at).take(PORTION_RECORDS).collect(),
+            samples: next(&self.samples, at),
+            accesses: next(&self.accesses, at),
+            faults: next(&self.faults, at),
+            mappings: next(&self.mappings, at),
+            processes: next(&self.processes, at),
+            allocations: next(&self.allocations, at),
+        }
+    }
+
+    /// Reads the bytes of a file.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong and where.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin like one")?;
+        let nothing = || "it ends before anything was recorded".to_owned();
+        let (payload, mut rest) = chunk::first(rest).map_err(|_| nothing())?;
+        let mut assembly = Assembly::of(payload).ok_or("its beginning makes no sense")?;
+        let stop = loop {
+            match chunk::first(rest) {
+                Err(stop) => break stop,
+                Ok((payload, behind)) if assembly.take(payload).is_some() => rest = behind,
+                Ok(_) => break Stop::Damaged,
+            }
+        };
+        let Assembly { mut recording, is_complete } = assembly;
+        recording.put_in_order();
+        match stop {
+            Stop::End if is_complete => return Ok(recording),
+            _ if is_complete => {
+                return Err(format!("there is more behind its end at byte {}", bytes.len() - rest.len()));
+            }
+            _ if recording.end_ns == recording.start_ns => return Err(nothing()),
+            Stop::Damaged => recording.warnings.push(damaged(&recording, bytes.len() - rest.len())),
+            Stop::End | Stop::Cut => recording.warnings.push(stopped(&recording)),
+        }
+        // Children that were not waited for yet are in the samples alone.
+        recording.cpu_s = recording.cpu_s.max(recording.samples.len() as f64 * recording.period_ns * 1e-9);
+        Ok(recording)
+    }
+}
+
+/// Whether a recorder writes this file now: it has it locked.
+pub fn is_growing(path: &Path) -> bool {
+    fs::File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+}
+
+/// Up to a portion of records from there on.
+pub fn next<T>(records: &[T], at: usize) -> &[T] {
+    let rest = records.get(at..).unwrap_or_default();
+    &rest[..rest.len().min(PORTION_RECORDS)]
+}
+
+fn stopped(recording: &Recording) -> String {
+    let Recording { wall_s, samples, .. } = recording;
+    format!(
+        "the profiler was stopped before it was done: this is what it recorded until then ({wall_s:.1} s, {} samples); \
+         how the program ended is not known; record it again for all of it",
+        samples.len()
+    )
+}
+
+fn damaged(recording: &Recording, at: usize) -> String {
+    let Recording { wall_s, samples, .. } = recording;
+    format!(
+        "the recording is damaged at byte {at}: this is what it holds before that ({wall_s:.1} s, {} samples); \
+         record the program again for all of it",
+        samples.len()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, Mapping, MemoryAccess, Process,
+        Processor, Sample, Source,
+    };
+
+    fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
+        let source = [Source::Heap, Source::Anonymous, Source::File, Source::Reserved][usize::from(kind % 4)];
+        let event = match kind {
+            0..=3 => AllocationEvent::Alloc { address: word, bytes: !word, stack: small % 2, source },
+            4 => AllocationEvent::Free { address: word },
+            5 => {
+                AllocationEvent::Protect { address: word, bytes: u64::from(small), accessible: small.is_multiple_of(2) }
+            }
+            _ => AllocationEvent::Unmap { address: word, bytes: u64::from(small) },
+        };
+        Allocation { time_ns: word, pid: small, tid: !small, event }
+    }
+
+    fn sample(word: u64, small: u32) -> Sample {
+        let registers = std::array::from_fn(|at| word.rotate_left(u32::try_from(at).unwrap_or(0)));
+        Sample {
+            time_ns: word,
+            pid: small,
+            tid: !small,
+            instructions: word >> 3,
+            registers,
+            kernel: small.is_multiple_of(2),
+        }
+    }
+
+    prop_compose! {
+        fn recordings()(
+            words in prop::collection::vec(any::<u64>(), 0..20),
+            smalls in prop::collection::vec(any::<u32>(), 20),
+            text in ".{0,12}",
+            float in 0.0..1e18,
+            status: i32,
+            kind in 0_u8..5,
+        ) -> Recording {
+            let mut words = words;
+            words.sort_unstable();
+            let pairs = || words.iter().copied().zip(smalls.iter().copied());
+            let change = |small: u32| match small % 3 {
+                0 => Change::Fork { parent: small },
+                1 => Change::Exec { name: text.clone() },
+                _ => Change::Exit,
+            };
+            Recording {
+                command: vec![text.clone(), String::new()],
+                pid: smalls[0],
+                start_ns: u64::from(smalls[1]),
+                end_ns: u64::MAX,
+                exit: [None, Some(Exit::Code(status)), Some(Exit::Signal(status))][usize::from(kind % 3)],
+                cpu_s: float,
+                system_s: 0.5,
+                wall_s: float / 3.0,
+                period_ns: 1_003_009.0,
+                event: [Event::CpuClock, Event::Ptrace, Event::None, Event::MemoryAccess][usize::from(kind % 4)],
+                processor: Processor { name: text.clone(), llc_bytes: words.len() as u64 },
+                binaries: pairs().map(|(word, small)| (format!("{text}{small}"), word.to_string())).collect(),
+                lost: u64::from(smalls[2]),
+                samples: pairs().map(|(word, small)| sample(word, small)).collect(),
+                accesses: pairs().map(|(word, small)| MemoryAccess {
+                    time_ns: word, pid: small, tid: !small, address: word, store: small.is_multiple_of(2),
+                    memory: small.is_multiple_of(3), cycles: word, period: !word,
+                }).collect(),
+                faults: pairs().map(|(word, small)| Fault { time_ns: word, pid: small, address: !word }).collect(),
+                mappings: pairs().map(|(word, small)| Mapping {
+                    time_ns: word, pid: small, start: !word, bytes: word >> 1, file_offset: word,
+                    executable: small.is_multiple_of(2), path: text.clone(),
+                }).collect(),
+                processes: pairs().map(|(word, small)| Process { time_ns: word, pid: small, change: change(small) }).collect(),
+                allocations: pairs().map(|(word, small)| allocation(kind, word, small)).collect(),
+                stacks: vec![words.clone(), Vec::new()],
+                lost_allocations: u64::from(smalls[3]),
+                calibration: Calibration { offset: smalls[4], purity: 0.5, samples: smalls[5] },
+                warnings: vec![text.clone()],
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_recording_reads_back(recording in recordings()) {
+            prop_assert_eq!(Recording::from_bytes(&recording.to_bytes()), Ok(recording));
+        }
+
+        #[test]
+        fn a_cut_file_is_good_up_to_the_cut(recording in recordings(), cut: prop::sample::Index) {
+            let bytes = recording.to_bytes();
+            let Ok(read) = Recording::from_bytes(&bytes[..cut.index(bytes.len())]) else { return Ok(()) };
+            prop_assert_eq!((&read.command, read.pid, read.exit), (&recording.command, recording.pid, None));
+            prop_assert!(read.samples.is_empty() || read.samples == recording.samples);
+            prop_assert!(read.allocations.is_empty() || read.allocations == recording.allocations);
+            prop_assert!(read.warnings[0].contains("was stopped before it was done"));
+        }
+
+        #[test]
+        fn a_damaged_file_is_survived_and_never_silently_another(
+            recording in recordings(), at: prop::sample::Index, bit in 0_u8..8
+        ) {
+            let mut bytes = recording.to_bytes();
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1_u8 << bit;
+            if let Ok(read) = Recording::from_bytes(&bytes) {
+                prop_assert!(read.warnings[0].contains("damaged") || read.warnings[0].contains("stopped"));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_survived(noise in prop::collection::vec(any::<u8>(), 0..400)) {
+            let bytes = [&MAGIC[..], &noise].concat();
+            prop_assert!(Recording::from_bytes(&bytes).is_err());
+        }
+
+        #[test]
+        fn any_payload_is_survived(noise in prop::collection::vec(any::<u8>(), 0..400), recording in recordings()) {
+            let Recording { command, processor, .. } = &recording;
+            let Recording { pid, start_ns, event, calibration, .. } = recording;
+            let beginning = Beginning { command, pid, start_ns, event, calibration, processor };
+            let chunks = [chunk_of(&beginning.payload()), chunk_of(&[&[1], &noise[..]].concat())].concat();
+            if let Ok(read) = Recording::from_bytes(&[&MAGIC[..], &chunks].concat()) {
+                prop_assert_eq!(Recording::from_bytes(&read.to_bytes()), Ok(read));
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_recording_has_several_portions_and_reads_back() {
+        let fault = |time_ns| Fault { time_ns, pid: 1, address: time_ns << 12 };
+        let long = Recording {
+            faults: (0..3 * PORTION_RECORDS as u64).map(fault).collect(),
+            samples: vec![sample(7, 1); 5],
+            end_ns: 9,
+            ..Recording::default()
+        };
+        let bytes = long.to_bytes();
+        assert_eq!(Recording::from_bytes(&bytes).as_ref(), Ok(&long));
+        let cut = Recording::from_bytes(&bytes[..bytes.len() * 2 / 3]).unwrap();
+        assert_eq!((cut.samples.len(), cut.faults.len() % PORTION_RECORDS), (5, 0));
+        assert!(!cut.faults.is_empty() && cut.faults.len() < long.faults.len());
+    }
+
+    #[test]
+    fn a_file_that_is_none_says_so() {
+        let error = Recording::load(Path::new("/etc/passwd")).unwrap_err().to_string();
+        assert!(error.contains("/etc/passwd") && error.contains("hint:"), "{error}");
+        let error = Recording::load(Path::new("/no/such/file")).unwrap_err().to_string();
+        assert!(error.contains("/no/such/file"), "{error}");
+    }
+}

@@ -1,0 +1,188 @@
+//! Reads the numbers of a recording, and trusts none of them: see the head of `file`.
+
+use crate::{
+    Allocation, AllocationEvent, Change, Event, Exit, Fault, Mapping, MemoryAccess, Process, REGISTERS, Sample, Source,
+};
+
+/// Bytes that shrink from the front.
+pub(super) struct Reader<'a> {
+    /// What was not read yet.
+    pub(super) rest: &'a [u8],
+    /// Bytes of the whole file.
+    pub(super) length: usize,
+}
+
+impl Reader<'_> {
+    pub(super) fn exit(&mut self) -> Option<Exit> {
+        let (kind, status) = (self.number()?, i32::try_from(unzigzag(self.number()?)).ok()?);
+        match kind {
+            0 => Some(Exit::Code(status)),
+            1 => Some(Exit::Signal(status)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn event(&mut self) -> Option<Event> {
+        match self.number()? {
+            0 => Some(Event::CpuClock),
+            1 => Some(Event::Ptrace),
+            2 => Some(Event::None),
+            3 => Some(Event::MemoryAccess),
+            _ => None,
+        }
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*byte)
+    }
+
+    pub(super) fn number(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                return None;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    pub(super) fn small(&mut self) -> Option<u32> {
+        self.number()?.try_into().ok()
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        match self.number()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    fn step(&mut self, previous: &mut u64) -> Option<u64> {
+        *previous = previous.wrapping_add(unzigzag(self.number()?).cast_unsigned());
+        Some(*previous)
+    }
+
+    pub(super) fn floats<const N: usize>(&mut self) -> Option<[f64; N]> {
+        let mut values = [0.0; N];
+        for value in &mut values {
+            let (bytes, rest) = self.rest.split_first_chunk()?;
+            self.rest = rest;
+            *value = Some(f64::from_le_bytes(*bytes)).filter(|value| value.is_finite() && *value >= 0.0)?;
+        }
+        Some(values)
+    }
+
+    pub(super) fn text(&mut self) -> Option<String> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (text, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(str::from_utf8(text).ok()?.to_owned())
+    }
+
+    /// A list: each item has at least one byte, so a count beyond the bytes left is damage.
+    pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let count = usize::try_from(self.number()?).ok().filter(|count| *count <= self.rest.len())?;
+        // Items are larger in memory than in the file; a damaged count may not take more than some
+        // multiple of the file before the first item fails.
+        let mut items = Vec::with_capacity(count.min(self.length / size_of::<T>().max(1)));
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Some(items)
+    }
+
+    pub(super) fn samples(&mut self) -> Option<Vec<Sample>> {
+        let (mut time, mut last) = (0, [0; REGISTERS]);
+        self.list(|reader| {
+            let time_ns = reader.step(&mut time)?;
+            let (pid, tid) = (reader.small()?, reader.small()?);
+            let (instructions, kernel) = (reader.number()?, reader.flag()?);
+            for register in &mut last {
+                reader.step(register)?;
+            }
+            Some(Sample { time_ns, pid, tid, instructions, registers: last, kernel })
+        })
+    }
+
+    pub(super) fn accesses(&mut self) -> Option<Vec<MemoryAccess>> {
+        let (mut time, mut place) = (0, 0);
+        self.list(|reader| {
+            let time_ns = reader.step(&mut time)?;
+            let (pid, tid, address) = (reader.small()?, reader.small()?, reader.step(&mut place)?);
+            let (store, memory) = (reader.flag()?, reader.flag()?);
+            let (cycles, period) = (reader.number()?, reader.number()?);
+            Some(MemoryAccess { time_ns, pid, tid, address, store, memory, cycles, period })
+        })
+    }
+
+    pub(super) fn faults(&mut self) -> Option<Vec<Fault>> {
+        let (mut time, mut place) = (0, 0);
+        self.list(|reader| {
+            let time_ns = reader.step(&mut time)?;
+            Some(Fault { time_ns, pid: reader.small()?, address: reader.step(&mut place)? })
+        })
+    }
+
+    pub(super) fn mappings(&mut self) -> Option<Vec<Mapping>> {
+        let (mut time, mut last) = (0, 0);
+        self.list(|reader| {
+            let (time_ns, start) = (reader.step(&mut time)?, reader.step(&mut last)?);
+            let (pid, bytes, file_offset) = (reader.small()?, reader.number()?, reader.number()?);
+            let (executable, path) = (reader.flag()?, reader.text()?);
+            Some(Mapping { time_ns, pid, start, bytes, file_offset, executable, path })
+        })
+    }
+
+    pub(super) fn processes(&mut self) -> Option<Vec<Process>> {
+        let mut time = 0;
+        self.list(|reader| {
+            let (time_ns, pid) = (reader.step(&mut time)?, reader.small()?);
+            let change = match reader.number()? {
+                0 => Change::Fork { parent: reader.small()? },
+                1 => Change::Exec { name: reader.text()? },
+                2 => Change::Exit,
+                _ => return None,
+            };
+            Some(Process { time_ns, pid, change })
+        })
+    }
+
+    pub(super) fn allocations(&mut self) -> Option<Vec<Allocation>> {
+        let (mut time, mut place) = (0, 0);
+        self.list(|reader| {
+            let (time_ns, pid, tid) = (reader.step(&mut time)?, reader.small()?, reader.small()?);
+            let kind = reader.number()?;
+            let address = reader.step(&mut place)?;
+            let event = match kind {
+                0..=2 | 5 => {
+                    let source = match kind {
+                        0 => Source::Heap,
+                        1 => Source::Anonymous,
+                        2 => Source::File,
+                        _ => Source::Reserved,
+                    };
+                    let (bytes, stack) = (reader.number()?, reader.small()?);
+                    AllocationEvent::Alloc { address, bytes, stack, source }
+                }
+                3 => AllocationEvent::Free { address },
+                4 => AllocationEvent::Unmap { address, bytes: reader.number()? },
+                6 | 7 => AllocationEvent::Protect { address, bytes: reader.number()?, accessible: kind == 7 },
+                _ => return None,
+            };
+            Some(Allocation { time_ns, pid, tid, event })
+        })
+    }
+}
+
+fn unzigzag(value: u64) -> i64 {
+    (value >> 1).cast_signed() ^ -((value & 1).cast_signed())
+}

@@ -1,0 +1,163 @@
+//! Writes the numbers of a recording: see the head of `file`.
+
+use crate::{
+    Allocation, AllocationEvent, Change, Event, Exit, Fault, Mapping, MemoryAccess, Process, REGISTERS, Sample, Source,
+};
+
+/// Bytes that grow at the end.
+pub(super) struct Writer(pub(super) Vec<u8>);
+
+impl Writer {
+    pub(super) fn number(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push((value & 0x7f) as u8);
+    }
+
+    pub(super) fn numbers(&mut self, values: &[u64]) {
+        for value in values {
+            self.number(*value);
+        }
+    }
+
+    pub(super) fn floats(&mut self, values: &[f64]) {
+        self.0.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    }
+
+    /// The difference to `previous`, which becomes `value`.
+    pub(super) fn step(&mut self, value: u64, previous: &mut u64) {
+        self.number(zigzag(value.wrapping_sub(*previous).cast_signed()));
+        *previous = value;
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.extend(text.bytes());
+    }
+
+    pub(super) fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Self, &T)) {
+        self.number(items.len() as u64);
+        for value in items {
+            item(self, value);
+        }
+    }
+
+    pub(super) fn exit(&mut self, exit: Exit) {
+        match exit {
+            Exit::Code(code) => self.numbers(&[0, zigzag(i64::from(code))]),
+            Exit::Signal(signal) => self.numbers(&[1, zigzag(i64::from(signal))]),
+        }
+    }
+
+    pub(super) fn samples(&mut self, samples: &[Sample]) {
+        let (mut time, mut registers) = (0, [0; REGISTERS]);
+        self.list(samples, |out, sample| {
+            out.step(sample.time_ns, &mut time);
+            out.numbers(&[u64::from(sample.pid), u64::from(sample.tid), sample.instructions]);
+            out.number(u64::from(sample.kernel));
+            for (value, previous) in sample.registers.iter().zip(&mut registers) {
+                out.step(*value, previous);
+            }
+        });
+    }
+
+    pub(super) fn accesses(&mut self, accesses: &[MemoryAccess]) {
+        let (mut time, mut place) = (0, 0);
+        self.list(accesses, |out, access| {
+            out.step(access.time_ns, &mut time);
+            out.numbers(&[u64::from(access.pid), u64::from(access.tid)]);
+            out.step(access.address, &mut place);
+            out.numbers(&[u64::from(access.store), u64::from(access.memory), access.cycles, access.period]);
+        });
+    }
+
+    pub(super) fn faults(&mut self, faults: &[Fault]) {
+        let (mut time, mut place) = (0, 0);
+        self.list(faults, |out, fault| {
+            out.step(fault.time_ns, &mut time);
+            out.number(u64::from(fault.pid));
+            out.step(fault.address, &mut place);
+        });
+    }
+
+    pub(super) fn mappings(&mut self, mappings: &[Mapping]) {
+        let (mut time, mut start) = (0, 0);
+        self.list(mappings, |out, mapping| {
+            out.step(mapping.time_ns, &mut time);
+            out.step(mapping.start, &mut start);
+            out.numbers(&[u64::from(mapping.pid), mapping.bytes, mapping.file_offset, u64::from(mapping.executable)]);
+            out.text(&mapping.path);
+        });
+    }
+
+    pub(super) fn processes(&mut self, processes: &[Process]) {
+        let mut time = 0;
+        self.list(processes, |out, process| {
+            out.step(process.time_ns, &mut time);
+            out.number(u64::from(process.pid));
+            match &process.change {
+                Change::Fork { parent } => out.numbers(&[0, u64::from(*parent)]),
+                Change::Exec { name } => {
+                    out.number(1);
+                    out.text(name);
+                }
+                Change::Exit => out.number(2),
+            }
+        });
+    }
+
+    pub(super) fn allocations(&mut self, allocations: &[Allocation]) {
+        let (mut time, mut place) = (0, 0);
+        self.list(allocations, |out, allocation| {
+            out.step(allocation.time_ns, &mut time);
+            out.numbers(&[u64::from(allocation.pid), u64::from(allocation.tid)]);
+            match allocation.event {
+                AllocationEvent::Alloc { address, bytes, stack, source } => {
+                    out.number(source_code(source));
+                    out.step(address, &mut place);
+                    out.numbers(&[bytes, u64::from(stack)]);
+                }
+                AllocationEvent::Free { address } => {
+                    out.number(3);
+                    out.step(address, &mut place);
+                }
+                AllocationEvent::Protect { address, bytes, accessible } => {
+                    out.number(6 + u64::from(accessible));
+                    out.step(address, &mut place);
+                    out.number(bytes);
+                }
+                AllocationEvent::Unmap { address, bytes } => {
+                    out.number(4);
+                    out.step(address, &mut place);
+                    out.number(bytes);
+                }
+            }
+        });
+    }
+}
+
+fn source_code(source: Source) -> u64 {
+    match source {
+        Source::Heap => 0,
+        Source::Anonymous => 1,
+        Source::File => 2,
+        Source::Reserved => 5,
+    }
+}
+
+/// A number for each kind of event.
+pub(super) fn event_code(event: Event) -> u64 {
+    match event {
+        Event::CpuClock => 0,
+        Event::Ptrace => 1,
+        Event::None => 2,
+        Event::MemoryAccess => 3,
+    }
+}
+
+/// Small differences of either sign become small numbers.
+pub(super) fn zigzag(value: i64) -> u64 {
+    (value.cast_unsigned() << 1) ^ (value >> 63).cast_unsigned()
+}

@@ -1,0 +1,245 @@
+//! Runs a program with its memory placed by a plan, and says what became of every rule.
+//!
+//! The plan is compiled into rules of the wire before the program starts; the preload library asks
+//! the kernel for a place whenever a rule's memory is handed out, and reports the kernel's answer and
+//! where the pages are. What this machine cannot do is known before the start and said in the report:
+//! nothing is tried half, so a rule that names a node which is not there is left out as a whole.
+//!
+//! | file | step |
+//! |---|---|
+//! | `rules` | a plan in the words of the wire |
+//! | `run_loop` | the run while it runs: looks, phases, libraries that come later |
+//! | `live_objects` | which objects are there |
+//! | `move_pages` | pages of the program, asked about and moved from outside |
+//! | `apply` | a new plan for what is there |
+//! | `control_socket` | how somebody else brings a new plan |
+//! | `host_weights` | the host's interleave weights, set for a run |
+//! | `saved_weights` | what they were, for when the run is killed |
+//! | `report` | what became of every rule |
+
+mod apply;
+mod control_socket;
+pub mod error;
+mod host_weights;
+mod live_objects;
+mod move_pages;
+mod report;
+mod rules;
+mod run_loop;
+mod saved_weights;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use tierloom_linux::memory;
+use tierloom_linux::root::Root;
+use tierloom_linux::spawn::{self, Ended, Running};
+use tierloom_model::{Plan, RuleOptions};
+use tierloom_recording::Exit;
+use tierloom_wire::Facts;
+
+pub use apply::{Applied, AppliedRule};
+use control_socket::Control;
+pub use error::RunError;
+use host_weights::{HostWeights, ratio_of};
+use report::Doubts;
+pub use report::{PhaseReport, PlaceReport, Residency, RuleReport};
+use run_loop::Session;
+pub use saved_weights::SavedWeights;
+use tierloom_launch::DEFAULT_MIN_BYTES;
+use tierloom_launch::channel::PreloadChannel;
+use tierloom_launch::program::{self, Program};
+pub use tierloom_wire::{How, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS};
+
+/// How often the records are taken out.
+const TICK_MS: i32 = 20;
+/// Room for the rules of any later plan, words: some thousand objects.
+const LEAST_RULE_WORDS: u64 = 1 << 17;
+/// Counters of `/proc/vmstat` that tell of placement and migration.
+const COUNTERS: [&str; 5] = ["numa_", "pgpromote_", "pgdemote_", "pgmigrate_", "thp_migration_"];
+
+/// What to run, and where its memory goes.
+#[derive(Debug, Clone)]
+pub struct PlaceRequest {
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Which memory goes where.
+    pub plan: Plan,
+    /// `libtierloom_preload.so`.
+    pub preload: PathBuf,
+    /// Environment variables to set beside the caller's own.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Nodes of the plan whose number here is not their position in the plan.
+    pub nodes: BTreeMap<String, u32>,
+    /// What is asked for every object, beside what the plan asks.
+    pub options: RuleOptions,
+    /// Set the host's interleave weights to the plan's while the program runs.
+    pub set_host_weights: bool,
+    /// Seconds between two snapshots for a watcher.
+    pub watch_s: Option<f64>,
+    /// Where `/sys` is.
+    pub root: Root,
+}
+
+/// Where the objects of a running program are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// Seconds since the start.
+    pub at_s: f64,
+    /// By object of the plan, in its order.
+    pub rules: Vec<(String, Residency)>,
+}
+
+impl PlaceRequest {
+    /// Runs a command by a plan and asks for nothing else.
+    pub fn new(command: Vec<OsString>, plan: Plan, preload: PathBuf) -> Self {
+        Self {
+            command,
+            plan,
+            preload,
+            variables: Vec::new(),
+            nodes: BTreeMap::new(),
+            options: RuleOptions::default(),
+            set_host_weights: false,
+            watch_s: None,
+            root: Root::default(),
+        }
+    }
+}
+
+/// Runs the program to its end; `watcher` gets a snapshot whenever one is due.
+///
+/// # Errors
+/// As [`tierloom_record::record`], and where the host's weights are to be set and cannot be. A rule that
+/// cannot be applied is no error: see the report.
+pub fn run(request: &PlaceRequest, watcher: &mut dyn FnMut(&Snapshot)) -> Result<PlaceReport, RunError> {
+    let program = Program::find(&request.command)?;
+    let preload = program::existing(&request.preload)?;
+    let nodes = request.root.online_nodes();
+    let mut session = Session::new(request, &nodes, program.path().to_owned());
+    let put_back = saved_weights::put_back_left(&request.root);
+    let _weights = set_host_weights(request, &mut session)?;
+    let room = (session.compiled.words.len() as u64).max(LEAST_RULE_WORDS);
+    let mut channel = PreloadChannel::create(DEFAULT_MIN_BYTES, room, &request.root)?;
+    channel.tell(&facts(&request.root));
+    channel.publish(&session.compiled.words);
+    let mut control = Control::open(channel.name());
+    let variables = program::environment(&request.variables, Some(preload), channel.path());
+    let before = memory::vmstat(&request.root, &COUNTERS);
+    let held = spawn::hold(&request.command, &variables)?;
+    session.begin();
+    let running = held.release().map_err(|refused| program.not_executable(refused))?;
+    let ended = attend(&running, &mut session, &mut channel, control.as_mut(), watcher)?;
+    let wall_s = session.elapsed_s();
+    session.end();
+    let counters = moved_counters(&before, &memory::vmstat(&request.root, &COUNTERS));
+    let mut report = report(request, session, (&ended, wall_s), &channel, counters);
+    report.warnings.extend(put_back);
+    Ok(report)
+}
+
+/// Stays with the program until it ends.
+fn attend(
+    running: &Running,
+    session: &mut Session,
+    channel: &mut PreloadChannel,
+    mut control: Option<&mut Control>,
+    watcher: &mut dyn FnMut(&Snapshot),
+) -> Result<Ended, RunError> {
+    loop {
+        let waited: Vec<_> = control.iter().flat_map(|control| control.descriptors()).collect();
+        running.wait(&waited, TICK_MS);
+        let ended = running.ended()?;
+        channel.drain(ended.is_some(), |time_ns, record| session.take(time_ns, record));
+        if let Some(ended) = ended {
+            return Ok(ended);
+        }
+        if let Some(control) = &mut control {
+            control.serve(Instant::now(), |request| session.answer(channel, &request));
+        }
+        session.tick(channel, watcher);
+    }
+}
+
+fn set_host_weights<'a>(request: &'a PlaceRequest, session: &mut Session) -> Result<Option<HostWeights<'a>>, RunError> {
+    let Some(ratio) = (if request.set_host_weights { ratio_of(&session.compiled)? } else { None }) else {
+        return Ok(None);
+    };
+    let weights = HostWeights::set(&request.root, &ratio)?;
+    session.host_has(ratio);
+    Ok(Some(weights))
+}
+
+fn report(
+    request: &PlaceRequest,
+    session: Session,
+    (ended, wall_s): (&Ended, f64),
+    channel: &PreloadChannel,
+    counters: BTreeMap<String, i64>,
+) -> PlaceReport {
+    let nodes = request.root.online_nodes();
+    let doubts = Doubts {
+        rules: &session.rules,
+        nodes: &nodes,
+        planned_nodes: request.plan.nodes.len(),
+        attached: channel.attached(),
+        lost: channel.lost_events(),
+    };
+    let mut warnings = doubts.sentences();
+    let mut consequences: Vec<&str> =
+        session.compiled.rules.iter().flat_map(rules::CompiledRule::consequences).collect();
+    consequences.sort_unstable();
+    consequences.dedup();
+    warnings.extend(consequences.into_iter().map(str::to_owned));
+    let cpu_s = ended.user_s + ended.system_s;
+    let Session { rules, phases, .. } = session;
+    PlaceReport { exit: Exit::of(ended.code, ended.signal), cpu_s, wall_s, nodes, rules, phases, counters, warnings }
+}
+
+/// By how much counters moved; those that did not are left out.
+fn moved_counters(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> BTreeMap<String, i64> {
+    let change = |(name, after): (&String, &u64)| {
+        let moved = after.wrapping_sub(*before.get(name)?).cast_signed();
+        (moved != 0).then(|| (name.clone(), moved))
+    };
+    after.iter().filter_map(change).collect()
+}
+
+/// Applies a plan to a program that runs under [`run`] in another process: what is there is moved,
+/// what comes later goes by the new rules.
+///
+/// # Errors
+/// [`RunError::NotPlaced`]: no such program, or one that nobody answers for.
+pub fn apply(root: &Root, pid: u32, plan: &Plan, nodes: &BTreeMap<String, u32>) -> Result<Applied, RunError> {
+    let request = control_socket::Request { pid, plan: plan.to_toml(), nodes: nodes.clone() };
+    control_socket::ask(root, &request)?.map_err(|problem| RunError::NotPlaced {
+        pid,
+        problem,
+        hint: "give the id of the program itself, and a plan for this machine",
+    })
+}
+
+/// What the library must know of this machine.
+fn facts(root: &Root) -> Facts {
+    // The other half, of the mappings and of the memory, is the program's own.
+    Facts {
+        huge_bytes: memory::automatic_huge_bytes(root),
+        stripes: memory::most_mappings(root) / 2,
+        eager_bytes: memory::headroom_bytes(root) / 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_counters_that_moved_are_told() {
+        let counters =
+            |values: [u64; 2]| ["a", "b"].map(str::to_owned).into_iter().zip(values).collect::<BTreeMap<_, _>>();
+        let moved = moved_counters(&counters([5, 7]), &counters([5, 9]));
+        assert_eq!(moved, BTreeMap::from([("b".to_owned(), 2)]));
+    }
+}

@@ -1,0 +1,455 @@
+//! A plan in the words of the wire: names become numbers, files and symbols become offsets.
+//!
+//! What this machine cannot do is known here, before the program starts, and said for each rule.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSymbol};
+use tierloom_model::{Action, Frame, Plan, RuleOptions, Selector};
+use tierloom_wire::{
+    Law, MAX_NODES, MAX_RULE_FRAMES, Options, Policy, Rule, RuleFrame, RuleWriter, Select, Turn, hash,
+};
+
+use tierloom_binary::image::{Image, Wants};
+
+/// Name of the plan's default among the reports.
+pub(super) const DEFAULT: &str = "default";
+/// Where libraries are beside the folders of `LD_LIBRARY_PATH` and the program's own.
+const LIBRARY_FOLDERS: [&str; 5] =
+    ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/usr/local/lib"];
+
+/// What a plan is compiled for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a> {
+    /// Nodes of this machine.
+    pub(super) nodes: &'a [u32],
+    /// Nodes of the plan that are not numbered by their position.
+    pub(super) renamed: &'a BTreeMap<String, u32>,
+    /// The file that will run.
+    pub(super) program: &'a Path,
+    /// What is asked for every object, whatever the plan says.
+    pub(super) options: RuleOptions,
+    /// Weights that the host has, where they were set for this run.
+    pub(super) host_weights: Option<&'a BTreeMap<u32, u32>>,
+    /// Files that the program has mapped, by name without folder, beside those that it starts with.
+    pub(super) mapped: &'a BTreeMap<String, PathBuf>,
+}
+
+/// The words, and what they say: position is the rule's number on the wire.
+#[derive(Debug, Clone)]
+pub(super) struct Compiled {
+    pub(super) words: Vec<u64>,
+    pub(super) rules: Vec<CompiledRule>,
+}
+
+/// One rule; the plan's default is the last.
+#[derive(Debug, Clone)]
+pub(super) struct CompiledRule {
+    /// The object's name in the plan, or `default`.
+    pub(super) object: String,
+    pub(super) wanted: Wanted,
+    pub(super) place: Place,
+    options: Options,
+    /// Why it cannot be applied here.
+    pub(super) left_out: Option<String>,
+}
+
+/// What a selector means on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Stack(Vec<RuleFrame>),
+    Static {
+        module: u64,
+        build: u64,
+        offset: u64,
+        bytes: u64,
+    },
+    File(u64),
+    SizeAtLeast(u64),
+    Everything,
+    /// It keeps its number, so that the library's reports name the plan's rules.
+    Nothing,
+}
+
+impl Wanted {
+    fn select(&self) -> Select<'_> {
+        match *self {
+            Wanted::Stack(ref frames) => Select::Stack(frames),
+            Wanted::Static { module, build, offset, bytes } => Select::Static { module, build, offset, bytes },
+            Wanted::File(path) => Select::File(path),
+            Wanted::SizeAtLeast(bytes) => Select::SizeAtLeast(bytes),
+            Wanted::Everything => Select::Everything,
+            Wanted::Nothing => Select::Nothing,
+        }
+    }
+}
+
+/// An action with the kernel's node numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    FirstTouch,
+    Bind(u64),
+    Prefer(u64),
+    PreferMany(u64),
+    Interleave(u64),
+    /// In the order of nodes, as the kernel walks them.
+    Weighted(Vec<Turn>),
+}
+
+impl Place {
+    fn policy(&self) -> Policy<'_> {
+        match self {
+            Place::FirstTouch => Policy::FirstTouch,
+            Place::Bind(mask) => Policy::Bind(*mask),
+            Place::Prefer(mask) => Policy::Prefer(*mask),
+            Place::PreferMany(mask) => Policy::PreferMany(*mask),
+            Place::Interleave(mask) => Policy::Interleave(*mask),
+            Place::Weighted(turns) => Policy::Weighted(turns),
+        }
+    }
+
+    /// Share of the pages that each node is asked for; empty where no node is, or several will do.
+    pub(super) fn shares(&self) -> BTreeMap<u32, f64> {
+        let turns = self.turns();
+        let total: u32 = turns.iter().map(|turn| turn.units).sum();
+        let mut shares = BTreeMap::new();
+        for turn in turns {
+            *shares.entry(turn.node).or_default() += f64::from(turn.units) / f64::from(total.max(1));
+        }
+        shares
+    }
+
+    /// How pages are dealt out; empty where no node is asked for, or any of several will do.
+    pub(super) fn turns(&self) -> Vec<Turn> {
+        match self {
+            Place::Weighted(turns) => turns.clone(),
+            Place::Interleave(mask) | Place::Prefer(mask) => {
+                nodes_of(*mask).map(|node| Turn { node, units: 1 }).collect()
+            }
+            Place::Bind(mask) | Place::PreferMany(mask) if mask.is_power_of_two() => {
+                vec![Turn { node: mask.trailing_zeros(), units: 1 }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Nodes on which pages may be; 0 = any.
+    pub(super) fn mask(&self) -> u64 {
+        match self {
+            Place::FirstTouch => 0,
+            Place::Bind(mask) | Place::Prefer(mask) | Place::PreferMany(mask) | Place::Interleave(mask) => *mask,
+            Place::Weighted(turns) => Law::new(turns, 4096).map_or(0, |law| law.mask()),
+        }
+    }
+}
+
+/// Nodes of a mask, ascending.
+pub(super) fn nodes_of(mask: u64) -> impl Iterator<Item = u32> {
+    (0..64).filter(move |node| mask & 1 << node != 0)
+}
+
+impl Compiled {
+    pub(super) fn new(plan: &Plan, context: &Context) -> Self {
+        let mut compiled = Self { words: Vec::new(), rules: Vec::new() };
+        for rule in &plan.rules {
+            let wanted = find(&rule.select, context);
+            compiled.add(&rule.object, wanted, &rule.place, rule.options, &plan.nodes, context);
+        }
+        let none = RuleOptions::default();
+        compiled.add(DEFAULT, Ok(Wanted::Everything), &plan.default, none, &plan.nodes, context);
+        compiled
+    }
+
+    fn add(
+        &mut self,
+        object: &str,
+        wanted: Result<Wanted, String>,
+        action: &Action,
+        options: RuleOptions,
+        names: &[String],
+        context: &Context,
+    ) {
+        let place = resolve(action, names, context);
+        let (wanted, place, left_out) = match (wanted, place) {
+            (Ok(wanted), Ok(place)) => (wanted, place, None),
+            (Err(reason), _) | (_, Err(reason)) => (Wanted::Nothing, Place::FirstTouch, Some(reason)),
+        };
+        let options = wire_options(options, &place, &wanted, context);
+        let rule = Rule { select: wanted.select(), policy: place.policy(), options };
+        RuleWriter::new(|word| self.words.push(word)).write(&rule);
+        self.rules.push(CompiledRule { object: object.to_owned(), wanted, place, options, left_out });
+    }
+}
+
+fn wire_options(own: RuleOptions, place: &Place, wanted: &Wanted, context: &Context) -> Options {
+    let everywhere = context.options;
+    // Locking what no rule names would lock the whole program.
+    let hold = own.hold || (everywhere.hold && *wanted != Wanted::Everything);
+    let by_kernel = match place {
+        Place::Weighted(turns) => {
+            context.host_weights.is_some_and(|host| turns.iter().all(|turn| host.get(&turn.node) == Some(&turn.units)))
+        }
+        _ => false,
+    };
+    let unit = own.unit_bytes.or(everywhere.unit_bytes).unwrap_or(0);
+    Options { hold, hint_faults: own.hint_faults.or(everywhere.hint_faults), by_kernel, unit }
+}
+
+/// Names of the modules that hold a plan's static arrays.
+pub(super) fn modules_of(plan: &Plan) -> impl Iterator<Item = &str> {
+    plan.rules.iter().filter_map(|rule| match &rule.select {
+        Selector::Symbol(text) => text.split_once(':').map(|(module, _)| module),
+        _ => None,
+    })
+}
+
+impl CompiledRule {
+    /// Unit that is asked for, bytes; 0 = none.
+    pub(super) fn unit(&self) -> u64 {
+        self.options.unit
+    }
+
+    /// What is asked for beside the place, and what follows from it.
+    pub(super) fn consequences(&self) -> Vec<&'static str> {
+        let weighted = matches!(self.place, Place::Weighted(_) | Place::Interleave(_));
+        let told = [
+            (self.options.hold, HELD),
+            (self.options.hint_faults == Some(true) && self.place != Place::FirstTouch, MIGRATABLE),
+            (self.options.hint_faults == Some(true) && weighted, MIGRATABLE_INTERLEAVE),
+            (self.options.hint_faults == Some(false) && self.place == Place::FirstTouch, LOCAL),
+        ];
+        told.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect()
+    }
+}
+
+const HELD: &str = "held objects are locked as their pages come: reclaim neither demotes nor swaps them, so other \
+                    memory has to give way; the limit is RLIMIT_MEMLOCK";
+const MIGRATABLE: &str = "with hint faults on, the kernel may migrate pages away from where the plan put them when \
+                          numa_balancing is on";
+const MIGRATABLE_INTERLEAVE: &str = "interleaved objects with hint faults are populated when they are allocated: \
+                                     the kernel has no interleave policy that takes hint faults";
+const LOCAL: &str = "without hint faults, first-touch objects stay where they were touched even when numa_balancing \
+                     is on (MPOL_LOCAL)";
+
+/// Node names as numbers: a name's position in the plan is the kernel's number, unless it is renamed.
+fn resolve(action: &Action, names: &[String], context: &Context) -> Result<Place, String> {
+    let mut turns = Vec::new();
+    for (name, units) in action.weights() {
+        let position =
+            names.iter().position(|known| known == name).ok_or_else(|| format!("there is no node `{name}`"))?;
+        let position = u32::try_from(position).unwrap_or(u32::MAX);
+        let node = context.renamed.get(name).copied().unwrap_or(position);
+        if node as usize >= MAX_NODES || !context.nodes.contains(&node) {
+            return Err(format!("node {node} (`{name}`) is not on this machine"));
+        }
+        turns.push(Turn { node, units });
+    }
+    turns.sort_by_key(|turn| turn.node);
+    turns.dedup_by(|next, turn| {
+        let is_same = next.node == turn.node;
+        turn.units += if is_same { next.units } else { 0 };
+        is_same
+    });
+    let mask = turns.iter().fold(0, |mask, turn| mask | 1 << turn.node);
+    Ok(match action {
+        Action::FirstTouch => Place::FirstTouch,
+        Action::Bind(_) => Place::Bind(mask),
+        Action::Prefer(_) => Place::Prefer(mask),
+        Action::PreferMany(_) => Place::PreferMany(mask),
+        Action::Interleave(_) => Place::Interleave(mask),
+        // Shares of one node are all of it: one policy instead of a stripe for each share.
+        Action::Weighted(_) if turns.len() == 1 => Place::Prefer(mask),
+        Action::Weighted(_) => Place::Weighted(turns),
+    })
+}
+
+fn find(select: &Selector, context: &Context) -> Result<Wanted, String> {
+    match select {
+        Selector::Stack(frames) if frames.len() > MAX_RULE_FRAMES => {
+            Err(format!("the stack has more than {MAX_RULE_FRAMES} frames"))
+        }
+        Selector::Stack(frames) => {
+            frames.iter().map(|frame| stack_frame(frame)).collect::<Result<_, _>>().map(Wanted::Stack)
+        }
+        Selector::Symbol(symbol) => find_symbol(symbol, context),
+        Selector::SizeAtLeast(bytes) => Ok(Wanted::SizeAtLeast(*bytes)),
+        Selector::File(path) => Ok(Wanted::File(hash(path.as_bytes()))),
+        Selector::Name(name) => Err(format!("`{name}` is only a name; profile the program to know its memory")),
+    }
+}
+
+fn stack_frame(frame: &str) -> Result<RuleFrame, String> {
+    let frame: Frame = frame.parse()?;
+    let build = if frame.build_id.is_empty() { 0 } else { hash(&bytes_of_hex(&frame.build_id)?) };
+    Ok(RuleFrame { module: hash(frame.module.as_bytes()), build, offset: frame.offset })
+}
+
+pub(super) fn bytes_of_hex(text: &str) -> Result<Vec<u8>, String> {
+    let wrong = || format!("`{text}` is not a build id");
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(2) {
+        return Err(wrong());
+    }
+    let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    digits.chunks(2).map(|pair| byte(pair).ok_or_else(wrong)).collect()
+}
+
+/// A static array by its symbol, `module:symbol`.
+fn find_symbol(text: &str, context: &Context) -> Result<Wanted, String> {
+    let (module, symbol) = text.split_once(':').ok_or_else(|| format!("`{text}` is not module:symbol"))?;
+    let mapped = context.mapped.get(module).cloned();
+    let file = mapped.or_else(|| locate(module, context.program));
+    let file = file.ok_or_else(|| format!("there is no file `{module}` where libraries are, and none was loaded"))?;
+    let image = Image::read(&file, Wants::Symbols).map_err(|error| format!("{}: {error}", file.display()))?;
+    let parsed = object::File::parse(&image).map_err(|error| format!("{}: {error}", file.display()))?;
+    let found =
+        parsed.symbols().chain(parsed.dynamic_symbols()).find(|entry| entry.name() == Ok(symbol) && entry.size() > 0);
+    let found = found.ok_or_else(|| format!("{} has no symbol `{symbol}`", file.display()))?;
+    let build = parsed.build_id().ok().flatten().map_or(0, hash);
+    Ok(Wanted::Static { module: hash(module.as_bytes()), build, offset: found.address(), bytes: found.size() })
+}
+
+fn locate(module: &str, program: &Path) -> Option<PathBuf> {
+    let program = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+    if program.file_name().is_some_and(|name| name == module) {
+        return Some(program);
+    }
+    let given = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let own = program.parent().map(Path::to_owned);
+    let folders = env::split_paths(&given).chain(own).chain(LIBRARY_FOLDERS.map(PathBuf::from));
+    folders.map(|folder| folder.join(module)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use tierloom_model::Predicted;
+
+    use super::*;
+
+    fn plan(rules: &[(Selector, Action)]) -> Plan {
+        let rules = rules.iter().map(|(select, place)| tierloom_model::Rule {
+            object: "object".to_owned(),
+            size_bytes: 1,
+            select: select.clone(),
+            place: place.clone(),
+            options: RuleOptions::default(),
+        });
+        Plan {
+            version: 1,
+            machine: "m".to_owned(),
+            profile: "p".to_owned(),
+            policy: "x".to_owned(),
+            nodes: vec!["dram".to_owned(), "cxl".to_owned()],
+            predicted: Predicted { time_s: 1.0, low_s: 1.0, high_s: 1.0, threads: 1, bytes: vec![0, 0] },
+            default: Action::FirstTouch,
+            rules: rules.collect(),
+            phases: Vec::new(),
+        }
+    }
+
+    static NOBODY: BTreeMap<String, u32> = BTreeMap::new();
+    static FILES: BTreeMap<String, PathBuf> = BTreeMap::new();
+
+    fn context<'a>(nodes: &'a [u32], renamed: &'a BTreeMap<String, u32>) -> Context<'a> {
+        let options = RuleOptions::default();
+        Context { nodes, renamed, program: Path::new("/bin/sh"), options, host_weights: None, mapped: &FILES }
+    }
+
+    fn compiled(select: Selector, action: Action, nodes: &[u32]) -> Compiled {
+        Compiled::new(&plan(&[(select, action)]), &context(nodes, &NOBODY))
+    }
+
+    fn reason(select: Selector, action: Action, nodes: &[u32]) -> String {
+        compiled(select, action, nodes).rules[0].left_out.clone().unwrap_or_default()
+    }
+
+    fn weighted(dram: u32, cxl: u32) -> Action {
+        Action::Weighted(BTreeMap::from([("cxl".to_owned(), cxl), ("dram".to_owned(), dram)]))
+    }
+
+    #[test]
+    fn nodes_become_numbers_where_they_exist() {
+        let both = Action::Interleave(vec!["dram".to_owned(), "cxl".to_owned()]);
+        assert!(reason(Selector::SizeAtLeast(1), both.clone(), &[0]).contains("node 1 (`cxl`)"));
+        let here = compiled(Selector::SizeAtLeast(1), both, &[0, 1]);
+        assert_eq!(here.rules.len(), 2, "the rule and the default");
+        assert_eq!(here.rules[0].left_out, None);
+        let words: Vec<_> = here.words.into_iter().map(std::sync::atomic::AtomicU64::new).collect();
+        let mut reader = tierloom_wire::RuleReader::new(&words);
+        assert_eq!(reader.read(), Some(Rule::new(Select::SizeAtLeast(1), Policy::Interleave(0b11))));
+        assert_eq!(reader.read(), Some(Rule::new(Select::Everything, Policy::FirstTouch)));
+    }
+
+    #[test]
+    fn weights_are_in_the_order_of_nodes() {
+        let renamed = BTreeMap::from([("dram".to_owned(), 1), ("cxl".to_owned(), 0)]);
+        let place =
+            |renamed| resolve(&weighted(1, 3), &["dram".to_owned(), "cxl".to_owned()], &context(&[0, 1], renamed));
+        let turns =
+            |first, second| Place::Weighted(vec![Turn { node: 0, units: first }, Turn { node: 1, units: second }]);
+        assert_eq!(place(&NOBODY), Ok(turns(1, 3)));
+        assert_eq!(place(&renamed), Ok(turns(3, 1)));
+        assert_eq!(turns(1, 3).shares(), BTreeMap::from([(0, 0.25), (1, 0.75)]));
+    }
+
+    #[test]
+    fn weights_of_nodes_that_are_one_here_are_one_place() {
+        let names = ["dram", "cxl", "far"].map(str::to_owned);
+        let one = BTreeMap::from([("cxl".to_owned(), 0)]);
+        assert_eq!(resolve(&weighted(1, 3), &names, &context(&[0], &one)), Ok(Place::Prefer(1)));
+        let three = Action::Weighted(names.clone().into_iter().zip([1, 2, 5]).collect());
+        let turns = [(0, 3), (2, 5)].map(|(node, units)| Turn { node, units });
+        assert_eq!(resolve(&three, &names, &context(&[0, 2], &one)), Ok(Place::Weighted(turns.to_vec())));
+    }
+
+    #[test]
+    fn the_host_takes_one_ratio() {
+        use crate::host_weights::ratio_of;
+        let ratio = |second| {
+            let rules = [(Selector::SizeAtLeast(9), weighted(3, 1)), (Selector::SizeAtLeast(5), second)];
+            ratio_of(&Compiled::new(&plan(&rules), &context(&[0, 1], &NOBODY)))
+        };
+        assert_eq!(ratio(weighted(3, 1)).unwrap(), Some(BTreeMap::from([(0, 3), (1, 1)])));
+        let refused = ratio(weighted(1, 1)).unwrap_err().to_string();
+        assert!(refused.contains("weighs `object` and `object` differently"), "{refused}");
+    }
+
+    #[test]
+    fn the_host_does_it_where_it_has_the_weights() {
+        let host = BTreeMap::from([(0, 3), (1, 1)]);
+        let by_kernel = |action| {
+            let context = Context { host_weights: Some(&host), ..context(&[0, 1], &NOBODY) };
+            Compiled::new(&plan(&[(Selector::SizeAtLeast(1), action)]), &context).rules[0].options.by_kernel
+        };
+        assert!(by_kernel(weighted(3, 1)) && !by_kernel(weighted(1, 1)));
+    }
+
+    #[test]
+    fn options_have_consequences() {
+        let options = RuleOptions { hold: true, hint_faults: Some(true), unit_bytes: None };
+        let context = Context { options, ..context(&[0, 1], &NOBODY) };
+        let compiled = Compiled::new(&plan(&[(Selector::SizeAtLeast(1), weighted(1, 1))]), &context);
+        assert_eq!(compiled.rules[0].consequences(), [HELD, MIGRATABLE, MIGRATABLE_INTERLEAVE]);
+        assert!(compiled.rules[1].consequences().is_empty(), "nobody locks a whole program");
+    }
+
+    #[test]
+    fn what_cannot_be_found_says_so() {
+        let dram = || Action::Prefer("dram".to_owned());
+        assert!(reason(Selector::Name("paper".to_owned()), dram(), &[0]).contains("only a name"));
+        assert!(reason(Selector::Symbol("sh:none".to_owned()), dram(), &[0]).contains("none"));
+        assert!(reason(Selector::Symbol("nolib.so:x".to_owned()), dram(), &[0]).contains("nolib.so"));
+        assert!(reason(Selector::Stack(vec!["a@xyz+0x1".to_owned()]), dram(), &[0]).contains("build id"));
+        assert_eq!(reason(Selector::File("/data".to_owned()), dram(), &[0]), "");
+    }
+
+    #[test]
+    fn a_stack_is_hashed_frame_by_frame() {
+        let frame = stack_frame("libm.so.6@00ff+0x1234").unwrap();
+        assert_eq!(frame, RuleFrame { module: hash(b"libm.so.6"), build: hash(&[0, 255]), offset: 0x1234 });
+        assert_eq!(stack_frame("prog@+0x10").unwrap().build, 0);
+    }
+}
