@@ -11,6 +11,7 @@ use tierloom_wire as wire;
 
 use crate::maps::Watch;
 use crate::{Progress, RecordRequest};
+use tierloom_model::Warning;
 use tierloom_recording::{
     Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, MOST_STACKS, Mapping, Portion, Process,
     Processor, Recording, Sample, next,
@@ -201,16 +202,10 @@ impl Gathered {
     pub(super) fn finish(mut self, request: &RecordRequest, event: Event, ended: &Ended, hz: f64) -> Recording {
         self.watch.hand_over(&mut self.mappings, &mut self.processes);
         let cpu_s = ended.user_s + ended.system_s;
-        let mut warnings = Vec::new();
-        if self.throttled {
-            warnings.push("the kernel held samples back for a while; lower the rate".to_owned());
-        }
-        if self.left_out > 0 {
-            let (kept, left_out) = (MOST_SAMPLES, self.left_out);
-            warnings.push(format!(
-                "only the first {kept} samples were kept, {left_out} later ones were not: take fewer per second"
-            ));
-        }
+        let (kept, left_out) = (MOST_SAMPLES, self.left_out);
+        let throttled = self.throttled.then_some(Warning::Throttled);
+        let too_many = (left_out > 0).then_some(Warning::SamplesLeftOut { kept, left_out });
+        let warnings = throttled.into_iter().chain(too_many).collect();
         let mut recording = Recording {
             command: request.words(),
             pid: self.pid,

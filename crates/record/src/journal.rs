@@ -262,7 +262,7 @@ mod tests {
         journal.writer.take().unwrap().join().unwrap();
         let read = Recording::load(&path).unwrap();
         assert_eq!((read.command.as_slice(), read.faults.len(), read.exit), (&command[..], PORTION_RECORDS, None));
-        assert!(read.warnings[0].contains("stopped"), "{:?}", read.warnings);
+        assert!(matches!(read.warnings[0], tierloom_model::Warning::Stopped { .. }), "{:?}", read.warnings);
         std::fs::remove_file(path).unwrap();
     }
 
