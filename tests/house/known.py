@@ -25,7 +25,6 @@ CIRCLES: dict[str, list[set[str]]] = {
     "predict": [{"compile.rs", "predictor.rs", "report.rs"}],
     "probe": [{"kernels.rs", "kernels/portable.rs", "kernels/x86.rs"}],
     "perfdata": [{"cpu_clock.rs", "file.rs", "lib.rs", "memory_samples.rs", "records.rs"}],
-    "record": [{"collect.rs", "journal.rs", "lib.rs"}],
     "tiering": [
         {"cohort/lists.rs", "cohort/mod.rs"},
         {"exact/groups.rs", "exact/mod.rs"},
