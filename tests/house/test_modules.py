@@ -126,6 +126,15 @@ def test_macros_are_items_and_what_they_make_is_in_the_file_that_calls_them(crat
     }
 
 
+def test_a_module_and_a_function_may_share_a_name(crate: Written) -> None:
+    found = crate(
+        lib="mod look; mod door; pub use door::look;",
+        look="pub struct Look;",
+        door="use crate::look::Look; pub fn look() -> Look {}",
+    )
+    assert edges(found) == {("door.rs", "look.rs"): {"Look"}}
+
+
 def test_what_comes_from_outside_is_nobodys(crate: Written) -> None:
     found = crate(
         lib="mod log; mod a;",

@@ -1,4 +1,15 @@
 //! From a recording to a profile, without files and without a clock: the whole flow on one page.
+//!
+//! | step | room |
+//! |---|---|
+//! | what lay where at the time of each sample | `address_space` |
+//! | which instruction of a sample waited, for which address of which object | `attribution` |
+//! | how often each block of code ran | `frequency` |
+//! | which object was accessed how often, in which pattern, with how much of it from memory | `traffic` |
+//! | who was waited for, and when | `time` |
+//! | names, hotness, warnings: the profile | `profile` |
+//!
+//! No step looks back. Recordings of hardware memory samples take a shorter way, `memory_samples`.
 
 mod address_space;
 mod attribution;
@@ -8,4 +19,51 @@ mod profile;
 mod time;
 mod traffic;
 
-pub use profile::analyse;
+use tierloom_binary::Binaries;
+use tierloom_model::{Profile, SampleRow};
+use tierloom_recording::{Event, Recording};
+
+use address_space::AddressSpaces;
+use attribution::observe;
+use frequency::counter_deltas::count;
+use frequency::counts;
+use frequency::renewal::trips;
+use profile::ProfileBuilder;
+use time::phases::{beginnings, split};
+use time::stalls::Overlaps;
+use traffic::accesses::tally;
+use traffic::traffic;
+
+/// Works a recording out into a profile and its samples as rows.
+///
+/// What cannot be worked out is `[unrecovered]` and warned of.
+pub fn analyse(recording: &Recording, binaries: &dyn Binaries) -> (Profile, Vec<SampleRow>) {
+    if recording.event == Event::MemoryAccess {
+        return memory_samples::analyse(recording, binaries);
+    }
+    let mut spaces = AddressSpaces::new(recording, binaries);
+    let observed = observe(recording, &mut spaces);
+    let trips = trips(&observed);
+    let clocks = count(&observed, &trips, recording.period_ns);
+    let counts = counts(&observed, &clocks, &trips, recording.period_ns);
+    let tallies = tally(&observed, &counts);
+    let sample_ns = recording.cpu_s * 1e9 / observed.seen.len().max(1) as f64;
+    let cache = recording.processor.llc_bytes;
+    let traffic = traffic(&observed, &tallies.known, &counts, &spaces.objects.entries, &trips, cache, sample_ns);
+    let overlaps = Overlaps::find(&observed, &counts, &tallies.known, &traffic);
+    let beginnings = beginnings(&observed.seen);
+    let by_phase = split(&observed, &counts, &tallies.known, &traffic, &beginnings);
+    let builder = ProfileBuilder {
+        recording,
+        spaces: &spaces,
+        observed: &observed,
+        counts: &counts,
+        tallies: &tallies,
+        overlaps: &overlaps,
+        rows: &traffic.rows,
+        cut: traffic.cut,
+        beginnings: &beginnings,
+        by_phase: &by_phase,
+    };
+    builder.profile()
+}

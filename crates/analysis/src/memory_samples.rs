@@ -15,7 +15,7 @@ use tierloom_model::{
 use tierloom_recording::{MemoryAccess, Recording};
 
 use crate::address_space::objects::ObjectId;
-use crate::address_space::{Place, World};
+use crate::address_space::{AddressSpaces, Place};
 use crate::profile::names::Names;
 use crate::time::confidence::share;
 
@@ -61,7 +61,7 @@ impl Sums {
 
 /// A sample that was looked up.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct LocatedSample {
     time_ns: u64,
     thread: u32,
     access: AccessKind,
@@ -71,39 +71,39 @@ struct Seen {
 
 /// The profile of a recording of memory samples, and its samples.
 pub(crate) fn analyse(recording: &Recording, binaries: &dyn Binaries) -> (Profile, Vec<SampleRow>) {
-    let mut world = World::new(recording, binaries);
+    let mut spaces = AddressSpaces::new(recording, binaries);
     let mut sums: BTreeMap<Option<ObjectId>, Sums> = BTreeMap::new();
     let mut seen = Vec::with_capacity(recording.accesses.len());
     for sample in &recording.accesses {
-        world.advance(sample.time_ns);
-        let object = match world.locate(sample.pid, sample.address, 0) {
+        spaces.advance(sample.time_ns);
+        let object = match spaces.locate(sample.pid, sample.address, 0) {
             Place::Object(object, offset) => Some((object, offset)),
             Place::Stack | Place::Nowhere => None,
         };
         if let Some((object, _)) = object {
-            world.objects.touch(object, sample.time_ns);
+            spaces.objects.touch(object, sample.time_ns);
         }
         sums.entry(object.map(|(id, _)| id)).or_default().add(sample);
         let access = if sample.store { AccessKind::Write } else { AccessKind::Read };
-        seen.push(Seen { time_ns: sample.time_ns, thread: sample.tid, access, place: object });
+        seen.push(LocatedSample { time_ns: sample.time_ns, thread: sample.tid, access, place: object });
     }
-    let draft = Draft { recording, world: &world, sums: &sums };
-    draft.profile(&seen)
+    let builder = ProfileBuilder { recording, spaces: &spaces, sums: &sums };
+    builder.profile(&seen)
 }
 
 /// Everything that is known, on its way into the noun.
-struct Draft<'a> {
+struct ProfileBuilder<'a> {
     recording: &'a Recording,
-    world: &'a World<'a>,
+    spaces: &'a AddressSpaces<'a>,
     sums: &'a BTreeMap<Option<ObjectId>, Sums>,
 }
 
-impl Draft<'_> {
-    fn profile(&self, seen: &[Seen]) -> (Profile, Vec<SampleRow>) {
+impl ProfileBuilder<'_> {
+    fn profile(&self, seen: &[LocatedSample]) -> (Profile, Vec<SampleRow>) {
         let cycles = |id: &ObjectId| self.sums[&Some(*id)].cycles;
         let mut order: Vec<ObjectId> = self.sums.keys().flatten().copied().collect();
         order.sort_by(|one, other| cycles(other).total_cmp(&cycles(one)).then(one.cmp(other)));
-        let mut names = Names::new(&self.world.modules, self.world.binaries, &self.world.objects.entries);
+        let mut names = Names::new(&self.spaces.modules, self.spaces.binaries, &self.spaces.objects.entries);
         let objects: Vec<Object> = order.iter().map(|id| self.object(*id, &mut names)).collect();
         let position: BTreeMap<ObjectId, usize> = order.iter().enumerate().map(|(at, id)| (*id, at)).collect();
         let rows = seen.iter().map(|sample| self.row(sample, &position)).collect();
@@ -144,7 +144,7 @@ impl Draft<'_> {
     }
 
     fn object(&self, id: ObjectId, names: &mut Names<'_>) -> Object {
-        let entry = &self.world.objects.entries[id];
+        let entry = &self.spaces.objects.entries[id];
         let (site, name) = names.name(entry);
         let first_s = self.seconds(entry.first_ns);
         Object {
@@ -207,7 +207,7 @@ impl Draft<'_> {
         if self.recording.cpu_s > 0.0 { (self.waited_s() / self.recording.cpu_s).max(1.0) } else { 1.0 }
     }
 
-    fn row(&self, sample: &Seen, position: &BTreeMap<ObjectId, usize>) -> SampleRow {
+    fn row(&self, sample: &LocatedSample, position: &BTreeMap<ObjectId, usize>) -> SampleRow {
         /// Position of `[other]` in the profile's list of what is nobody's.
         const OTHER: i32 = -1;
         let placed = sample.place.and_then(|(id, offset)| Some((i32::try_from(*position.get(&id)?).ok()?, offset)));

@@ -19,9 +19,9 @@
 //! machines: MIKU, arXiv 2503.17864).
 
 use smallvec::SmallVec;
+use tierloom_model::units::LINE_BYTES_F64;
 use tierloom_model::{Machine, Path};
 
-use crate::LINE_BYTES;
 use crate::error::ContentionError;
 use crate::path::{PathLoad, Slice};
 
@@ -265,7 +265,7 @@ impl LinkFlow {
     /// Wait for the lines ahead, ns: M/M/1 with the time that a line occupies the link as service.
     fn wait_ns(&self, seconds: f64) -> f64 {
         let u = self.gigabytes / (self.gb_s * seconds);
-        if u >= 1.0 { f64::INFINITY } else { LINE_BYTES / self.gb_s * u / (1.0 - u) }
+        if u >= 1.0 { f64::INFINITY } else { LINE_BYTES_F64 / self.gb_s * u / (1.0 - u) }
     }
 }
 

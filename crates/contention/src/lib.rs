@@ -3,7 +3,7 @@
 //! This engine stands between the nouns and everything that asks "how slow does this memory get":
 //! it compiles a path's [`Load`](tierloom_model::Load) into a [`PathLoad`], puts the paths of one
 //! socket together into a [`Fabric`] where they share memories and links, finds the
-//! [`operating_point`] of a closed loop, and fits forms to published points ([`fit_curve`],
+//! [`operating_point`] of a closed loop and the time of some [`Work`] ([`fixed_point`]), and fits forms to published points ([`fit_curve`],
 //! [`fit_peak`]). It knows nothing of programs, objects or policies; its input is traffic.
 //!
 //! Promises: latency never falls when traffic grows, nothing carries more than its peak, and the
@@ -12,6 +12,8 @@
 mod error;
 mod fabric;
 mod fit;
+mod fixed_point;
+mod gradient;
 mod least_squares;
 mod minimise;
 mod operating_point;
@@ -20,15 +22,16 @@ mod peak;
 mod root;
 mod shape;
 mod spline;
+mod work;
 
 pub use error::ContentionError;
 pub use fabric::{Fabric, Flow, Station, Traffic};
 pub use fit::{CurveFit, FitError, PeakFit, fit_curve, fit_peak};
+pub use fixed_point::fixed_point;
+pub use gradient::gradient;
 pub use operating_point::{OperatingPoint, operating_point};
 pub use path::{PathLoad, Slice};
 pub use peak::peak_gb_s;
 pub use root::{Bracket, increasing_root};
 pub use shape::excess_ns;
-
-/// Bytes of a cache line: the unit in which memory answers.
-pub const LINE_BYTES: f64 = 64.0;
+pub use work::Work;

@@ -5,7 +5,8 @@
 //! instead feed the last window's bandwidth back into the next window's latency follow it only on
 //! the flat part of a curve and swing around it beyond the knee (`tests/operating_point.rs`).
 
-use crate::LINE_BYTES;
+use tierloom_model::units::LINE_BYTES_F64;
+
 use crate::path::PathLoad;
 use crate::root::{Bracket, increasing_root};
 
@@ -43,18 +44,18 @@ pub fn operating_point(load: &PathLoad, read_fraction: f64, lines: f64, demand_g
     let slice = load.at(read_fraction);
     let latency_ns = |gb_s: f64| load.idle_ns() + slice.excess_ns(gb_s);
     // Bytes per nanosecond are GB/s: this is the number of bytes in flight that are missing.
-    let missing = |gb_s: f64| gb_s * latency_ns(gb_s) - LINE_BYTES * lines;
+    let missing = |gb_s: f64| gb_s * latency_ns(gb_s) - LINE_BYTES_F64 * lines;
     let most = slice.peak_gb_s().min(demand_gb_s);
     if missing(most) <= 0.0 {
         return at_most(most, demand_gb_s, latency_ns(most), lines);
     }
     // Latency at rest is the least and latency at that bandwidth the most, so the lines carry no
     // more than `high` and no less than `low`.
-    let (high, at_high) = off_the_wall(most.min(LINE_BYTES * lines / load.idle_ns()), missing);
+    let (high, at_high) = off_the_wall(most.min(LINE_BYTES_F64 * lines / load.idle_ns()), missing);
     if at_high <= 0.0 {
         return point(high, lines);
     }
-    let low = LINE_BYTES * lines / latency_ns(high);
+    let low = LINE_BYTES_F64 * lines / latency_ns(high);
     let bracket = Bracket { low, at_low: missing(low).min(0.0), high, at_high };
     point(increasing_root(bracket, TOLERANCE, missing), lines)
 }
@@ -66,7 +67,7 @@ fn at_most(most: f64, demand_gb_s: f64, latency_ns: f64, lines: f64) -> Operatin
 
 /// All lines in flight at this bandwidth.
 fn point(gb_s: f64, lines: f64) -> OperatingPoint {
-    OperatingPoint { gb_s, latency_ns: LINE_BYTES * lines / gb_s }
+    OperatingPoint { gb_s, latency_ns: LINE_BYTES_F64 * lines / gb_s }
 }
 
 /// The highest bandwidth at or just below `high` where a form with a wall is finite, and what is

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use tierloom_contention::{ContentionError, Fabric, LINE_BYTES, Station, Traffic};
+use tierloom_contention::{ContentionError, Fabric, Station, Traffic};
+use tierloom_model::units::LINE_BYTES_F64;
 use tierloom_model::{Figure, Form, Kind, Link, Load, Machine, Memory, MemoryKind, Origin, Path, Peak, Shape, Socket};
 
 fn figure<T>(value: T) -> Figure<T> {
@@ -91,7 +92,7 @@ fn a_path_alone_has_its_own_curve() {
 fn the_memory_behind_a_remote_path_waits_by_its_home_curve() {
     let fabric = Fabric::new(&machine(), 0).unwrap();
     let flow = fabric.flow(reads([0.0, 0.0, 10.0, 0.0]).into_iter());
-    let (home, link) = (rise(20.0, 10.0 / 20.0), rise(LINE_BYTES / 50.0, 10.0 / 50.0));
+    let (home, link) = (rise(20.0, 10.0 / 20.0), rise(LINE_BYTES_F64 / 50.0, 10.0 / 50.0));
     assert!(home > link);
     assert!(close(flow.latency_ns(2, 1.0), 300.0 + home), "the largest rise, not the sum");
     assert!(close(fabric.peak_gb_s(2, 1.0), 20.0), "and its peak is the home's");
@@ -105,7 +106,7 @@ fn two_memories_behind_a_link_fill_it_together() {
     let alone = fabric.flow(reads([0.0, 34.0, 0.0, 0.0]).into_iter());
     assert_eq!(both.bottleneck(), Some(Station::Link(0)));
     assert!(close(both.least_s(), 49.0 / 50.0));
-    assert!(close(both.latency_ns(1, 1.0), 180.0 + rise(LINE_BYTES / 50.0, 49.0 / 50.0)));
+    assert!(close(both.latency_ns(1, 1.0), 180.0 + rise(LINE_BYTES_F64 / 50.0, 49.0 / 50.0)));
     assert!(both.latency_ns(1, 1.0) > alone.latency_ns(1, 1.0));
 }
 

@@ -1,7 +1,7 @@
 //! A set-associative cache with least-recently-used replacement: the GPU's last-level cache and an
 //! SSD endpoint's internal DRAM. It knows which lines are there and which are dirty, nothing of time.
 
-use crate::line::scatter;
+use tierloom_model::hash::scatter;
 
 const EMPTY: u32 = u32::MAX;
 
@@ -94,7 +94,7 @@ impl Cache {
 
     fn start(&self, tag: u32) -> usize {
         // The high half times the sets: a division without dividing.
-        (((scatter(tag) >> 32) * self.sets) >> 32) as usize * self.ways
+        (((scatter(u64::from(tag)) >> 32) * self.sets) >> 32) as usize * self.ways
     }
 }
 

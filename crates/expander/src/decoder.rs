@@ -1,6 +1,8 @@
 //! The decoder of host-managed device memory: which root port an address belongs to.
 
-use crate::line::{LINE_BYTES, Line};
+use tierloom_model::units::LINE_BYTES;
+
+use crate::line::Line;
 
 /// A range of lines, one or several ports in turn.
 #[derive(Debug, Clone, Copy)]

@@ -10,12 +10,14 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
+use tierloom_model::units::LINE_BYTES;
+
 use crate::cache::Cache;
 use crate::dev_load::Level;
 use crate::dram::DramMemory;
 use crate::event::{Event, RequestId};
 use crate::events::Events;
-use crate::line::{BLOCK_LINES, LINE_BYTES, Line, Map};
+use crate::line::{BLOCK_LINES, Line, Map};
 use crate::log::Log;
 use crate::media::Media;
 use crate::parameters::{DevLoad, Medium, Parameters};

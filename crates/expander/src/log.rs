@@ -5,7 +5,7 @@
 //! for long, in the steady state of random writes, as `MQSim` preconditions it: the older a block, the
 //! more of its pages have been overwritten since, and what lies together has nothing in common.
 
-use crate::line::mixed;
+use tierloom_model::hash::nth;
 
 /// Blocks kept back for the pages that a collection moves.
 const RESERVE: usize = 1;
@@ -49,7 +49,7 @@ impl Log {
     fn scatter(&mut self, closed: usize) {
         let mut pages: Vec<u32> = (0..self.block_of.len() as u32).collect();
         for at in (1..pages.len()).rev() {
-            pages.swap(at, (mixed(0, at as u64) % (at as u64 + 1)) as usize);
+            pages.swap(at, (nth(0, at as u64) % (at as u64 + 1)) as usize);
         }
         let mut dealt = 0;
         for block in 0..closed {
@@ -175,7 +175,7 @@ mod tests {
                 moved.push(f64::from(live) / f64::from(block_pages));
                 log.collect(block);
             }
-            log.append((mixed(7, write) % u64::from(pages)) as u32);
+            log.append((nth(7, write) % u64::from(pages)) as u32);
         }
         let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
         let (first, last) = (mean(&moved[..200]), mean(&moved[moved.len() - 200..]));

@@ -1,6 +1,7 @@
 //! Storage media: dies that read and program in parallel, and the bus that brings their data.
 
-use crate::line::scatter;
+use tierloom_model::hash::scatter;
+
 use crate::parameters::{Endpoint, Medium};
 use crate::time::{Ps, from_ns, ps_per_byte};
 
@@ -52,7 +53,7 @@ impl Media {
     /// Reads a 256-byte block into its die's register; when it is there. A program, or a
     /// collection, that runs on the die is suspended first, unless a read before has done so.
     pub(crate) fn read(&mut self, now: Ps, block: u32) -> Ps {
-        let die = (((scatter(block) >> 32) * self.reading.len() as u64) >> 32) as usize;
+        let die = (((scatter(u64::from(block)) >> 32) * self.reading.len() as u64) >> 32) as usize;
         let (asked, free) = (now + self.controller, self.reading[die]);
         let works = self.programming[die].max(self.collecting) > asked;
         let start = if free > asked || !works { asked.max(free) } else { asked + self.suspend };

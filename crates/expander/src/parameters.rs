@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use tierloom_model::Figure;
+use tierloom_model::units::{LINE_BYTES, LINE_BYTES_F64};
 
 use crate::error::{ExpanderError, Result};
 
@@ -304,8 +305,8 @@ impl Parameters {
         positive("1 - dev_load.buffer_counts_from", 1.0 - self.dev_load.buffer_counts_from.value)?;
         share("endpoint.occupancy", self.endpoint.occupancy.value)?;
         positive("endpoint.occupancy", self.endpoint.occupancy.value)?;
-        positive("uvm.page_bytes", self.uvm.page_bytes.value as f64 / 64.0)?;
-        positive("endpoint.fill_bytes", (self.endpoint.fill_bytes.value / 64) as f64)?;
+        positive("uvm.page_bytes", self.uvm.page_bytes.value as f64 / LINE_BYTES_F64)?;
+        positive("endpoint.fill_bytes", (self.endpoint.fill_bytes.value / LINE_BYTES) as f64)?;
         positive("port.memory_queue", f64::from(self.port.memory_queue.value))
     }
 }
@@ -325,7 +326,7 @@ impl Medium {
     fn check(&self, name: &str) -> Result<()> {
         positive(&format!("media.{name}.dies"), f64::from(self.dies.value))?;
         positive(&format!("media.{name}.bus_gb_s"), self.bus_gb_s.value)?;
-        positive(&format!("media.{name}.page_bytes"), (self.page_bytes.value / 64) as f64)?;
+        positive(&format!("media.{name}.page_bytes"), (self.page_bytes.value / LINE_BYTES) as f64)?;
         positive(&format!("media.{name}.block_bytes"), (self.block_bytes.value / self.page_bytes.value) as f64)
     }
 }

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use tierloom_model::units::LINE_BYTES;
+
 use crate::error::{ExpanderError, Result};
-use crate::line::LINE_BYTES;
 use crate::parameters::{Gpu, Medium, Mix, Parameters};
 
 /// A way to give a GPU more memory than it has.

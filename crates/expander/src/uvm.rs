@@ -4,7 +4,8 @@
 //! Faults collect while a batch is served; then the driver takes up to a batch of pages, makes room
 //! by evicting the least recently used, and copies. Every batch costs the host's runtime.
 
-use crate::line::LINE_BYTES;
+use tierloom_model::units::LINE_BYTES;
+
 use crate::media::Media;
 use crate::parameters::{Parameters, Uvm};
 use crate::setup::{Config, Prefetch};

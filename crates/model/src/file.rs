@@ -2,8 +2,10 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::FORMAT_VERSION;
 use crate::error::{ModelError, Result};
+
+/// Version of every file format of this crate; a file of another version is refused.
+pub const FORMAT_VERSION: u32 = 1;
 
 /// Parses TOML after looking at its version, so that a newer file is called newer, not broken.
 pub(crate) fn from_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {

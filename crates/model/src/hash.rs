@@ -18,6 +18,11 @@ pub const fn mixed(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The number at a position of a seeded sequence that nobody has to walk through.
+pub const fn nth(seed: u64, position: u64) -> u64 {
+    mixed(seed ^ scatter(position.wrapping_add(1)))
+}
+
 /// A seeded sequence of uniform 64-bit numbers (`SplitMix64`); it repeats itself after 2^64.
 #[derive(Debug, Clone)]
 pub struct SplitMix(u64);

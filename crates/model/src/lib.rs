@@ -22,6 +22,7 @@ pub mod units;
 
 pub use error::{ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
+pub use file::FORMAT_VERSION;
 pub use filling::Piece;
 pub use load::{Curve, Form, Load, Peak, Shape};
 pub use machine::{Link, Machine, Memory, MemoryKind, Path, Socket};
@@ -33,6 +34,3 @@ pub use profile::{
     Unattributed,
 };
 pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
-
-/// Version of every file format of this crate; a file of another version is refused.
-pub const FORMAT_VERSION: u32 = 1;

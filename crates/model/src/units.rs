@@ -6,6 +6,8 @@
 pub const LINE_BYTES: u64 = 64;
 /// Bytes of a base page; placement happens in pages.
 pub const PAGE_BYTES: u64 = 4096;
+/// Seconds in a nanosecond.
+pub const NS: f64 = 1e-9;
 /// [`LINE_BYTES`] for arithmetic with rates and times.
 pub const LINE_BYTES_F64: f64 = LINE_BYTES as f64;
 /// [`PAGE_BYTES`] for arithmetic with rates and times.

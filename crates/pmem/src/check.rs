@@ -7,8 +7,8 @@ use crate::directory::{Entry, Slot};
 use crate::error::PmemError;
 use crate::layout::{ENTRY, Layout};
 use crate::log::Log;
-use crate::look::Undone;
 use crate::medium::{Durable, Medium};
+use crate::read_only::Undone;
 use crate::sums::Stale;
 
 /// Something wrong with a pool, or worth knowing.

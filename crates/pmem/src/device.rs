@@ -2,9 +2,10 @@
 //! `msync` elsewhere.
 
 use tierloom_linux::mapped::MappedFile;
+use tierloom_model::units::{LINE_BYTES, PAGE_BYTES};
 
 use crate::error::PmemError;
-use crate::layout::{LINE, damaged};
+use crate::layout::damaged;
 use crate::medium::{Durable, Medium};
 
 /// How stores become durable.
@@ -44,7 +45,7 @@ pub struct Device {
 }
 
 /// Ranges closer than this are synced by one call: the kernel looks at pages. Bytes.
-const TOGETHER: u64 = 4096;
+const TOGETHER: u64 = PAGE_BYTES;
 
 impl Device {
     /// The medium of a mapped file.
@@ -95,7 +96,7 @@ impl Device {
     }
 
     fn write_lines_back(&self, offset: u64, bytes: u64) {
-        let first = offset / LINE * LINE;
+        let first = offset / LINE_BYTES * LINE_BYTES;
         for line in (first..offset + bytes).step_by(64) {
             write_line_back(self.how, self.at(line, 1));
         }

@@ -6,8 +6,10 @@
 
 use std::ops::Range;
 
+use tierloom_model::units::PAGE_BYTES;
+
 use crate::error::PmemError;
-use crate::layout::{ENTRY, Layout, NAME_BYTES, PAGE, TYPE_BYTES, damaged, seal, sealed, up, word};
+use crate::layout::{ENTRY, Layout, NAME_BYTES, TYPE_BYTES, damaged, seal, sealed, up, word};
 use crate::medium::Medium;
 use crate::sums::{CHUNK, Sums};
 
@@ -56,7 +58,7 @@ impl Entry {
 
     /// Bytes that it keeps from others.
     pub(crate) fn span(&self) -> u64 {
-        up(self.stored_bytes().max(1), PAGE)
+        up(self.stored_bytes().max(1), PAGE_BYTES)
     }
 
     /// Bytes of the array and of its checksums.
@@ -89,7 +91,7 @@ impl Slot {
     pub(crate) fn read(medium: &impl Medium, layout: &Layout, index: u64) -> Self {
         let slot = Self::decode(&medium.copy(layout.entry(index), ENTRY), layout.data()..layout.bytes);
         match slot {
-            Self::Used(entry) if !entry.offset.is_multiple_of(PAGE) => Self::Broken(OUTSIDE),
+            Self::Used(entry) if !entry.offset.is_multiple_of(PAGE_BYTES) => Self::Broken(OUTSIDE),
             slot => slot,
         }
     }
@@ -135,7 +137,7 @@ pub(crate) fn read_all(medium: &impl Medium, layout: &Layout) -> Result<Vec<Opti
 /// Gaps between arrays as (offset, bytes), in order.
 pub(crate) fn gaps(layout: &Layout, entries: &[Entry]) -> Vec<(u64, u64)> {
     let mut taken: Vec<(u64, u64)> = entries.iter().map(|entry| (entry.offset, entry.span())).collect();
-    taken.push((layout.bytes / PAGE * PAGE, 0));
+    taken.push((layout.bytes / PAGE_BYTES * PAGE_BYTES, 0));
     taken.sort_unstable();
     let mut gaps = Vec::new();
     let mut at = layout.data();

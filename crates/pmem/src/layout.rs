@@ -12,19 +12,17 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use tierloom_model::units::PAGE_BYTES;
+
 use crate::error::PmemError;
 use crate::medium::{Durable, Medium};
 
-/// Bytes of a cache line: what reaches the medium at once.
-pub const LINE: u64 = 64;
-/// Bytes of a page: what arrays start at, so that they can be mapped and advised on their own.
-pub(crate) const PAGE: u64 = 4096;
 /// Longest name of an array, bytes of UTF-8.
 pub(crate) const NAME_BYTES: usize = 64;
 /// Longest description of an array's elements and shape, bytes of UTF-8.
 pub(crate) const TYPE_BYTES: usize = 112;
 /// Where the log starts.
-pub(crate) const LOG: u64 = 2 * PAGE;
+pub(crate) const LOG: u64 = 2 * PAGE_BYTES;
 /// Bytes of a directory entry: four lines.
 pub(crate) const ENTRY: usize = 256;
 
@@ -60,10 +58,10 @@ impl Layout {
     /// # Errors
     /// A pool or a log that is too small.
     pub(crate) fn new(bytes: u64, log_bytes: Option<u64>, identity: u64) -> Result<Self, PmemError> {
-        let log_bytes = up(log_bytes.unwrap_or((bytes / LOG_SHARE).max(LEAST_LOG)), PAGE);
+        let log_bytes = up(log_bytes.unwrap_or((bytes / LOG_SHARE).max(LEAST_LOG)), PAGE_BYTES);
         let entries = entries_of(bytes);
         let layout = Self { version: VERSION, sequence: 0, bytes, log_bytes, entries, identity };
-        if bytes < LEAST_BYTES || log_bytes < LEAST_LOG || layout.data() + PAGE > bytes {
+        if bytes < LEAST_BYTES || log_bytes < LEAST_LOG || layout.data() + PAGE_BYTES > bytes {
             let what = format!("a pool of {bytes} bytes with a log of {log_bytes} bytes has no room for data");
             return Err(PmemError::Request { what, hint: "take at least 64 KiB, and a log of an eighth of the pool" });
         }
@@ -75,7 +73,7 @@ impl Layout {
     }
 
     pub(crate) fn data(&self) -> u64 {
-        up(self.directory() + self.entries * ENTRY as u64, PAGE)
+        up(self.directory() + self.entries * ENTRY as u64, PAGE_BYTES)
     }
 
     /// Offset of an entry.
@@ -89,7 +87,7 @@ impl Layout {
     /// Neither header is good, or the good one does not fit the file.
     pub(crate) fn read(medium: &impl Medium) -> Result<Self, PmemError> {
         long_enough(medium.bytes())?;
-        let headers = [0, PAGE].map(|offset| Self::decode(&medium.copy(offset, HEADER_BYTES)));
+        let headers = [0, PAGE_BYTES].map(|offset| Self::decode(&medium.copy(offset, HEADER_BYTES)));
         let best = headers.iter().flatten().max_by_key(|layout| layout.sequence);
         let Some(layout) = best else { return Err(unreadable(&medium.copy(0, HEADER_BYTES))) };
         if layout.bytes > medium.bytes() {
@@ -108,7 +106,7 @@ impl Layout {
         let mut written = *self;
         for _ in 0..2 {
             written.sequence += 1;
-            medium.persist((written.sequence % 2) * PAGE, &written.encode())?;
+            medium.persist((written.sequence % 2) * PAGE_BYTES, &written.encode())?;
         }
         Ok(written)
     }

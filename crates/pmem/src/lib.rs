@@ -8,7 +8,8 @@
 //! [`Backend`] is what a pool can do, whoever keeps it: [`Pool`], or libpmemobj where it is installed.
 //! [`stream`] measures what keeping data in a pool costs.
 //!
-//! Reading order: `medium`, `layout`, `log`, `directory`, `sums`, `pool`, `check`, `look`; then `backend`, `pmdk`, `stream`.
+//! Reading order: `medium`, `layout`, `log`, `directory`, `sums`, `pool`, `read_only`, `check`, `look`; then `backend`,
+//! `native`, `pmdk`, `files`, `stream`.
 
 #![allow(unsafe_code)]
 
@@ -17,22 +18,26 @@ mod check;
 mod device;
 mod directory;
 mod error;
+mod files;
 mod layout;
 mod log;
 mod look;
 mod medium;
+mod native;
 pub mod pmdk;
 mod pool;
+mod read_only;
 pub mod stream;
 mod sums;
 
-pub use backend::{Backend, Kind, check_file, create, kind_of, open, repair_file};
+pub use backend::{Backend, Kind};
 pub use check::{Problem, check, repair};
 pub use device::{Device, WriteBack};
 pub use directory::Entry;
 pub use error::PmemError;
-pub use layout::{LEAST_BYTES, LINE};
-pub use look::{Look, look};
+pub use files::{check_file, create, kind_of, look, open, repair_file};
+pub use layout::LEAST_BYTES;
+pub use look::Look;
 pub use medium::{Durable, Medium};
 pub use pool::{Pool, Usage};
 pub use sums::CHUNK;

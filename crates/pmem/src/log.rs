@@ -12,8 +12,10 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use tierloom_model::units::LINE_BYTES;
+
 use crate::error::PmemError;
-use crate::layout::{LINE, LOG, Layout, damaged, up};
+use crate::layout::{LOG, Layout, damaged, up};
 use crate::medium::{Durable, Medium};
 
 /// Bytes of a record before its old bytes: checksum, offset, length, generation.
@@ -54,8 +56,8 @@ impl Log {
             return Err(damaged("the log's generation is broken".to_owned(), BROKEN_LOG));
         }
         let log = Self {
-            start: LOG + LINE,
-            bytes: layout.log_bytes - LINE,
+            start: LOG + LINE_BYTES,
+            bytes: layout.log_bytes - LINE_BYTES,
             identity: layout.identity,
             generation,
             used: 0,
@@ -80,7 +82,7 @@ impl Log {
     /// # Errors
     /// The log is full; the medium failed.
     pub(crate) fn save(&mut self, medium: &mut impl Durable, offset: u64, bytes: u64) -> Result<(), PmemError> {
-        let needed = up(HEAD + bytes, LINE);
+        let needed = up(HEAD + bytes, LINE_BYTES);
         let room = self.bytes - self.used;
         if needed > room {
             return Err(PmemError::LogFull { needed, room });
@@ -149,7 +151,7 @@ impl Log {
         let mut used = 0;
         while let Some((offset, bytes)) = self.record(medium, used) {
             records.push((self.start + used, offset, bytes));
-            used += up(HEAD + bytes, LINE);
+            used += up(HEAD + bytes, LINE_BYTES);
         }
         records
     }
@@ -157,7 +159,7 @@ impl Log {
     /// Whether a record counts behind one that does not. Each is durable before the next is written, so
     /// no crash leaves that: what is between was damaged, and undoing the others would tear.
     pub(crate) fn has_gap(&self, medium: &impl Medium) -> bool {
-        let used: u64 = self.records(medium).iter().map(|(_, _, bytes)| up(HEAD + bytes, LINE)).sum();
+        let used: u64 = self.records(medium).iter().map(|(_, _, bytes)| up(HEAD + bytes, LINE_BYTES)).sum();
         (used..self.bytes).step_by(64).any(|at| self.record(medium, at).is_some())
     }
 
@@ -177,7 +179,7 @@ impl Log {
 
     fn advance(&mut self, medium: &mut impl Durable) -> Result<(), PmemError> {
         let next = (self.generation + 1) & ((1 << GENERATION_BITS) - 1);
-        medium.persist(self.start - LINE, &seal(next, self.identity).to_le_bytes())?;
+        medium.persist(self.start - LINE_BYTES, &seal(next, self.identity).to_le_bytes())?;
         self.generation = next;
         self.used = 0;
         self.saved.clear();

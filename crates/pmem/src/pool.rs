@@ -5,9 +5,11 @@
 
 use std::ops::Range;
 
+use tierloom_model::units::PAGE_BYTES;
+
 use crate::directory::{Entry, Slot, gaps, read_all};
 use crate::error::PmemError;
-use crate::layout::{ENTRY, Layout, PAGE, VERSION, damaged};
+use crate::layout::{ENTRY, Layout, VERSION, damaged};
 use crate::log::{BROKEN_LOG, Log};
 use crate::medium::Durable;
 use crate::sums::{Stale, Sums};
@@ -350,7 +352,7 @@ impl<M: Durable> Pool<M> {
 /// How full a pool with these arrays is.
 pub(crate) fn usage(layout: &Layout, entries: &[Entry]) -> Usage {
     let gaps = gaps(layout, entries);
-    let data_bytes = layout.bytes / PAGE * PAGE - layout.data();
+    let data_bytes = layout.bytes / PAGE_BYTES * PAGE_BYTES - layout.data();
     Usage {
         bytes: layout.bytes,
         data_bytes: Some(data_bytes),

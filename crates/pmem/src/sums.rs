@@ -10,7 +10,9 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::layout::{LINE, up};
+use tierloom_model::units::LINE_BYTES;
+
+use crate::layout::up;
 use crate::medium::Medium;
 
 /// Bytes under one checksum: a page, so that the table is 0.2 % of the data.
@@ -32,7 +34,7 @@ impl Sums {
 
     /// Bytes of such an array with its table.
     pub(crate) fn stored_bytes(bytes: u64) -> u64 {
-        up(bytes, LINE).saturating_add(bytes.div_ceil(CHUNK) * WORD)
+        up(bytes, LINE_BYTES).saturating_add(bytes.div_ceil(CHUNK) * WORD)
     }
 
     pub(crate) fn chunks(self) -> Range<u64> {
@@ -51,7 +53,7 @@ impl Sums {
 
     /// Where in the file the checksums of chunks are, as (offset, bytes).
     pub(crate) fn words(self, chunks: &Range<u64>) -> (u64, u64) {
-        (self.offset + up(self.bytes, LINE) + chunks.start * WORD, (chunks.end - chunks.start) * WORD)
+        (self.offset + up(self.bytes, LINE_BYTES) + chunks.start * WORD, (chunks.end - chunks.start) * WORD)
     }
 
     /// Bytes of the array that a chunk is.

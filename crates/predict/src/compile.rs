@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tierloom_contention::LINE_BYTES;
+use tierloom_contention::Work;
+use tierloom_model::units::{LINE_BYTES_F64, NS};
 use tierloom_model::{Access, Machine, Pattern, Phase, Profile};
 
-use crate::demand::Work;
 use crate::doubt::Doubt;
 use crate::error::PredictError;
-use crate::predictor::Run;
-
-/// Seconds in a nanosecond.
-const NS: f64 = 1e-9;
+use crate::run::Run;
 
 /// The threads of one socket in one phase.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -113,7 +110,7 @@ fn work(access: &Access, team: &Team, doubt: Doubt) -> Work {
     }
     let in_flight = (misses_in_flight(access, team) * doubt.in_flight).max(1.0);
     Work {
-        wait: access.dram_read_bytes / LINE_BYTES / (team.threads * in_flight) * NS,
+        wait: access.dram_read_bytes / LINE_BYTES_F64 / (team.threads * in_flight) * NS,
         read: access.dram_read_bytes * doubt.traffic * team.share,
         write: access.dram_write_bytes * doubt.traffic * team.share,
     }

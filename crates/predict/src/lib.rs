@@ -45,12 +45,15 @@ mod compile;
 mod demand;
 mod doubt;
 mod error;
+mod labels;
 mod phase;
 mod predictor;
 mod prices;
 mod report;
+mod run;
 
 pub use demand::Demand;
 pub use error::PredictError;
-pub use predictor::{Predictor, Run};
+pub use predictor::Predictor;
 pub use prices::Prices;
+pub use run::Run;

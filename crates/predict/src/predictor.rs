@@ -1,23 +1,15 @@
 //! A machine and a profile, compiled for one run; asked for the time of many placements.
 
-use tierloom_contention::Fabric;
-use tierloom_model::{Machine, Phase, Placement, Prediction, Profile};
+use tierloom_contention::{Fabric, Work};
+use tierloom_model::{Machine, Phase, Profile};
 
 use crate::compile::{Team, Works, teams_of, touches};
-use crate::demand::{Demand, Work};
+use crate::demand::Demand;
 use crate::doubt::Doubt;
 use crate::error::PredictError;
+use crate::labels::Labels;
 use crate::phase::solve;
-use crate::report::{Labels, report};
-
-/// Where and how wide the program runs, or the part of it on one socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
-    /// Position of the socket in the machine.
-    pub socket: usize,
-    /// Threads, one a core.
-    pub threads: u32,
-}
+use crate::run::{Run, check};
 
 /// Machine × profile × run, compiled once.
 #[derive(Debug, Clone)]
@@ -77,7 +69,7 @@ impl Predictor {
     /// What a placement asks of each memory.
     ///
     /// `rows` has one row per object with one fraction per memory, as in
-    /// [`Placement::rows`]; objects without a row have no traffic.
+    /// [`Placement::rows`](tierloom_model::Placement::rows); objects without a row have no traffic.
     pub fn demand(&self, rows: &[Vec<f64>]) -> Demand {
         self.demand_under(&self.likely, rows)
     }
@@ -124,46 +116,9 @@ impl Predictor {
     pub fn dram_bytes(&self, object: usize) -> f64 {
         self.likely.of_object(object).traffic().bytes()
     }
-
-    /// Everything that a reader wants to see of a placement.
-    ///
-    /// Where a memory in use cannot be reached, the times are infinite. A memory that the socket
-    /// cannot reach has infinite latency; JSON writes both as `null`.
-    pub fn predict(&self, placement: &Placement) -> Prediction {
-        report(self, placement)
-    }
 }
 
 /// Seconds of computing of a phase on its threads.
 fn compute_s(phase: &Phase, teams: &[Team]) -> f64 {
     phase.compute_s / teams.first().map_or(1.0, |team| team.threads)
-}
-
-fn check(machine: &Machine, profile: &Profile, runs: &[Run]) -> Result<(), PredictError> {
-    if runs.is_empty() {
-        return Err(PredictError::NoThreads { profile: profile.name.clone() });
-    }
-    for (at, run) in runs.iter().enumerate() {
-        if runs[..at].iter().any(|other| other.socket == run.socket) {
-            return Err(PredictError::SocketTwice { socket: machine.sockets[run.socket].name.clone() });
-        }
-        check_threads(machine, profile, *run)?;
-    }
-    Ok(())
-}
-
-fn check_threads(machine: &Machine, profile: &Profile, run: Run) -> Result<(), PredictError> {
-    let socket = &machine.sockets[run.socket];
-    if run.threads == 0 {
-        return Err(PredictError::NoThreads { profile: profile.name.clone() });
-    }
-    if run.threads > socket.cores.value {
-        return Err(PredictError::TooManyThreads {
-            threads: run.threads,
-            cores: socket.cores.value,
-            socket: socket.name.clone(),
-            machine: machine.name.clone(),
-        });
-    }
-    Ok(())
 }

@@ -5,14 +5,12 @@
 //! and lets [`Predictor::time_s`] decide: prices are forward differences, exact to first order, and
 //! step where two memories are the bottleneck together.
 
-use crate::demand::{Demand, Work};
+use tierloom_contention::{Work, gradient};
+
+use crate::demand::Demand;
 use crate::doubt::Doubt;
 use crate::phase::solve;
 use crate::predictor::Predictor;
-
-/// Step of the differences, as a share of the phase's whole work: far above the solver's tolerance,
-/// and fine against the shares that a placement moves (assumed).
-const STEP: f64 = 1e-3;
 
 /// Seconds per unit of work in each memory and phase, at one [`Demand`].
 #[derive(Debug, Clone, PartialEq)]
@@ -40,27 +38,8 @@ impl Predictor {
     }
 
     fn phase_prices(&self, phase: usize, cells: &[Work]) -> Vec<Work> {
-        let solved_s = |cells: &[Work]| solve(self.compute_s[phase], cells, &self.fabric, Doubt::NONE.latency).time_s;
-        let before_s = solved_s(cells);
-        let step = self.likely.whole_of_phase(phase) * STEP;
-        let mut more = cells.to_vec();
-        let mut price = |memory: usize, extra: Work, amount: f64| {
-            if amount <= 0.0 {
-                return 0.0;
-            }
-            more[memory] = cells[memory] + extra;
-            let after_s = solved_s(&more);
-            more[memory] = cells[memory];
-            (after_s - before_s) / amount
-        };
-        let none = Work::default();
-        (0..cells.len())
-            .map(|memory| Work {
-                wait: price(memory, Work { wait: step.wait, ..none }, step.wait),
-                read: price(memory, Work { read: step.read, ..none }, step.read),
-                write: price(memory, Work { write: step.write, ..none }, step.write),
-            })
-            .collect()
+        let time_s = |cells: &[Work]| solve(self.compute_s[phase], cells, &self.fabric, Doubt::NONE.latency).time_s;
+        gradient(cells, self.likely.whole_of_phase(phase), time_s)
     }
 }
 

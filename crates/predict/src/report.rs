@@ -8,29 +8,16 @@
 
 use std::ops::Range;
 
-use tierloom_contention::Station;
-use tierloom_model::{Bound, Machine, ObjectUse, Placement, Prediction, Profile, TierUse};
+use tierloom_contention::{Station, Work};
+use tierloom_model::{Bound, ObjectUse, Placement, Prediction, TierUse};
 
 use crate::compile::Works;
-use crate::demand::Work;
 use crate::doubt::Doubt;
 use crate::phase::{Solved, solve};
-use crate::predictor::{Predictor, Run};
+use crate::predictor::Predictor;
 
-/// Share of all objects' bytes that are there at once from which on nobody would miss the rest (assumed).
-const WORTH_SAYING: f64 = 0.95;
 /// Utilisation at which the latency of a wall is reported where nobody waits (assumed).
 const SHORT_OF_FULL: f64 = 0.99;
-
-/// Names, sizes and words that only the report needs.
-#[derive(Debug, Clone)]
-pub(crate) struct Labels {
-    memories: Vec<String>,
-    links: Vec<String>,
-    pub(crate) objects: Vec<String>,
-    sizes: Vec<f64>,
-    assumptions: Vec<String>,
-}
 
 /// One phase under a placement.
 struct PhaseUse<'a> {
@@ -45,81 +32,35 @@ struct PhaseUse<'a> {
     queue_s_per_byte: Vec<f64>,
 }
 
-impl Labels {
-    pub(crate) fn new(machine: &Machine, profile: &Profile, runs: &[Run]) -> Self {
-        Self {
-            memories: machine.memories.iter().map(|memory| memory.name.clone()).collect(),
-            links: machine.links.iter().map(|link| link.name.clone()).collect(),
-            objects: profile.objects.iter().map(|object| object.name.clone()).collect(),
-            sizes: profile.objects.iter().map(|object| object.size_bytes as f64).collect(),
-            assumptions: assumptions(machine, profile, runs),
+impl Predictor {
+    /// Everything that a reader wants to see of a placement.
+    ///
+    /// Where a memory in use cannot be reached, the times are infinite. A memory that the socket
+    /// cannot reach has infinite latency; JSON writes both as `null`.
+    pub fn predict(&self, placement: &Placement) -> Prediction {
+        let demand = self.demand(placement.rows());
+        let phases: Vec<PhaseUse<'_>> = demand
+            .cells
+            .chunks_exact(self.fabric.ways())
+            .zip(&self.compute_s)
+            .map(|(cells, compute_s)| PhaseUse::new(self, cells, *compute_s))
+            .collect();
+        let time_s: f64 = phases.iter().map(|phase| phase.solved.time_s).sum();
+        let compute_s: f64 = self.compute_s.iter().sum();
+        // Less traffic of one object may shift a mix to a read fraction where measured points are slower,
+        // so an end can pass the middle; then it is the middle.
+        let end = |works: &Works| self.time_under(works.doubt, &self.demand_under(works, placement.rows()));
+        Prediction {
+            time_s,
+            low_s: end(&self.low).min(time_s),
+            high_s: end(&self.high).max(time_s),
+            compute_s,
+            stall_s: time_s - compute_s,
+            bound: bound(self, &phases),
+            tiers: (0..self.memories()).map(|memory| tier_use(self, placement, &phases, memory)).collect(),
+            objects: (0..self.objects()).map(|o| object_use(self, placement, &phases, o, time_s)).collect(),
+            assumptions: self.labels.assumptions.clone(),
         }
-    }
-
-    fn name(&self, station: Station) -> String {
-        match station {
-            Station::Memory(memory) => self.memories[memory].clone(),
-            Station::Link(link) => self.links[link].clone(),
-        }
-    }
-}
-
-fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String> {
-    let plural = |threads| if threads == 1 { "" } else { "s" };
-    let team = |run: &Run| {
-        format!("{} thread{} on socket `{}`", run.threads, plural(run.threads), machine.sockets[run.socket].name)
-    };
-    let teams: Vec<String> = runs.iter().map(team).collect();
-    let mut words = vec![
-        format!("computing takes as long as on {}, shared evenly by {}", profile.program.cpu, teams.join(" and ")),
-        "nothing else uses the memories and links".to_owned(),
-        "an object's accesses fall evenly on its pages".to_owned(),
-        "threads wait for lines that are read, not for lines that are written back".to_owned(),
-        Doubt::in_words(),
-    ];
-    let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_per_core_bytes.value);
-    if let Some(cache) = caches.into_iter().find(|cache| *cache != profile.program.llc_bytes) {
-        words.push(format!(
-            "memory traffic is that of cores that reach a last-level cache of {} each; here it is {}",
-            tierloom_model::units::format_bytes(profile.program.llc_bytes),
-            tierloom_model::units::format_bytes(cache)
-        ));
-    }
-    let (all, at_once) = (profile.footprint_bytes(), profile.bytes_at_once());
-    if all > 0 && at_once as f64 <= all as f64 * WORTH_SAYING {
-        words.push(format!(
-            "all objects are there at once, {}; by when they came and went at most {} are, so less memory may do",
-            tierloom_model::units::format_bytes(all),
-            tierloom_model::units::format_bytes(at_once)
-        ));
-    }
-    words
-}
-
-/// Solves and explains; see [`Predictor::predict`].
-pub(crate) fn report(predictor: &Predictor, placement: &Placement) -> Prediction {
-    let demand = predictor.demand(placement.rows());
-    let phases: Vec<PhaseUse<'_>> = demand
-        .cells
-        .chunks_exact(predictor.fabric.ways())
-        .zip(&predictor.compute_s)
-        .map(|(cells, compute_s)| PhaseUse::new(predictor, cells, *compute_s))
-        .collect();
-    let time_s: f64 = phases.iter().map(|phase| phase.solved.time_s).sum();
-    let compute_s: f64 = predictor.compute_s.iter().sum();
-    // Less traffic of one object may shift a mix to a read fraction where measured points are slower,
-    // so an end can pass the middle; then it is the middle.
-    let end = |works: &Works| predictor.time_under(works.doubt, &predictor.demand_under(works, placement.rows()));
-    Prediction {
-        time_s,
-        low_s: end(&predictor.low).min(time_s),
-        high_s: end(&predictor.high).max(time_s),
-        compute_s,
-        stall_s: time_s - compute_s,
-        bound: bound(predictor, &phases),
-        tiers: (0..predictor.memories()).map(|memory| tier_use(predictor, placement, &phases, memory)).collect(),
-        objects: (0..predictor.objects()).map(|o| object_use(predictor, placement, &phases, o, time_s)).collect(),
-        assumptions: predictor.labels.assumptions.clone(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The regions of one memory node that everything is measured on.
 
-use tierloom_linux::pages::{HUGE_PAGE_BYTES, Pages};
+use tierloom_linux::pages::{BASE_PAGE_BYTES, HUGE_PAGE_BYTES, Pages};
 
 use crate::error::ProbeError;
 use crate::host::{Host, HostNode};
@@ -105,7 +105,7 @@ pub(crate) fn footprints(most: usize, step: usize) -> Vec<usize> {
 /// Equal slices of a region, one a thread, of whole pages of 4 KiB where they are larger than one.
 pub(crate) fn slices(memory: &mut [u8], count: usize) -> impl Iterator<Item = &mut [u8]> {
     let bytes = memory.len() / count.max(1);
-    let unit = if bytes > 4096 { 4096 } else { LINE_BYTES };
+    let unit = if bytes > BASE_PAGE_BYTES { BASE_PAGE_BYTES } else { LINE_BYTES };
     memory.chunks_exact_mut((bytes / unit * unit).max(LINE_BYTES)).take(count)
 }
 
@@ -125,7 +125,7 @@ mod tests {
         for count in 1..9 {
             let lengths: Vec<usize> = slices(&mut memory, count).map(|slice| slice.len()).collect();
             assert_eq!(lengths.len(), count);
-            assert!(lengths.iter().all(|length| *length == lengths[0] && length % 4096 == 0));
+            assert!(lengths.iter().all(|length| *length == lengths[0] && length % BASE_PAGE_BYTES == 0));
         }
     }
 

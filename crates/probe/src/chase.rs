@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use serde::Serialize;
 use tierloom_linux::cpus;
+use tierloom_model::hash::SplitMix;
 
 use crate::mix::LINE_BYTES;
 
@@ -81,28 +82,17 @@ impl<'a> Chase<'a> {
 
 /// A random permutation of `0..count` that is one single cycle (Sattolo 1986): where to go next.
 pub(crate) fn sattolo(count: u32, seed: u64) -> Vec<u32> {
-    let mut random = Random(seed);
+    let mut random = SplitMix::new(seed);
     let mut next: Vec<u32> = (0..count).collect();
     for last in (1..count).rev() {
-        next.swap(last as usize, random.below(last) as usize);
+        next.swap(last as usize, below(&mut random, last) as usize);
     }
     next
 }
 
-/// `SplitMix64` (Steele, Lea and Flood 2014).
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    /// A number below `bound`, by multiplication: the bias is below `bound / 2^32`.
-    fn below(&mut self, bound: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
-        u32::try_from(((bits >> 32) * u64::from(bound)) >> 32).unwrap_or(0)
-    }
+/// A number below `bound`, by multiplication: the bias is below `bound / 2^32`.
+fn below(random: &mut SplitMix, bound: u32) -> u32 {
+    u32::try_from(((random.draw() >> 32) * u64::from(bound)) >> 32).unwrap_or(0)
 }
 
 #[cfg(test)]

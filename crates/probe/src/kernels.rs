@@ -2,26 +2,18 @@
 //!
 //! Every kernel walks its memory once, in ascending order, and returns the sum of all 64-bit words
 //! that it read. The sum keeps the loads alive, and tests use it to prove that every line was read.
-//! Mixes in place add one to every word that they write; the others write [`FILL`] or a copy.
+//! Mixes in place add one to every word that they write; the others write [`line::FILL`] or a copy.
 
+mod line;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 use serde::Serialize;
 
-use crate::mix::{LINE_BYTES, Mix};
+use line::{Line, Walk};
 
-/// Word that all-write kernels store.
-pub(crate) const FILL: u64 = 0x5171_0000_0000_5171;
-
-/// A cache line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C, align(64))]
-struct Line([u64; LINE_BYTES / 8]);
-
-/// A walk over whole groups of the mix; unsafe where the processor lacks the instructions.
-type Walk = unsafe fn(&mut [Line]) -> u64;
+use crate::mix::Mix;
 
 /// Vector instructions that a kernel is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -107,6 +99,7 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mix::LINE_BYTES;
 
     const LINES: usize = 24;
 

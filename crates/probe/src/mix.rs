@@ -6,9 +6,11 @@
 //! twice what the program asks for, and how much depends on the processor.
 
 use serde::Serialize;
+use tierloom_model::units;
 
-/// Bytes of a cache line on x86-64 and on most 64-bit Arm.
-pub(crate) const LINE_BYTES: usize = 64;
+/// [`units::LINE_BYTES`], for lengths of slices.
+#[expect(clippy::cast_possible_truncation, reason = "64 fits")]
+pub(crate) const LINE_BYTES: usize = units::LINE_BYTES as usize;
 
 /// What a load thread does to its memory, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use tierloom_fixtures::{cxl, ddr, memory, path, two_sockets};
+use tierloom_model::hash::scatter;
 use tierloom_model::{Machine, MemoryKind, Pattern};
 use tierloom_tiering::trace::{Access, Pace, simulate_trace};
 use tierloom_tiering::{Phase, Region, Request, Spread, Stream, Workload, simulate};
@@ -28,7 +29,7 @@ fn machine() -> Machine {
 }
 
 fn page(index: u64) -> u64 {
-    (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) % PAGES
+    (scatter(index) >> 20) % PAGES
 }
 
 #[divan::bench(sample_count = 5)]

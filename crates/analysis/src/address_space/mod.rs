@@ -64,7 +64,7 @@ impl Owned {
 
 /// One process.
 #[derive(Debug, Clone, Default)]
-struct Space {
+struct AddressSpace {
     mappings: RangeMap<Mapped>,
     allocations: RangeMap<Owned>,
     statics: RangeMap<ObjectId>,
@@ -73,13 +73,13 @@ struct Space {
 }
 
 /// Everything that the recording says about memory, up to a moment.
-pub(crate) struct World<'a> {
+pub(crate) struct AddressSpaces<'a> {
     recording: &'a Recording,
     pub(crate) binaries: &'a dyn Binaries,
     next_mapping: usize,
     next_process: usize,
     next_allocation: usize,
-    spaces: BTreeMap<u32, Space>,
+    spaces: BTreeMap<u32, AddressSpace>,
     paths: Vec<String>,
     path_ids: BTreeMap<String, usize>,
     /// By path; not ELF for data files.
@@ -87,7 +87,7 @@ pub(crate) struct World<'a> {
     pub(crate) objects: Objects,
 }
 
-impl<'a> World<'a> {
+impl<'a> AddressSpaces<'a> {
     pub(crate) fn new(recording: &'a Recording, binaries: &'a dyn Binaries) -> Self {
         Self {
             recording,
@@ -149,7 +149,7 @@ impl<'a> World<'a> {
 
     /// What a data address belongs to, for a thread with this stack pointer.
     pub(crate) fn locate(&mut self, pid: u32, address: u64, stack_pointer: u64) -> Place {
-        self.wake(pid, address);
+        self.first_touch(pid, address);
         let Some(space) = self.spaces.get(&pid) else { return Place::Nowhere };
         if let Some(piece) = space.allocations.get(address) {
             let same = space.allocations.get(stack_pointer).is_some_and(|other| other.origin == piece.origin);
@@ -166,7 +166,7 @@ impl<'a> World<'a> {
 
     /// Books a page fault of an allocation or a static array; other memory has no beginning to find.
     pub(crate) fn fault(&mut self, fault: &Fault) {
-        self.wake(fault.pid, fault.address);
+        self.first_touch(fault.pid, fault.address);
         let Some(space) = self.spaces.get(&fault.pid) else { return };
         if let Some(piece) = space.allocations.get(fault.address) {
             // A child's first write copies a page that its parent filled.
@@ -328,7 +328,7 @@ impl<'a> World<'a> {
     }
 
     /// Addresses that were touched are memory, even if nobody told us when they became it.
-    fn wake(&mut self, pid: u32, address: u64) {
+    fn first_touch(&mut self, pid: u32, address: u64) {
         let Some(space) = self.spaces.get_mut(&pid) else { return };
         if space.allocations.get(address).is_some_and(|piece| piece.value.idle)
             && let Some((bytes, owned)) = space.allocations.around(address)

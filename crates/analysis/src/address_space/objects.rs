@@ -1,6 +1,6 @@
 //! The program's data objects: every allocation site, static array and mapped file, once.
 //!
-//! The world (see `world.rs`) reports who got and who gave back how much; this keeps the books.
+//! The address spaces report who got and who gave back how much; this keeps the books.
 //! Objects are numbered in the order in which they first appear, so numbers are reproducible.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) enum Identity {
 
 /// The books of one object.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct DataObject {
     pub(crate) identity: Identity,
     pub(crate) kind: ObjectKind,
     pub(crate) live_bytes: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Filling {
     sum_ns: u128,
 }
 
-impl Entry {
+impl DataObject {
     /// When its pages were all there, if they came evenly from its first touch on and around the mean
     /// time of their faults; `None` where too few were seen. One page that comes late moves it little.
     pub(crate) fn populated_ns(&self) -> Option<u64> {
@@ -64,7 +64,7 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
     by_identity: BTreeMap<Identity, ObjectId>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<DataObject>,
 }
 
 impl Objects {
@@ -75,7 +75,7 @@ impl Objects {
         }
         let id = self.entries.len();
         self.by_identity.insert(identity.clone(), id);
-        self.entries.push(Entry {
+        self.entries.push(DataObject {
             identity,
             kind,
             live_bytes: 0,

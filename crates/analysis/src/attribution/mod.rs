@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use tierloom_model::AccessKind;
 
 use crate::address_space::objects::ObjectId;
-use crate::address_space::{Place, World};
+use crate::address_space::{AddressSpaces, Place};
 use crate::attribution::operand_addresses::{BlockStates, How, Touch, block_touches, loop_touches};
-use crate::attribution::waiting_instruction::{Blame, blame};
+use crate::attribution::waiting_instruction::{WaitingInstruction, blame};
 use tierloom_binary::call_graph::complete::Roots;
 use tierloom_binary::call_graph::unique_callers::{Level, Levels};
 use tierloom_binary::cfg::Function;
@@ -25,7 +25,7 @@ use tierloom_recording::{Change, Recording, Sample, register};
 
 /// What a sample waited on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Attribution {
     Object { object: ObjectId, offset: u64, access: AccessKind },
     Rest(Rest),
 }
@@ -45,14 +45,14 @@ pub(crate) enum Rest {
 
 /// A sample, understood.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct AttributedSample {
     pub(crate) time_ns: u64,
     pub(crate) thread: usize,
     pub(crate) instructions: u64,
     /// Function and position of the sampled instruction, where the code is known.
     pub(crate) at: Option<(FunctionId, usize)>,
     pub(crate) state: State,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: Attribution,
     /// Position of the instruction that it waited for, where that is an object's. Where the skid blurs
     /// instructions it may be a neighbour: enough to count by, for what waits is then near.
     pub(crate) waited: Option<usize>,
@@ -60,7 +60,7 @@ pub(crate) struct Seen {
 
 /// An operand near a sample, and where it pointed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sighting {
+pub(crate) struct OperandAddress {
     /// Position of the sample.
     pub(crate) seen: usize,
     pub(crate) function: FunctionId,
@@ -73,8 +73,8 @@ pub(crate) struct Sighting {
 
 /// Everything the pass found.
 pub(crate) struct Observed {
-    pub(crate) seen: Vec<Seen>,
-    pub(crate) sightings: Vec<Sighting>,
+    pub(crate) seen: Vec<AttributedSample>,
+    pub(crate) operand_addresses: Vec<OperandAddress>,
     /// Kernel ids by thread number.
     pub(crate) threads: Vec<(u32, u32)>,
     pub(crate) code: Code,
@@ -87,15 +87,15 @@ pub(crate) struct Observed {
 }
 
 /// Runs the pass.
-pub(crate) fn observe(recording: &Recording, world: &mut World<'_>) -> Observed {
+pub(crate) fn observe(recording: &Recording, spaces: &mut AddressSpaces<'_>) -> Observed {
     let mut pass = Pass {
-        world,
+        spaces,
         threads: BTreeMap::new(),
         steady: BTreeMap::new(),
         tells_instruction: recording.calibration.tells_instruction(),
         found: Observed {
             seen: Vec::with_capacity(recording.samples.len()),
-            sightings: Vec::new(),
+            operand_addresses: Vec::new(),
             threads: Vec::new(),
             code: Code::default(),
             levels: Levels::default(),
@@ -107,19 +107,19 @@ pub(crate) fn observe(recording: &Recording, world: &mut World<'_>) -> Observed 
     let mut faults = recording.faults.iter().peekable();
     for sample in &recording.samples {
         while let Some(fault) = faults.next_if(|fault| fault.time_ns <= sample.time_ns) {
-            pass.world.advance(fault.time_ns);
-            pass.world.fault(fault);
+            pass.spaces.advance(fault.time_ns);
+            pass.spaces.fault(fault);
         }
-        pass.world.advance(sample.time_ns);
+        pass.spaces.advance(sample.time_ns);
         pass.take(sample);
     }
-    pass.world.advance(u64::MAX);
+    pass.spaces.advance(u64::MAX);
     pass.find_roots(recording);
     pass.found
 }
 
 struct Pass<'a, 'r> {
-    world: &'a mut World<'r>,
+    spaces: &'a mut AddressSpaces<'r>,
     threads: BTreeMap<(u32, u32), usize>,
     /// By function and loop: registers whose value is good anywhere in the loop.
     steady: BTreeMap<(FunctionId, usize), tierloom_binary::x86::instruction::RegisterSet>,
@@ -135,15 +135,23 @@ impl Pass<'_, '_> {
         if thread == next {
             self.found.threads.push((sample.pid, sample.tid));
         }
-        let place = self.world.code_at(sample.pid, sample.ip());
-        let at = self.found.code.find(&self.world.modules, place).filter(|_| !sample.kernel);
-        let state = State::of_sample(&sample.registers, self.world.bias_at(sample.pid, sample.ip()));
+        let place = self.spaces.code_at(sample.pid, sample.ip());
+        let at = self.found.code.find(&self.spaces.modules, place).filter(|_| !sample.kernel);
+        let state = State::of_sample(&sample.registers, self.spaces.bias_at(sample.pid, sample.ip()));
         let (verdict, waited) = self.verdict(sample, at, &state);
         let instructions = sample.instructions;
-        self.found.seen.push(Seen { time_ns: sample.time_ns, thread, instructions, at, state, verdict, waited });
+        self.found.seen.push(AttributedSample {
+            time_ns: sample.time_ns,
+            thread,
+            instructions,
+            at,
+            state,
+            verdict,
+            waited,
+        });
         if let Some((function, step)) = at {
             if !self.found.calls.contains_key(&function) {
-                let calls = self.found.code.callers(&self.world.modules, function);
+                let calls = self.found.code.callers(&self.spaces.modules, function);
                 self.found.calls.insert(function, calls);
             }
             self.sight(sample, function, step, &state);
@@ -153,7 +161,7 @@ impl Pass<'_, '_> {
     fn find_roots(&mut self, recording: &Recording) {
         let sampled: BTreeSet<FunctionId> = self.found.seen.iter().filter_map(|seen| Some(seen.at?.0)).collect();
         let sampled: Vec<FunctionId> = sampled.into_iter().collect();
-        self.found.roots = Roots::find(&mut self.found.code, &self.world.modules, &sampled);
+        self.found.roots = Roots::find(&mut self.found.code, &self.spaces.modules, &sampled);
         let execs = recording.processes.iter().filter(|process| matches!(process.change, Change::Exec { .. }));
         let started: BTreeSet<u32> = execs.map(|process| process.pid).chain([recording.pid]).collect();
         for seen in &self.found.seen {
@@ -166,16 +174,21 @@ impl Pass<'_, '_> {
     }
 
     /// What a sample waited on, and the instruction that did where it was an object's.
-    fn verdict(&mut self, sample: &Sample, at: Option<(FunctionId, usize)>, state: &State) -> (Verdict, Option<usize>) {
+    fn verdict(
+        &mut self,
+        sample: &Sample,
+        at: Option<(FunctionId, usize)>,
+        state: &State,
+    ) -> (Attribution, Option<usize>) {
         if sample.kernel {
-            return (Verdict::Rest(Rest::Kernel), None);
+            return (Attribution::Rest(Rest::Kernel), None);
         }
-        let Some((id, step)) = at else { return (Verdict::Rest(self.without_code(sample)), None) };
+        let Some((id, step)) = at else { return (Attribution::Rest(self.without_code(sample)), None) };
         let function = self.found.code.functions[id].function.clone();
         let blamed = blame(&function, step, sample.registers[register::FLAGS], state);
         let sharp = self.verdict_of(sample, &function, blamed);
         let waited = match (sharp, blamed) {
-            (Verdict::Object { .. }, Blame::Memory { step, .. }) => Some(step),
+            (Attribution::Object { .. }, WaitingInstruction::Memory { step, .. }) => Some(step),
             _ => None,
         };
         let verdict =
@@ -183,19 +196,19 @@ impl Pass<'_, '_> {
         (verdict, waited)
     }
 
-    fn verdict_of(&mut self, sample: &Sample, function: &Function, blamed: Blame) -> Verdict {
+    fn verdict_of(&mut self, sample: &Sample, function: &Function, blamed: WaitingInstruction) -> Attribution {
         match blamed {
-            Blame::Stack => Verdict::Rest(Rest::Stack),
-            Blame::Compute => Verdict::Rest(Rest::Compute),
-            Blame::Unrecovered => Verdict::Rest(Rest::Unrecovered),
-            Blame::Memory { step, address } => {
+            WaitingInstruction::Stack => Attribution::Rest(Rest::Stack),
+            WaitingInstruction::Compute => Attribution::Rest(Rest::Compute),
+            WaitingInstruction::Unrecovered => Attribution::Rest(Rest::Unrecovered),
+            WaitingInstruction::Memory { step, address } => {
                 let stack_pointer = sample.registers[register::SP];
-                match self.world.locate(sample.pid, address, stack_pointer) {
-                    Place::Stack => Verdict::Rest(Rest::Stack),
-                    Place::Nowhere => Verdict::Rest(Rest::Other),
+                match self.spaces.locate(sample.pid, address, stack_pointer) {
+                    Place::Stack => Attribution::Rest(Rest::Stack),
+                    Place::Nowhere => Attribution::Rest(Rest::Other),
                     Place::Object(object, offset) => {
-                        self.world.objects.touch(object, sample.time_ns);
-                        Verdict::Object { object, offset, access: access(&function.steps[step].operands) }
+                        self.spaces.objects.touch(object, sample.time_ns);
+                        Attribution::Object { object, offset, access: access(&function.steps[step].operands) }
                     }
                 }
             }
@@ -203,7 +216,7 @@ impl Pass<'_, '_> {
     }
 
     /// Where the skid blurs instructions: what all of the block's operands touch, if that is one object.
-    fn verdict_of_block(&mut self, sample: &Sample, function: &Function, step: usize, state: &State) -> Verdict {
+    fn verdict_of_block(&mut self, sample: &Sample, function: &Function, step: usize, state: &State) -> Attribution {
         let states = BlockStates::new(function, step, state);
         let block = &function.blocks[function.block_of(step)];
         let touches = block_touches(function, step, &states);
@@ -211,25 +224,25 @@ impl Pass<'_, '_> {
         let stack_pointer = sample.registers[register::SP];
         let places: Vec<(Place, usize)> = touches
             .iter()
-            .map(|touch| (self.world.locate(sample.pid, touch.address, stack_pointer), touch.step))
+            .map(|touch| (self.spaces.locate(sample.pid, touch.address, stack_pointer), touch.step))
             .collect();
         match places[..] {
-            [] if operands == 0 => Verdict::Rest(Rest::Compute),
+            [] if operands == 0 => Attribution::Rest(Rest::Compute),
             [(Place::Object(object, offset), first), ..]
                 if places.len() == operands
                     && places.iter().all(|(place, _)| matches!(place, Place::Object(other, _) if *other == object)) =>
             {
-                self.world.objects.touch(object, sample.time_ns);
-                Verdict::Object { object, offset, access: access(&function.steps[first].operands) }
+                self.spaces.objects.touch(object, sample.time_ns);
+                Attribution::Object { object, offset, access: access(&function.steps[first].operands) }
             }
-            _ => Verdict::Rest(Rest::Unrecovered),
+            _ => Attribution::Rest(Rest::Unrecovered),
         }
     }
 
     /// The virtual system calls (time of day and the like) are the kernel's; what runs outside any
     /// file was generated by the program itself.
     fn without_code(&self, sample: &Sample) -> Rest {
-        match self.world.mapping_path(sample.pid, sample.ip()) {
+        match self.spaces.mapping_path(sample.pid, sample.ip()) {
             Some("[vdso]" | "[vsyscall]") => Rest::Kernel,
             _ => Rest::Unrecovered,
         }
@@ -253,7 +266,7 @@ impl Pass<'_, '_> {
             self.note(sample, id, touches);
             inside = Some(around);
         }
-        let modules = &self.world.modules;
+        let modules = &self.spaces.modules;
         let levels = self.found.levels.of(&mut self.found.code, modules, id);
         for level in levels.iter() {
             self.sight_level(sample, level, state);
@@ -281,11 +294,11 @@ impl Pass<'_, '_> {
         let seen = self.found.seen.len() - 1;
         let stack_pointer = sample.registers[register::SP];
         for Touch { step, operand, address, how } in touches {
-            let place = self.world.locate(sample.pid, address, stack_pointer);
+            let place = self.spaces.locate(sample.pid, address, stack_pointer);
             if how == How::Near && !matches!(place, Place::Object(..)) {
                 continue;
             }
-            self.found.sightings.push(Sighting { seen, function, step, operand, place, how });
+            self.found.operand_addresses.push(OperandAddress { seen, function, step, operand, place, how });
         }
     }
 }

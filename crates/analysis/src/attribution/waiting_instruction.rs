@@ -12,7 +12,7 @@ use tierloom_binary::x86::state::State;
 
 /// What a sample waited on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Blame {
+pub(crate) enum WaitingInstruction {
     /// A memory operand of the instruction at this position touched this address.
     Memory { step: usize, address: u64 },
     /// The stack: a return, push or pop.
@@ -24,11 +24,11 @@ pub(crate) enum Blame {
 }
 
 /// Blames the instruction before position `at`.
-pub(crate) fn blame(function: &Function, at: usize, flags: u64, state: &State) -> Blame {
+pub(crate) fn blame(function: &Function, at: usize, flags: u64, state: &State) -> WaitingInstruction {
     match previous(function, at, flags) {
         Previous::Step(step) => blame_step(function, step, state),
-        Previous::Call => Blame::Stack,
-        Previous::Unknown => Blame::Unrecovered,
+        Previous::Call => WaitingInstruction::Stack,
+        Previous::Unknown => WaitingInstruction::Unrecovered,
     }
 }
 
@@ -93,7 +93,7 @@ fn may_come_from(function: &Function, from: BlockId, to: BlockId, flags: u64) ->
     }
 }
 
-fn blame_step(function: &Function, step: usize, state: &State) -> Blame {
+fn blame_step(function: &Function, step: usize, state: &State) -> WaitingInstruction {
     let first = function.blocks[function.block_of(step)].first;
     let jump = &function.steps[step];
     let fused = jump.code.is_jcc_short_or_near() && step > first && jump.operands.is_empty();
@@ -107,7 +107,7 @@ fn blame_step(function: &Function, step: usize, state: &State) -> Blame {
     }
     if jump.operands.is_empty() {
         let stack = touches_stack(jump);
-        return if stack { Blame::Stack } else { Blame::Compute };
+        return if stack { WaitingInstruction::Stack } else { WaitingInstruction::Compute };
     }
     blame_operand(jump, step, &before, state)
 }
@@ -118,9 +118,9 @@ fn touches_stack(step: &Step) -> bool {
 }
 
 /// A load that overwrote its own base is blamed by the new value: the address of its next round.
-fn blame_operand(step: &Step, position: usize, before: &State, after: &State) -> Blame {
+fn blame_operand(step: &Step, position: usize, before: &State, after: &State) -> WaitingInstruction {
     let address = step.operands.iter().find_map(|operand| before.address(operand).or_else(|| after.address(operand)));
-    address.map_or(Blame::Unrecovered, |address| Blame::Memory { step: position, address })
+    address.map_or(WaitingInstruction::Unrecovered, |address| WaitingInstruction::Memory { step: position, address })
 }
 
 #[cfg(test)]
@@ -144,16 +144,16 @@ mod tests {
     fn the_instruction_before_is_blamed() {
         let function = Function::decode(BRANCH, 0);
         let state = state(&[(register::SI, 0x500), (register::DI, 0x700)]);
-        assert_eq!(blame(&function, 3, 0, &state), Blame::Memory { step: 2, address: 0x500 });
-        assert_eq!(blame(&function, 0, 0, &state), Blame::Stack);
+        assert_eq!(blame(&function, 3, 0, &state), WaitingInstruction::Memory { step: 2, address: 0x500 });
+        assert_eq!(blame(&function, 0, 0, &state), WaitingInstruction::Stack);
     }
 
     #[test]
     fn at_a_block_head_the_flags_choose_and_a_fused_compare_waits() {
         let function = Function::decode(BRANCH, 0);
         let state = state(&[(register::DI, 0x700)]);
-        assert_eq!(blame(&function, 4, ZERO, &state), Blame::Memory { step: 0, address: 0x700 });
-        assert_eq!(blame(&function, 4, 0, &state), Blame::Compute, "inc rcx came before");
-        assert_eq!(blame(&function, 2, 0, &state), Blame::Memory { step: 0, address: 0x700 });
+        assert_eq!(blame(&function, 4, ZERO, &state), WaitingInstruction::Memory { step: 0, address: 0x700 });
+        assert_eq!(blame(&function, 4, 0, &state), WaitingInstruction::Compute, "inc rcx came before");
+        assert_eq!(blame(&function, 2, 0, &state), WaitingInstruction::Memory { step: 0, address: 0x700 });
     }
 }

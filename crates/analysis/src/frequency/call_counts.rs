@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attribution::Observed;
-use crate::frequency::Blocks;
+use crate::frequency::blocks::Blocks;
 use tierloom_binary::call_graph::sites::Run;
 use tierloom_binary::code::{FunctionId, Runner};
 
@@ -13,13 +13,13 @@ const TEAM_SHARE: f64 = 0.05;
 pub(crate) const RUNS_ERROR: f64 = 0.001;
 
 /// What is known of the ways into functions.
-pub(crate) struct Entries<'a> {
+pub(crate) struct EntryCounts<'a> {
     observed: &'a Observed,
     /// Threads that run a parallel region, by module.
     teams: BTreeMap<usize, f64>,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> EntryCounts<'a> {
     pub(crate) fn of(observed: &'a Observed) -> Self {
         Self { observed, teams: teams(observed) }
     }

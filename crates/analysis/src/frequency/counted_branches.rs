@@ -28,7 +28,7 @@ const ALONG_THE_WAY: f64 = 0.05;
 
 /// A branch that is taken once in so many moves of a counter.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Batch {
+pub(crate) struct CountedBranch {
     moved: BlockId,
     edge: Edge,
     /// Times the edge is taken for each move, and one relative standard deviation.
@@ -36,7 +36,7 @@ pub(crate) struct Batch {
     relative_error: f64,
 }
 
-impl Batch {
+impl CountedBranch {
     /// Whether a block runs only where the edge was taken.
     pub(crate) fn leads_to(&self, function: &Function, block: BlockId) -> bool {
         function.dominates(self.edge.1, block)
@@ -54,7 +54,7 @@ impl Batch {
 }
 
 /// Those of all functions with samples.
-pub(crate) fn batches(observed: &Observed) -> BTreeMap<FunctionId, Vec<Batch>> {
+pub(crate) fn batches(observed: &Observed) -> BTreeMap<FunctionId, Vec<CountedBranch>> {
     let mut states: BTreeMap<FunctionId, Vec<(BlockId, &State)>> = BTreeMap::new();
     for seen in &observed.seen {
         let Some((id, step)) = seen.at else { continue };
@@ -63,7 +63,7 @@ pub(crate) fn batches(observed: &Observed) -> BTreeMap<FunctionId, Vec<Batch>> {
     }
     let of_function = |(id, states): (FunctionId, Vec<(BlockId, &State)>)| {
         let function = &*observed.code.functions[id].function;
-        let found: Vec<Batch> = (0..function.blocks.len())
+        let found: Vec<CountedBranch> = (0..function.blocks.len())
             .filter_map(|block| {
                 let way = Way::to(function, block)?;
                 let around = &function.loops[way.inside];
@@ -120,7 +120,7 @@ impl Way {
 
     /// How often the end is reached: by how many of the samples are past the middle, where a counter that
     /// always reaches it spends half of its time.
-    fn batch<'a>(&self, states: impl Iterator<Item = &'a State>) -> Option<Batch> {
+    fn batch<'a>(&self, states: impl Iterator<Item = &'a State>) -> Option<CountedBranch> {
         let behind = |state: &State| {
             let moved = state.get(self.counter)?.wrapping_sub(self.start).cast_signed();
             u64::try_from(moved / self.step).ok().filter(|behind| *behind <= self.steps)
@@ -131,7 +131,7 @@ impl Way {
             return None;
         }
         let reached = (2.0 * past as f64 / behind.len() as f64).min(1.0);
-        Some(Batch {
+        Some(CountedBranch {
             moved: self.moved,
             edge: self.edge,
             share: reached / self.steps as f64,

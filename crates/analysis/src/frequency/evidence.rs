@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::attribution::Observed;
-use crate::frequency::counter_deltas::Count;
+use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::flow_network::Observation;
-use crate::frequency::renewal::Trip;
+use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
 
@@ -26,12 +26,7 @@ const FAR_APART: f64 = 10.0;
 /// A clock that its loop sets anew, read less than about twice per instance of the loop, shows
 /// differences of unrelated instances. That it `restarts` is known from the code, or else seen where it runs
 /// backwards.
-pub(crate) fn aliased(
-    observed: &Observed,
-    count: &Count,
-    restarts: bool,
-    trips: &BTreeMap<(FunctionId, LoopId), Trip>,
-) -> bool {
+pub(crate) fn aliased(observed: &Observed, count: &Count, restarts: bool, trips: &TripCounts) -> bool {
     let function = &observed.code.functions[count.function].function;
     let Some(inside) = function.blocks[count.block].inner_loop else { return false };
     let mean = count.executions / count.visible.max(1) as f64;

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::frequency::normal_equations::{Normal, Row};
+use crate::frequency::normal_equations::{NormalEquations, Row};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 
 /// Functions with more independent circulations than this are left to the densities: the work grows
@@ -26,7 +26,7 @@ const PULLED: f64 = 0.01;
 const LEAST_PULLED: f64 = 1e-4;
 
 /// Control flow of functions that are counted together, each with a world outside of its own.
-pub(crate) struct Net {
+pub(crate) struct FlowNetwork {
     edges: Vec<Edge>,
     nodes: usize,
     /// By function: the number of its first block.
@@ -37,7 +37,7 @@ pub(crate) struct Net {
     open: usize,
 }
 
-impl Net {
+impl FlowNetwork {
     pub(crate) fn of(functions: &[&Function]) -> Self {
         let mut net = Self { edges: Vec::new(), nodes: 0, first: Vec::new(), circulations: Vec::new(), open: 0 };
         let mut depths = Vec::new();
@@ -101,7 +101,7 @@ impl Observation {
     }
 
     /// The same of a function that stands in a net.
-    pub(crate) fn within(mut self, net: &Net, function: usize) -> Self {
+    pub(crate) fn within(mut self, net: &FlowNetwork, function: usize) -> Self {
         let first = net.first[function];
         self.blocks.iter_mut().for_each(|(block, _)| *block += first);
         self.edges.iter_mut().for_each(|((from, to), _)| (*from, *to) = (*from + first, *to + first));
@@ -117,7 +117,7 @@ impl Observation {
 }
 
 /// Executions of each block, by function, that fit the observations best.
-pub(crate) fn solve(net: &Net, observations: &[Observation]) -> Vec<f64> {
+pub(crate) fn solve(net: &FlowNetwork, observations: &[Observation]) -> Vec<f64> {
     let through = by_edge(&net.circulations, net.edges.len());
     let rows: Vec<Row> = observations.iter().map(|observation| row(observation, &net.edges, &through)).collect();
     let flows = fit(&rows, net, &through, scale(observations));
@@ -286,8 +286,8 @@ fn scale(observations: &[Observation]) -> f64 {
 /// (Portugal, Júdice and Vicente, *A comparison of block pivoting and interior-point algorithms for linear
 /// least squares problems with nonnegative variables*, 1994), except that in the end nothing is let go: the
 /// fit has to come to an end.
-fn fit(rows: &[Row], net: &Net, through: &Through, scale: f64) -> Vec<f64> {
-    let mut free = Normal::new(net.circulations.len(), 1.0 / (1e6 * scale).powi(2));
+fn fit(rows: &[Row], net: &FlowNetwork, through: &Through, scale: f64) -> Vec<f64> {
+    let mut free = NormalEquations::new(net.circulations.len(), 1.0 / (1e6 * scale).powi(2));
     for row in rows {
         free.add(row.clone());
     }
@@ -321,7 +321,7 @@ fn fit(rows: &[Row], net: &Net, through: &Through, scale: f64) -> Vec<f64> {
 }
 
 /// By edge: the largest flow through either of its ends.
-fn around(net: &Net, flows: &[f64]) -> Vec<f64> {
+fn around(net: &FlowNetwork, flows: &[f64]) -> Vec<f64> {
     let mut most = vec![0.0f64; net.nodes];
     for (edge, flow) in net.edges.iter().zip(flows) {
         most[edge.0] = most[edge.0].max(flow.abs());
@@ -345,7 +345,7 @@ mod tests {
         let function = Function::decode(NEST, 0x1000);
         let known = [Observation::block(2, 1000.0, 1.0), Observation::block(3, 50.0, 0.1)];
         let entered = Observation::block(0, 2.0, 0.01);
-        let counts = solve(&Net::of(&[&function]), &[&known[..], &[entered]].concat());
+        let counts = solve(&FlowNetwork::of(&[&function]), &[&known[..], &[entered]].concat());
         assert!(close(&counts[..5], &[2.0, 50.0, 1000.0, 50.0, 2.0]), "{counts:?}");
     }
 
@@ -354,7 +354,7 @@ mod tests {
         let function = Function::decode(NEST, 0x1000);
         let inner = function.blocks[2].inner_loop.unwrap();
         let observations = [Observation::block(3, 50.0, 0.1), Observation::rounds(&function, inner, 20.0, 1.0)];
-        let counts = solve(&Net::of(&[&function]), &observations);
+        let counts = solve(&FlowNetwork::of(&[&function]), &observations);
         assert!(close(&counts[1..4], &[50.0, 1000.0, 50.0]), "{counts:?}");
     }
 
@@ -362,7 +362,7 @@ mod tests {
     fn a_caller_that_runs_once_counts_what_its_callee_loops() {
         // The callee is the nest, 20 rounds of the outer loop an entry; the caller ran 3 times in all.
         let (callee, caller) = (Function::decode(NEST, 0x1000), Function::decode(&[0x90, 0xc3], 0));
-        let net = Net::of(&[&callee, &caller]);
+        let net = FlowNetwork::of(&[&callee, &caller]);
         let outer = callee.blocks[3].inner_loop.unwrap();
         let mut called = Observation::entered(&callee, 0.0, 0.003).within(&net, 0);
         called.blocks.push((net.block(1, 0), -1.0));
@@ -382,7 +382,7 @@ mod tests {
         let code = [0x39, 0xc0, 0x74, 0x04, 0x90, 0x90, 0x90, 0x90, 0x48, 0xff, 0xcf, 0x75, 0xf3, 0xc3];
         let function = Function::decode(&code, 0);
         let observations = [Observation::block(2, 1e6, 1e3), Observation::block(1, 2.5e5, 1e5)];
-        let counts = solve(&Net::of(&[&function]), &observations);
+        let counts = solve(&FlowNetwork::of(&[&function]), &observations);
         assert!(close(&counts[..3], &[1e6, 2.5e5, 1e6]), "{counts:?}");
     }
 
@@ -395,7 +395,7 @@ mod tests {
         // Block 1 cannot run oftener than its branch; that it seems to makes the second jump negative, too.
         let tie = Observation { edges: vec![((2, 4), 1.0)], ..Observation::block(1, 180.0, 0.1) };
         let observations = [Observation::block(0, 100.0, 0.1), Observation::block(1, 200.0, 30.0), tie];
-        let counts = solve(&Net::of(&[&function]), &observations);
+        let counts = solve(&FlowNetwork::of(&[&function]), &observations);
         assert!((counts[1] - 100.0).abs() < 1.0 && (counts[3] - 20.0).abs() < 1.0, "{counts:?}");
     }
 
@@ -406,7 +406,7 @@ mod tests {
             let function = Function::decode(NEST, 0x1000);
             let observations: Vec<_> =
                 values.iter().enumerate().map(|(b, v)| Observation::block(b, *v, 0.1 * v + 1.0)).collect();
-            let counts = solve(&Net::of(&[&function]), &observations);
+            let counts = solve(&FlowNetwork::of(&[&function]), &observations);
             prop_assert!(counts.iter().all(|count| count.is_finite() && *count >= 0.0));
             let most = values.iter().copied().fold(1.0, f64::max);
             prop_assert!((counts[0] - counts[4]).abs() <= 1e-3 * most);

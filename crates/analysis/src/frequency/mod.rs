@@ -1,9 +1,10 @@
 //! How often every block ran: clocks where there are some, samples and flow conservation elsewhere.
 //!
-//! `anchors` says which clocks to believe, `entered` how often functions are run, `densities` what
-//! samples say, `heuristics` what is likely; here functions are solved with all that (`flow`), and tell
-//! each other, until nothing changes.
+//! `evidence` says which clocks to believe, `call_counts` how often functions are run, `sampling` what
+//! samples say, `heuristics` what is likely; here functions are solved with all that (`flow_network`), and
+//! tell each other, until nothing changes.
 
+mod blocks;
 pub(crate) mod branches;
 pub(crate) mod call_counts;
 pub(crate) mod counted_branches;
@@ -15,44 +16,28 @@ pub(crate) mod nest;
 pub(crate) mod normal_equations;
 pub(crate) mod renewal;
 pub(crate) mod sampling;
+pub(crate) mod trip_count;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attribution::Observed;
+use crate::frequency::blocks::BlockCounts;
+use crate::frequency::blocks::Blocks;
+use crate::frequency::blocks::is_same;
 use crate::frequency::branches::heuristics::{branches, outermost};
 use crate::frequency::branches::invariant::settled;
-use crate::frequency::branches::{Outcomes, outcomes};
-use crate::frequency::call_counts::{Entries, RUNS_ERROR};
-use crate::frequency::counted_branches::{Batch, batches};
-use crate::frequency::counter_deltas::Count;
+use crate::frequency::branches::{BranchTable, outcomes};
+use crate::frequency::call_counts::{EntryCounts, RUNS_ERROR};
+use crate::frequency::counted_branches::{CountedBranch, batches};
+use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::counter_deltas::posterior::MOST_INSTRUCTIONS_PER_NS;
 use crate::frequency::evidence::{best_clocks, by_clocks, contradicting, counted};
-use crate::frequency::flow_network::{MOST_TOGETHER, Net, Observation, solve};
-use crate::frequency::renewal::Trip;
+use crate::frequency::flow_network::{FlowNetwork, MOST_TOGETHER, Observation, solve};
 use crate::frequency::sampling::Densities;
+use crate::frequency::trip_count::TripCount;
+use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
-
-pub(crate) struct BlockCounts {
-    pub(crate) executions: Vec<f64>,
-    /// Whether clocks, rounds and calls give the count; else it follows from samples.
-    pub(crate) counted: Vec<bool>,
-}
-
-impl BlockCounts {
-    fn is_same(&self, other: &Self) -> bool {
-        self.counted == other.counted
-            && self.executions.iter().zip(&other.executions).all(|(left, right)| is_same(*left, *right))
-    }
-}
-
-/// Counts that differ by less than any source of them does.
-fn is_same(left: f64, right: f64) -> bool {
-    (left - right).abs() <= 1e-3 * left.max(right) + 0.5
-}
-
-/// Results so far.
-pub(crate) type Blocks = BTreeMap<FunctionId, BlockCounts>;
 
 /// Times that callers and callees are told each other's counts: chains of calls are short.
 const PASSES: usize = 12;
@@ -67,12 +52,7 @@ pub(crate) struct Counts {
 }
 
 /// Counts the blocks of all functions that have samples or clocks.
-pub(crate) fn counts(
-    observed: &Observed,
-    clocks: &[Count],
-    trips: &BTreeMap<(FunctionId, LoopId), Trip>,
-    period_ns: f64,
-) -> Counts {
+pub(crate) fn counts(observed: &Observed, clocks: &[Count], trips: &TripCounts, period_ns: f64) -> Counts {
     let mut clocks = clocks.to_vec();
     let mut outcomes = outcomes(observed);
     for (branch, outcome) in settled(observed) {
@@ -80,14 +60,14 @@ pub(crate) fn counts(
     }
     let batches = batches(observed);
     for _ in 0..MOST_CONTRADICTIONS {
-        let blocks = Known::of(observed, &clocks, trips, &outcomes, &batches, period_ns).settle();
+        let blocks = Evidence::of(observed, &clocks, trips, &outcomes, &batches, period_ns).settle();
         let doubted = doubted(&clocks, &blocks);
         if doubted.is_empty() {
             return Counts { blocks, by_loop: best_clocks(observed, &clocks) };
         }
         clocks.retain(|count| !doubted.contains(&(count.function, count.block)));
     }
-    let blocks = Known::of(observed, &clocks, trips, &outcomes, &batches, period_ns).settle();
+    let blocks = Evidence::of(observed, &clocks, trips, &outcomes, &batches, period_ns).settle();
     Counts { blocks, by_loop: best_clocks(observed, &clocks) }
 }
 
@@ -101,13 +81,13 @@ fn doubted(clocks: &[Count], blocks: &Blocks) -> BTreeSet<(FunctionId, BlockId)>
 }
 
 /// Functions of which every run is known; they are solved together, so that each tells the others.
-struct Together {
+struct CallTreeSystem {
     members: Vec<FunctionId>,
-    net: Net,
+    net: FlowNetwork,
 }
 
-impl Together {
-    fn of(observed: &Observed, nets: &BTreeMap<FunctionId, Net>) -> Self {
+impl CallTreeSystem {
+    fn of(observed: &Observed, nets: &BTreeMap<FunctionId, FlowNetwork>) -> Self {
         let mut room = MOST_TOGETHER;
         let fits = |id: &&FunctionId| {
             let needed = nets[*id].circulations();
@@ -117,7 +97,7 @@ impl Together {
         };
         let members: Vec<FunctionId> = observed.roots.runners.keys().filter(fits).copied().collect();
         let functions: Vec<&Function> = members.iter().map(|id| &*observed.code.functions[*id].function).collect();
-        let net = Net::of(&functions);
+        let net = FlowNetwork::of(&functions);
         Self { members, net }
     }
 
@@ -127,38 +107,38 @@ impl Together {
 }
 
 /// What is known of all functions before they are solved.
-struct Known<'a> {
+struct Evidence<'a> {
     observed: &'a Observed,
     clocks: &'a [Count],
-    trips: &'a BTreeMap<(FunctionId, LoopId), Trip>,
+    trips: &'a TripCounts,
     densities: Densities,
-    entries: Entries<'a>,
-    outcomes: &'a Outcomes,
-    batches: &'a BTreeMap<FunctionId, Vec<Batch>>,
+    entries: EntryCounts<'a>,
+    outcomes: &'a BranchTable,
+    batches: &'a BTreeMap<FunctionId, Vec<CountedBranch>>,
     /// Instructions that the whole run can have executed.
     most: f64,
 }
 
-impl<'a> Known<'a> {
+impl<'a> Evidence<'a> {
     fn of(
         observed: &'a Observed,
         clocks: &'a [Count],
-        trips: &'a BTreeMap<(FunctionId, LoopId), Trip>,
-        outcomes: &'a Outcomes,
-        batches: &'a BTreeMap<FunctionId, Vec<Batch>>,
+        trips: &'a TripCounts,
+        outcomes: &'a BranchTable,
+        batches: &'a BTreeMap<FunctionId, Vec<CountedBranch>>,
         period_ns: f64,
     ) -> Self {
         let most = observed.seen.len() as f64 * period_ns * MOST_INSTRUCTIONS_PER_NS;
-        let (densities, entries) = (Densities::of(observed, clocks, period_ns), Entries::of(observed));
+        let (densities, entries) = (Densities::of(observed, clocks, period_ns), EntryCounts::of(observed));
         Self { observed, clocks, trips, densities, entries, outcomes, batches, most }
     }
 
     /// Solves all functions until they agree with each other.
     fn settle(&self) -> Blocks {
         let functions = self.functions();
-        let nets: BTreeMap<FunctionId, Net> =
-            functions.iter().map(|id| (*id, Net::of(&[self.function(*id)]))).collect();
-        let together = Together::of(self.observed, &nets);
+        let nets: BTreeMap<FunctionId, FlowNetwork> =
+            functions.iter().map(|id| (*id, FlowNetwork::of(&[self.function(*id)]))).collect();
+        let together = CallTreeSystem::of(self.observed, &nets);
         let mut blocks = Blocks::new();
         let mut settled: BTreeMap<FunctionId, f64> = BTreeMap::new();
         for pass in 0..PASSES {
@@ -193,7 +173,7 @@ impl<'a> Known<'a> {
     }
 
     /// Counts a function by itself.
-    fn count(&self, id: FunctionId, net: &Net, blocks: &Blocks) -> BlockCounts {
+    fn count(&self, id: FunctionId, net: &FlowNetwork, blocks: &Blocks) -> BlockCounts {
         let function = self.function(id);
         let before = blocks.get(&id);
         let clocked = self.clocks_of(id).next().is_some();
@@ -216,7 +196,7 @@ impl<'a> Known<'a> {
 
     /// Counts functions of which every run is known, all at once. At `first` nothing is known yet of
     /// those with few samples: what the others ask of them decides, not guesses about branches.
-    fn count_together(&self, together: &Together, first: bool, blocks: &mut Blocks) {
+    fn count_together(&self, together: &CallTreeSystem, first: bool, blocks: &mut Blocks) {
         let mut observations = Vec::new();
         for (position, &id) in together.members.iter().enumerate() {
             let silent = first && !self.densities.is_sampled(id);
@@ -235,7 +215,7 @@ impl<'a> Known<'a> {
     }
 
     /// A function is entered as often as the places that run it are passed.
-    fn runs(&self, together: &Together, position: usize, blocks: &Blocks) -> Option<Observation> {
+    fn runs(&self, together: &CallTreeSystem, position: usize, blocks: &Blocks) -> Option<Observation> {
         let id = together.members[position];
         let placed = &self.observed.code.functions[id];
         let runners = &self.observed.roots.runners[&id];
@@ -305,7 +285,7 @@ impl<'a> Known<'a> {
         observations
     }
 
-    fn trips_of(&self, id: FunctionId) -> impl Iterator<Item = (LoopId, &Trip)> {
+    fn trips_of(&self, id: FunctionId) -> impl Iterator<Item = (LoopId, &TripCount)> {
         self.trips.range((id, 0)..(id + 1, 0)).map(|((_, inside), trip)| (*inside, trip))
     }
 }

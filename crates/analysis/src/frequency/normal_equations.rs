@@ -13,7 +13,7 @@ pub(crate) struct Row {
 /// solution is improved with residuals of the equations themselves (Björck, *Numerical Methods for
 /// Least Squares Problems*, 1996, section 2.9).
 #[derive(Clone)]
-pub(crate) struct Normal {
+pub(crate) struct NormalEquations {
     size: usize,
     matrix: Vec<f64>,
     rows: Vec<Row>,
@@ -26,7 +26,7 @@ const DAMPING: f64 = 1e-11;
 const IMPROVEMENTS: usize = 20;
 const SETTLED: f64 = 1e-7;
 
-impl Normal {
+impl NormalEquations {
     pub(crate) fn new(size: usize, ridge: f64) -> Self {
         let mut matrix = vec![0.0; size * size];
         (0..size).for_each(|k| matrix[k * size + k] = ridge);
@@ -79,7 +79,7 @@ struct Factor {
 }
 
 impl Factor {
-    fn of(system: &Normal) -> Self {
+    fn of(system: &NormalEquations) -> Self {
         let size = system.size;
         let diagonal = |k: usize| system.matrix[k * size + k].max(f64::MIN_POSITIVE).sqrt();
         let scale: Vec<f64> = (0..size).map(diagonal).collect();

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::attribution::Observed;
 use crate::frequency::branches::is_last_round;
+use crate::frequency::trip_count::TripCount;
+use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::Steady;
@@ -31,22 +33,11 @@ const UNLIKE: f64 = 4.0;
 /// Fewer samples than this in a last round say nothing.
 const FEWEST_LAST: usize = 3;
 
-/// How often a loop goes round each time it is entered, on average.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Trip {
-    pub(crate) rounds: f64,
-    /// One standard deviation, relative.
-    pub(crate) relative_error: f64,
-    /// Variance over instances, relative to the square of the mean: 1 where rounds end by chance. `None`
-    /// where the code alone tells the rounds: what is asked before the loop is then something else.
-    pub(crate) variance: Option<f64>,
-}
-
 /// Samples by the loop whose own blocks they fell into: (position of the sample, of the instruction).
 type Inside = BTreeMap<(FunctionId, LoopId), Vec<(usize, usize)>>;
 
 /// Trips of the loops of all functions with samples, as far as they can be had.
-pub(crate) fn trips(observed: &Observed) -> BTreeMap<(FunctionId, LoopId), Trip> {
+pub(crate) fn trips(observed: &Observed) -> TripCounts {
     let (samples, around) = samples_by_loop(observed);
     let mut trips = BTreeMap::new();
     let mut functions: Vec<FunctionId> = observed.seen.iter().filter_map(|seen| Some(seen.at?.0)).collect();
@@ -87,9 +78,9 @@ fn samples_by_loop(observed: &Observed) -> (Inside, Inside) {
     (own, around)
 }
 
-fn by_code(observed: &Observed, id: FunctionId, inside: LoopId) -> Option<Trip> {
+fn by_code(observed: &Observed, id: FunctionId, inside: LoopId) -> Option<TripCount> {
     let rounds = rounds(&observed.code.functions[id].function, inside, None)?;
-    (rounds > LEAST_ROUNDS).then_some(Trip { rounds, relative_error: 0.001, variance: None })
+    (rounds > LEAST_ROUNDS).then_some(TripCount { rounds, relative_error: 0.001, variance: None })
 }
 
 /// Evenly chosen samples, at most [`MOST_SAMPLES`].
@@ -101,7 +92,7 @@ fn some<T: Copy>(all: &[T]) -> impl Iterator<Item = T> {
 /// rounds, so the mean over instances is the harmonic mean over samples. What an instance does once it
 /// does in or before its first round, which then takes longer and draws samples to short instances: where
 /// samples tell how far they are into the loop, those of first rounds are left out.
-fn by_registers(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
+fn by_registers(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
     let chosen: Vec<(usize, usize)> = some(samples).collect();
     let rounds = |sample: &(usize, usize)| rounds(function, inside, Some(&observed.seen[sample.0].state));
@@ -126,20 +117,20 @@ fn by_registers(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[
     Some(match later {
         Some(later) => {
             let trip = of_samples(&later);
-            Trip { rounds: 1.0 + trip.rounds, ..trip }
+            TripCount { rounds: 1.0 + trip.rounds, ..trip }
         }
         None => of_samples(&answers),
     })
 }
 
 /// From the rounds of the instances that samples fell into, in proportion to these rounds.
-fn of_samples(rounds: &[f64]) -> Trip {
+fn of_samples(rounds: &[f64]) -> TripCount {
     let count = rounds.len() as f64;
     let mean = rounds.iter().sum::<f64>() / count;
     let inverse = rounds.iter().map(|rounds| 1.0 / rounds).sum::<f64>() / count;
     let spread = rounds.iter().map(|rounds| (1.0 / rounds - inverse).powi(2)).sum::<f64>() / count;
     let relative_error = 0.003 + spread.sqrt() / inverse / count.sqrt();
-    Trip { rounds: 1.0 / inverse, relative_error, variance: Some((mean * inverse - 1.0).max(0.0)) }
+    TripCount { rounds: 1.0 / inverse, relative_error, variance: Some((mean * inverse - 1.0).max(0.0)) }
 }
 
 /// Rounds that an instance of a loop has behind it at a sample, by a register that moves once a round:
@@ -164,7 +155,7 @@ fn position(
 /// knows. Later rounds are reached by fewer instances, so samples thin out towards the end; where they
 /// do not, all instances go as far as the furthest sample. Else half of the samples lie before the
 /// middle of the usual instance, unless the first rounds, which all come to, are far too rare for that.
-fn by_positions(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
+fn by_positions(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
     let of_register = |mover: (usize, usize, i64)| {
         let tried: Vec<Option<f64>> =
@@ -179,13 +170,13 @@ fn by_positions(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[
 }
 
 /// Rounds of a loop from sorted positions of samples in it, the first round being 0.
-fn of_positions(positions: &[f64]) -> Trip {
+fn of_positions(positions: &[f64]) -> TripCount {
     let count = positions.len() as f64;
     let (furthest, middle) = (positions[positions.len() - 1] + 1.0, 2.0 * positions[positions.len() / 2] + 1.0);
     if middle >= furthest * (1.0 - 3.0 / count.sqrt()) {
         // Of so many samples the last one lies this far from the end.
         let rounds = if furthest > count { furthest * (1.0 + 1.0 / count) } else { furthest };
-        return Trip { rounds, relative_error: 0.003 + 1.0 / count, variance: Some(0.0) };
+        return TripCount { rounds, relative_error: 0.003 + 1.0 / count, variance: Some(0.0) };
     }
     // All instances come to the first rounds, whatever becomes of them later.
     let early = positions.len().div_ceil(EARLY_ONE_IN).max(FEWEST_EARLY);
@@ -193,13 +184,18 @@ fn of_positions(positions: &[f64]) -> Trip {
     let within = positions.partition_point(|position| *position <= upto) as f64;
     let by_early = (upto + 1.0) * count / within;
     if by_early * UNLIKE < middle {
-        return Trip { rounds: by_early, relative_error: 0.1 + 1.0 / within.sqrt(), variance: Some(1.0) };
+        return TripCount { rounds: by_early, relative_error: 0.1 + 1.0 / within.sqrt(), variance: Some(1.0) };
     }
-    Trip { rounds: middle, relative_error: 0.1 + 1.0 / count.sqrt(), variance: Some(1.0) }
+    TripCount { rounds: middle, relative_error: 0.1 + 1.0 / count.sqrt(), variance: Some(1.0) }
 }
 
 /// As [`by_last_rounds`], by samples anywhere in the loop: by the registers that are the same all round.
-fn by_rounds_left(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
+fn by_rounds_left(
+    observed: &Observed,
+    id: FunctionId,
+    inside: LoopId,
+    samples: &[(usize, usize)],
+) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
     let changing = RegisterSet(!Steady::of(function, inside).known().0);
     let tried: Vec<Option<f64>> = samples
@@ -217,7 +213,12 @@ fn by_rounds_left(observed: &Observed, id: FunctionId, inside: LoopId, samples: 
 /// mean number of rounds. Waiting for addresses that jump from round to round is as likely in each of
 /// them; waiting for those that walk is not, for each instance starts at a line of its own. So samples
 /// of the former decide where there are enough.
-fn by_last_rounds(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
+fn by_last_rounds(
+    observed: &Observed,
+    id: FunctionId,
+    inside: LoopId,
+    samples: &[(usize, usize)],
+) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
     let steady = Steady::of(function, inside);
     let jumps = |(number, _): &&(usize, usize)| {
@@ -232,7 +233,7 @@ fn by_last_rounds(observed: &Observed, id: FunctionId, inside: LoopId, samples: 
     last_rounds(observed, id, inside, alike)
 }
 
-fn last_rounds(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<Trip> {
+fn last_rounds(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
     let tried: Vec<Option<f64>> = samples
         .iter()
@@ -241,14 +242,14 @@ fn last_rounds(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(
     of_last_rounds(&tried)
 }
 
-fn of_last_rounds(tried: &[Option<f64>]) -> Option<Trip> {
+fn of_last_rounds(tried: &[Option<f64>]) -> Option<TripCount> {
     let answers: Vec<f64> = tried.iter().flatten().copied().collect();
     let last = answers.iter().filter(|left| **left < 0.5).count();
     if last < FEWEST_LAST || (answers.len() as f64) < ANSWERED * tried.len() as f64 {
         return None;
     }
     let relative_error = 0.1 + 1.0 / (last as f64).sqrt();
-    Some(Trip { rounds: answers.len() as f64 / last as f64, relative_error, variance: Some(1.0) })
+    Some(TripCount { rounds: answers.len() as f64 / last as f64, relative_error, variance: Some(1.0) })
 }
 
 #[cfg(test)]

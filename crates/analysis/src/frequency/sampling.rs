@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use iced_x86::Mnemonic;
 
 use crate::attribution::Observed;
-use crate::frequency::BlockCounts;
-use crate::frequency::counter_deltas::Count;
+use crate::frequency::blocks::BlockCounts;
+use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::flow_network::Observation;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tierloom_model::HOTNESS_BINS;
 
 use crate::address_space::Place;
-use crate::address_space::objects::{Entry, ObjectId};
+use crate::address_space::objects::{DataObject, ObjectId};
 use crate::attribution::Observed;
 use crate::attribution::operand_addresses::How;
 
@@ -21,10 +21,12 @@ const BEYOND_CHANCE: f64 = 5.0;
 
 /// Falling shares of the accesses in each sixteenth of an object; only for objects that were allocated
 /// once and are not evenly used.
-pub(crate) fn hotness(observed: &Observed, entries: &[Entry]) -> BTreeMap<ObjectId, Vec<f64>> {
+pub(crate) fn hotness(observed: &Observed, entries: &[DataObject]) -> BTreeMap<ObjectId, Vec<f64>> {
     let mut bins: BTreeMap<ObjectId, [f64; HOTNESS_BINS]> = BTreeMap::new();
-    for sighting in observed.sightings.iter().filter(|sighting| sighting.how == How::Replayed) {
-        let Place::Object(object, offset) = sighting.place else { continue };
+    for operand_address in
+        observed.operand_addresses.iter().filter(|operand_address| operand_address.how == How::Replayed)
+    {
+        let Place::Object(object, offset) = operand_address.place else { continue };
         let entry = &entries[object];
         if entry.allocations == 1 && entry.most_bytes > 0 {
             let share = offset as f64 / entry.most_bytes as f64;

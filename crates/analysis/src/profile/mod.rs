@@ -1,9 +1,4 @@
-//! From a recording to a profile: the whole flow on one page.
-//!
-//! `world` replays mappings and allocations; `observe` blames each sample and follows registers around
-//! it; `pairs` reads loop counters off consecutive samples; `counts` solves for every block; `tally`
-//! and `traffic` add up who touched what, `ceiling` holds it to the time there was, `phases` says when; this
-//! file puts it into the noun.
+//! The last step: everything that was worked out goes into the noun.
 
 pub(crate) mod hotness;
 pub(crate) mod names;
@@ -11,26 +6,21 @@ pub(crate) mod warnings;
 
 use std::collections::BTreeMap;
 
-use tierloom_binary::Binaries;
 use tierloom_model::{
-    Access, AccessKind, FORMAT_VERSION, Object, Phase, Profile, Program, SampleRow, Sampling, Unattributed, units,
+    Access, AccessKind, FORMAT_VERSION, Object, Phase, Profile, Program, SampleRow, Sampling, Unattributed,
 };
 
-use crate::address_space::World;
-use crate::address_space::objects::{Entry, ObjectId};
-use crate::attribution::{Observed, Rest, Seen, Verdict, observe};
-use crate::frequency::counter_deltas::count;
-use crate::frequency::renewal::trips;
-use crate::frequency::{Counts, counts};
-use crate::memory_samples;
+use crate::address_space::AddressSpaces;
+use crate::address_space::objects::{DataObject, ObjectId};
+use crate::attribution::{AttributedSample, Attribution, Observed, Rest};
+use crate::frequency::Counts;
 use crate::profile::hotness::hotness;
 use crate::profile::names::Names;
 use crate::profile::warnings::Warning;
 use crate::time::confidence::share;
-use crate::time::phases::{beginnings, split};
 use crate::time::stalls::{Overlaps, Waited};
-use crate::traffic::accesses::{Tallies, tally};
-use crate::traffic::{Row, Traffic, traffic};
+use crate::traffic::accesses::AllAccesses;
+use crate::traffic::row::{Row, Traffic};
 use tierloom_recording::{Event, Exit, Recording};
 
 /// Latency of memory against that of the last-level cache: about 100 ns against 15 to 25 ns on
@@ -45,68 +35,34 @@ const RESTS: [(Rest, &str); 5] = [
     (Rest::Other, "[other]"),
 ];
 
-/// Works a recording out into a profile and its samples as rows.
-///
-/// What cannot be worked out is `[unrecovered]` and warned of.
-pub fn analyse(recording: &Recording, binaries: &dyn Binaries) -> (Profile, Vec<SampleRow>) {
-    if recording.event == Event::MemoryAccess {
-        return memory_samples::analyse(recording, binaries);
-    }
-    let mut world = World::new(recording, binaries);
-    let observed = observe(recording, &mut world);
-    let trips = trips(&observed);
-    let clocks = count(&observed, &trips, recording.period_ns);
-    let counts = counts(&observed, &clocks, &trips, recording.period_ns);
-    let tallies = tally(&observed, &counts);
-    let sample_ns = recording.cpu_s * 1e9 / observed.seen.len().max(1) as f64;
-    let cache = recording.processor.llc_bytes;
-    let traffic = traffic(&observed, &tallies.known, &counts, &world.objects.entries, &trips, cache, sample_ns);
-    let overlaps = Overlaps::find(&observed, &counts, &tallies.known, &traffic);
-    let beginnings = beginnings(&observed.seen);
-    let by_phase = split(&observed, &counts, &tallies.known, &traffic, &beginnings);
-    let draft = Draft {
-        recording,
-        world: &world,
-        observed: &observed,
-        counts: &counts,
-        tallies: &tallies,
-        overlaps: &overlaps,
-        rows: &traffic.rows,
-        cut: traffic.cut,
-        beginnings: &beginnings,
-        by_phase: &by_phase,
-    };
-    draft.profile()
-}
-
 /// Everything that was worked out, on its way into the noun.
-struct Draft<'a> {
-    recording: &'a Recording,
-    world: &'a World<'a>,
-    observed: &'a Observed,
-    counts: &'a Counts,
-    tallies: &'a Tallies,
-    overlaps: &'a Overlaps,
-    rows: &'a BTreeMap<Row, Traffic>,
+pub(crate) struct ProfileBuilder<'a> {
+    pub(crate) recording: &'a Recording,
+    pub(crate) spaces: &'a AddressSpaces<'a>,
+    pub(crate) observed: &'a Observed,
+    pub(crate) counts: &'a Counts,
+    pub(crate) tallies: &'a AllAccesses,
+    pub(crate) overlaps: &'a Overlaps,
+    pub(crate) rows: &'a BTreeMap<Row, Traffic>,
     /// Share of the memory traffic for which there was no time.
-    cut: f64,
+    pub(crate) cut: f64,
     /// Position of the first sample of each phase.
-    beginnings: &'a [usize],
-    by_phase: &'a [BTreeMap<Row, Traffic>],
+    pub(crate) beginnings: &'a [usize],
+    pub(crate) by_phase: &'a [BTreeMap<Row, Traffic>],
 }
 
-impl Draft<'_> {
-    fn profile(&self) -> (Profile, Vec<SampleRow>) {
+impl ProfileBuilder<'_> {
+    pub(crate) fn profile(&self) -> (Profile, Vec<SampleRow>) {
         let stalls = self.overlaps.waiting(self.observed, &self.observed.seen);
         let mut order: Vec<ObjectId> =
-            (0..self.world.objects.entries.len()).filter(|id| self.matters(*id, &stalls)).collect();
+            (0..self.spaces.objects.entries.len()).filter(|id| self.matters(*id, &stalls)).collect();
         order.sort_by(|left, right| {
             let waited = |id: &ObjectId| stalls.get(id).map_or(0.0, |waited| waited.shared);
             waited(right).total_cmp(&waited(left)).then(left.cmp(right))
         });
         let position: BTreeMap<ObjectId, usize> = order.iter().enumerate().map(|(at, id)| (*id, at)).collect();
-        let mut names = Names::new(&self.world.modules, self.world.binaries, &self.world.objects.entries);
-        let mut hotness = hotness(self.observed, &self.world.objects.entries);
+        let mut names = Names::new(&self.spaces.modules, self.spaces.binaries, &self.spaces.objects.entries);
+        let mut hotness = hotness(self.observed, &self.spaces.objects.entries);
         let objects: Vec<Object> = order
             .iter()
             .map(|id| Object {
@@ -131,16 +87,16 @@ impl Draft<'_> {
 
     /// Objects that were waited for, touched, or are large.
     fn matters(&self, id: ObjectId, stalls: &BTreeMap<ObjectId, Waited>) -> bool {
-        let entry = &self.world.objects.entries[id];
+        let entry = &self.spaces.objects.entries[id];
         let touched = self.rows.keys().any(|(object, _)| *object == id) || stalls.contains_key(&id);
         touched || entry.most_bytes >= tierloom_binary::elf::STATIC_OBJECT_BYTES && self.is_own(entry)
     }
 
     /// Tables of libraries that nobody touches are not the program's data.
-    fn is_own(&self, entry: &Entry) -> bool {
+    fn is_own(&self, entry: &DataObject) -> bool {
         match &entry.identity {
             crate::address_space::objects::Identity::Symbol { module, .. } => {
-                let name = self.world.modules[*module].name();
+                let name = self.spaces.modules[*module].name();
                 self.recording.command.first().is_some_and(|command| command.ends_with(name))
             }
             _ => true,
@@ -152,7 +108,7 @@ impl Draft<'_> {
     }
 
     fn object(&self, id: ObjectId, names: &mut Names<'_>, stalls: &BTreeMap<ObjectId, Waited>) -> Object {
-        let entry = &self.world.objects.entries[id];
+        let entry = &self.spaces.objects.entries[id];
         let (site, name) = names.name(entry);
         let first_s = self.seconds(entry.first_ns);
         let last_ns = if entry.live_bytes > 0 { self.recording.end_ns } else { entry.released_ns };
@@ -189,7 +145,7 @@ impl Draft<'_> {
         }
     }
 
-    fn samples_of(&self, phase: usize) -> &[Seen] {
+    fn samples_of(&self, phase: usize) -> &[AttributedSample] {
         let end = self.beginnings.get(phase + 1).copied().unwrap_or(self.observed.seen.len());
         &self.observed.seen[self.beginnings[phase]..end]
     }
@@ -204,7 +160,7 @@ impl Draft<'_> {
     }
 
     /// CPU time that samples stand for.
-    fn cpu_s(&self, seen: &[Seen]) -> f64 {
+    fn cpu_s(&self, seen: &[AttributedSample]) -> f64 {
         match self.observed.seen.len() {
             0 => self.recording.cpu_s,
             all => self.recording.cpu_s * seen.len() as f64 / all as f64,
@@ -213,7 +169,7 @@ impl Draft<'_> {
 
     /// CPU time spent waiting for memory beyond the last-level cache: the waiting for each object,
     /// split between cache and memory by where its lines came from.
-    fn memory_wait_s(&self, seen: &[Seen]) -> f64 {
+    fn memory_wait_s(&self, seen: &[AttributedSample]) -> f64 {
         let stalls = self.overlaps.waiting(self.observed, seen);
         let waited = stalls.into_iter().map(|(object, waited)| waited.shared * self.beyond_cache(object));
         waited.sum::<f64>() / seen.len().max(1) as f64 * self.cpu_s(seen)
@@ -249,7 +205,7 @@ impl Draft<'_> {
 
     fn unattributed(&self) -> Vec<Unattributed> {
         let samples = self.observed.seen.len() as f64;
-        let waited = |rest| self.observed.seen.iter().filter(|seen| seen.verdict == Verdict::Rest(rest)).count();
+        let waited = |rest| self.observed.seen.iter().filter(|seen| seen.verdict == Attribution::Rest(rest)).count();
         let row = |(rest, name): (Rest, &str)| Unattributed {
             name: name.to_owned(),
             stall: share(waited(rest) as f64, samples),
@@ -258,12 +214,12 @@ impl Draft<'_> {
     }
 
     fn sample_rows(&self, position: &BTreeMap<ObjectId, usize>) -> Vec<SampleRow> {
-        let row = |seen: &Seen| {
+        let row = |seen: &AttributedSample| {
             let (object, offset, access) = match seen.verdict {
-                Verdict::Object { object, offset, access } => {
+                Attribution::Object { object, offset, access } => {
                     (position.get(&object).and_then(|at| i32::try_from(*at).ok()).unwrap_or(i32::MAX), offset, access)
                 }
-                Verdict::Rest(rest) => (-1 - rest as i32, 0, AccessKind::None),
+                Attribution::Rest(rest) => (-1 - rest as i32, 0, AccessKind::None),
             };
             let time_ns = seen.time_ns.saturating_sub(self.recording.start_ns);
             SampleRow { time_ns, offset, thread: self.observed.threads[seen.thread].1, object, access }
@@ -301,7 +257,7 @@ impl Draft<'_> {
 }
 
 /// Most threads whose samples overlap in time; those with a sliver of the samples do not count.
-fn threads(seen: &[Seen]) -> u32 {
+fn threads(seen: &[AttributedSample]) -> u32 {
     let mut spans: BTreeMap<usize, (u64, u64, usize)> = BTreeMap::new();
     for seen in seen {
         let span = spans.entry(seen.thread).or_insert((seen.time_ns, seen.time_ns, 0));

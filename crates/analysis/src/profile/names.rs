@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tierloom_model::{Frame, Site};
 
-use crate::address_space::objects::{Entry, Identity};
+use crate::address_space::objects::{DataObject, Identity};
 use tierloom_binary::Binaries;
 use tierloom_binary::code::CodePlace;
 use tierloom_binary::debug_info::Lines;
@@ -69,7 +69,7 @@ pub(crate) struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Names for these objects, in the order in which they will be asked for.
-    pub(crate) fn new(modules: &'a [Module], binaries: &'a dyn Binaries, entries: &[Entry]) -> Self {
+    pub(crate) fn new(modules: &'a [Module], binaries: &'a dyn Binaries, entries: &[DataObject]) -> Self {
         let (lines, taken, askers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut names = Self { modules, binaries, lines, taken, askers };
         let mut statements: BTreeMap<CodePlace, Vec<Request>> = BTreeMap::new();
@@ -98,7 +98,7 @@ impl<'a> Names<'a> {
     }
 
     /// Site and unique name of an object.
-    pub(crate) fn name(&mut self, entry: &Entry) -> (Site, String) {
+    pub(crate) fn name(&mut self, entry: &DataObject) -> (Site, String) {
         let site = match &entry.identity {
             Identity::Stack(frames) => Site::Stack(frames.iter().map(|frame| self.frame(*frame)).collect()),
             Identity::Symbol { module, name } => {

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::attribution::{Observed, Rest, Verdict};
+use crate::attribution::{Attribution, Observed, Rest};
 use crate::frequency::Counts;
-use crate::traffic::accesses::Tallies;
+use crate::traffic::accesses::AllAccesses;
 use tierloom_recording::Recording;
 
 /// Fewer samples than this leave a share of 10 % open by 4 points and more (Wilson).
@@ -32,7 +32,7 @@ pub(crate) struct Doubts<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) observed: &'a Observed,
     pub(crate) counts: &'a Counts,
-    pub(crate) tallies: &'a Tallies,
+    pub(crate) tallies: &'a AllAccesses,
     /// Share of the memory traffic for which there was no time.
     pub(crate) cut: f64,
 }
@@ -63,7 +63,7 @@ impl Doubts<'_> {
 
     fn about_code(&self) -> Vec<Warning> {
         let samples = self.observed.seen.len().max(1) as f64;
-        let lost = self.observed.seen.iter().filter(|seen| seen.verdict == Verdict::Rest(Rest::Unrecovered));
+        let lost = self.observed.seen.iter().filter(|seen| seen.verdict == Attribution::Rest(Rest::Unrecovered));
         let (foreign, own): (Vec<_>, Vec<_>) = lost.partition(|seen| seen.at.is_none());
         let (foreign, own) = (foreign.len() as f64 / samples, own.len() as f64 / samples);
         let generated = (foreign > NOTEWORTHY).then_some(Warning::UnknownCode { share: foreign });

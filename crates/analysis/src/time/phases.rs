@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 
 use crate::address_space::Place;
 use crate::address_space::objects::ObjectId;
-use crate::attribution::{Observed, Seen, Verdict};
+use crate::attribution::{AttributedSample, Attribution, Observed};
 use crate::frequency::Counts;
-use crate::traffic::accesses::{OperandId, Tally};
+use crate::traffic::Traffics;
+use crate::traffic::accesses::{OperandAccesses, OperandId};
 use crate::traffic::element_width::operand;
-use crate::traffic::{Row, Traffic, Traffics};
+use crate::traffic::row::{Row, Traffic};
 
 /// Stretches of equal sample counts between which a phase may begin. Resolution against time.
 const BINS: usize = 128;
@@ -29,7 +30,7 @@ const SLIVER: f64 = 0.01;
 const SAME_MIX: f64 = 0.2;
 
 /// Positions of the first sample of each phase; the first one is 0. Samples are in time order.
-pub(crate) fn beginnings(seen: &[Seen]) -> Vec<usize> {
+pub(crate) fn beginnings(seen: &[AttributedSample]) -> Vec<usize> {
     let bins = (seen.len() / FEWEST_PER_BIN).min(BINS);
     if bins < 2 * SHORTEST {
         return vec![0];
@@ -48,7 +49,7 @@ pub(crate) fn phase_of(beginnings: &[usize], samples: usize) -> Vec<usize> {
 pub(crate) fn split(
     observed: &Observed,
     counts: &Counts,
-    tallies: &[Tally],
+    tallies: &[OperandAccesses],
     traffic: &Traffics,
     beginnings: &[usize],
 ) -> Vec<BTreeMap<Row, Traffic>> {
@@ -80,21 +81,21 @@ pub(crate) fn split(
 /// What each phase has of the executions of an operand on an object: shares that add up to 1.
 ///
 /// An operand shows in samples where it runs, weighted by the executions that each sample stands for.
-fn shares(observed: &Observed, counts: &Counts, tallies: &[Tally], beginnings: &[usize]) -> Vec<Vec<f64>> {
+fn shares(observed: &Observed, counts: &Counts, tallies: &[OperandAccesses], beginnings: &[usize]) -> Vec<Vec<f64>> {
     let phases = beginnings.len();
     let phase_of = phase_of(beginnings, observed.seen.len());
     let mut seen: BTreeMap<(OperandId, ObjectId), Vec<f64>> =
         tallies.iter().map(|tally| ((tally.operand, tally.object), vec![0.0; phases])).collect();
-    for sighting in &observed.sightings {
-        let Place::Object(object, _) = sighting.place else { continue };
-        let id = (sighting.function, sighting.step, sighting.operand);
+    for operand_address in &observed.operand_addresses {
+        let Place::Object(object, _) = operand_address.place else { continue };
+        let id = (operand_address.function, operand_address.step, operand_address.operand);
         let Some(weights) = seen.get_mut(&(id, object)) else { continue };
-        let function = &observed.code.functions[sighting.function].function;
-        let mut around = function.loops_around(function.block_of(sighting.step));
-        let clock = around.find_map(|around| counts.by_loop.get(&(sighting.function, around)));
+        let function = &observed.code.functions[operand_address.function].function;
+        let mut around = function.loops_around(function.block_of(operand_address.step));
+        let clock = around.find_map(|around| counts.by_loop.get(&(operand_address.function, around)));
         let mean = clock.map_or(1.0, |count| count.executions / count.visible.max(1) as f64);
-        let weight = clock.and_then(|count| count.by_sample.get(&sighting.seen)).copied().unwrap_or(mean);
-        weights[phase_of[sighting.seen]] += weight;
+        let weight = clock.and_then(|count| count.by_sample.get(&operand_address.seen)).copied().unwrap_or(mean);
+        weights[phase_of[operand_address.seen]] += weight;
     }
     tallies.iter().map(|tally| normalised(&seen[&(tally.operand, tally.object)])).collect()
 }
@@ -107,10 +108,10 @@ fn normalised(weights: &[f64]) -> Vec<f64> {
 }
 
 /// What each sample waited for, as small numbers; rare classes share the last one.
-fn classes(seen: &[Seen]) -> Vec<usize> {
-    let key = |seen: &Seen| match seen.verdict {
-        Verdict::Object { object, .. } => (0, object),
-        Verdict::Rest(rest) => (1, rest as usize),
+fn classes(seen: &[AttributedSample]) -> Vec<usize> {
+    let key = |seen: &AttributedSample| match seen.verdict {
+        Attribution::Object { object, .. } => (0, object),
+        Attribution::Rest(rest) => (1, rest as usize),
     };
     let mut counts: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for seen in seen {

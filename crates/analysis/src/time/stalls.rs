@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use tierloom_model::{Pattern, Share};
 
 use crate::address_space::objects::ObjectId;
-use crate::attribution::{Observed, Seen, Verdict};
+use crate::attribution::{AttributedSample, Attribution, Observed};
 use crate::frequency::Counts;
 use crate::time::confidence::share;
 use crate::traffic::Traffics;
-use crate::traffic::accesses::Tally;
+use crate::traffic::accesses::OperandAccesses;
 use crate::traffic::address_stream::sources_of;
 use tierloom_binary::cfg::LoopId;
 use tierloom_binary::code::FunctionId;
@@ -43,8 +43,8 @@ impl Waited {
 }
 
 impl Overlaps {
-    pub(crate) fn find(observed: &Observed, counts: &Counts, tallies: &[Tally], traffic: &Traffics) -> Self {
-        let mut missing: BTreeMap<Place, Vec<&Tally>> = BTreeMap::new();
+    pub(crate) fn find(observed: &Observed, counts: &Counts, tallies: &[OperandAccesses], traffic: &Traffics) -> Self {
+        let mut missing: BTreeMap<Place, Vec<&OperandAccesses>> = BTreeMap::new();
         for tally in tallies {
             let waits = matches!(traffic.patterns[&tally.operand], Pattern::Random | Pattern::Strided);
             if let Some(place) = inside(observed, tally.operand.0, tally.operand.1).filter(|_| waits) {
@@ -52,7 +52,7 @@ impl Overlaps {
             }
         }
         missing.retain(|place, members| counts.by_loop.contains_key(place) && independent(observed, *place, members));
-        let part = |members: Vec<&Tally>| {
+        let part = |members: Vec<&OperandAccesses>| {
             let mut parts: BTreeMap<ObjectId, f64> = BTreeMap::new();
             for tally in members {
                 let row = traffic.rows.get(&(tally.object, traffic.patterns[&tally.operand]));
@@ -68,10 +68,10 @@ impl Overlaps {
     }
 
     /// Waiting by object in some of the samples.
-    pub(crate) fn waiting(&self, observed: &Observed, seen: &[Seen]) -> BTreeMap<ObjectId, Waited> {
+    pub(crate) fn waiting(&self, observed: &Observed, seen: &[AttributedSample]) -> BTreeMap<ObjectId, Waited> {
         let mut waiting: BTreeMap<ObjectId, Waited> = BTreeMap::new();
         for seen in seen {
-            let Verdict::Object { object, .. } = seen.verdict else { continue };
+            let Attribution::Object { object, .. } = seen.verdict else { continue };
             waiting.entry(object).or_default().blamed += 1;
             let place = seen.at.and_then(|(function, step)| inside(observed, function, step));
             match place.and_then(|place| self.0.get(&place)).filter(|parts| parts.contains_key(&object)) {
@@ -93,7 +93,7 @@ fn inside(observed: &Observed, id: FunctionId, step: usize) -> Option<Place> {
 }
 
 /// Whether no address of the members is made of what another one of them loads.
-fn independent(observed: &Observed, (id, inside): Place, members: &[&Tally]) -> bool {
+fn independent(observed: &Observed, (id, inside): Place, members: &[&OperandAccesses]) -> bool {
     let function = &observed.code.functions[id].function;
     let steps: BTreeSet<usize> = members.iter().map(|tally| tally.operand.1).collect();
     let loaded = |step: usize| &function.steps[step].written;

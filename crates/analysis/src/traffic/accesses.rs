@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::address_space::Place;
 use crate::address_space::objects::ObjectId;
 use crate::attribution::operand_addresses::How;
-use crate::attribution::{Observed, Sighting};
+use crate::attribution::{Observed, OperandAddress};
 use crate::frequency::Counts;
-use crate::frequency::counter_deltas::Count;
+use crate::frequency::counter_deltas::delta::Count;
 use tierloom_binary::code::FunctionId;
 
 /// A static operand, by function, position of the instruction, position among its operands.
@@ -15,7 +15,7 @@ pub(crate) type OperandId = (FunctionId, usize, usize);
 
 /// Executions of one operand on one object.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Tally {
+pub(crate) struct OperandAccesses {
     pub(crate) operand: OperandId,
     pub(crate) object: ObjectId,
     pub(crate) executions: f64,
@@ -23,8 +23,8 @@ pub(crate) struct Tally {
 
 /// All operands of blocks that ran.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies {
-    pub(crate) known: Vec<Tally>,
+pub(crate) struct AllAccesses {
+    pub(crate) known: Vec<OperandAccesses>,
     /// Executions of operands whose object no sample shows.
     pub(crate) unseen: f64,
     /// Executions of operands on the stack or on nothing known.
@@ -32,9 +32,9 @@ pub(crate) struct Tallies {
 }
 
 /// Spreads the executions of each operand over the objects it was seen on.
-pub(crate) fn tally(observed: &Observed, counts: &Counts) -> Tallies {
-    let sightings = by_operand(&observed.sightings);
-    let mut tallies = Tallies::default();
+pub(crate) fn tally(observed: &Observed, counts: &Counts) -> AllAccesses {
+    let operand_addresses = by_operand(&observed.operand_addresses);
+    let mut tallies = AllAccesses::default();
     for (&id, blocks) in &counts.blocks {
         let function = &observed.code.functions[id].function;
         for (step, content) in function.steps.iter().enumerate() {
@@ -42,7 +42,7 @@ pub(crate) fn tally(observed: &Observed, counts: &Counts) -> Tallies {
             let executions = blocks.executions[block];
             let clock = function.loops_around(block).find_map(|around| counts.by_loop.get(&(id, around)));
             for operand in 0..content.operands.len() {
-                let seen = sightings.get(&(id, step, operand)).map_or(&[][..], Vec::as_slice);
+                let seen = operand_addresses.get(&(id, step, operand)).map_or(&[][..], Vec::as_slice);
                 spread(&mut tallies, (id, step, operand), executions, seen, clock);
             }
         }
@@ -50,21 +50,30 @@ pub(crate) fn tally(observed: &Observed, counts: &Counts) -> Tallies {
     tallies
 }
 
-fn by_operand(sightings: &[Sighting]) -> BTreeMap<OperandId, Vec<&Sighting>> {
-    let mut sorted: BTreeMap<OperandId, Vec<&Sighting>> = BTreeMap::new();
-    for sighting in sightings {
-        sorted.entry((sighting.function, sighting.step, sighting.operand)).or_default().push(sighting);
+fn by_operand(operand_addresses: &[OperandAddress]) -> BTreeMap<OperandId, Vec<&OperandAddress>> {
+    let mut sorted: BTreeMap<OperandId, Vec<&OperandAddress>> = BTreeMap::new();
+    for operand_address in operand_addresses {
+        sorted
+            .entry((operand_address.function, operand_address.step, operand_address.operand))
+            .or_default()
+            .push(operand_address);
     }
     for list in sorted.values_mut() {
         // Guesses only count where nothing better is known.
-        if let Some(best) = list.iter().map(|sighting| sighting.how).min() {
-            list.retain(|sighting| sighting.how == best || best == How::Near);
+        if let Some(best) = list.iter().map(|operand_address| operand_address.how).min() {
+            list.retain(|operand_address| operand_address.how == best || best == How::Near);
         }
     }
     sorted
 }
 
-fn spread(tallies: &mut Tallies, operand: OperandId, executions: f64, seen: &[&Sighting], clock: Option<&Count>) {
+fn spread(
+    tallies: &mut AllAccesses,
+    operand: OperandId,
+    executions: f64,
+    seen: &[&OperandAddress],
+    clock: Option<&Count>,
+) {
     if executions < 0.5 {
         return;
     }
@@ -73,12 +82,12 @@ fn spread(tallies: &mut Tallies, operand: OperandId, executions: f64, seen: &[&S
     let mean = clock.map_or(1.0, |count| count.executions / count.visible.max(1) as f64);
     let weight = |seen: usize| clock.and_then(|count| count.by_sample.get(&seen)).copied().unwrap_or(mean);
     let mut by_place: BTreeMap<Option<ObjectId>, f64> = BTreeMap::new();
-    for sighting in seen {
-        let object = match sighting.place {
+    for operand_address in seen {
+        let object = match operand_address.place {
             Place::Object(object, _) => Some(object),
             Place::Stack | Place::Nowhere => None,
         };
-        *by_place.entry(object).or_default() += weight(sighting.seen);
+        *by_place.entry(object).or_default() += weight(operand_address.seen);
     }
     let total: f64 = by_place.values().sum();
     if total <= 0.0 {
@@ -88,7 +97,7 @@ fn spread(tallies: &mut Tallies, operand: OperandId, executions: f64, seen: &[&S
     for (object, part) in by_place {
         let executions = executions * part / total;
         match object {
-            Some(object) => tallies.known.push(Tally { operand, object, executions }),
+            Some(object) => tallies.known.push(OperandAccesses { operand, object, executions }),
             None => tallies.elsewhere += executions,
         }
     }
@@ -98,20 +107,20 @@ fn spread(tallies: &mut Tallies, operand: OperandId, executions: f64, seen: &[&S
 mod tests {
     use super::*;
 
-    fn sighting(seen: usize, place: Place) -> Sighting {
-        Sighting { seen, function: 0, step: 0, operand: 0, place, how: How::Replayed }
+    fn operand_address(seen: usize, place: Place) -> OperandAddress {
+        OperandAddress { seen, function: 0, step: 0, operand: 0, place, how: How::Replayed }
     }
 
     /// Executions of an operand by object, and those that no sample shows.
-    fn spread_by(clock: &Count, seen: &[Sighting]) -> (Vec<(ObjectId, f64)>, f64) {
-        let mut tallies = Tallies::default();
+    fn spread_by(clock: &Count, seen: &[OperandAddress]) -> (Vec<(ObjectId, f64)>, f64) {
+        let mut tallies = AllAccesses::default();
         spread(&mut tallies, (0, 0, 0), 100.0, &seen.iter().collect::<Vec<_>>(), Some(clock));
         (tallies.known.iter().map(|tally| (tally.object, tally.executions)).collect(), tallies.unseen)
     }
 
     #[test]
     fn samples_weigh_as_much_as_ran_since_the_one_before_where_a_clock_tells() {
-        let seen = [sighting(1, Place::Object(7, 0)), sighting(2, Place::Object(9, 0))];
+        let seen = [operand_address(1, Place::Object(7, 0)), operand_address(2, Place::Object(9, 0))];
         let clock = |executions, by_sample| Count {
             function: 0,
             block: 0,

@@ -14,7 +14,7 @@ use tierloom_binary::x86::state::State;
 
 /// Pattern of an operand, and how far apart its addresses are where that is constant.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Shape {
+pub(crate) struct AddressStream {
     pub(crate) pattern: Pattern,
     /// Bytes from one access to the next; 0 when it stays where it is.
     pub(crate) stride: Option<i64>,
@@ -31,9 +31,9 @@ pub(crate) fn shape(
     operand: &Operand,
     state: Option<&State>,
     rounds: impl Fn(LoopId) -> Option<f64>,
-) -> Shape {
+) -> AddressStream {
     let block = function.block_of(position);
-    let mut walk: Option<(Shape, f64)> = None;
+    let mut walk: Option<(AddressStream, f64)> = None;
     for around in function.loops_around(block) {
         let steady = Steady::of(function, around);
         if steady.still(operand) {
@@ -50,7 +50,7 @@ pub(crate) fn shape(
         let chain = operand.registers().iter().any(|register| feeds_itself(function, around, register));
         let pattern = if chain { Pattern::Chain } else { Pattern::Random };
         let (stride, short_walk) = walk.map_or((None, None), |(walk, rounds)| (walk.stride, Some(rounds)));
-        return Shape { pattern, stride, short_walk };
+        return AddressStream { pattern, stride, short_walk };
     }
     match walk {
         Some((walk, _)) => walk,
@@ -61,20 +61,20 @@ pub(crate) fn shape(
 
 /// Whether a walk ends before a prefetcher has seen enough of it: three lines (Intel's streamer starts
 /// on the second or third miss of a page; optimisation manual, 2.5.5.4).
-fn is_short(shape: Shape, rounds: f64) -> bool {
+fn is_short(shape: AddressStream, rounds: f64) -> bool {
     const UNNOTICED_BYTES: f64 = 3.0 * LINE_BYTES as f64;
     shape.stride.is_some_and(|stride| stride.unsigned_abs() as f64 * rounds <= UNNOTICED_BYTES)
 }
 
 /// Outside all loops, or never moving: the function is called anew for each address.
-fn at_rest(function: &Function, block: usize, operand: &Operand) -> Shape {
+fn at_rest(function: &Function, block: usize, operand: &Operand) -> AddressStream {
     let looped = function.loops_around(block).next().is_some();
     let fixed = looped || operand.registers() == RegisterSet::default();
     let pattern = if fixed { Pattern::Stream } else { Pattern::Random };
-    Shape { pattern, stride: fixed.then_some(0), short_walk: None }
+    AddressStream { pattern, stride: fixed.then_some(0), short_walk: None }
 }
 
-fn moving(pace: Pace, state: Option<&State>) -> Shape {
+fn moving(pace: Pace, state: Option<&State>) -> AddressStream {
     let stride = match pace {
         Pace::Constant(stride) => Some(stride),
         Pace::Register { .. } => state.and_then(|state| pace.value(state)),
@@ -82,7 +82,7 @@ fn moving(pace: Pace, state: Option<&State>) -> Shape {
     };
     // A stride that is not known is at least not zero; rows of a matrix are the usual case.
     let near = stride.is_some_and(|stride| stride.unsigned_abs() <= LINE_BYTES);
-    Shape { pattern: if near { Pattern::Stream } else { Pattern::Strided }, stride, short_walk: None }
+    AddressStream { pattern: if near { Pattern::Stream } else { Pattern::Strided }, stride, short_walk: None }
 }
 
 /// Whether the value of a register in one round depends on a load at an address made of its value in
@@ -153,7 +153,7 @@ fn sources(function: &Function, inside: LoopId) -> [Vec<(Gpr, bool)>; GENERAL] {
 mod tests {
     use super::*;
 
-    fn pattern_of(code: &[u8], position: usize) -> Shape {
+    fn pattern_of(code: &[u8], position: usize) -> AddressStream {
         let function = Function::decode(code, 0);
         let operand = function.steps[position].operands[0];
         shape(&function, position, &operand, None, |_| None)
@@ -166,7 +166,10 @@ mod tests {
         assert_eq!((stream.pattern, stream.stride), (Pattern::Stream, Some(8)));
         // as above with a step of 1024
         let code = [0x48, 0x03, 0x07, 0x48, 0x81, 0xc7, 0, 4, 0, 0, 0x48, 0x39, 0xf7, 0x75, 0xf1, 0xc3];
-        assert_eq!(pattern_of(&code, 0), Shape { pattern: Pattern::Strided, stride: Some(1024), short_walk: None });
+        assert_eq!(
+            pattern_of(&code, 0),
+            AddressStream { pattern: Pattern::Strided, stride: Some(1024), short_walk: None }
+        );
         // mov eax,[rdi+rcx*4]; add edx,[rsi+rax*4]; inc rcx; cmp rcx,r8; jne 0
         let gather = [0x8b, 0x04, 0x8f, 0x03, 0x14, 0x86, 0x48, 0xff, 0xc1, 0x4c, 0x39, 0xc1, 0x75, 0xf2, 0xc3];
         assert_eq!(pattern_of(&gather, 0).pattern, Pattern::Stream);
@@ -187,7 +190,7 @@ mod tests {
         let function = Function::decode(&code, 0);
         let operand = function.steps[3].operands[0];
         let known = shape(&function, 3, &operand, None, |_| Some(4.0));
-        assert_eq!(known, Shape { pattern: Pattern::Random, stride: Some(8), short_walk: Some(4.0) });
+        assert_eq!(known, AddressStream { pattern: Pattern::Random, stride: Some(8), short_walk: Some(4.0) });
         assert_eq!(shape(&function, 3, &operand, None, |_| Some(1e6)).pattern, Pattern::Stream);
     }
 

@@ -8,7 +8,7 @@
 
 /// Lines of an object that are touched in one way.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Use {
+pub(crate) struct WorkingSet {
     /// Lines that the accesses spread over.
     pub(crate) lines: f64,
     /// Accesses to whole lines during the run.
@@ -17,7 +17,7 @@ pub(crate) struct Use {
     pub(crate) sweeping: bool,
 }
 
-impl Use {
+impl WorkingSet {
     /// Share of its lines that a cache with this characteristic time holds.
     fn resident(&self, time: f64) -> f64 {
         let rate = self.touches / self.lines.max(1.0);
@@ -35,7 +35,7 @@ impl Use {
 }
 
 /// Time after which an untouched line is pushed out; infinite when everything fits.
-pub(crate) fn characteristic_time(uses: &[Use], cache_lines: f64) -> f64 {
+pub(crate) fn characteristic_time(uses: &[WorkingSet], cache_lines: f64) -> f64 {
     let held = |time: f64| uses.iter().map(|one| one.lines * one.resident(time)).sum::<f64>();
     if held(f64::MAX) <= cache_lines {
         return f64::INFINITY;
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn what_fits_misses_once() {
-        let uses = [Use { lines: 100.0, touches: 1e4, sweeping: false }];
+        let uses = [WorkingSet { lines: 100.0, touches: 1e4, sweeping: false }];
         let time = characteristic_time(&uses, 1000.0);
         assert!((uses[0].miss(time) - 0.01).abs() < 1e-9);
     }
@@ -66,14 +66,14 @@ mod tests {
     #[test]
     fn random_accesses_hit_by_the_share_that_fits() {
         // A uniform random object ten times the cache: one in ten hits.
-        let uses = [Use { lines: 1e5, touches: 1e8, sweeping: false }];
+        let uses = [WorkingSet { lines: 1e5, touches: 1e8, sweeping: false }];
         let miss = uses[0].miss(characteristic_time(&uses, 1e4));
         assert!((miss - 0.9).abs() < 0.01, "{miss}");
     }
 
     #[test]
     fn a_sweep_larger_than_the_cache_always_misses() {
-        let uses = [Use { lines: 1e5, touches: 1e7, sweeping: true }];
+        let uses = [WorkingSet { lines: 1e5, touches: 1e7, sweeping: true }];
         assert!(uses[0].miss(characteristic_time(&uses, 5e4)) > 0.99);
     }
 
@@ -83,9 +83,9 @@ mod tests {
             lines in 10.0f64..1e7, rate in 1.0f64..1e4, cache in 10.0f64..1e6, other in 10.0f64..1e7,
             sweeping in any::<bool>(),
         ) {
-            let whole = Use { lines, touches: lines * rate, sweeping };
-            let half = Use { lines: lines / 2.0, touches: lines * rate / 2.0, sweeping };
-            let beside = Use { lines: other, touches: other * 3.0, sweeping: false };
+            let whole = WorkingSet { lines, touches: lines * rate, sweeping };
+            let half = WorkingSet { lines: lines / 2.0, touches: lines * rate / 2.0, sweeping };
+            let beside = WorkingSet { lines: other, touches: other * 3.0, sweeping: false };
             let one = whole.miss(characteristic_time(&[whole, beside], cache));
             let two = half.miss(characteristic_time(&[half, half, beside], cache));
             prop_assert!((one - two).abs() < 1e-6, "{} {}", one, two);
@@ -95,7 +95,7 @@ mod tests {
         fn a_larger_cache_never_misses_more(
             lines in 10.0f64..1e7, rate in 1.0f64..1e4, cache in 10.0f64..1e6, sweeping in any::<bool>(),
         ) {
-            let one = Use { lines, touches: lines * rate, sweeping };
+            let one = WorkingSet { lines, touches: lines * rate, sweeping };
             let small = one.miss(characteristic_time(&[one], cache));
             let large = one.miss(characteristic_time(&[one], 2.0 * cache));
             prop_assert!(large <= small + 1e-9);

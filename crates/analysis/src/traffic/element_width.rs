@@ -10,7 +10,7 @@ use iced_x86::{Instruction, Register};
 
 use crate::address_space::objects::ObjectId;
 use crate::attribution::Observed;
-use crate::traffic::accesses::{OperandId, Tally};
+use crate::traffic::accesses::{OperandAccesses, OperandId};
 use tierloom_binary::cfg::Function;
 use tierloom_binary::x86::instruction::{Element, Operand, packed_element};
 
@@ -24,7 +24,7 @@ pub(crate) struct Elements {
 }
 
 impl Elements {
-    pub(crate) fn new(observed: &Observed, tallies: &[Tally]) -> Self {
+    pub(crate) fn new(observed: &Observed, tallies: &[OperandAccesses]) -> Self {
         let mut elements = Self { by_loop: BTreeMap::new(), by_object: BTreeMap::new() };
         let mut votes: BTreeMap<(ObjectId, u32), f64> = BTreeMap::new();
         for tally in tallies {
@@ -44,7 +44,7 @@ impl Elements {
     }
 
     /// Elements that one execution of an operand moves.
-    pub(crate) fn count(&mut self, observed: &Observed, tally: &Tally) -> f64 {
+    pub(crate) fn count(&mut self, observed: &Observed, tally: &OperandAccesses) -> f64 {
         let operand = operand(observed, tally.operand);
         let width = self.of_code(observed, tally.operand, operand);
         let width = width.or_else(|| self.by_object.get(&tally.object).copied()).unwrap_or(USUAL_BYTES);

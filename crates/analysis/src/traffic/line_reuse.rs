@@ -11,10 +11,10 @@ use tierloom_model::units::LINE_BYTES;
 use crate::address_space::Place;
 use crate::address_space::objects::ObjectId;
 use crate::attribution::Observed;
-use crate::traffic::Row;
-use crate::traffic::accesses::{OperandId, Tally};
-use crate::traffic::address_stream::Shape;
+use crate::traffic::accesses::{OperandAccesses, OperandId};
+use crate::traffic::address_stream::AddressStream;
 use crate::traffic::element_width::operand;
+use crate::traffic::row::Row;
 use tierloom_binary::code::FunctionId;
 
 /// Touches of whole lines by one pattern on one object, during the run.
@@ -43,8 +43,8 @@ struct Member {
 /// follower finds the lines of its leader still in the cache.
 pub(crate) fn touches(
     observed: &Observed,
-    tallies: &[Tally],
-    shapes: &BTreeMap<OperandId, Shape>,
+    tallies: &[OperandAccesses],
+    shapes: &BTreeMap<OperandId, AddressStream>,
     reach: u64,
 ) -> ByFunction {
     let offsets = offsets(observed);
@@ -80,7 +80,7 @@ pub(crate) fn touches(
 }
 
 /// Lines that one execution touches.
-fn lines_each(shape: Shape, content: &tierloom_binary::x86::instruction::Operand) -> f64 {
+fn lines_each(shape: AddressStream, content: &tierloom_binary::x86::instruction::Operand) -> f64 {
     let line = LINE_BYTES as f64;
     if let (Some(rounds), Some(stride)) = (shape.short_walk, shape.stride) {
         // The first line of each walk, and half a line more for where it starts.
@@ -98,9 +98,9 @@ fn lines_each(shape: Shape, content: &tierloom_binary::x86::instruction::Operand
 fn offsets(observed: &Observed) -> BTreeMap<(OperandId, ObjectId), i128> {
     let mut offsets = BTreeMap::new();
     // Later samples overwrite earlier ones, so that operands of a loop mostly share the last one.
-    for sighting in &observed.sightings {
-        if let Place::Object(object, offset) = sighting.place {
-            let id = (sighting.function, sighting.step, sighting.operand);
+    for operand_address in &observed.operand_addresses {
+        if let Place::Object(object, offset) = operand_address.place {
+            let id = (operand_address.function, operand_address.step, operand_address.operand);
             offsets.insert((id, object), i128::from(offset));
         }
     }

@@ -5,6 +5,7 @@ pub(crate) mod address_stream;
 pub(crate) mod cache_filter;
 pub(crate) mod element_width;
 pub(crate) mod line_reuse;
+pub(crate) mod row;
 pub(crate) mod time_bound;
 
 use std::collections::BTreeMap;
@@ -12,15 +13,17 @@ use std::collections::BTreeMap;
 use tierloom_model::Pattern;
 use tierloom_model::units::LINE_BYTES;
 
-use crate::address_space::objects::{Entry, ObjectId};
+use crate::address_space::objects::{DataObject, ObjectId};
 use crate::attribution::Observed;
 use crate::frequency::Counts;
-use crate::frequency::renewal::Trip;
-use crate::traffic::accesses::{OperandId, Tally};
-use crate::traffic::address_stream::{Shape, shape};
-use crate::traffic::cache_filter::{Use, characteristic_time};
+use crate::frequency::trip_count::TripCounts;
+use crate::traffic::accesses::{OperandAccesses, OperandId};
+use crate::traffic::address_stream::{AddressStream, shape};
+use crate::traffic::cache_filter::{WorkingSet, characteristic_time};
 use crate::traffic::element_width::{Elements, operand};
 use crate::traffic::line_reuse::{ByFunction, Touches, touches};
+use crate::traffic::row::Row;
+use crate::traffic::row::Traffic;
 use crate::traffic::time_bound::limit;
 use tierloom_binary::cfg::LoopId;
 use tierloom_binary::code::FunctionId;
@@ -34,38 +37,6 @@ const STREAM_LINES: f64 = 32.0;
 /// Followers this share of the cache behind still find the line there. Assumed: a few streams share it.
 const REACH_SHARE: u64 = 16;
 
-/// Accesses of one pattern to one object.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Traffic {
-    pub(crate) reads: f64,
-    pub(crate) writes: f64,
-    pub(crate) read_bytes: f64,
-    pub(crate) write_bytes: f64,
-    pub(crate) dram_read_bytes: f64,
-    pub(crate) dram_write_bytes: f64,
-    pub(crate) mlp: f64,
-    /// Touched lines that come from memory, 0 to 1.
-    pub(crate) miss: f64,
-}
-
-impl Traffic {
-    /// The part with these shares of what is read, what is written, and of the lines touched.
-    pub(crate) fn part(&self, reads: f64, writes: f64, touches: f64) -> Self {
-        Self {
-            reads: self.reads * reads,
-            writes: self.writes * writes,
-            read_bytes: self.read_bytes * reads,
-            write_bytes: self.write_bytes * writes,
-            dram_read_bytes: self.dram_read_bytes * touches,
-            dram_write_bytes: self.dram_write_bytes * writes,
-            ..*self
-        }
-    }
-}
-
-/// Key of a row of the profile.
-pub(crate) type Row = (ObjectId, Pattern);
-
 /// All rows of a run, and to which pattern's row each operand belongs.
 pub(crate) struct Traffics {
     pub(crate) rows: BTreeMap<Row, Traffic>,
@@ -77,10 +48,10 @@ pub(crate) struct Traffics {
 /// Adds up all operands by object and pattern.
 pub(crate) fn traffic(
     observed: &Observed,
-    tallies: &[Tally],
+    tallies: &[OperandAccesses],
     counts: &Counts,
-    entries: &[Entry],
-    trips: &BTreeMap<(FunctionId, LoopId), Trip>,
+    entries: &[DataObject],
+    trips: &TripCounts,
     llc_bytes: u64,
     sample_ns: f64,
 ) -> Traffics {
@@ -90,7 +61,7 @@ pub(crate) fn traffic(
         trips.get(&(id, inside)).filter(|_| !runs_on).map(|trip| trip.rounds)
     };
     let shapes = shapes(observed, tallies, rounds);
-    let mut rows = accesses(observed, tallies, &shapes);
+    let mut rows = by_row(observed, tallies, &shapes);
     let touched = touches(observed, tallies, &shapes, (llc_bytes / REACH_SHARE).max(4 * LINE_BYTES));
     memory(&mut rows, &touched, entries, llc_bytes);
     overlap(&mut rows, observed, tallies, &shapes, counts);
@@ -100,12 +71,14 @@ pub(crate) fn traffic(
 
 fn shapes(
     observed: &Observed,
-    tallies: &[Tally],
+    tallies: &[OperandAccesses],
     rounds: impl Fn(FunctionId, LoopId) -> Option<f64>,
-) -> BTreeMap<OperandId, Shape> {
+) -> BTreeMap<OperandId, AddressStream> {
     let mut state = BTreeMap::new();
-    for sighting in &observed.sightings {
-        state.entry((sighting.function, sighting.step, sighting.operand)).or_insert(sighting.seen);
+    for operand_address in &observed.operand_addresses {
+        state
+            .entry((operand_address.function, operand_address.step, operand_address.operand))
+            .or_insert(operand_address.seen);
     }
     let mut shapes = BTreeMap::new();
     for id in tallies.iter().map(|tally| tally.operand) {
@@ -118,7 +91,11 @@ fn shapes(
     shapes
 }
 
-fn accesses(observed: &Observed, tallies: &[Tally], shapes: &BTreeMap<OperandId, Shape>) -> BTreeMap<Row, Traffic> {
+fn by_row(
+    observed: &Observed,
+    tallies: &[OperandAccesses],
+    shapes: &BTreeMap<OperandId, AddressStream>,
+) -> BTreeMap<Row, Traffic> {
     let mut elements = Elements::new(observed, tallies);
     let mut rows: BTreeMap<Row, Traffic> = BTreeMap::new();
     for tally in tallies {
@@ -139,7 +116,7 @@ fn accesses(observed: &Observed, tallies: &[Tally], shapes: &BTreeMap<OperandId,
 }
 
 /// Memory traffic of every row, all objects sharing the last-level cache.
-fn memory(rows: &mut BTreeMap<Row, Traffic>, touched: &ByFunction, entries: &[Entry], llc_bytes: u64) {
+fn memory(rows: &mut BTreeMap<Row, Traffic>, touched: &ByFunction, entries: &[DataObject], llc_bytes: u64) {
     let line = LINE_BYTES as f64;
     let mut by_object: BTreeMap<ObjectId, (f64, f64)> = BTreeMap::new();
     let mut by_row: BTreeMap<Row, Touches> = BTreeMap::new();
@@ -150,12 +127,12 @@ fn memory(rows: &mut BTreeMap<Row, Traffic>, touched: &ByFunction, entries: &[En
         sum.0 += touches.lines;
         sum.1 += if sweeps(row.1) { touches.lines } else { 0.0 };
     }
-    let using = |object: ObjectId, sweeping: bool, touches: f64| Use {
+    let using = |object: ObjectId, sweeping: bool, touches: f64| WorkingSet {
         lines: (entries[object].most_bytes as f64 / line).max(1.0),
         touches,
         sweeping,
     };
-    let uses: Vec<Use> =
+    let uses: Vec<WorkingSet> =
         by_object.iter().map(|(object, (all, swept))| using(*object, *swept > 0.5 * all, *all)).collect();
     let time = characteristic_time(&uses, llc_bytes as f64 / line);
     for (key, row) in rows.iter_mut() {
@@ -175,11 +152,12 @@ fn sweeps(pattern: Pattern) -> bool {
 fn overlap(
     rows: &mut BTreeMap<Row, Traffic>,
     observed: &Observed,
-    tallies: &[Tally],
-    shapes: &BTreeMap<OperandId, Shape>,
+    tallies: &[OperandAccesses],
+    shapes: &BTreeMap<OperandId, AddressStream>,
     counts: &Counts,
 ) {
-    let independent = |tally: &&Tally| matches!(shapes[&tally.operand].pattern, Pattern::Random | Pattern::Strided);
+    let independent =
+        |tally: &&OperandAccesses| matches!(shapes[&tally.operand].pattern, Pattern::Random | Pattern::Strided);
     // Misses of independent accesses in each loop, by instruction executed there.
     let mut misses: BTreeMap<(usize, Option<usize>), f64> = BTreeMap::new();
     for tally in tallies.iter().filter(independent) {
@@ -203,7 +181,7 @@ fn overlap(
     }
 }
 
-fn place(observed: &Observed, tally: &Tally) -> (usize, Option<usize>) {
+fn place(observed: &Observed, tally: &OperandAccesses) -> (usize, Option<usize>) {
     let (function, step, _) = tally.operand;
     let content = &observed.code.functions[function].function;
     (function, content.blocks[content.block_of(step)].inner_loop)

@@ -10,7 +10,7 @@ use tierloom_model::Pattern;
 
 use crate::attribution::Observed;
 use crate::traffic::line_reuse::ByFunction;
-use crate::traffic::{Row, Traffic};
+use crate::traffic::row::{Row, Traffic};
 use tierloom_binary::code::FunctionId;
 
 /// No memory behind a last-level cache answers sooner, ns: desktops with tuned memory reach 50 to 60, servers

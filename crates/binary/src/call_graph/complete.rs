@@ -1,7 +1,7 @@
 //! Functions of which every run is known: those that only the program's entry leads to.
 //!
 //! The entry runs once for each process, so everything that it leads to by calls alone can be counted
-//! by following the flow down from it; see `counts`.
+//! by following the flow down from it.
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ pub enum Pace {
         register: Gpr,
         times: i64,
     },
-    /// Always the same, but it lies in memory: what the clock moved between samples tells (`kinds`).
+    /// Always the same, but it lies in memory: what the clock moved between samples tells.
     Unknown,
 }
 

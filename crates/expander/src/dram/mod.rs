@@ -8,7 +8,10 @@
 mod calendar;
 mod subchannel;
 
-use crate::line::{Line, scatter};
+use tierloom_model::hash::scatter;
+use tierloom_model::units::LINE_BYTES;
+
+use crate::line::Line;
 use crate::parameters::Dram;
 use crate::time::{Ps, from_ns};
 
@@ -35,7 +38,7 @@ impl DramMemory {
             clock_ps: 2e6 / dram.mt_s.value,
             clocks_per_ps: dram.mt_s.value / 2e6,
             controller: from_ns(controller_ns),
-            row_lines: (dram.row_bytes.value / 64).max(1) as u32,
+            row_lines: (dram.row_bytes.value / LINE_BYTES).max(1) as u32,
             lines: 0,
         }
     }
@@ -73,7 +76,7 @@ impl DramMemory {
         let count = self.subchannels.len() as u32;
         let (at, inside) = (run % count, run / count);
         let row = inside / (self.row_lines / 4).max(1);
-        let bank = (scatter(row) >> 40) as usize % self.subchannels[0].banks();
+        let bank = (scatter(u64::from(row)) >> 40) as usize % self.subchannels[0].banks();
         (at as usize, bank, row)
     }
 }

@@ -9,6 +9,8 @@ mod paging;
 
 use std::collections::VecDeque;
 
+use tierloom_model::units::LINE_BYTES;
+
 use crate::cache::Cache;
 use crate::decoder::Decoder;
 use crate::dram::DramMemory;
@@ -90,7 +92,7 @@ impl System {
             events: Events::new(),
             workload,
             gpu: Gpu::new(gpu, compute),
-            llc: Cache::new(gpu.llc_bytes.value / 64, gpu.llc_ways.value),
+            llc: Cache::new(gpu.llc_bytes.value / LINE_BYTES, gpu.llc_ways.value),
             llc_time: from_ns(gpu.llc_ns.value),
             line_stores: gpu.line_stores.value.min(gpu.writebacks.value) as usize,
             misses: Misses::new(gpu.mshrs.value),

@@ -1,7 +1,10 @@
 //! Breadth-first search on a random graph, with the data structures of Rodinia's `bfs`.
 
+use tierloom_model::hash::nth;
+use tierloom_model::units::LINE_BYTES;
+
 use super::{Kernel, Shape};
-use crate::line::{Line, mixed};
+use crate::line::Line;
 
 /// Edges of a node: the random graphs of Rodinia have six.
 const EDGES: u32 = 6;
@@ -43,8 +46,8 @@ pub(super) struct Search {
 impl Search {
     /// Runs the search from node 0 to find its largest level, where the accesses begin.
     pub(super) fn new(shape: Shape) -> Self {
-        let nodes = (u64::from(shape.lines) * 64 / NODE_BYTES) as u32 - 64;
-        let lines = |bytes: u64| (u64::from(nodes) * bytes).div_ceil(64) as u32;
+        let nodes = (u64::from(shape.lines) * LINE_BYTES / NODE_BYTES) as u32 - 64;
+        let lines = |bytes: u64| (u64::from(nodes) * bytes).div_ceil(LINE_BYTES) as u32;
         let edges = lines(8);
         let mask = edges + lines(4 * u64::from(EDGES));
         let arrays =
@@ -127,7 +130,7 @@ impl Kernel for Search {
 
 /// The end of an edge: the graph is a function, so that it takes no space.
 fn neighbour(seed: u64, nodes: u32, node: u32, edge: u32) -> u32 {
-    let random = mixed(seed, u64::from(node) * u64::from(EDGES) + u64::from(edge));
+    let random = nth(seed, u64::from(node) * u64::from(EDGES) + u64::from(edge));
     (((random >> 32) * u64::from(nodes)) >> 32) as u32
 }
 

@@ -1,7 +1,9 @@
 //! Kernels on grids: a blocked stencil, a convolution over images, and paths over a weighted map.
 
+use tierloom_model::hash::nth;
+
 use super::{ELEMENTS, Kernel, Shape};
-use crate::line::{Line, mixed};
+use crate::line::Line;
 
 /// Lines of a row of the stencil's grid: 2048 four-byte cells.
 const ROW: u32 = 128;
@@ -154,7 +156,7 @@ impl Paths {
 
     fn route(&self, warp: u32, routes: u64) -> Walk {
         let end = |which| {
-            let random = mixed(self.shape.seed, (routes * 2 + which) * u64::from(self.shape.warps) + u64::from(warp));
+            let random = nth(self.shape.seed, (routes * 2 + which) * u64::from(self.shape.warps) + u64::from(warp));
             ((random as u32) % self.side, (random >> 32) as u32 % self.side)
         };
         Walk { at: end(0), goal: end(1), tap: 0, routes }
@@ -170,7 +172,7 @@ impl Paths {
         let towards = |from: u32, to: u32| from.saturating_add_signed((to as i32 - from as i32).signum());
         let vertical = (towards(walk.at.0, walk.goal.0), walk.at.1);
         let horizontal = (walk.at.0, towards(walk.at.1, walk.goal.1));
-        let weight = |cell: (u32, u32)| mixed(!self.shape.seed, u64::from(cell.0) << 32 | u64::from(cell.1));
+        let weight = |cell: (u32, u32)| nth(!self.shape.seed, u64::from(cell.0) << 32 | u64::from(cell.1));
         let at = match (vertical == walk.at, horizontal == walk.at) {
             (true, true) => return self.route(warp, walk.routes + 1),
             (true, false) => horizontal,

@@ -1,7 +1,9 @@
 //! A flow solver on an unstructured mesh: fields in separate arrays, neighbours not far away.
 
+use tierloom_model::hash::nth;
+
 use super::{Kernel, Shape};
-use crate::line::{Line, mixed};
+use crate::line::Line;
 
 /// Four-byte fields of a cell: flow variables, fluxes, neighbour numbers, face normals.
 const VARIABLES: u32 = 5;
@@ -34,7 +36,7 @@ impl Flow {
 
     /// The group of the neighbours over one face.
     fn neighbour(&self, group: u32, face: u32) -> u32 {
-        let random = mixed(self.shape.seed, u64::from(group) * 4 + u64::from(face)) % (2 * BAND);
+        let random = nth(self.shape.seed, u64::from(group) * 4 + u64::from(face)) % (2 * BAND);
         let near = i64::from(group) + random as i64 - BAND as i64;
         near.clamp(0, i64::from(self.field) - 1) as u32
     }

@@ -1,7 +1,9 @@
 //! Traces of other simulators: 16-byte records, replayed warp by warp.
 
+use tierloom_model::units::LINE_BYTES;
+
 use crate::error::{ExpanderError, Result};
-use crate::line::{LINE_BYTES, Line};
+use crate::line::Line;
 
 /// Bytes of a record: address (8), thread (4), 1 for a store and 0 for a load (4), little-endian.
 pub const RECORD_BYTES: usize = 16;

@@ -1,7 +1,9 @@
 //! Tree sort: every key walks down a binary search tree to its place.
 
+use tierloom_model::hash::nth;
+
 use super::{Kernel, Shape};
-use crate::line::{Line, mixed};
+use crate::line::Line;
 
 /// Sixteen-byte nodes (key, left, right, count) in a line.
 const NODES: u32 = 4;
@@ -35,7 +37,7 @@ impl Sort {
     }
 
     fn descent(&self, warp: u32, keys: u64) -> Descent {
-        let random = mixed(self.shape.seed, keys * u64::from(self.shape.warps) + u64::from(warp));
+        let random = nth(self.shape.seed, keys * u64::from(self.shape.warps) + u64::from(warp));
         Descent { key: random % u64::from(self.nodes), keys, low: 0, high: self.nodes, load: 0 }
     }
 

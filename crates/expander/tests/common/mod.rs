@@ -7,6 +7,7 @@
 )]
 
 use tierloom_expander::{Dram, Parameters};
+use tierloom_model::hash::SplitMix;
 
 /// The parameter set of the catalog.
 pub(crate) fn parameters() -> Parameters {
@@ -34,19 +35,15 @@ pub(crate) fn ddr5_4800() -> Dram {
 }
 
 /// A seeded sequence (`SplitMix64`).
-pub(crate) struct Random(u64);
+pub(crate) struct Random(SplitMix);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix::new(seed))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.draw()
     }
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {

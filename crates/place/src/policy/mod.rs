@@ -1,9 +1,10 @@
 //! The placement policies: one trait, one file each, one list.
 //!
-//! To add a policy, write its file and name it in [`usual`], and in [`by_name`] when it takes
+//! To add a policy, write its file and name it in `baselines.rs`, and in [`by_name`] when it takes
 //! nodes or numbers.
 
 mod balanced;
+mod baselines;
 mod bind;
 mod first_touch;
 mod interleave;
@@ -27,6 +28,8 @@ pub use preferred::Preferred;
 pub use soar::Soar;
 pub use tierloom::Tierloom;
 pub use weighted::Weighted;
+
+use baselines::{baselines, boxed};
 
 /// Decides where each object of a program goes.
 ///
@@ -63,39 +66,9 @@ pub trait Policy {
 ///
 /// Interleaving policies are listed over fast memory with each other node, and over all nodes.
 pub fn usual(context: &Context<'_>) -> Vec<Box<dyn Policy>> {
-    let mut policies = others(context);
+    let mut policies = baselines(context);
     policies.push(Box::new(Tierloom::default()));
     policies
-}
-
-/// Every policy but `tierloom`, which starts from these.
-pub(crate) fn others(context: &Context<'_>) -> Vec<Box<dyn Policy>> {
-    let mut policies: Vec<Box<dyn Policy>> = vec![Box::new(FirstTouch)];
-    policies.extend(context.nodes.iter().map(|node| boxed(Preferred::new(context, *node))));
-    policies.push(Box::new(Bind::new(context, &[context.fast])));
-    let sets = node_sets(context);
-    policies.extend(sets.iter().map(|nodes| boxed(Interleave::new(context, nodes))));
-    policies.extend(sets.iter().map(|nodes| boxed(Weighted::automatic(context, nodes))));
-    for large in [Large::BySize, Large::ByTraffic] {
-        policies.extend(sets.iter().map(|nodes| boxed(ObjectInterleave::new(context, nodes, large))));
-    }
-    policies.push(Box::new(Soar));
-    policies.push(Box::new(Balanced));
-    policies
-}
-
-fn boxed(policy: impl Policy + 'static) -> Box<dyn Policy> {
-    Box::new(policy)
-}
-
-/// Fast memory with each other node, then all nodes; nothing where there is only one.
-fn node_sets(context: &Context<'_>) -> Vec<Vec<usize>> {
-    let others = context.nodes.iter().filter(|node| **node != context.fast);
-    let mut sets: Vec<Vec<usize>> = others.map(|node| vec![context.fast, *node]).collect();
-    if sets.len() > 1 {
-        sets.push(context.nodes.clone());
-    }
-    sets
 }
 
 /// Shapes of the names that [`by_name`] reads.

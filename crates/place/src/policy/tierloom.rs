@@ -8,7 +8,8 @@
 
 use tierloom_model::{Action, Object, ObjectKind, Placement};
 
-use super::{Policy, others};
+use super::Policy;
+use super::baselines::baselines;
 use crate::context::Context;
 use crate::error::PlaceError;
 use crate::search::{self, Coarse, Rows};
@@ -34,8 +35,10 @@ impl Policy for Tierloom {
     }
 
     fn actions(&self, context: &Context<'_>) -> Result<Vec<Action>, PlaceError> {
-        let placed: Vec<Placed> =
-            others(context).iter().filter_map(|policy| Placed::new(context, policy.actions(context).ok()?)).collect();
+        let placed: Vec<Placed> = baselines(context)
+            .iter()
+            .filter_map(|policy| Placed::new(context, policy.actions(context).ok()?))
+            .collect();
         let mut starts = search::closed_form(context);
         starts.extend(Coarse::new(context).fitting(context));
         starts.extend(self.hints.iter().cloned());

@@ -10,6 +10,9 @@ use tierloom_predict::Demand;
 use crate::context::Context;
 use crate::weights::{MAX_ROUND, action, nearest, reduce};
 
+/// Fractions by object and memory.
+pub(crate) type Rows = Vec<Vec<f64>>;
+
 /// Bytes by which a memory may be overfull from rounding; less than what counts as placed.
 const ROUNDING_BYTES: f64 = 0.5;
 

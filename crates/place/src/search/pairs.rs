@@ -4,8 +4,9 @@
 //! and only a change of two objects' whole rows leads on. With a handful of objects all such
 //! changes can be looked at.
 
+use super::descent::{GAIN, improved};
+use super::lattice::{Lattice, Rows};
 use super::start::splits;
-use super::{GAIN, Lattice, Rows, improved};
 
 /// Up to this many objects all pairs are looked at.
 const MOST_OBJECTS: usize = 8;

@@ -9,7 +9,7 @@
 //! latency-critical come first and streams are left to be interleaved. The traffic follows from
 //! the time, so the two steps are repeated.
 
-use super::Rows;
+use super::lattice::Rows;
 use crate::balance::{Equal, Tier, loads};
 use crate::bandwidth::path_gb_s;
 use crate::context::Context;

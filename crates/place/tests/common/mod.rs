@@ -8,6 +8,7 @@
 use proptest::prelude::*;
 pub(crate) use tierloom_fixtures::{GIB, machine as machine_of};
 use tierloom_fixtures::{access, ddr, memory, object, path, phase, profile};
+use tierloom_model::hash::SplitMix;
 use tierloom_model::{Machine, MemoryKind, Pattern, Profile, units};
 use tierloom_predict::{Predictor, Run};
 
@@ -92,14 +93,8 @@ pub(crate) fn four_nodes() -> Machine {
 
 /// A stream of numbers from 0 to 1 that is the same for the same seed (`SplitMix64`).
 pub(crate) fn numbers(seed: u64) -> impl FnMut() -> f64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
+    let mut sequence = SplitMix::new(seed);
+    move || (sequence.draw() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// Objects of all kinds, 200 GiB and 2 TB of traffic in all, in two phases.

@@ -5,6 +5,7 @@
 //! inside. The results are checked element by element at the end.
 
 mod kernels;
+mod setup;
 mod team;
 
 use tierloom_linux::cpus;
@@ -14,34 +15,8 @@ use crate::backend::Backend;
 use crate::directory::Entry;
 use crate::error::PmemError;
 pub use kernels::Kernel;
+pub use setup::{Persist, Setup, Times};
 use team::{Ground, Start};
-
-/// What is done about durability in the timed part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Persist {
-    /// Nothing: loads and stores alone, as in the published runs.
-    None,
-    /// Every thread writes its part of the output back and waits for it.
-    Flush,
-    /// A kernel is a transaction over its output.
-    Transaction,
-}
-
-/// What to run.
-#[derive(Debug, Clone)]
-pub struct Setup {
-    /// Doubles of each array.
-    pub elements: usize,
-    /// One thread on each of these, the first of which keeps the time.
-    pub cpus: Vec<u32>,
-    /// Times that all kernels run; the first does not count.
-    pub rounds: usize,
-    /// What is done about durability.
-    pub persist: Persist,
-}
-
-/// Seconds of each counted round, by kernel in the order of [`Kernel::ALL`].
-pub type Times = [Vec<f64>; 4];
 
 /// STREAM in ordinary memory: of one node, or wherever the first CPU's is.
 ///
@@ -91,7 +66,8 @@ const DOUBLE: u64 = 8;
 #[expect(clippy::cast_ptr_alignment, reason = "arrays start at pages")]
 mod tests {
     use super::*;
-    use crate::backend::{Kind, create, open};
+    use crate::backend::Kind;
+    use crate::files::{create, open};
 
     fn setup(persist: Persist) -> Setup {
         let cpus = cpus::allowed_cpus().unwrap();

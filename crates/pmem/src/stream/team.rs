@@ -9,7 +9,7 @@ use std::time::Instant;
 use tierloom_linux::cpus;
 
 use super::kernels::Kernel;
-use super::{Persist, Setup, Times};
+use super::setup::{Persist, Setup, Times};
 use crate::backend::Backend;
 use crate::error::PmemError;
 

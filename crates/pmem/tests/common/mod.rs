@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use tierloom_pmem::{Durable, LINE, Medium, PmemError};
+use tierloom_model::units::LINE_BYTES;
+use tierloom_pmem::{Durable, Medium, PmemError};
 
 /// What was done to the medium, in order.
 #[derive(Debug, Clone)]
@@ -59,8 +60,8 @@ impl Durable for Recorder {
     }
 
     fn write_back(&mut self, offset: u64, bytes: u64) {
-        let first = offset / LINE;
-        let last = (offset + bytes.max(1) - 1) / LINE;
+        let first = offset / LINE_BYTES;
+        let last = (offset + bytes.max(1) - 1) / LINE_BYTES;
         self.steps.extend((first..=last).map(Step::WriteBack));
     }
 
@@ -92,7 +93,7 @@ impl Replay {
     pub(crate) fn step(&mut self, step: &Step) {
         match step {
             Step::Store(offset, bytes) => {
-                self.dirty.entry(offset / LINE).or_default().0.push((*offset, bytes.clone()));
+                self.dirty.entry(offset / LINE_BYTES).or_default().0.push((*offset, bytes.clone()));
             }
             Step::WriteBack(line) => {
                 if let Some((stores, back)) = self.dirty.get_mut(line) {

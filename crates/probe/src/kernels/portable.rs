@@ -1,6 +1,6 @@
 //! Plain loops over words: what every processor can do, vectorised by the compiler where it likes.
 
-use super::{FILL, Line, Walk};
+use super::line::{FILL, Line, Walk};
 use crate::mix::Mix;
 
 /// The walk of a mix; none for mixes that need stores past the caches.

@@ -1,6 +1,6 @@
 //! The same walks in vectors of 128, 256 and 512 bits, and with stores past the caches.
 
-use super::{FILL, Line, Walk};
+use super::line::{FILL, Line, Walk};
 use crate::mix::Mix;
 
 /// One module of kernels for one width of vectors.

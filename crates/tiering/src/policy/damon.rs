@@ -4,8 +4,11 @@
 //! hot = accessed in 5 to 100 % of the samples, at most 50 GiB per 20 s. DAMON checks one page
 //! of each region per sampling, so it sees how many pages of a region are in use, not how hot they are.
 
+use tierloom_model::units::PAGE_BYTES_F64;
+
+use super::contract::Policy;
 use super::heat::{Move, View, exchange};
-use super::{Knob, Policy, knob};
+use super::knobs::{Knob, knob};
 
 const HMSDK: &str = "HMSDK tools/gen_migpol.py";
 /// Bytes per second that a quota of 50 GiB in 20 s lets through.
@@ -86,7 +89,7 @@ impl Policy for Damon {
                 }
             })
             .collect();
-        let most = QUOTA_BYTES_S / 4096.0 * view.since_s;
+        let most = QUOTA_BYTES_S / PAGE_BYTES_F64 * view.since_s;
         exchange(view, &heat, 1.0, 0.0, most, view.nodes.list[0].marks.high)
     }
 }

@@ -4,8 +4,12 @@
 //! writes, all counters halved when one passes 18, a look every 10 ms, at most 10 GB/s of copies by a
 //! DMA engine. Counters hold expected values here: sampling noise is left out.
 
+use tierloom_model::units::PAGE_BYTES_F64;
+
+use super::contract::Policy;
 use super::heat::{HUGE, exchange};
-use super::{Knob, Move, Policy, View, knob};
+use super::heat::{Move, View};
+use super::knobs::{Knob, knob};
 
 const CODE: &str = "HeMem src/pebs.h";
 
@@ -50,7 +54,7 @@ impl HeMem {
 
     /// Pages that may be copied since the last look.
     pub(super) fn budget(&self, view: &View<'_>) -> f64 {
-        self.most_gb_s * 1e9 / 4096.0 * view.since_s
+        self.most_gb_s * 1e9 / PAGE_BYTES_F64 * view.since_s
     }
 }
 

@@ -1,9 +1,10 @@
 //! A last-level cache that lets only its misses through: 16 ways, least recently used.
 
+use tierloom_model::hash::scatter;
 use tierloom_model::units::LINE_BYTES;
 
+use super::access::Access;
 use crate::error::TieringError;
-use crate::trace::Access;
 
 /// Lines of a set.
 const WAYS: usize = 16;
@@ -36,8 +37,8 @@ impl Llc {
     /// Passes one access; pushes the line that it fetches and the one that it throws out, if any.
     pub fn pass(&mut self, access: Access, out: &mut Vec<Access>) {
         let line = access.address / LINE_BYTES;
-        // Fibonacci hashing spreads strides that are powers of two, as real caches do.
-        let hash = ((line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * self.lines.len() as u64) >> 32;
+        // Hashing spreads strides that are powers of two, as real caches do.
+        let hash = ((scatter(line) >> 32) * self.lines.len() as u64) >> 32;
         let set = &mut self.lines[usize::try_from(hash).unwrap_or(0)];
         let found = set.iter().position(|way| *way & !DIRTY == line && *way != EMPTY);
         let at = found.unwrap_or(WAYS - 1);

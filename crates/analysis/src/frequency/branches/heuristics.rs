@@ -1,13 +1,13 @@
 //! What is likely where nothing was measured: which way branches go, how often loops are entered.
 //!
-//! Soft knowledge for the fit in `counts`: it decides only what clocks, trips and samples leave open.
+//! Soft knowledge for the fit in `frequency`: it decides only what clocks, trips and samples leave open.
 
 use std::collections::BTreeMap;
 
-use crate::frequency::branches::Outcomes;
-use crate::frequency::counter_deltas::Count;
+use crate::frequency::branches::BranchTable;
+use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::flow_network::Observation;
-use crate::frequency::renewal::Trip;
+use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
 
@@ -32,8 +32,8 @@ pub(crate) fn branches(
     function: &Function,
     size: impl Fn(BlockId, f64) -> f64,
     samples: &[f64],
-    trips: &BTreeMap<(FunctionId, LoopId), Trip>,
-    outcomes: &Outcomes,
+    trips: &TripCounts,
+    outcomes: &BranchTable,
     id_of_function: FunctionId,
 ) -> Vec<Observation> {
     let heads = |to: BlockId| function.blocks[to].inner_loop.filter(|id| function.loops[*id].header == to);
@@ -137,8 +137,9 @@ pub(crate) fn outermost(function: &Function, clocks: &[&Count]) -> Vec<Observati
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frequency::branches::Outcome;
+    use crate::frequency::branches::BranchCounts;
     use crate::frequency::nest::NEST;
+    use crate::frequency::trip_count::TripCount;
 
     // 0: test rsi,rsi; je c | 5: xor eax,eax | 7: inc rax; cmp rax,rsi; (jne 7) | c: ret
     const GUARDED: &[u8] =
@@ -148,9 +149,10 @@ mod tests {
     fn the_way_into_a_loop_is_known_as_well_as_its_rounds_ask_for() {
         let function = Function::decode(GUARDED, 0x1000);
         let inside = function.blocks[2].inner_loop.unwrap();
-        let trips = BTreeMap::from([((0, inside), Trip { rounds: 5e5, relative_error: 0.001, variance: Some(0.0) })]);
+        let trips =
+            BTreeMap::from([((0, inside), TripCount { rounds: 5e5, relative_error: 0.001, variance: Some(0.0) })]);
         let size = |_, rounds: f64| 1e4 / rounds;
-        let told = branches(&function, size, &[0.0; 4], &trips, &Outcomes::new(), 0);
+        let told = branches(&function, size, &[0.0; 4], &trips, &BranchTable::new(), 0);
         assert_eq!(told.len(), 1, "the guard; the end of the rounds is known");
         assert!((told[0].deviation - 0.05 * 1e4 / 5e5).abs() < 1e-9, "{}", told[0].deviation);
     }
@@ -159,11 +161,10 @@ mod tests {
     fn how_often_a_loop_ends_is_told_by_its_rounds_where_they_are_known() {
         let function = Function::decode(NEST, 0x1000);
         let inner = function.blocks[2].inner_loop.unwrap();
-        let mut never_ends = Outcome::default();
-        never_ends.taken = 60.0;
-        let outcomes = Outcomes::from([((0, 2), never_ends)]);
+        let never_ends = BranchCounts { taken: 60.0, ..BranchCounts::default() };
+        let outcomes = BranchTable::from([((0, 2), never_ends)]);
         let told = |trips| branches(&function, |_, _| 1e6, &[0.0; 5], &trips, &outcomes, 0).len();
-        let trip = Trip { rounds: 25.0, relative_error: 0.001, variance: None };
+        let trip = TripCount { rounds: 25.0, relative_error: 0.001, variance: None };
         assert_eq!((told(BTreeMap::new()), told(BTreeMap::from([((0, inner), trip)]))), (1, 0));
     }
 }

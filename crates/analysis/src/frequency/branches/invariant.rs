@@ -6,16 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::attribution::{Observed, Seen};
-use crate::frequency::branches::{MOST_SAMPLES, Outcomes, pass};
+use crate::attribution::{AttributedSample, Observed};
+use crate::frequency::branches::{BranchTable, MOST_SAMPLES, pass};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::x86::instruction::{RegisterSet, jump_taken};
 use tierloom_binary::x86::state::State;
 
 /// Which way such branches go, by the samples of the innermost loop around them.
-pub(crate) fn settled(observed: &Observed) -> Outcomes {
-    let mut found = Outcomes::new();
+pub(crate) fn settled(observed: &Observed) -> BranchTable {
+    let mut found = BranchTable::new();
     for ((id, inside), samples) in by_loop(observed) {
         let function = &observed.code.functions[id].function;
         let branches = function.loops[inside].body.iter().copied().filter(|block| is_branch(function, inside, *block));
@@ -32,8 +32,8 @@ pub(crate) fn settled(observed: &Observed) -> Outcomes {
 }
 
 /// Samples in each loop, inner loops included.
-fn by_loop(observed: &Observed) -> BTreeMap<(FunctionId, LoopId), Vec<&Seen>> {
-    let mut samples: BTreeMap<(FunctionId, LoopId), Vec<&Seen>> = BTreeMap::new();
+fn by_loop(observed: &Observed) -> BTreeMap<(FunctionId, LoopId), Vec<&AttributedSample>> {
+    let mut samples: BTreeMap<(FunctionId, LoopId), Vec<&AttributedSample>> = BTreeMap::new();
     for seen in &observed.seen {
         let Some((id, step)) = seen.at else { continue };
         let function = &observed.code.functions[id].function;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
-use crate::attribution::{Observed, Seen};
+use crate::attribution::{AttributedSample, Observed};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::x86::execute::{Behind, behind, flags_of, width};
@@ -29,13 +29,13 @@ const DECIDED: f64 = 0.8;
 
 /// What samples say about a branch.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Outcome {
+pub(crate) struct BranchCounts {
     pub(crate) taken: f64,
     pub(crate) passed: f64,
     open: f64,
 }
 
-impl Outcome {
+impl BranchCounts {
     pub(crate) fn decides(&self) -> bool {
         let decided = self.taken + self.passed;
         decided >= FEWEST && decided >= DECIDED * (decided + self.open)
@@ -56,17 +56,17 @@ impl Outcome {
 const UNEVEN: f64 = 0.1;
 
 /// Branches that the registers of samples decide, by function and block.
-pub(crate) type Outcomes = BTreeMap<(FunctionId, BlockId), Outcome>;
+pub(crate) type BranchTable = BTreeMap<(FunctionId, BlockId), BranchCounts>;
 
 /// Runs on from the samples.
-pub(crate) fn outcomes(observed: &Observed) -> Outcomes {
-    let mut by_block: BTreeMap<(FunctionId, BlockId), Vec<(&Seen, usize)>> = BTreeMap::new();
+pub(crate) fn outcomes(observed: &Observed) -> BranchTable {
+    let mut by_block: BTreeMap<(FunctionId, BlockId), Vec<(&AttributedSample, usize)>> = BTreeMap::new();
     for seen in &observed.seen {
         if let Some((id, step)) = seen.at {
             by_block.entry((id, observed.code.functions[id].function.block_of(step))).or_default().push((seen, step));
         }
     }
-    let mut found = Outcomes::new();
+    let mut found = BranchTable::new();
     for ((id, _), samples) in by_block {
         let function = &observed.code.functions[id].function;
         for (seen, step) in samples.iter().step_by(samples.len().div_ceil(MOST_SAMPLES)) {
@@ -198,10 +198,10 @@ mod tests {
 
     #[test]
     fn a_branch_that_always_goes_one_way_is_nearly_sure() {
-        let always = Outcome { taken: 99.0, passed: 0.0, open: 0.0 };
+        let always = BranchCounts { taken: 99.0, passed: 0.0, open: 0.0 };
         let (share, deviation) = always.share();
         assert!(share > 0.99 && deviation < 0.01, "{share} {deviation}");
-        assert!(!Outcome { taken: 9.0, passed: 0.0, open: 9.0 }.decides());
+        assert!(!BranchCounts { taken: 9.0, passed: 0.0, open: 9.0 }.decides());
     }
 
     #[test]

@@ -9,12 +9,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attribution::Observed;
+use crate::frequency::counter_deltas::delta::{Count, Delta, Readings};
 use crate::frequency::counter_deltas::posterior::{ALWAYS_FORWARDS, Clock, RARELY, TRUSTED_SHARE};
-use crate::frequency::counter_deltas::{Count, Pair, Readings};
 use crate::frequency::evidence::CONTRADICTION;
-use crate::frequency::renewal::Trip;
+use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::cfg::{Function, LoopId};
-use tierloom_binary::code::FunctionId;
 use tierloom_binary::x86::instruction::{GENERAL, Gpr, RegisterSet, STACK_POINTER};
 
 /// A register with more values than this tells calls apart, not kinds of them. Assumed.
@@ -27,14 +26,14 @@ const KINDS_APART: f64 = 0.3;
 const FEWEST_MULTIPLES: usize = 8;
 
 /// What a clock counts, kind by kind.
-pub(crate) struct Kinds {
+pub(crate) struct CallContexts {
     count: Count,
     /// Whether it counts in some kinds and does not in others. One that falls back now and then in all of them
     /// is the better judged of all together, the fewer samples a kind has the more.
     pub(crate) differ: bool,
 }
 
-impl Kinds {
+impl CallContexts {
     pub(crate) fn count(self) -> Count {
         self.count
     }
@@ -46,14 +45,14 @@ pub(crate) fn by_kind(
     clock: Clock<'_>,
     readings: &Readings,
     evaluate: impl Fn(&Readings) -> Option<Count>,
-) -> Option<Kinds> {
+) -> Option<CallContexts> {
     let kinds: Vec<(usize, Found)> = split(observed, clock, readings)
         .values()
         .map(|own| (own.around.len(), Found::of(own, evaluate(own))))
         .collect();
     let differ = kinds.iter().any(|kind| matches!(kind.1, Found::Sure(_)))
         && kinds.iter().any(|kind| matches!(kind.1, Found::Broken));
-    Some(Kinds { count: together(&kinds)?, differ })
+    Some(CallContexts { count: together(&kinds)?, differ })
 }
 
 /// What the clock is in one kind of calls.
@@ -85,12 +84,7 @@ fn is_steady(count: &Count, readings: &Readings) -> bool {
 /// An address that runs on from loop to loop may do so by less than the loops did, where they go through the
 /// same memory side by side. Clocks of the loops around and known rounds find that out; one that agrees is enough, as
 /// others may be as wrong. What some rounds go past may have run less often.
-pub(crate) fn agrees(
-    observed: &Observed,
-    trips: &BTreeMap<(FunctionId, LoopId), Trip>,
-    known: &[Count],
-    count: &Count,
-) -> bool {
+pub(crate) fn agrees(observed: &Observed, trips: &TripCounts, known: &[Count], count: &Count) -> bool {
     let function = &observed.code.functions[count.function].function;
     let clocks = |around: LoopId| {
         let of_loop =
@@ -124,7 +118,7 @@ pub(crate) fn paced(readings: &Readings) -> Option<Readings> {
     }
     let falls = moved().filter(|moved| *moved < 0.0).count();
     let sign = if 2 * falls > moved().count() { -1.0 } else { 1.0 };
-    let paced = |pair: &Pair| Pair { executions: pair.executions.map(|moved| sign * moved / pace), ..*pair };
+    let paced = |pair: &Delta| Delta { executions: pair.executions.map(|moved| sign * moved / pace), ..*pair };
     Some(readings.with(readings.pairs.iter().map(paced).collect()))
 }
 
@@ -238,7 +232,7 @@ mod tests {
 
     #[test]
     fn only_where_it_fails_often_is_a_clock_broken() {
-        let pair = |seen| Pair { before: seen, seen, executions: Some(9.0), intervals: 1, inside: 1, elapsed_ns: 1e6 };
+        let pair = |seen| Delta { before: seen, seen, executions: Some(9.0), intervals: 1, inside: 1, elapsed_ns: 1e6 };
         let readings = |pairs| Readings::default().with((0..pairs).map(pair).collect());
         assert!(matches!(Found::of(&readings(20), Some(count(1e6, 20))), Found::Sure(_)));
         // Once in twenty, as in each of the kinds that a walk from block to block has.
@@ -250,8 +244,14 @@ mod tests {
 
     #[test]
     fn steps_are_as_long_as_what_divides_all_moves() {
-        let pair =
-            |moved: f64| Pair { before: 0, seen: 1, executions: Some(moved), intervals: 1, inside: 1, elapsed_ns: 1e6 };
+        let pair = |moved: f64| Delta {
+            before: 0,
+            seen: 1,
+            executions: Some(moved),
+            intervals: 1,
+            inside: 1,
+            elapsed_ns: 1e6,
+        };
         let moves = [5.0, 3.0, 4.0, 7.0, 2.0, 6.0, 9.0, -120.0].map(|rounds| pair(rounds * 20736.0));
         let told = paced(&Readings::default().with(moves.to_vec())).unwrap();
         let sum: f64 = told.pairs.iter().map(|pair| pair.executions.unwrap()).sum();

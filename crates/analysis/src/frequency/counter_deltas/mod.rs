@@ -2,88 +2,33 @@
 //!
 //! Two samples of a thread that see the same clock give the number of executions between them,
 //! exactly, if the clock was not set anew in between. Whether it was is told by the pairs themselves
-//! (`judge`), of all of them together or of each kind of call by itself (`kinds`).
+//! (`posterior`), of all of them together or of each calling context by itself (`contexts`).
 
 pub(crate) mod contexts;
+pub(crate) mod delta;
 pub(crate) mod posterior;
 
 use std::collections::BTreeMap;
 
-use crate::attribution::{Observed, Seen};
-use crate::frequency::counter_deltas::contexts::{Kinds, agrees, by_kind, paced};
+use crate::attribution::{AttributedSample, Observed};
+use crate::frequency::counter_deltas::contexts::{CallContexts, agrees, by_kind, paced};
+use crate::frequency::counter_deltas::delta::Count;
+use crate::frequency::counter_deltas::delta::Delta;
+use crate::frequency::counter_deltas::delta::Readings;
 use crate::frequency::counter_deltas::posterior::{Clock, RARELY, evaluate};
 use crate::frequency::evidence::aliased;
-use crate::frequency::renewal::Trip;
+use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::call_graph::unique_callers::Level;
-use tierloom_binary::cfg::{BlockId, Function, LoopId};
+use tierloom_binary::cfg::{BlockId, Function};
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::{Counter, Pace, counters};
 use tierloom_binary::x86::instruction::RegisterSet;
 
-/// Samples that may lie between the two of a pair without seeing the clock, unless an outer clock tells
-/// what happened in between.
-const LONGEST_GAP: usize = 8;
 /// No round of a loop waits longer than this for each of its memory operands and for all its arithmetic:
 /// ten misses of memory one after the other (a page walk of a virtual machine and the line itself).
 const LONGEST_WAIT_NS: f64 = 1000.0;
 /// Rounds per instance that are known this well make up for instances between two samples.
 const EXACT_TRIP: f64 = 0.02;
-
-/// Executions of a block, counted by a clock.
-#[derive(Debug, Clone)]
-pub(crate) struct Count {
-    pub(crate) function: FunctionId,
-    pub(crate) block: BlockId,
-    pub(crate) executions: f64,
-    /// One standard deviation, relative.
-    pub(crate) relative_error: f64,
-    /// Samples that see the clock.
-    pub(crate) visible: usize,
-    /// Trusted pairs.
-    pub(crate) trusted: usize,
-    /// Share of neighbouring pairs between which the clock ran backwards.
-    pub(crate) backward: f64,
-    /// Executions since the sample before, by sample: trusted pairs only.
-    pub(crate) by_sample: BTreeMap<usize, f64>,
-}
-
-/// What one clock showed.
-#[derive(Default)]
-pub(crate) struct Readings {
-    /// Samples in its region, whether they see it or not: a clock that waits on the stack is not seen.
-    pub(crate) around: Vec<usize>,
-    /// Samples that see it.
-    pub(crate) seen: Vec<usize>,
-    pub(crate) pairs: Vec<Pair>,
-    /// By thread: samples in its region.
-    inside: BTreeMap<usize, usize>,
-}
-
-impl Readings {
-    /// Without the pairs that lie too far apart to tell that the clock was not set anew in between.
-    fn close(&self) -> Self {
-        let close = self.pairs.iter().filter(|pair| pair.intervals <= LONGEST_GAP);
-        self.with(close.copied().collect())
-    }
-
-    /// The same samples with other pairs.
-    pub(crate) fn with(&self, pairs: Vec<Pair>) -> Self {
-        Self { around: self.around.clone(), seen: self.seen.clone(), pairs, ..Self::default() }
-    }
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct Pair {
-    pub(crate) before: usize,
-    pub(crate) seen: usize,
-    /// Executions; `None` when the clock moved by no whole number of steps.
-    pub(crate) executions: Option<f64>,
-    /// Sample intervals between the two.
-    pub(crate) intervals: usize,
-    /// Those of them that end in the clock's region.
-    pub(crate) inside: usize,
-    pub(crate) elapsed_ns: f64,
-}
 
 /// Counters of all functions with samples and of their callers' loops.
 pub(crate) struct Clocks {
@@ -97,7 +42,7 @@ impl Clocks {
 }
 
 /// Counts of all clocks that can be trusted, the best first for each block.
-pub(crate) fn count(observed: &Observed, trips: &BTreeMap<(FunctionId, LoopId), Trip>, period_ns: f64) -> Vec<Count> {
+pub(crate) fn count(observed: &Observed, trips: &TripCounts, period_ns: f64) -> Vec<Count> {
     let mut clocks = Clocks { by_function: BTreeMap::new() };
     let (readings, shown) = read_all(observed, &mut clocks);
     let (mut counts, mut kinds, mut unpaced) = (Vec::new(), Vec::new(), Vec::new());
@@ -112,7 +57,9 @@ pub(crate) fn count(observed: &Observed, trips: &BTreeMap<(FunctionId, LoopId), 
             |readings: &Readings| evaluate(clock, readings).filter(|count| !aliased(observed, count, restarts, trips));
         let close = readings.close();
         if counter.pace == Pace::Unknown {
-            unpaced.extend(by_kind(observed, clock, &close, |readings| trusted(&paced(readings)?)).map(Kinds::count));
+            unpaced.extend(
+                by_kind(observed, clock, &close, |readings| trusted(&paced(readings)?)).map(CallContexts::count),
+            );
             continue;
         }
         let direct = evaluate(clock, &close).filter(|count| !restarts || !aliased(observed, count, true, trips));
@@ -155,14 +102,14 @@ pub(crate) fn count(observed: &Observed, trips: &BTreeMap<(FunctionId, LoopId), 
 fn across(
     observed: &Observed,
     clocks: &Clocks,
-    trips: &BTreeMap<(FunctionId, LoopId), Trip>,
+    trips: &TripCounts,
     (function, counter): (FunctionId, &Counter),
-    (shown, pairs): (&[Vec<Reading>], &[Pair]),
-) -> Vec<Pair> {
+    (shown, pairs): (&[Vec<Reading>], &[Delta]),
+) -> Vec<Delta> {
     let outer = outer_clocks(observed, clocks, function, counter);
     let every_round = observed.code.functions[function].function.once_per_round(counter.region, counter.counted);
     let exact = trips.get(&(function, counter.region)).filter(|trip| every_round && trip.relative_error < EXACT_TRIP);
-    let passed = |pair: &Pair| {
+    let passed = |pair: &Delta| {
         outer.iter().find_map(|clock| {
             let reading = |seen: usize| shown[seen].iter().find(|reading| (reading.0, reading.1) == *clock);
             let (before, now) = (reading(pair.before)?, reading(pair.seen)?);
@@ -170,18 +117,18 @@ fn across(
         })
     };
     let rounds = |instances: f64| if instances == 0.0 { Some(0.0) } else { Some(instances * exact?.rounds) };
-    let pairs: Vec<(&Pair, f64)> = pairs.iter().filter_map(|pair| Some((pair, rounds(passed(pair)?)?))).collect();
+    let pairs: Vec<(&Delta, f64)> = pairs.iter().filter_map(|pair| Some((pair, rounds(passed(pair)?)?))).collect();
     let own = runs_on(&pairs);
-    let corrected = |(pair, rounds): (&Pair, f64)| {
+    let corrected = |(pair, rounds): (&Delta, f64)| {
         let made_up = if own { 0.0 } else { rounds };
-        Pair { executions: pair.executions.map(|executions| executions + made_up), ..*pair }
+        Delta { executions: pair.executions.map(|executions| executions + made_up), ..*pair }
     };
     pairs.into_iter().map(corrected).collect()
 }
 
 /// Whether a clock shows by itself what the instances in between add, as an address does that goes through a
 /// table row by row: most pairs are then nearer to the rounds that are expected than to none.
-fn runs_on(pairs: &[(&Pair, f64)]) -> bool {
+fn runs_on(pairs: &[(&Delta, f64)]) -> bool {
     let apart = || pairs.iter().filter(|(_, rounds)| *rounds > 0.0);
     let near = apart().filter(|(pair, rounds)| pair.executions.is_some_and(|executions| executions > 0.5 * rounds));
     2 * near.count() > apart().count()
@@ -242,7 +189,7 @@ fn read_all(observed: &Observed, clocks: &mut Clocks) -> (ByClock, Vec<Vec<Readi
             let now = Last { seen: number, position, value, pace, inside: *inside };
             if let Some(before) = last.insert((seen.thread, function, clock), now).filter(|last| last.pace == pace) {
                 let elapsed = seen.time_ns.saturating_sub(observed.seen[before.seen].time_ns);
-                reading.pairs.push(Pair {
+                reading.pairs.push(Delta {
                     before: before.seen,
                     seen: number,
                     executions: difference(&clocks.by_function[&function][clock], before.value, value, pace),
@@ -260,7 +207,7 @@ fn read_all(observed: &Observed, clocks: &mut Clocks) -> (ByClock, Vec<Vec<Readi
 /// Clocks around a sample, each with what it shows: its value and pace.
 type Around = Vec<(FunctionId, usize, Option<(u64, i64)>)>;
 
-fn around(observed: &Observed, clocks: &mut Clocks, seen: &Seen) -> Around {
+fn around(observed: &Observed, clocks: &mut Clocks, seen: &AttributedSample) -> Around {
     let Some((function, step)) = seen.at else { return Vec::new() };
     let own = &observed.code.functions[function].function;
     let block = own.block_of(step);
@@ -274,7 +221,7 @@ fn around(observed: &Observed, clocks: &mut Clocks, seen: &Seen) -> Around {
     found
 }
 
-fn around_call(observed: &Observed, clocks: &mut Clocks, seen: &Seen, level: &Level) -> Around {
+fn around_call(observed: &Observed, clocks: &mut Clocks, seen: &AttributedSample, level: &Level) -> Around {
     let (Some(&site), Some(inside)) = (level.sites.first(), level.inside) else { return Vec::new() };
     let function = &observed.code.functions[level.function].function;
     let header = function.loops[inside].header;
@@ -285,7 +232,7 @@ fn around_call(observed: &Observed, clocks: &mut Clocks, seen: &Seen, level: &Le
 }
 
 /// What a clock shows in a sample at position `step`, or at a call there.
-fn read(counter: &Counter, seen: &Seen, step: usize, valid: RegisterSet) -> Option<(u64, i64)> {
+fn read(counter: &Counter, seen: &AttributedSample, step: usize, valid: RegisterSet) -> Option<(u64, i64)> {
     let mut state = seen.state;
     state.forget(RegisterSet(!valid.0));
     Some((counter.dial.read(&state, step)?, counter.pace.value(&state)?))
@@ -306,13 +253,7 @@ fn difference(counter: &Counter, before: u64, after: u64, pace: i64) -> Option<f
 
 /// Fewest rounds of a loop in a sample interval: 0 where a round may be long, with calls in it or with
 /// loops of which nobody knows how often they go round.
-fn slowest(
-    function: &Function,
-    id: FunctionId,
-    block: BlockId,
-    trips: &BTreeMap<(FunctionId, LoopId), Trip>,
-    period_ns: f64,
-) -> f64 {
+fn slowest(function: &Function, id: FunctionId, block: BlockId, trips: &TripCounts, period_ns: f64) -> f64 {
     let Some(inside) = function.blocks[block].inner_loop else { return 0.0 };
     let mut waits = 1.0;
     for &block in &function.loops[inside].body {
@@ -336,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_shows_what_lies_between_needs_nothing_made_up() {
-        let pair = |executions| Pair {
+        let pair = |executions| Delta {
             before: 0,
             seen: 1,
             executions: Some(executions),
@@ -346,7 +287,7 @@ mod tests {
         };
         // Rows of 4 rounds: a hundred rows further the address is 400 rounds on; a counter is at 0 to 3 again.
         let (address, counter) = ([pair(398.0), pair(403.0)], [pair(-2.0), pair(3.0)]);
-        let expected = |pairs: &[Pair; 2]| runs_on(&[(&pairs[0], 400.0), (&pairs[1], 400.0)]);
+        let expected = |pairs: &[Delta; 2]| runs_on(&[(&pairs[0], 400.0), (&pairs[1], 400.0)]);
         assert_eq!((expected(&address), expected(&counter)), (true, false));
         assert!(!runs_on(&[(&pair(2.0), 0.0)]), "within one instance there is nothing to make up");
     }

@@ -4,7 +4,7 @@
 //! and gives rates far off the usual. Intervals without a trusted pair count as the mean of the trusted
 //! ones.
 
-use crate::frequency::counter_deltas::{Count, Pair, Readings};
+use crate::frequency::counter_deltas::delta::{Count, Delta, Readings};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::Counter;
 
@@ -43,11 +43,11 @@ pub(crate) struct Clock<'a> {
 
 /// Executions of the counted block; `None` where the clock cannot be believed.
 pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
-    let possible = |pair: &Pair| {
+    let possible = |pair: &Delta| {
         let executions = pair.executions.filter(|executions| *executions >= 0.0)?;
         (executions * clock.length <= pair.elapsed_ns * MOST_INSTRUCTIONS_PER_NS).then_some(executions)
     };
-    let adjacent: Vec<&Pair> = readings.pairs.iter().filter(|pair| pair.intervals == 1).collect();
+    let adjacent: Vec<&Delta> = readings.pairs.iter().filter(|pair| pair.intervals == 1).collect();
     let mut rates: Vec<f64> = adjacent.iter().filter_map(|pair| possible(pair)).collect();
     let backward = adjacent.len() - rates.len();
     let twice = rates.len() == 2 && backward == 0 && rates[0].max(rates[1]) < 2.0 * rates[0].min(rates[1]);
@@ -66,7 +66,7 @@ pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
     let near = |rate: f64| rate <= RATE_SPREAD * median + 2.0 && rate >= median / RATE_SPREAD - 2.0;
     let fast = rates[rates.len() - 1 - rates.len() / LEAPS_ONE_IN];
     let usual = |rate: f64| if always_forwards { rate <= RATE_SPREAD * fast + 2.0 } else { near(rate) };
-    let trusted: Vec<(&Pair, f64)> = readings
+    let trusted: Vec<(&Delta, f64)> = readings
         .pairs
         .iter()
         .filter_map(|pair| Some((pair, possible(pair)?)))
@@ -81,7 +81,7 @@ pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
 
 /// Whether the clock, where it ran backwards, fell back much further than it moves between samples:
 /// else it is set anew more often than it is read, and its differences mean nothing.
-fn jumps_far(adjacent: &[&Pair], rates: &[f64]) -> bool {
+fn jumps_far(adjacent: &[&Delta], rates: &[f64]) -> bool {
     let mut falls: Vec<f64> =
         adjacent.iter().filter_map(|pair| pair.executions).filter(|n| *n < 0.0).map(f64::abs).collect();
     falls.sort_by(f64::total_cmp);
@@ -91,7 +91,7 @@ fn jumps_far(adjacent: &[&Pair], rates: &[f64]) -> bool {
 }
 
 /// Sums up trusted pairs; the other intervals that end in the clock's region count as the mean of theirs.
-fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Pair, f64)]) -> Count {
+fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Count {
     let adjacent: Vec<f64> = trusted.iter().filter(|(pair, _)| pair.intervals == 1).map(|(_, n)| *n).collect();
     let centre = adjacent.iter().sum::<f64>() / adjacent.len().max(1) as f64;
     let squares: f64 = adjacent.iter().map(|n| (n - centre).powi(2)).sum();
@@ -133,7 +133,7 @@ mod tests {
     };
     const CLOCK: Clock<'static> = Clock { function: 0, counter: &COUNTER, length: 1.0, least: 0.0 };
 
-    fn readings(pairs: Vec<Pair>) -> Readings {
+    fn readings(pairs: Vec<Delta>) -> Readings {
         let seen: Vec<usize> = (0..=pairs.len()).collect();
         let mut readings = Readings::default().with(pairs);
         (readings.around, readings.seen) = (seen.clone(), seen);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn evaluated(moves: &[f64]) -> Option<Count> {
-        let pair = |(seen, moved): (usize, &f64)| Pair {
+        let pair = |(seen, moved): (usize, &f64)| Delta {
             before: seen,
             seen: seen + 1,
             executions: Some(*moved),
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_clock_slower_than_any_memory_is_none() {
         let slow = Clock { least: 100.0, ..CLOCK };
-        let pair = Pair { before: 0, seen: 1, executions: Some(3.0), intervals: 1, inside: 1, elapsed_ns: 1e6 };
+        let pair = Delta { before: 0, seen: 1, executions: Some(3.0), intervals: 1, inside: 1, elapsed_ns: 1e6 };
         assert!(evaluate(slow, &readings(vec![pair; 12])).is_none());
     }
 }

@@ -1,0 +1,27 @@
+//! Executions of the blocks of a function.
+
+use std::collections::BTreeMap;
+
+use tierloom_binary::code::FunctionId;
+
+/// Of one function.
+pub(crate) struct BlockCounts {
+    pub(crate) executions: Vec<f64>,
+    /// Whether clocks, rounds and calls give the count; else it follows from samples.
+    pub(crate) counted: Vec<bool>,
+}
+
+impl BlockCounts {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.counted == other.counted
+            && self.executions.iter().zip(&other.executions).all(|(left, right)| is_same(*left, *right))
+    }
+}
+
+/// Counts that differ by less than any source of them does.
+pub(super) fn is_same(left: f64, right: f64) -> bool {
+    (left - right).abs() <= 1e-3 * left.max(right) + 0.5
+}
+
+/// Results so far.
+pub(crate) type Blocks = BTreeMap<FunctionId, BlockCounts>;

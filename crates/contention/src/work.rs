@@ -1,0 +1,76 @@
+//! What somebody asks of memory: waits and bytes, of one object or of all that a memory holds.
+
+use std::ops::{Add, AddAssign, Mul};
+
+use crate::fabric::Traffic;
+
+/// Waits and bytes; linear, so shares of it add up.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Work {
+    /// Seconds that the threads wait for each nanosecond of latency.
+    pub wait: f64,
+    /// Bytes read from memory.
+    pub read: f64,
+    /// Bytes written back to memory.
+    pub write: f64,
+}
+
+/// Share of a sum below which a remainder is rounding of shifts back and forth.
+const DUST: f64 = 1e-12;
+
+impl Work {
+    /// Its bytes.
+    pub fn traffic(self) -> Traffic {
+        Traffic { read: self.read, write: self.write }
+    }
+
+    /// Bytes read and written.
+    pub fn bytes(self) -> f64 {
+        self.read + self.write
+    }
+
+    /// Without what is negative.
+    #[must_use]
+    pub fn at_least_none(self) -> Self {
+        Self { wait: self.wait.max(0.0), read: self.read.max(0.0), write: self.write.max(0.0) }
+    }
+
+    /// No more of anything than in another.
+    #[must_use]
+    pub fn at_most(self, most: Self) -> Self {
+        Self { wait: self.wait.min(most.wait), read: self.read.min(most.read), write: self.write.min(most.write) }
+    }
+
+    /// Without what rounding left of the work that was shifted away; `whole` is what it was a part of.
+    #[must_use]
+    pub fn without_dust(self, whole: Self) -> Self {
+        let keep = |part: f64, whole: f64| if part.abs() <= DUST * whole { 0.0 } else { part };
+        Self {
+            wait: keep(self.wait, whole.wait),
+            read: keep(self.read, whole.read),
+            write: keep(self.write, whole.write),
+        }
+    }
+}
+
+impl Add for Work {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { wait: self.wait + other.wait, read: self.read + other.read, write: self.write + other.write }
+    }
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Mul<f64> for Work {
+    type Output = Self;
+
+    fn mul(self, factor: f64) -> Self {
+        Self { wait: self.wait * factor, read: self.read * factor, write: self.write * factor }
+    }
+}

@@ -1,0 +1,72 @@
+//! Names, sizes and words of a machine and a profile, for the report.
+
+use tierloom_contention::Station;
+use tierloom_model::units::format_bytes;
+use tierloom_model::{Machine, Profile};
+
+use crate::doubt::Doubt;
+use crate::run::Run;
+
+/// Share of all objects' bytes that are there at once from which on nobody would miss the rest (assumed).
+const WORTH_SAYING: f64 = 0.95;
+
+/// Names, sizes and words that only the report needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Labels {
+    pub(crate) memories: Vec<String>,
+    links: Vec<String>,
+    pub(crate) objects: Vec<String>,
+    pub(crate) sizes: Vec<f64>,
+    pub(crate) assumptions: Vec<String>,
+}
+
+impl Labels {
+    pub(crate) fn new(machine: &Machine, profile: &Profile, runs: &[Run]) -> Self {
+        Self {
+            memories: machine.memories.iter().map(|memory| memory.name.clone()).collect(),
+            links: machine.links.iter().map(|link| link.name.clone()).collect(),
+            objects: profile.objects.iter().map(|object| object.name.clone()).collect(),
+            sizes: profile.objects.iter().map(|object| object.size_bytes as f64).collect(),
+            assumptions: assumptions(machine, profile, runs),
+        }
+    }
+
+    pub(crate) fn name(&self, station: Station) -> String {
+        match station {
+            Station::Memory(memory) => self.memories[memory].clone(),
+            Station::Link(link) => self.links[link].clone(),
+        }
+    }
+}
+
+fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String> {
+    let plural = |threads| if threads == 1 { "" } else { "s" };
+    let team = |run: &Run| {
+        format!("{} thread{} on socket `{}`", run.threads, plural(run.threads), machine.sockets[run.socket].name)
+    };
+    let teams: Vec<String> = runs.iter().map(team).collect();
+    let mut words = vec![
+        format!("computing takes as long as on {}, shared evenly by {}", profile.program.cpu, teams.join(" and ")),
+        "nothing else uses the memories and links".to_owned(),
+        "an object's accesses fall evenly on its pages".to_owned(),
+        "threads wait for lines that are read, not for lines that are written back".to_owned(),
+        Doubt::in_words(),
+    ];
+    let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_per_core_bytes.value);
+    if let Some(cache) = caches.into_iter().find(|cache| *cache != profile.program.llc_bytes) {
+        words.push(format!(
+            "memory traffic is that of cores that reach a last-level cache of {} each; here it is {}",
+            format_bytes(profile.program.llc_bytes),
+            format_bytes(cache)
+        ));
+    }
+    let (all, at_once) = (profile.footprint_bytes(), profile.bytes_at_once());
+    if all > 0 && at_once as f64 <= all as f64 * WORTH_SAYING {
+        words.push(format!(
+            "all objects are there at once, {}; by when they came and went at most {} are, so less memory may do",
+            format_bytes(all),
+            format_bytes(at_once)
+        ));
+    }
+    words
+}
