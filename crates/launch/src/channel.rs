@@ -79,6 +79,7 @@ impl PreloadChannel {
         let _fits = self.region().is_some_and(|region| region.publish_again(rules));
     }
 
+    /// File of the shared memory, by which the program's processes find it.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
@@ -105,6 +106,7 @@ impl PreloadChannel {
         self.attached
     }
 
+    /// Records of the library that never came.
     pub fn lost_events(&self) -> u64 {
         self.region().map_or(0, |region| region.lost_events()) + self.skipped + self.lanes.unwritten
     }

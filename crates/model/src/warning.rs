@@ -89,10 +89,22 @@ pub enum Warning {
     )]
     Stopped { wall_s: f64, samples: usize },
     #[error(
+        "the recording that is kept ends early: its disk was full, or it came to 4 GiB; this profile is of all of the \
+         run; to keep all of it make room, or take fewer samples"
+    )]
+    KeptInPart,
+    #[error(
         "the recording is damaged at byte {byte}: this is what it holds before that ({wall_s:.1} s, {samples} samples); \
          record the program again for all of it"
     )]
     Damaged { byte: usize, wall_s: f64, samples: usize },
+
+    #[error(
+        "{} was built anew while it ran: samples of the earlier builds are read as if they were of the last; record \
+         when nothing builds it",
+        .files.join(", ")
+    )]
+    Rebuilt { files: Vec<String> },
 
     // What the code does not tell.
     #[error(

@@ -14,8 +14,9 @@ mod signals;
 use std::collections::BTreeMap;
 
 pub use error::RecordingError;
-pub use file::is_growing;
-pub use file::{Beginning, MOST_STACKS, PORTION_RECORDS, Portion, chunk_of, ending, magic, next};
+pub use file::{
+    Beginning, MOST_STACKS, PORTION_RECORDS, Portion, VERSION, chunk_of, ending, is_growing, is_recording, magic, next,
+};
 
 pub use ours::{PRELOAD_LIBRARY, is_ours};
 pub use processor::Processor;

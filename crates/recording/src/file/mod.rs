@@ -23,14 +23,31 @@ use chunk::Stop;
 use portion::Assembly;
 pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 
-/// The last byte is the version of the format.
-const MAGIC: &[u8; 8] = b"tierrec\x04";
+/// How every recording begins; the version of its format follows, a byte.
+const NAME: &[u8; 7] = b"tierrec";
+/// The version that is read and written here.
+pub const VERSION: u8 = 4;
 /// Records of a kind in a portion: some hundred kilobytes in all, a millisecond's work.
 pub const PORTION_RECORDS: usize = 1 << 14;
 
 /// How a file begins.
 pub fn magic() -> Vec<u8> {
-    MAGIC.to_vec()
+    [NAME.as_slice(), &[VERSION]].concat()
+}
+
+/// Whether a file that begins so is a recording, of whatever version.
+pub fn is_recording(start: &[u8]) -> bool {
+    start.starts_with(NAME)
+}
+
+/// What is behind the beginning of a file.
+fn behind_magic(bytes: &[u8]) -> Result<&[u8], String> {
+    let rest = bytes.strip_prefix(NAME).ok_or("it does not begin like one")?;
+    match rest.split_first() {
+        Some((&VERSION, rest)) => Ok(rest),
+        Some((other, _)) => Err(format!("it is of version {other}, and this tierloom reads version {VERSION}")),
+        None => Err("it ends before anything was recorded".to_owned()),
+    }
 }
 
 /// A payload as it stands in the file.
@@ -108,7 +125,7 @@ impl Recording {
     /// # Errors
     /// A sentence that says what is wrong and where.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin like one")?;
+        let rest = behind_magic(bytes)?;
         let nothing = || "it ends before anything was recorded".to_owned();
         let (payload, mut rest) = chunk::first(rest).map_err(|_| nothing())?;
         let mut assembly = Assembly::of(payload).ok_or("its beginning makes no sense")?;
@@ -272,8 +289,17 @@ mod tests {
         }
 
         #[test]
+        fn a_file_of_another_version_says_which(recording in recordings(), version: u8) {
+            let mut bytes = recording.to_bytes();
+            bytes[NAME.len()] = version;
+            let told = Recording::from_bytes(&bytes).err();
+            let expected = format!("it is of version {version}, and this tierloom reads version 4");
+            prop_assert_eq!(told, (version != VERSION).then_some(expected));
+        }
+
+        #[test]
         fn any_bytes_are_survived(noise in prop::collection::vec(any::<u8>(), 0..400)) {
-            let bytes = [&MAGIC[..], &noise].concat();
+            let bytes = [magic(), noise].concat();
             prop_assert!(Recording::from_bytes(&bytes).is_err());
         }
 
@@ -283,7 +309,7 @@ mod tests {
             let Recording { pid, start_ns, event, calibration, .. } = recording;
             let beginning = Beginning { command, pid, start_ns, event, calibration, processor };
             let chunks = [chunk_of(&beginning.payload()), chunk_of(&[&[1], &noise[..]].concat())].concat();
-            if let Ok(read) = Recording::from_bytes(&[&MAGIC[..], &chunks].concat()) {
+            if let Ok(read) = Recording::from_bytes(&[magic(), chunks].concat()) {
                 prop_assert_eq!(Recording::from_bytes(&read.to_bytes()), Ok(read));
             }
         }
