@@ -7,8 +7,8 @@
 
 use std::collections::VecDeque;
 
-use crate::dev_load::Level;
 use crate::line::{BLOCK_LINES, Line, Map};
+use crate::link::dev_load::Level;
 use crate::setup::{Config, Window};
 
 /// Most 256-byte blocks of one speculative read: its two spare address bits hold the count.

@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 
 use crate::event::RequestId;
 use crate::line::Line;
-use crate::link::Link;
+use crate::link::lanes::Link;
+use crate::link::speculate::{Reader, Speculation};
+use crate::link::store::Buffer;
 use crate::parameters::Parameters;
 use crate::setup::{Config, Setup, Window};
-use crate::speculate::{Reader, Speculation};
-use crate::store::Buffer;
 
 /// A request that waits at a port.
 #[derive(Debug, Clone, Copy)]
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn sent(in_order: bool, config: Config) -> Vec<Send> {
-        let text = include_str!("../../../python/tierloom/catalog/expander/cxl-gpu.toml");
+        let text = include_str!("../../../../python/tierloom/catalog/expander/cxl-gpu.toml");
         let parameters = Parameters::from_toml(text, "cxl-gpu.toml").unwrap();
         let mut port = RootPort::new(&parameters, &Setup { config, ..Setup::default() }, true, in_order);
         port.push_read(0, 10);

@@ -118,7 +118,7 @@ mod tests {
     use crate::parameters::Parameters;
 
     fn znand() -> Media {
-        let text = include_str!("../../../python/tierloom/catalog/expander/cxl-gpu.toml");
+        let text = include_str!("../../../../python/tierloom/catalog/expander/cxl-gpu.toml");
         let parameters = Parameters::from_toml(text, "cxl-gpu.toml").unwrap();
         Media::new(&parameters.media["znand"], &parameters.endpoint)
     }

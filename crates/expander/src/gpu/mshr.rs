@@ -76,4 +76,9 @@ impl Misses {
     pub(crate) fn len(&self) -> usize {
         self.lines.len()
     }
+
+    /// Whether no more lines are on their way than there are registers.
+    pub(crate) fn is_within_bounds(&self) -> bool {
+        self.lines.len() <= self.most
+    }
 }

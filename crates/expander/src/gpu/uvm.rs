@@ -6,7 +6,7 @@
 
 use tierloom_model::units::LINE_BYTES;
 
-use crate::media::Media;
+use crate::endpoint::media::Media;
 use crate::parameters::{Parameters, Uvm};
 use crate::setup::{Config, Prefetch};
 use crate::time::{Ps, from_ns, ps_per_byte};

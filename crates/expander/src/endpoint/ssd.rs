@@ -1,4 +1,4 @@
-//! A CXL endpoint: the ingress queue, the internal DRAM in front of the media, the write path, and
+//! A CXL endpoint of storage: the ingress queue, the internal DRAM in front of the media, the write path, and
 //! the `DevLoad` that it reports.
 //!
 //! Reads pass through the internal DRAM; a miss fetches from the media, and so does a speculative
@@ -13,17 +13,16 @@ use smallvec::SmallVec;
 use tierloom_model::units::LINE_BYTES;
 
 use crate::cache::Cache;
-use crate::dev_load::Level;
-use crate::dram::DramMemory;
+use crate::endpoint::log::Log;
+use crate::endpoint::media::Media;
+use crate::endpoint::write_buffer::WriteBuffer;
 use crate::event::{Event, RequestId};
 use crate::events::Events;
 use crate::line::{BLOCK_LINES, Line, Map};
-use crate::log::Log;
-use crate::media::Media;
+use crate::link::dev_load::Level;
+use crate::link::speculate::Speculation;
 use crate::parameters::{DevLoad, Medium, Parameters};
-use crate::speculate::Speculation;
 use crate::time::{Ps, from_ns};
-use crate::write_buffer::WriteBuffer;
 
 /// What arrives at an endpoint and wants an answer.
 #[derive(Debug, Clone, Copy)]
@@ -31,26 +30,6 @@ pub(crate) struct Arrival {
     pub(crate) request: RequestId,
     pub(crate) line: Line,
     pub(crate) write: bool,
-}
-
-/// The device behind one root port.
-#[derive(Debug)]
-pub(crate) enum Endpoint {
-    /// Memory that answers at its own latency.
-    Dram(Box<DramMemory>),
-    /// Storage behind a cache.
-    Ssd(Box<Ssd>),
-}
-
-impl Endpoint {
-    pub(crate) fn dram(parameters: &Parameters, controller_ns: f64) -> Self {
-        let dram = &parameters.dram;
-        Self::Dram(Box::new(DramMemory::new(dram, dram.endpoint_channels.value, controller_ns)))
-    }
-
-    pub(crate) fn ssd(parameters: &Parameters, medium: &Medium, lines: u32, port: u8) -> Self {
-        Self::Ssd(Box::new(Ssd::new(parameters, medium, lines, port)))
-    }
 }
 
 /// Where a garbage collection stands.
@@ -71,6 +50,19 @@ pub(crate) struct Counts {
     pub(crate) programs: u64,
     pub(crate) collections: u64,
     pub(crate) longest_ingress: usize,
+}
+
+impl Counts {
+    /// Adds another endpoint's counts.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.present += other.present;
+        self.in_flight += other.in_flight;
+        self.media_reads += other.media_reads;
+        self.programs += other.programs;
+        self.collections += other.collections;
+        self.longest_ingress = self.longest_ingress.max(other.longest_ingress);
+    }
 }
 
 /// An SSD endpoint.
@@ -96,7 +88,7 @@ pub(crate) struct Ssd {
 }
 
 impl Ssd {
-    fn new(parameters: &Parameters, medium: &Medium, lines: u32, port: u8) -> Self {
+    pub(super) fn new(parameters: &Parameters, medium: &Medium, lines: u32, port: u8) -> Self {
         let endpoint = &parameters.endpoint;
         let fill_lines = (endpoint.fill_bytes.value / LINE_BYTES).max(1) as u32;
         let share = |share: f64| (share * f64::from(lines)) as u32;

@@ -8,8 +8,8 @@
 
 use std::collections::hash_map::Entry;
 
-use crate::dev_load::Level;
 use crate::line::{Line, Map};
+use crate::link::dev_load::Level;
 use crate::parameters::Store as Parameters;
 
 #[derive(Debug, Clone, Copy)]
