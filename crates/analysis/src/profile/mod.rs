@@ -8,7 +8,7 @@ pub(crate) mod warnings;
 use std::collections::BTreeMap;
 
 use tierloom_model::{
-    Access, AccessKind, FORMAT_VERSION, Object, Phase, Profile, Program, SampleRow, Sampling, Unattributed,
+    Access, AccessKind, FORMAT_VERSION, Object, Phase, Profile, Program, SampleRow, Sampling, Unattributed, Warning,
 };
 
 use crate::address_space::AddressSpaces;
@@ -17,7 +17,6 @@ use crate::attribution::{AttributedSample, Attribution, Observed, Rest};
 use crate::frequency::Counts;
 use crate::profile::hotness::hotness;
 use crate::profile::names::Names;
-use crate::profile::warnings::Warning;
 use crate::time::confidence::share;
 use crate::time::stalls::{Overlaps, Waited};
 use crate::traffic::accesses::AllAccesses;
@@ -244,7 +243,7 @@ impl ProfileBuilder<'_> {
         })
     }
 
-    fn warnings(&self, names: &Names<'_>) -> Vec<String> {
+    fn warnings(&self, names: &Names<'_>) -> Vec<Warning> {
         let doubts = crate::profile::warnings::Doubts {
             recording: self.recording,
             observed: self.observed,
@@ -252,11 +251,8 @@ impl ProfileBuilder<'_> {
             tallies: self.tallies,
             cut: self.cut,
         };
-        let lines = names
-            .lineless()
-            .map(|(module, missing)| Warning::NoLines { module: module.to_owned(), missing: missing.cloned() });
-        let own = doubts.all().into_iter().chain(lines).map(|warning: Warning| warning.to_string());
-        self.recording.warnings.iter().cloned().chain(own).collect()
+        let lines = names.lineless().map(|(module, missing)| warnings::without_lines(module, missing));
+        self.recording.warnings.iter().cloned().chain(doubts.all()).chain(lines).collect()
     }
 }
 
