@@ -3,12 +3,15 @@
 //!
 //! Libraries that are opened later the recorder finds in `/proc`, if the process lives long enough.
 
+pub(crate) mod found;
+
 use std::ffi::{CStr, c_int, c_void};
+use std::ops::Range;
 use std::slice;
 
 use tierloom_wire::{Event, MAX_PATH_WORDS, PAGE_BYTES, Region, RuleFrame, hash, is_same_file, pack_path};
 
-use crate::report;
+use crate::{forked, report};
 
 /// One loaded file, as the loader describes it.
 struct Module<'a> {
@@ -109,8 +112,12 @@ fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Where this file was loaded: the difference between its addresses and its virtual ones.
+/// Where this file was loaded: the difference between its addresses and its virtual ones. Not told in a forked
+/// child, where the lock on the loader's list may be nobody's.
 pub(crate) fn base(name: u64, build: u64) -> Option<u64> {
+    if forked::is_child() {
+        return None;
+    }
     let mut found = None;
     for_each(|module| {
         found = is_same_file((module.name(), module.build()), (name, build)).then_some(module.base);
@@ -121,16 +128,52 @@ pub(crate) fn base(name: u64, build: u64) -> Option<u64> {
 
 /// Names each address by file, build and offset; those outside of all files keep their default.
 pub(crate) fn name_frames(addresses: &[u64], into: &mut [RuleFrame]) {
+    if !found::is_possible() {
+        return name_by_list(addresses, into);
+    }
+    let mut last = None;
+    for (address, frame) in addresses.iter().zip(into) {
+        if !last.as_ref().is_some_and(|(range, _)| Range::contains(range, address)) {
+            last = found::with_file_at(*address, |file, range| (range, Named::of(file)));
+        }
+        if let Some((_, named)) = &last {
+            *frame = named.at(*address);
+        }
+    }
+}
+
+/// The same by the loader's list. A forked child does not ask for it: the lock on it may be nobody's.
+fn name_by_list(addresses: &[u64], into: &mut [RuleFrame]) {
+    if forked::is_child() {
+        return;
+    }
     for_each(|module| {
         let ours = |address: &u64| module.holds(*address);
         if addresses.iter().any(ours) {
-            let (name, build) = (module.name(), module.build());
+            let named = Named::of(module);
             for (address, frame) in addresses.iter().zip(&mut *into).filter(|(address, _)| ours(address)) {
-                *frame = RuleFrame { module: name, build, offset: address - module.base };
+                *frame = named.at(*address);
             }
         }
         true
     });
+}
+
+/// A file as rules name it.
+struct Named {
+    name: u64,
+    build: u64,
+    base: u64,
+}
+
+impl Named {
+    fn of(file: &Module) -> Self {
+        Self { name: file.name(), build: file.build(), base: file.base }
+    }
+
+    fn at(&self, address: u64) -> RuleFrame {
+        RuleFrame { module: self.name, build: self.build, offset: address - self.base }
+    }
 }
 
 /// Tells about every loaded segment, if the recorder wants to know.
