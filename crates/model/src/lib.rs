@@ -32,8 +32,8 @@ pub use placement::{Placement, PlacementError};
 pub use plan::{Action, PhaseMove, Plan, PlanPhase, Predicted, Rule, RuleOptions, Selector};
 pub use prediction::{Bound, Comparison, FrontierPoint, ObjectUse, PolicyResult, Prediction, TierUse};
 pub use profile::{
-    Access, Frame, HOTNESS_BINS, Object, ObjectKind, Pattern, Phase, Profile, Program, Sampling, Share, Site,
-    Unattributed,
+    Access, Frame, HOTNESS_BINS, InlinedInto, Object, ObjectKind, Pattern, Phase, Profile, Program, Sampling, Share,
+    Site, Unattributed,
 };
 pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
 pub use warning::Warning;

@@ -136,6 +136,23 @@ pub enum Warning {
     )]
     NoTime { share: f64 },
 
+    #[error(
+        "{file} was built without debug information: its objects are named without source lines; compile it with -g"
+    )]
+    NoDebugInformation { file: String },
+    #[error(
+        "parts of {file} were built without debug information: some of its objects are named without source lines; \
+         compile all of it with -g"
+    )]
+    SomeDebugInformation { file: String },
+    #[error(
+        "the debug file of {file}{} is not here: its objects are named without source lines; on Debian, \
+         `find-dbgsym-packages {file}` names the -dbgsym package of the debian-debug archive, elsewhere try \
+         `debuginfod-find debuginfo {file}`",
+        .debug_file.as_ref().map(|name| format!(" ({name})")).unwrap_or_default()
+    )]
+    DebugFileMissing { file: String, debug_file: Option<String> },
+
     // What memory samples of perf.data do not tell.
     #[error(
         "memory samples tell neither patterns nor overlap nor sizes: accesses count as {access_bytes} bytes at random, \

@@ -3,6 +3,7 @@
 use crate::attribution::{Attribution, Observed, Rest};
 use crate::frequency::Counts;
 use crate::traffic::accesses::AllAccesses;
+use tierloom_binary::debug_info::Missing;
 use tierloom_model::Warning;
 use tierloom_recording::Recording;
 
@@ -70,5 +71,15 @@ impl Doubts<'_> {
         let missing = (unseen > NOTEWORTHY).then_some(Warning::ObjectsUnseen { share: unseen });
         let no_time = (self.cut > NOTEWORTHY).then_some(Warning::NoTime { share: self.cut });
         uncounted.into_iter().chain(missing).chain(no_time).collect()
+    }
+}
+
+/// Of a file whose objects have no source lines.
+pub(crate) fn about_lines(file: &str, missing: Option<&Missing>) -> Warning {
+    let file = file.to_owned();
+    match missing {
+        None => Warning::SomeDebugInformation { file },
+        Some(Missing::Elsewhere(name)) => Warning::DebugFileMissing { file, debug_file: name.clone() },
+        Some(Missing::NotBuilt | Missing::Unreadable) => Warning::NoDebugInformation { file },
     }
 }
