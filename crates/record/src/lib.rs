@@ -162,6 +162,7 @@ pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Re
     recording.warnings.extend(channel.doubt(&request.root));
     recording.warnings.extend(channel.closed());
     recording.warnings.extend(sampling_warnings(&recording, request, samples.refused()));
+    recording.warnings.extend(samples.faults_refused());
     kept.end(&recording);
     Ok(recording)
 }
@@ -217,7 +218,10 @@ impl Samples {
     /// Hands on what came since this was last asked.
     fn drain(&mut self, gathered: &mut Gathered) {
         match self {
-            Samples::Kernel(sampler) => sampler.drain(|record| gathered.take_perf(record)),
+            Samples::Kernel(sampler) => {
+                sampler.drain(|record| gathered.take_perf(record));
+                sampler.drain_faults(|fault| gathered.take_fault(fault));
+            }
             Samples::Ptrace(sampler) => sampler.drain().into_iter().for_each(|sample| gathered.take_sample(sample)),
             Samples::None => {}
         }
@@ -228,6 +232,16 @@ impl Samples {
         if let (Samples::Ptrace(sampler), wire::Event::Start | wire::Event::Fork { .. }) = (self, &record.event) {
             sampler.add_process(record.pid);
         }
+    }
+
+    /// What is missed where the kernel gives samples but no page faults.
+    fn faults_refused(&self) -> Option<String> {
+        let Samples::Kernel(sampler) = self else { return None };
+        let refused = sampler.faults_refused()?;
+        Some(format!(
+            "page faults are not seen, so no object tells when it got its pages: {refused}; raise \
+             kernel.perf_event_mlock_kb or the limit of open files"
+        ))
     }
 
     /// How often a thread that ran could not be sampled.
