@@ -73,7 +73,10 @@ impl Format {
             let Some(body) = u64::from(length).checked_sub(HEADER).and_then(|length| rest.bytes(length)) else { break };
             // Nearly all of them are samples, and a record is large to hand on twice.
             if RecordType(kind) == RecordType::SAMPLE {
-                self.sample(misc, body).map(Record::Sample).into_iter().for_each(&mut each);
+                let mut sample = Sample { kernel: is_of_kernel(misc), ..Sample::default() };
+                if self.samples.read(body, &mut sample).is_some() {
+                    each(Record::Sample(sample));
+                }
             } else if let Ok(Some(record)) = self.record(kind, misc, body) {
                 each(record);
             }
@@ -86,17 +89,17 @@ impl Format {
     /// The body is too short for what it should hold.
     pub fn record(&self, kind: u32, misc: u16, body: &[u8]) -> Result<Option<Record>, Damaged> {
         match RecordType(kind) {
-            RecordType::SAMPLE => self.sample(misc, body).map(Record::Sample).map(Some).ok_or(Damaged),
+            RecordType::SAMPLE => {
+                let mut sample = Sample { kernel: is_of_kernel(misc), ..Sample::default() };
+                self.samples.read(body, &mut sample).ok_or(Damaged)?;
+                Ok(Some(Record::Sample(sample)))
+            }
             RecordType::MMAP | RecordType::MMAP2 if is_of_kernel(misc) => Ok(None),
             RecordType::MMAP2 if is_impossible_build_id(misc, body) => Err(Damaged),
             RecordType::LOST_SAMPLES if misc & MISC_FILTERED != 0 => Ok(None),
             RecordType::LOST_SAMPLES => Fields(body).u64().map(Record::LostSamples).map(Some).ok_or(Damaged),
             kind => self.other(&RawEventRecord::new(kind, misc, RawData::Single(body), self.others)),
         }
-    }
-
-    fn sample(&self, misc: u16, body: &[u8]) -> Option<Sample> {
-        self.samples.read(is_of_kernel(misc), body)
     }
 
     fn other(&self, raw: &RawEventRecord<'_>) -> Result<Option<Record>, Damaged> {
