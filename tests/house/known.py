@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 CIRCLES: dict[str, list[set[str]]] = {
-    "perfdata": [{"cpu_clock.rs", "file.rs", "lib.rs", "memory_samples.rs", "records.rs"}],
     "preload": [{"modules.rs", "modules/found.rs"}],
 }
 """Files of a crate that use one another in a circle."""

@@ -57,6 +57,11 @@ pub enum Warning {
     SlowedByPtrace { hz: u32, asked: u32 },
     #[error("the kernel allows {hz} samples per second, not {asked}; raise kernel.perf_event_max_sample_rate for more")]
     SlowedByKernel { hz: u32, asked: u32 },
+    #[error(
+        "page faults are not seen, so no object tells when it got its pages: {refusal}; raise \
+         kernel.perf_event_mlock_kb or the limit of open files"
+    )]
+    FaultsNotSeen { refusal: String },
     #[error("the kernel held samples back for a while; lower the rate")]
     Throttled,
     #[error(
