@@ -38,6 +38,14 @@ LICENCES = {
 }
 
 
+ONCE = {
+    r"\bconst \w*PAGE\w*: \w+ = 4096;": {"model/src/units.rs", "wire/src/layout.rs"},
+    r"\bconst \w*LINE\w*: \w+ = 64;": {"model/src/units.rs"},
+    "(?i)0x9e37_?79b9_?7f4a_?7c15": {"model/src/hash.rs", "wire/src/scatter.rs", "binary/src/x86/execute.rs"},
+}
+"""What may stand in these files alone: `wire` uses nothing of ours, and `binary` knows nothing of it."""
+
+
 @cache
 def packages() -> list[dict]:
     command = ["cargo", "metadata", "--format-version", "1", "--locked"]
@@ -149,6 +157,17 @@ def test_no_file_outgrows_its_reader() -> None:
 def sources() -> list[Path]:
     patterns = ("crates/*/*/**/*.rs", "python/tierloom/**/*.py", "workloads/*.cpp")
     return [path for pattern in patterns for path in ROOT.glob(pattern)]
+
+
+@pytest.mark.parametrize("what", ONCE)
+def test_it_is_written_once(what: str) -> None:
+    pattern = re.compile(what)
+    paths = (ROOT / "crates").glob("*/src/**/*.rs")
+    found = {path for path in paths if pattern.search(path.read_text(encoding="utf-8").split("#[cfg(test)]")[0])}
+    found = {str(path.relative_to(ROOT / "crates")) for path in found}
+    assert found == ONCE[what] | known.AGAIN.get(what, set()), (
+        "use the one of `model`; the preload library has that of `wire`"
+    )
 
 
 def test_no_folder_is_a_heap() -> None:

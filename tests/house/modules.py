@@ -91,7 +91,7 @@ class Crate:
     def outward(self) -> Iterator[tuple[Name, str]]:
         """Paths of two and more names as they are written, each with the file that has it."""
         for module in self.modules:
-            written = [(use.path if use.name == "*" else (*use.path, use.name), use.line) for use in module.items.uses]
+            written = [(use.path, use.line) for use in module.items.uses]
             for path, line in [*written, *module.items.paths]:
                 if len(path) > 1:
                     yield path, f"{module.file}:{line}"

@@ -6,6 +6,7 @@ use crate::Flaw;
 use crate::file::PerfFile;
 use crate::mapping_objects::Anonymous;
 use crate::records::{Record, records};
+use tierloom_model::Warning;
 use tierloom_recording::{Calibration, Change, Event, Mapping, Process, Recording, Sample};
 
 /// What to record instead.
@@ -77,9 +78,9 @@ impl Gathered {
         let (pid, start_ns) = first_program(&self.processes, &self.samples);
         let end_ns = end_ns(&self.processes, pid).max(self.samples.last().map_or(0, |sample| sample.time_ns));
         let lost = self.lost + self.without_registers;
-        let mut warnings = vec![HEAP_UNKNOWN.to_owned()];
+        let mut warnings = vec![Warning::NoAllocations];
         if anonymous.count() == 0 {
-            warnings.push(NO_DATA_MAPPINGS.to_owned());
+            warnings.push(Warning::NoDataMappings);
         }
         Recording {
             command: command(file, &mappings, pid),
@@ -108,10 +109,6 @@ impl Gathered {
         }
     }
 }
-
-const HEAP_UNKNOWN: &str = "perf.data has no allocations: large ones appear as `[anon:N SIZE]` by their mapping, small \
-                            ones together; `tierloom profile -- CMD` tells them apart, and a plan can place only those";
-const NO_DATA_MAPPINGS: &str = "mappings of data were not recorded, so heap data is nobody's: record with -d";
 
 /// The process that was run, and when: the first exec, else the first sample's.
 pub(super) fn first_program(processes: &[Process], samples: &[Sample]) -> (u32, u64) {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use tierloom_model::Warning;
 use tierloom_recording::{Calibration, Event, MemoryAccess, Recording};
 
 use crate::Flaw;
@@ -101,7 +102,7 @@ pub(super) fn recording(file: &PerfFile<'_>) -> Result<Recording, Flaw> {
         stacks: Vec::new(),
         lost_allocations: 0,
         calibration: Calibration::UNKNOWN,
-        warnings: Vec::new(),
+        warnings: vec![Warning::NoAllocations],
     })
 }
 

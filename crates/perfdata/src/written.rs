@@ -163,7 +163,7 @@ fn clock_samples_become_a_recording() {
     assert!((recording.period_ns - 1_003_009.0).abs() < 1.0, "997 a second");
     assert_eq!(recording.mappings[1].path, "[anon:1 1MiB]");
     assert!(matches!(&recording.processes[0].change, Change::Exec { name } if name == "app"));
-    assert!(recording.warnings[0].contains("no allocations"));
+    assert_eq!(recording.warnings[0], tierloom_model::Warning::NoAllocations);
 }
 
 #[test]
