@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 CIRCLES: dict[str, list[set[str]]] = {
-    "expander": [{"workload/graph.rs", "workload/grid.rs", "workload/matrix.rs", "workload/mesh.rs", "workload/mod.rs", "workload/tree.rs", "workload/vector.rs"}],
-    "perfdata": [{"cpu_clock.rs", "file.rs", "lib.rs", "memory_samples.rs", "records.rs"}],
 }
 """Files of a crate that use one another in a circle."""
 
-CROWDED: set[str] = {"expander/src"}
+CROWDED: set[str] = set()
 """Folders with too many files."""
 
 LONG: set[str] = {"binary/src/dataflow/induction.rs"}
 """Files with too many lines."""
 
-AGAIN: dict[str, set[str]] = {r"\bconst \w*PAGE\w*: \w+ = 4096;": {"runner/src/move_pages.rs"}}
+AGAIN: dict[str, set[str]] = {}
 """Files that write down again what the house has."""

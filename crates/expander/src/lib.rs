@@ -30,6 +30,7 @@ mod event;
 mod events;
 mod gpu;
 mod histogram;
+mod ids;
 mod ledger;
 mod line;
 mod link;

@@ -11,6 +11,7 @@ mod figure;
 mod file;
 mod filling;
 pub mod hash;
+pub mod index;
 mod load;
 mod machine;
 mod placement;

@@ -57,6 +57,11 @@ pub enum Warning {
     SlowedByPtrace { hz: u32, asked: u32 },
     #[error("the kernel allows {hz} samples per second, not {asked}; raise kernel.perf_event_max_sample_rate for more")]
     SlowedByKernel { hz: u32, asked: u32 },
+    #[error(
+        "page faults are not seen, so no object tells when it got its pages: {refusal}; raise \
+         kernel.perf_event_mlock_kb or the limit of open files"
+    )]
+    FaultsNotSeen { refusal: String },
     #[error("the kernel held samples back for a while; lower the rate")]
     Throttled,
     #[error(
@@ -136,23 +141,22 @@ pub enum Warning {
     )]
     NoTime { share: f64 },
 
-    // What names lack.
     #[error(
-        "{module} was built without debug information: its objects are named without source lines; compile it with -g"
+        "{file} was built without debug information: its objects are named without source lines; compile it with -g"
     )]
-    NoLines { module: String },
+    NoDebugInformation { file: String },
     #[error(
-        "parts of {module} were built without debug information: some of its objects are named without source lines; \
+        "parts of {file} were built without debug information: some of its objects are named without source lines; \
          compile all of it with -g"
     )]
-    SomeLinesMissing { module: String },
+    SomeDebugInformation { file: String },
     #[error(
-        "{} of {module} is not here: its objects are named without source lines; on Debian, \
-         `find-dbgsym-packages {module}` names the -dbgsym package of the debian-debug archive, elsewhere try \
-         `debuginfod-find debuginfo {module}`",
-        .debug_file.as_ref().map_or_else(|| "the debug file".to_owned(), |name| format!("the debug file {name}"))
+        "the debug file of {file}{} is not here: its objects are named without source lines; on Debian, \
+         `find-dbgsym-packages {file}` names the -dbgsym package of the debian-debug archive, elsewhere try \
+         `debuginfod-find debuginfo {file}`",
+        .debug_file.as_ref().map(|name| format!(" ({name})")).unwrap_or_default()
     )]
-    DebugFileMissing { module: String, debug_file: Option<String> },
+    DebugFileMissing { file: String, debug_file: Option<String> },
 
     // What memory samples of perf.data do not tell.
     #[error(

@@ -163,12 +163,11 @@ impl Gathered {
         match record {
             perf::Record::Sample(sample) => {
                 let instructions = self.counters.since_last(&sample);
-                let perf::Sample { pid, tid, time_ns, registers, kernel, .. } = sample;
-                self.keep(Sample { time_ns, pid, tid, instructions, registers, kernel });
-            }
-            perf::Record::Fault(perf::Fault { pid, time_ns, address }) => {
-                if self.faults.len() < MOST_FAULTS {
-                    self.faults.push(Fault { time_ns, pid, address });
+                let perf::Sample { pid, tid, time_ns, kernel, .. } = sample;
+                match sample.registers {
+                    Some(registers) => self.keep(Sample { time_ns, pid, tid, instructions, registers, kernel }),
+                    // Of 32-bit code, or of a process that is going.
+                    None => self.lost += 1,
                 }
             }
             perf::Record::Mmap { pid, time_ns, start, bytes, file_offset, executable, path } => {
@@ -177,8 +176,16 @@ impl Gathered {
             perf::Record::Exec { pid, time_ns, name } => self.change(time_ns, pid, Change::Exec { name }),
             perf::Record::Fork { pid, parent, time_ns } => self.change(time_ns, pid, Change::Fork { parent }),
             perf::Record::Exit { pid, time_ns } => self.change(time_ns, pid, Change::Exit),
-            perf::Record::Lost(samples) => self.lost += samples,
+            perf::Record::LostRecords(lost) | perf::Record::LostSamples(lost) => self.lost += lost,
             perf::Record::Throttled => self.throttled = true,
+        }
+    }
+
+    /// A page fault that the kernel told.
+    pub(super) fn take_fault(&mut self, fault: perf::Fault) {
+        let perf::Fault { pid, time_ns, address } = fault;
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(Fault { time_ns, pid, address });
         }
     }
 
@@ -325,7 +332,7 @@ mod tests {
     use super::*;
 
     fn sample(tid: u32, cpu: u32, instructions: u64) -> perf::Sample {
-        perf::Sample { pid: 1, tid, time_ns: 0, cpu, instructions, registers: [0; 18], kernel: false }
+        perf::Sample { pid: 1, tid, cpu, instructions, registers: Some([0; 18]), ..perf::Sample::default() }
     }
 
     #[test]

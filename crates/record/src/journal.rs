@@ -261,11 +261,7 @@ mod tests {
             Tried::open(&path).unwrap().begin(&beginning(&command, &tierloom_recording::Processor::default())).unwrap();
         let mut gathered = Gathered::new(5, 7, None);
         for time_ns in 0..2 * PORTION_RECORDS as u64 {
-            gathered.take_perf(tierloom_linux::perf::Record::Fault(tierloom_linux::perf::Fault {
-                pid: 5,
-                time_ns,
-                address: time_ns,
-            }));
+            gathered.take_fault(tierloom_linux::perf::Fault { pid: 5, time_ns, address: time_ns });
         }
         journal.visit(&gathered, || RUN);
         assert!(matches!(Tried::open(&path), Err(RecordError::BeingRecorded { .. })));

@@ -95,6 +95,7 @@ impl<'a> Recorder<'a> {
         recording.warnings.extend(channel.doubt(&request.root));
         recording.warnings.extend(channel.closed());
         recording.warnings.extend(about_sampling(&recording, request, samples.refused()));
+        recording.warnings.extend(samples.faults_refused());
         recording
     }
 }

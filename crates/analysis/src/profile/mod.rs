@@ -251,7 +251,7 @@ impl ProfileBuilder<'_> {
             tallies: self.tallies,
             cut: self.cut,
         };
-        let lines = names.lineless().map(|(module, missing)| warnings::without_lines(module, missing));
+        let lines = names.lineless().map(|(file, missing)| warnings::about_lines(file, missing));
         self.recording.warnings.iter().cloned().chain(doubts.all()).chain(lines).collect()
     }
 }

@@ -74,12 +74,12 @@ impl Doubts<'_> {
     }
 }
 
-/// Why objects of a module are named without a line.
-pub(crate) fn without_lines(module: &str, missing: Option<&Missing>) -> Warning {
-    let module = module.to_owned();
+/// Of a file whose objects have no source lines.
+pub(crate) fn about_lines(file: &str, missing: Option<&Missing>) -> Warning {
+    let file = file.to_owned();
     match missing {
-        Some(Missing::Elsewhere(debug_file)) => Warning::DebugFileMissing { module, debug_file: debug_file.clone() },
-        Some(_) => Warning::NoLines { module },
-        None => Warning::SomeLinesMissing { module },
+        None => Warning::SomeDebugInformation { file },
+        Some(Missing::Elsewhere(name)) => Warning::DebugFileMissing { file, debug_file: name.clone() },
+        Some(Missing::NotBuilt | Missing::Unreadable) => Warning::NoDebugInformation { file },
     }
 }

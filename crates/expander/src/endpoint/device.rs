@@ -2,6 +2,7 @@
 
 use super::ssd::Ssd;
 use crate::dram::DramMemory;
+use crate::ids::PortId;
 use crate::link::dev_load::Level;
 use crate::parameters::{Medium, Parameters};
 use crate::time::Ps;
@@ -21,7 +22,7 @@ impl Endpoint {
         Self::Dram(Box::new(DramMemory::new(dram, dram.endpoint_channels.value, controller_ns)))
     }
 
-    pub(crate) fn ssd(parameters: &Parameters, medium: &Medium, lines: u32, port: u8) -> Self {
+    pub(crate) fn ssd(parameters: &Parameters, medium: &Medium, lines: u32, port: PortId) -> Self {
         Self::Ssd(Box::new(Ssd::new(parameters, medium, lines, port)))
     }
 }

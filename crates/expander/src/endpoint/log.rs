@@ -25,6 +25,14 @@ pub(crate) struct Log {
     block_pages: u32,
 }
 
+/// A block to be erased; the fewer live pages the better, then the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Victim {
+    /// Pages to be moved before.
+    pub(crate) live: u32,
+    pub(crate) block: u32,
+}
+
 impl Log {
     /// A log that holds `pages` pages, with `spare` times more space.
     pub(crate) fn aged(pages: u32, block_pages: u32, spare: f64) -> Self {
@@ -90,10 +98,10 @@ impl Log {
         self.fill += 1;
     }
 
-    /// The block with the fewest live pages, and how many those are.
-    pub(crate) fn victim(&self) -> Option<(u32, u32)> {
+    /// The block with the fewest live pages.
+    pub(crate) fn victim(&self) -> Option<Victim> {
         let closed = (0..self.live.len() as u32).filter(|block| *block != self.open && !self.free.contains(block));
-        closed.map(|block| (self.live[block as usize], block)).min().map(|(live, block)| (block, live))
+        closed.map(|block| Victim { live: self.live[block as usize], block }).min()
     }
 
     /// Moves a block's live pages to the end of the log and erases it.
@@ -148,7 +156,7 @@ mod tests {
             let mut log = Log::aged(64, 8, spare);
             for page in writes {
                 while log.is_short() {
-                    let (block, live) = log.victim().unwrap();
+                    let Victim { block, live } = log.victim().unwrap();
                     prop_assert!(live < 8, "collecting a full block gains nothing");
                     log.collect(block);
                 }
@@ -171,7 +179,7 @@ mod tests {
         let mut moved = Vec::new();
         for write in 0..400_000 {
             while log.is_short() {
-                let (block, live) = log.victim().unwrap();
+                let Victim { block, live } = log.victim().unwrap();
                 moved.push(f64::from(live) / f64::from(block_pages));
                 log.collect(block);
             }

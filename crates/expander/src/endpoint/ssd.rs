@@ -13,11 +13,12 @@ use smallvec::SmallVec;
 use tierloom_model::units::LINE_BYTES;
 
 use crate::cache::Cache;
-use crate::endpoint::log::Log;
+use crate::endpoint::log::{Log, Victim};
 use crate::endpoint::media::Media;
 use crate::endpoint::write_buffer::WriteBuffer;
-use crate::event::{Event, RequestId};
+use crate::event::Event;
 use crate::events::Events;
+use crate::ids::{PortId, RequestId};
 use crate::line::{BLOCK_LINES, Line, Map};
 use crate::link::dev_load::Level;
 use crate::link::speculate::Speculation;
@@ -68,7 +69,7 @@ impl Counts {
 /// An SSD endpoint.
 #[derive(Debug)]
 pub(crate) struct Ssd {
-    port: u8,
+    port: PortId,
     cache: Cache,
     fill_lines: u32,
     page_lines: u32,
@@ -88,7 +89,7 @@ pub(crate) struct Ssd {
 }
 
 impl Ssd {
-    pub(super) fn new(parameters: &Parameters, medium: &Medium, lines: u32, port: u8) -> Self {
+    pub(super) fn new(parameters: &Parameters, medium: &Medium, lines: u32, port: PortId) -> Self {
         let endpoint = &parameters.endpoint;
         let fill_lines = (endpoint.fill_bytes.value / LINE_BYTES).max(1) as u32;
         let share = |share: f64| (share * f64::from(lines)) as u32;
@@ -164,7 +165,7 @@ impl Ssd {
 
     /// An announced collection starts; it has all dies until it ends.
     pub(crate) fn collection_starts(&mut self, now: Ps, events: &mut Events<Event>) {
-        let Some((block, live)) = self.log.as_ref().and_then(Log::victim) else { return };
+        let Some(Victim { live, block }) = self.log.as_ref().and_then(Log::victim) else { return };
         self.collection = Collection::Running(block);
         self.counts.collections += 1;
         let end = self.media.collect(now, live);

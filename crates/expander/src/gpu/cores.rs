@@ -6,22 +6,25 @@
 
 use std::collections::VecDeque;
 
+use tierloom_model::index::IndexVec;
+
+use crate::ids::{CoreId, WarpId};
 use crate::line::Line;
 use crate::parameters::Gpu as Parameters;
 use crate::time::{Ps, from_ns};
-use crate::workload::Workload;
+use crate::workload::{Touch, Workload};
 
 /// A 64-byte access of a warp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
-    pub(crate) warp: u32,
+    pub(crate) warp: WarpId,
     pub(crate) line: Line,
     pub(crate) store: bool,
 }
 
 #[derive(Debug, Default)]
 struct Core {
-    ready: VecDeque<u32>,
+    ready: VecDeque<WarpId>,
     loads: u32,
     current: Option<Access>,
     stalled: bool,
@@ -37,8 +40,8 @@ struct Warp {
 /// All cores and warps.
 #[derive(Debug)]
 pub(crate) struct Gpu {
-    cores: Vec<Core>,
-    warps: Vec<Warp>,
+    cores: IndexVec<CoreId, Core>,
+    warps: IndexVec<WarpId, Warp>,
     warps_per_core: u32,
     core_loads: u32,
     warp_loads: u32,
@@ -53,13 +56,13 @@ impl Gpu {
     pub(crate) fn new(gpu: &Parameters, compute: f64) -> Self {
         let (cores, warps_per_core) = (gpu.cores.value, gpu.warps.value);
         let core = |number| Core {
-            ready: (0..warps_per_core).map(|w| number * warps_per_core + w).collect(),
+            ready: (0..warps_per_core).map(|w| WarpId(number * warps_per_core + w)).collect(),
             ..Core::default()
         };
         let cycles = gpu.line_cycles.value / (1.0 - compute);
         Self {
             cores: (0..cores).map(core).collect(),
-            warps: vec![Warp::default(); (cores * warps_per_core) as usize],
+            warps: (0..cores * warps_per_core).map(|_| Warp::default()).collect(),
             warps_per_core,
             core_loads: gpu.core_loads.value,
             warp_loads: gpu.warp_loads.value,
@@ -69,23 +72,23 @@ impl Gpu {
         }
     }
 
-    pub(crate) fn cores(&self) -> u32 {
-        self.cores.len() as u32
+    pub(crate) fn cores(&self) -> impl Iterator<Item = CoreId> + use<> {
+        self.cores.ids()
     }
 
     /// The core of a warp.
-    pub(crate) fn core_of(&self, warp: u32) -> u32 {
-        warp / self.warps_per_core
+    pub(crate) fn core_of(&self, warp: WarpId) -> CoreId {
+        CoreId(warp.0 / self.warps_per_core)
     }
 
     /// Puts the next access of a core at its issue port; when it will leave, if there is one.
-    pub(crate) fn next(&mut self, core: u32, now: Ps, workload: &mut Workload) -> Option<Ps> {
-        let state = &mut self.cores[core as usize];
+    pub(crate) fn next(&mut self, core: CoreId, now: Ps, workload: &mut Workload) -> Option<Ps> {
+        let state = &mut self.cores[core];
         if state.current.is_some() || state.stalled || state.loads >= self.core_loads {
             return None;
         }
         while let Some(warp) = state.ready.pop_front() {
-            if let Some((line, store)) = workload.next(warp) {
+            if let Some(Touch { line, store }) = workload.next(warp) {
                 state.current = Some(Access { warp, line, store });
                 return Some(now + self.issue);
             }
@@ -94,8 +97,8 @@ impl Gpu {
     }
 
     /// The access that leaves a core's issue port.
-    pub(crate) fn issued(&mut self, core: u32) -> Option<Access> {
-        let access = self.cores[core as usize].current.take();
+    pub(crate) fn issued(&mut self, core: CoreId) -> Option<Access> {
+        let access = self.cores[core].current.take();
         if let Some(access) = access {
             self.accesses += 1;
             self.stores += u64::from(access.store);
@@ -104,21 +107,21 @@ impl Gpu {
     }
 
     /// The access cannot go on: its core waits with it.
-    pub(crate) fn stall(&mut self, warp: u32) {
+    pub(crate) fn stall(&mut self, warp: WarpId) {
         let core = self.core_of(warp);
-        self.cores[core as usize].stalled = true;
+        self.cores[core].stalled = true;
     }
 
     /// The access goes on.
-    pub(crate) fn resume(&mut self, warp: u32) {
+    pub(crate) fn resume(&mut self, warp: WarpId) {
         let core = self.core_of(warp);
-        self.cores[core as usize].stalled = false;
+        self.cores[core].stalled = false;
     }
 
     /// A warp's access waits for its line, or is `done` at once.
-    pub(crate) fn accepted(&mut self, warp: u32, done: bool) {
-        let core = self.core_of(warp) as usize;
-        let state = &mut self.warps[warp as usize];
+    pub(crate) fn accepted(&mut self, warp: WarpId, done: bool) {
+        let core = self.core_of(warp);
+        let state = &mut self.warps[warp];
         if !done {
             state.loads += 1;
             self.cores[core].loads += 1;
@@ -130,9 +133,9 @@ impl Gpu {
     }
 
     /// A line that a warp waited for is there.
-    pub(crate) fn answered(&mut self, warp: u32) {
-        let core = self.core_of(warp) as usize;
-        let state = &mut self.warps[warp as usize];
+    pub(crate) fn answered(&mut self, warp: WarpId) {
+        let core = self.core_of(warp);
+        let state = &mut self.warps[warp];
         state.loads -= 1;
         self.cores[core].loads -= 1;
         if std::mem::take(&mut state.waits) {
@@ -141,16 +144,16 @@ impl Gpu {
     }
 
     /// A warp's access waits for its page, as long as that takes.
-    pub(crate) fn fault(&mut self, warp: u32) {
-        self.warps[warp as usize].loads += 1;
-        let core = self.core_of(warp) as usize;
+    pub(crate) fn fault(&mut self, warp: WarpId) {
+        self.warps[warp].loads += 1;
+        let core = self.core_of(warp);
         self.cores[core].loads += 1;
     }
 
     /// The access is tried again.
-    pub(crate) fn replay(&mut self, warp: u32) {
-        self.warps[warp as usize].loads -= 1;
-        let core = self.core_of(warp) as usize;
+    pub(crate) fn replay(&mut self, warp: WarpId) {
+        self.warps[warp].loads -= 1;
+        let core = self.core_of(warp);
         self.cores[core].loads -= 1;
     }
 

@@ -4,12 +4,13 @@ use std::collections::hash_map::Entry;
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::ids::WarpId;
 use crate::line::{Line, Map};
 
 /// A warp that waits, and the least that its load must bring (see `ledger.rs`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waiter {
-    pub(crate) warp: u32,
+    pub(crate) warp: WarpId,
     pub(crate) least: u64,
 }
 

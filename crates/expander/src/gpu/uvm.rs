@@ -29,13 +29,21 @@ struct Residents {
     oldest: u32,
 }
 
+/// A page that leaves GPU memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Evicted {
+    pub(crate) page: u32,
+    /// It has been written to.
+    pub(crate) dirty: bool,
+}
+
 /// What a batch does.
 #[derive(Debug)]
 pub(crate) struct Batch {
     /// When it is done.
     pub(crate) done: Ps,
-    /// Pages that leave, and whether each has been written to.
-    pub(crate) evicted: Vec<(u32, bool)>,
+    /// Pages that leave.
+    pub(crate) evicted: Vec<Evicted>,
     /// Pages that come.
     pub(crate) fetched: Vec<u32>,
 }
@@ -126,7 +134,7 @@ impl Driver {
         }
         self.batches += 1;
         let in_bytes = batch.fetched.len() as u64 * self.page_bytes;
-        let out_bytes = batch.evicted.iter().filter(|(_, dirty)| *dirty).count() as u64 * self.page_bytes;
+        let out_bytes = batch.evicted.iter().filter(|page| page.dirty).count() as u64 * self.page_bytes;
         self.moved_bytes += in_bytes + out_bytes;
         let copies = in_bytes as f64 * self.copy_ps_per_byte + out_bytes as f64 * self.write_ps_per_byte;
         batch.done = now + self.host + self.read + copies as Ps;
@@ -192,7 +200,7 @@ impl Residents {
         }
     }
 
-    fn evict(&mut self) -> Option<(u32, bool)> {
+    fn evict(&mut self) -> Option<Evicted> {
         let page = self.oldest;
         if page == NONE {
             return None;
@@ -200,7 +208,7 @@ impl Residents {
         self.unlink(page);
         self.resident[page as usize] = false;
         self.count -= 1;
-        Some((page, self.dirty[page as usize]))
+        Some(Evicted { page, dirty: self.dirty[page as usize] })
     }
 
     fn link(&mut self, page: u32) {
@@ -247,7 +255,7 @@ mod tests {
                     order.retain(|&other| other != page);
                 } else {
                     if pages.count == 4 {
-                        prop_assert_eq!(pages.evict().map(|(page, _)| page), order.pop_front());
+                        prop_assert_eq!(pages.evict().map(|evicted| evicted.page), order.pop_front());
                     }
                     pages.add(page);
                 }

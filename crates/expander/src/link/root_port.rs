@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::event::RequestId;
+use crate::ids::RequestId;
 use crate::line::Line;
 use crate::link::lanes::Link;
 use crate::link::speculate::{Reader, Speculation};
@@ -48,6 +48,14 @@ pub(crate) struct RootPort {
     pub(crate) link: Link,
     /// A try to write back is scheduled.
     pub(crate) retrying: bool,
+}
+
+/// A load that has found room in the read queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Admitted {
+    pub(crate) line: Line,
+    /// What its speculative read asks for.
+    pub(crate) speculation: Option<Speculation>,
 }
 
 /// What a port sends next.
@@ -104,14 +112,14 @@ impl RootPort {
 
     /// Lets the next load into the read queue, if there is one and room for it, with the stores before
     /// it; gives what its speculative read asks for.
-    pub(crate) fn admit(&mut self) -> Option<(Line, Option<Speculation>)> {
+    pub(crate) fn admit(&mut self) -> Option<Admitted> {
         while self.can_admit() {
             let next = self.arriving.pop_front()?;
             let speculation = if next.store { None } else { Some(self.look_ahead(next.line)) };
             self.queue.push_back(next);
             if let Some(speculation) = speculation {
                 self.reads += 1;
-                return Some((next.line, speculation));
+                return Some(Admitted { line: next.line, speculation });
             }
         }
         None
@@ -188,23 +196,26 @@ impl RootPort {
 
 #[cfg(test)]
 mod tests {
+    use super::Send::{Read, Write};
     use super::*;
 
     fn sent(in_order: bool, config: Config) -> Vec<Send> {
         let text = include_str!("../../../../python/tierloom/catalog/expander/cxl-gpu.toml");
         let parameters = Parameters::from_toml(text, "cxl-gpu.toml").unwrap();
         let mut port = RootPort::new(&parameters, &Setup { config, ..Setup::default() }, true, in_order);
-        port.push_read(0, 10);
-        port.push_store(1, 20);
-        port.push_read(2, 30);
+        port.push_read(RequestId(0), 10);
+        port.push_store(RequestId(1), 20);
+        port.push_read(RequestId(2), 30);
         while port.admit().is_some() {}
         std::iter::from_fn(|| port.next()).collect()
     }
 
     #[test]
     fn stores_keep_their_place_between_loads_where_the_cache_has_one_queue() {
-        let (in_order, loads_first) =
-            ([Send::Read(0), Send::Write(1), Send::Read(2)], [Send::Read(0), Send::Read(2), Send::Write(1)]);
+        let (in_order, loads_first) = (
+            [Read(RequestId(0)), Write(RequestId(1)), Read(RequestId(2))],
+            [Read(RequestId(0)), Read(RequestId(2)), Write(RequestId(1))],
+        );
         assert_eq!(sent(true, Config::CxlSr), in_order);
         assert_eq!(sent(false, Config::CxlSr), loads_first);
         assert_eq!(sent(true, Config::CxlDs), loads_first, "a store buffer takes them out of it");

@@ -1,9 +1,10 @@
 //! The GPU's side: accesses of the cores, hits and misses of the last-level cache, write-backs.
 
 use super::state::System;
-use crate::event::{Event, RequestId};
+use crate::event::Event;
 use crate::gpu::cores::Access;
 use crate::gpu::mshr::{Joined, Waiter};
+use crate::ids::{CoreId, RequestId, WarpId};
 use crate::line::Line;
 use crate::link::store::Fate;
 use crate::requests::{Purpose, Request};
@@ -11,14 +12,14 @@ use crate::time::Ps;
 
 impl System {
     /// Puts a core's next access at its issue port.
-    pub(super) fn issue_next(&mut self, core: u32) {
+    pub(super) fn issue_next(&mut self, core: CoreId) {
         if let Some(time) = self.gpu.next(core, self.now, &mut self.workload) {
             self.events.at(time, Event::Issue(core));
         }
     }
 
     /// A core's access leaves its issue port.
-    pub(super) fn issue(&mut self, core: u32) {
+    pub(super) fn issue(&mut self, core: CoreId) {
         let Some(access) = self.gpu.issued(core) else { return };
         self.end = self.end.max(self.now);
         self.access(access);
@@ -132,7 +133,7 @@ impl System {
     }
 
     /// A warp's line is there.
-    pub(super) fn wake(&mut self, warp: u32) {
+    pub(super) fn wake(&mut self, warp: WarpId) {
         self.gpu.answered(warp);
         self.end = self.end.max(self.now);
         self.issue_next(self.gpu.core_of(warp));
@@ -217,7 +218,7 @@ impl System {
     /// A line written back goes to its root port, by way of the store buffer where there is one.
     fn write_to_port(&mut self, id: RequestId) {
         let request = self.requests.get(id);
-        let port = request.port as usize;
+        let port = request.port;
         let fate = self.far.ports[port]
             .buffer
             .as_mut()
@@ -230,7 +231,7 @@ impl System {
         }
         match fate {
             Fate::Sent(flight) => self.send_flight(flight),
-            Fate::Buffered => self.flush(port as u8),
+            Fate::Buffered => self.flush(port),
             Fate::Blocking => {}
         }
         self.pump(port);

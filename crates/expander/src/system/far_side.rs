@@ -1,6 +1,9 @@
 //! What is beyond the GPU's package: root ports with their links, and the endpoint behind each.
 
+use tierloom_model::index::IndexVec;
+
 use crate::endpoint::Endpoint;
+use crate::ids::PortId;
 use crate::link::decoder::Decoder;
 use crate::link::root_port::RootPort;
 use crate::parameters::{Gpu, Medium, Parameters};
@@ -11,8 +14,8 @@ use crate::time::{Ps, from_ns};
 #[derive(Debug)]
 pub(super) struct FarSide {
     pub(super) decoder: Decoder,
-    pub(super) ports: Vec<RootPort>,
-    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) ports: IndexVec<PortId, RootPort>,
+    pub(super) endpoints: IndexVec<PortId, Endpoint>,
     /// Time after which a port asks again for the load.
     pub(super) retry: Ps,
     /// What all links carry in each direction.
@@ -24,7 +27,7 @@ impl FarSide {
         let ports = if setup.config.is_cxl() { setup.ports } else { 0 };
         let endpoint = |port| match medium {
             None => Endpoint::dram(set, gpu.controller_ns.value),
-            Some(medium) => Endpoint::ssd(set, medium, lines, port as u8),
+            Some(medium) => Endpoint::ssd(set, medium, lines, PortId(port as u8)),
         };
         Self {
             decoder: Decoder::interleaved(lines, ports.max(1), set.port.interleave_bytes.value),

@@ -4,7 +4,7 @@ use super::faults::Faults;
 use super::state::System;
 use crate::event::Event;
 use crate::gpu::cores::Access;
-use crate::gpu::uvm::Batch;
+use crate::gpu::uvm::{Batch, Evicted};
 
 impl System {
     /// Whether an access has to wait for its page, which it then does.
@@ -31,7 +31,7 @@ impl System {
     /// The cache gives up the lines of pages that leave; dirty ones go with their page.
     fn move_pages(&mut self, batch: &Batch) {
         let Some(Faults { driver, .. }) = &self.faults else { return };
-        for &(page, dirty) in &batch.evicted {
+        for &Evicted { page, dirty } in &batch.evicted {
             for line in driver.lines(page) {
                 let removed = self.llc.cache.remove(line);
                 if let Some(ledger) = &mut self.ledger {

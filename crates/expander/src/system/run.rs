@@ -9,7 +9,7 @@ use super::state::System;
 impl System {
     /// Runs to the end: until every core is done and every store has reached its place.
     pub(crate) fn run(&mut self) -> Result<()> {
-        (0..self.gpu.cores()).for_each(|core| self.issue_next(core));
+        self.gpu.cores().for_each(|core| self.issue_next(core));
         while let Some((time, event)) = self.events.next() {
             self.now = time;
             if self.metrics.is_due(time) {

@@ -3,10 +3,11 @@
 use crate::dram::DramMemory;
 use crate::endpoint::{Endpoint, Ssd};
 use crate::error::Result;
-use crate::event::{Event, RequestId};
+use crate::event::Event;
 use crate::events::Events;
 use crate::gpu::cores::Gpu;
 use crate::gpu::last_level::LastLevel;
+use crate::ids::{PortId, RequestId};
 use crate::ledger::Ledger;
 use crate::line::Line;
 use crate::link::dev_load::Level;
@@ -65,18 +66,18 @@ impl System {
     }
 
     pub(super) fn request(&mut self, line: Line, purpose: Purpose, value: u64) -> RequestId {
-        let port = self.far.decoder.port(line) as u8;
+        let port = self.far.decoder.port(line);
         self.requests.add(Request { line, port, purpose, born: self.now, value, level: Level::Light })
     }
 
-    pub(super) fn at_ssd(&mut self, port: u8, what: impl FnOnce(&mut Ssd, &mut Events<Event>)) {
-        if let Endpoint::Ssd(ssd) = &mut self.far.endpoints[port as usize] {
+    pub(super) fn at_ssd(&mut self, port: PortId, what: impl FnOnce(&mut Ssd, &mut Events<Event>)) {
+        if let Endpoint::Ssd(ssd) = &mut self.far.endpoints[port] {
             what(ssd, &mut self.events);
         }
     }
 
     /// Bounds that hold at any time; looked at where they are stretched.
-    pub(super) fn watch(&mut self, port: usize) {
+    pub(super) fn watch(&mut self, port: PortId) {
         if !self.far.ports[port].is_within_bounds() {
             self.broken = Some("a queue of a root port has outgrown its bound");
         }

@@ -5,6 +5,13 @@ use crate::line::Line;
 /// Threads that a warp of the kernels covers with one line: 16 four-byte elements.
 pub(super) const ELEMENTS: u32 = 16;
 
+/// One access: a line, loaded or stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Touch {
+    pub(crate) line: Line,
+    pub(crate) store: bool,
+}
+
 /// An algorithm on its data. *Contract*: lines are below the number that it was made for; the same
 /// calls give the same lines.
 pub(super) trait Kernel: Send {

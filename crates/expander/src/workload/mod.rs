@@ -14,11 +14,14 @@ mod trace;
 mod tree;
 mod vector;
 
+use tierloom_model::index::IndexVec;
+
 use crate::error::{ExpanderError, Result};
-use crate::line::Line;
+use crate::ids::WarpId;
 use crate::parameters::Mix;
 use kernel::{Kernel, Shape};
 
+pub(crate) use kernel::Touch;
 pub use trace::{RECORD_BYTES, Trace};
 
 /// The accesses of all warps.
@@ -29,7 +32,7 @@ pub(crate) struct Workload {
 }
 
 enum Source {
-    Kernels { phases: Vec<Box<dyn Kernel>>, warps: Vec<Progress>, accesses: u32 },
+    Kernels { phases: Vec<Box<dyn Kernel>>, warps: IndexVec<WarpId, Progress>, accesses: u32 },
     Trace(trace::Replay),
 }
 
@@ -47,7 +50,7 @@ impl Workload {
         let shape = Shape { lines, warps, seed };
         let phases = kernels(name, shape)?;
         let accesses = ((f64::from(lines) * passes / f64::from(warps)) as u32).max(phases.len() as u32);
-        let warps = vec![Progress::default(); warps as usize];
+        let warps = (0..warps).map(|_| Progress::default()).collect();
         Ok(Self { source: Source::Kernels { phases, warps, accesses }, loads: mix.loads.value })
     }
 
@@ -56,11 +59,11 @@ impl Workload {
         Self { source: Source::Trace(trace::Replay::new(trace, warps)), loads: 0.0 }
     }
 
-    /// A warp's next access, and whether it is a store; none when it has done its share.
-    pub(crate) fn next(&mut self, warp: u32) -> Option<(Line, bool)> {
+    /// A warp's next access; none when it has done its share.
+    pub(crate) fn next(&mut self, warp: WarpId) -> Option<Touch> {
         let (phases, progress, accesses) = match &mut self.source {
             Source::Trace(replay) => return replay.next(warp),
-            Source::Kernels { phases, warps, accesses } => (phases, &mut warps[warp as usize], *accesses),
+            Source::Kernels { phases, warps, accesses } => (phases, &mut warps[warp], *accesses),
         };
         if progress.done == accesses {
             return None;
@@ -73,10 +76,10 @@ impl Workload {
         progress.done += 1;
         progress.due += self.loads;
         if progress.due < 1.0 {
-            return Some((kernel.store(warp), true));
+            return Some(Touch { line: kernel.store(warp.0), store: true });
         }
         progress.due -= 1.0;
-        Some((kernel.load(warp), false))
+        Some(Touch { line: kernel.load(warp.0), store: false })
     }
 }
 
@@ -137,7 +140,7 @@ mod tests {
                 let mut workload = Workload::new(name, &mix(loads), lines, 0.5, warps, seed).unwrap();
                 let (mut accesses, mut stores) = (0_u32, 0_u32);
                 for warp in 0..warps {
-                    while let Some((line, store)) = workload.next(warp) {
+                    while let Some(Touch { line, store }) = workload.next(WarpId(warp)) {
                         prop_assert!(line < lines, "{name} reaches line {line} of {lines}");
                         accesses += 1;
                         stores += u32::from(store);
@@ -155,7 +158,7 @@ mod tests {
         for name in ALL {
             let run = || {
                 let mut workload = Workload::new(name, &mix(0.7), 1 << 14, 0.2, 4, 3).unwrap();
-                (0..2000).map(|step| workload.next(step % 4)).collect::<Vec<_>>()
+                (0..2000).map(|step| workload.next(WarpId(step % 4))).collect::<Vec<_>>()
             };
             assert_eq!(run(), run(), "{name}");
         }
