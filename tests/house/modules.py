@@ -91,15 +91,14 @@ class Crate:
     def outward(self) -> Iterator[tuple[Name, str]]:
         """Paths of two and more names as they are written, each with the file that has it."""
         for module in self.modules:
-            written = [(use.path if use.name == "*" else (*use.path, use.name), use.line) for use in module.items.uses]
+            written = [(use.path, use.line) for use in module.items.uses]
             for path, line in [*written, *module.items.paths]:
                 if len(path) > 1:
                     yield path, f"{module.file}:{line}"
 
-    def ninth_decile(self) -> int:
-        """The lines that nine functions of ten do with."""
-        lengths = sorted(lines for module in self.modules for _, lines in module.items.functions)
-        return lengths[len(lengths) * 9 // 10] if lengths else 0
+    def lengths(self) -> list[int]:
+        """Lines of each function."""
+        return [lines for module in self.modules for _, lines in module.items.functions]
 
     def leads(self, module: Module) -> Iterator[tuple[Place, int]]:
         """Where each name of a module leads that is more than handed on."""
@@ -137,6 +136,8 @@ class Crate:
             return [Place(module, None, "mod")]
         if path[0] in {"self", "super"}:
             return self.resolve(module, tuple(path), far)
+        if far == 0:
+            return []
         starts = self.named(module, path[0], far) or self.made(module, path[0])
         return [place for start in starts for place in self.further(start, path[1:], far)]
 

@@ -70,7 +70,9 @@ ROOMS = {
         *("recording", "binary", "analysis", "launch", "record", "perfdata", "runner"),
     ),
     "fixtures": tool("model"),
-    "fuzzed": tool("model", "expander", "recording", "binary", "analysis", "linux", "perfdata", "pmem", "tiering", "wire"),
+    "fuzzed": tool(
+        "model", "expander", "recording", "binary", "analysis", "linux", "perfdata", "pmem", "tiering", "wire"
+    ),
 }
 """What each crate is and may use; the order is that of the house, from the ground up."""
 

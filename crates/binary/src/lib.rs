@@ -2,6 +2,7 @@
 //!
 //! It knows nothing of samples, objects or profiles, and stands alone.
 
+pub mod build_id;
 pub mod call_graph;
 pub mod cfg;
 pub mod code;

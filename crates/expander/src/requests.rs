@@ -1,8 +1,8 @@
 //! Requests under way between the last-level cache and memory.
 
-use crate::dev_load::Level;
 use crate::event::RequestId;
 use crate::line::Line;
+use crate::link::dev_load::Level;
 use crate::time::Ps;
 
 /// What a request is for.

@@ -10,7 +10,7 @@ const BETWEEN_LOOKS_NS: u64 = 1_000_000_000;
 
 /// What is known of each lane.
 #[derive(Debug, Default)]
-pub struct Lanes {
+pub(crate) struct Lanes {
     known: Vec<Known>,
     looked_ns: u64,
     /// Records that were begun and never ended, in lanes that are free again.
@@ -27,7 +27,7 @@ struct Known {
 impl Lanes {
     /// Takes out what is new; at the end of the program (`last`) behind every gap. `begun` are the processes
     /// that became another program, and when: lanes of what they were are nobody's.
-    pub fn drain(&mut self, region: &Region, last: bool, begun: &[(u32, Stamp)], mut each: impl FnMut(&[u64])) {
+    pub(crate) fn drain(&mut self, region: &Region, last: bool, begun: &[(u32, Stamp)], mut each: impl FnMut(&[u64])) {
         self.known.resize_with(usize::try_from(region.lane_count()).unwrap_or(0), Known::default);
         let looks = self.is_time_to_look();
         let mut taken = 0;

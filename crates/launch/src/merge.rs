@@ -10,7 +10,7 @@ use tierloom_wire::{Record, Stamp};
 
 /// Records on their way.
 #[derive(Debug, Default)]
-pub struct Merge {
+pub(crate) struct Merge {
     words: Vec<u64>,
     records: Vec<Waiting>,
 }
@@ -24,14 +24,14 @@ struct Waiting {
 
 impl Merge {
     /// Takes a record, in words.
-    pub fn add(&mut self, record: &[u64]) {
+    pub(crate) fn add(&mut self, record: &[u64]) {
         let stamp = Record::stamp_of(record);
         self.records.push(Waiting { stamp, start: self.words.len(), length: record.len() });
         self.words.extend_from_slice(record);
     }
 
     /// Hands on what happened up to then, in order; what happened at once as it came.
-    pub fn hand_on(&mut self, until: Stamp, mut each: impl FnMut(&[u64])) {
+    pub(crate) fn hand_on(&mut self, until: Stamp, mut each: impl FnMut(&[u64])) {
         self.records.sort_by_key(|record| record.stamp);
         let words = std::mem::take(&mut self.words);
         for Waiting { stamp, start, length } in std::mem::take(&mut self.records) {

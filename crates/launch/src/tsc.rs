@@ -17,7 +17,7 @@ const MOST_LOOKS: usize = 4096;
 
 /// The clock that records are stamped by.
 #[derive(Debug)]
-pub enum Clock {
+pub(crate) enum Clock {
     /// Stamps are `CLOCK_MONOTONIC`, ns, already.
     Monotonic,
     /// Stamps are ticks of the counter.
@@ -26,21 +26,21 @@ pub enum Clock {
 
 /// Looks at both clocks, ascending: ticks and ns. There is always one.
 #[derive(Debug)]
-pub struct Looks(Vec<(u64, u64)>);
+pub(crate) struct Looks(Vec<(u64, u64)>);
 
 impl Clock {
     /// The clock of this machine.
-    pub fn new(root: &Root) -> Self {
+    pub(crate) fn new(root: &Root) -> Self {
         if is_by_counter(root) { Self::Counter(Looks::new(counter_and_monotonic())) } else { Self::Monotonic }
     }
 
     /// Whether it goes by the counter.
-    pub fn ticks(&self) -> bool {
+    pub(crate) fn ticks(&self) -> bool {
         matches!(self, Self::Counter(_))
     }
 
     /// Now; a look at both clocks.
-    pub fn now(&mut self) -> Stamp {
+    pub(crate) fn now(&mut self) -> Stamp {
         match self {
             Self::Monotonic => Stamp(monotonic_ns()),
             Self::Counter(looks) => {
@@ -51,7 +51,7 @@ impl Clock {
     }
 
     /// A stamp as `CLOCK_MONOTONIC`, ns.
-    pub fn ns(&self, stamp: Stamp) -> u64 {
+    pub(crate) fn ns(&self, stamp: Stamp) -> u64 {
         match self {
             Self::Monotonic => stamp.0,
             Self::Counter(looks) => looks.ns(stamp.0),

@@ -19,6 +19,7 @@ mod prediction;
 mod profile;
 mod sample;
 pub mod units;
+mod warning;
 
 pub use error::{ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
@@ -34,3 +35,4 @@ pub use profile::{
     Unattributed,
 };
 pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
+pub use warning::Warning;

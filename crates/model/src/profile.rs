@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Flaw, Result, at_least, fraction, positive};
 use crate::figure::Origin;
 use crate::file;
+use crate::warning::{self, Warning};
 
 /// Equal shares of an object's pages, hottest first, that [`Object::hotness`] tells apart.
 pub const HOTNESS_BINS: usize = 16;
@@ -252,8 +253,8 @@ pub struct Sampling {
     /// Share of calibration samples that landed exactly one instruction past the stalled one.
     pub skid_purity: f64,
     /// What the reader should know before believing the numbers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
+    #[serde(default, with = "warning::documents", skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
 }
 
 impl Profile {

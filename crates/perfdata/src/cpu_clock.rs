@@ -3,6 +3,7 @@
 use std::io::{Read, Seek};
 
 use tierloom_linux::perf;
+use tierloom_model::Warning;
 use tierloom_recording::{Calibration, Event, Recording, Sample};
 
 use crate::attributes::{Attribute, Events};
@@ -30,8 +31,7 @@ pub(super) fn recording(mut file: PerfFile<impl Read + Seek>) -> Result<Recordin
     let objects = gathered.put_in_order();
     let (pid, start_ns) = gathered.first_program().unwrap_or((samples[0].pid, samples[0].time_ns));
     let end_ns = gathered.end_ns(pid).max(samples[samples.len() - 1].time_ns).max(start_ns);
-    let no_data = (objects == 0).then_some(NO_DATA_MAPPINGS);
-    let said = [HEAP_UNKNOWN].into_iter().chain(no_data).map(str::to_owned);
+    let no_data = (objects == 0).then_some(Warning::NoDataMappings);
     Ok(Recording {
         command: gathered.command(&file.features, pid),
         pid,
@@ -45,7 +45,7 @@ pub(super) fn recording(mut file: PerfFile<impl Read + Seek>) -> Result<Recordin
         processor: file.features.processor(),
         binaries: gathered.binaries(&file.features),
         samples,
-        warnings: said.chain(gathered.warnings()).collect(),
+        warnings: [Warning::NoAllocations].into_iter().chain(no_data).chain(gathered.warning()).collect(),
         mappings: gathered.mappings,
         processes: gathered.processes,
         calibration: Calibration::UNKNOWN,
@@ -69,7 +69,3 @@ fn period_ns(events: &Events) -> Result<f64, Flaw> {
     }
     Ok(period_ns)
 }
-
-const HEAP_UNKNOWN: &str = "perf.data has no allocations: large ones appear as `[anon:N SIZE]` by their mapping, small \
-                            ones together; `tierloom profile -- CMD` tells them apart, and a plan can place only those";
-const NO_DATA_MAPPINGS: &str = "mappings of data were not recorded, so heap data is nobody's: record with -d";

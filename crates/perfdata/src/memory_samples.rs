@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
 use tierloom_linux::perf::Sample;
+use tierloom_model::Warning;
 use tierloom_recording::{Calibration, Event, MemoryAccess, Recording};
 
 use crate::error::Flaw;
@@ -79,7 +80,7 @@ pub(super) fn recording(mut file: PerfFile<impl Read + Seek>) -> Result<Recordin
         binaries: gathered.binaries(&file.features),
         processor: file.features.processor(),
         accesses,
-        warnings: gathered.warnings().collect(),
+        warnings: [Warning::NoAllocations].into_iter().chain(gathered.warning()).collect(),
         mappings: gathered.mappings,
         processes: gathered.processes,
         calibration: Calibration::UNKNOWN,

@@ -2,7 +2,7 @@
 //! `msync` elsewhere.
 
 use tierloom_linux::mapped::MappedFile;
-use tierloom_model::units::LINE_BYTES;
+use tierloom_model::units::{LINE_BYTES, PAGE_BYTES};
 
 use crate::error::PmemError;
 use crate::layout::damaged;
@@ -45,7 +45,7 @@ pub struct Device {
 }
 
 /// Ranges closer than this are synced by one call: the kernel looks at pages. Bytes.
-const TOGETHER: u64 = 4096;
+const TOGETHER: u64 = PAGE_BYTES;
 
 impl Device {
     /// The medium of a mapped file.

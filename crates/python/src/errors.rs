@@ -129,9 +129,10 @@ fn from_launch(error: &LaunchError) -> PyErr {
 pub(crate) fn from_record(error: &RecordError) -> PyErr {
     match error {
         RecordError::Launch(error) => from_launch(error),
-        RecordError::Rate { .. } | RecordError::Output { .. } | RecordError::BeingRecorded { .. } => {
-            RequestError::new_err(told(error))
-        }
+        RecordError::Rate { .. }
+        | RecordError::Output { .. }
+        | RecordError::NotARecording { .. }
+        | RecordError::BeingRecorded { .. } => RequestError::new_err(told(error)),
         RecordError::PerfRefused { .. }
         | RecordError::PtraceRefused { .. }
         | RecordError::NoSamples { .. }

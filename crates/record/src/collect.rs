@@ -9,8 +9,10 @@ use tierloom_linux::root::Root;
 use tierloom_linux::spawn::Ended;
 use tierloom_wire as wire;
 
+use crate::builds::Builds;
 use crate::maps::Watch;
-use crate::{Progress, RecordRequest};
+use crate::request::Progress;
+use tierloom_model::Warning;
 use tierloom_recording::{
     Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, MOST_STACKS, Mapping, Portion, Process,
     Processor, Recording, Sample, next,
@@ -41,6 +43,20 @@ pub(super) struct Gathered {
     throttled: bool,
     counters: Counters,
     watch: Watch,
+    builds: Builds,
+    /// Mappings whose builds were noted.
+    met: usize,
+}
+
+/// What is known of a run before it begins.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Setting {
+    pub(super) command: Vec<String>,
+    pub(super) event: Event,
+    /// Samples per second of CPU time.
+    pub(super) hz: f64,
+    pub(super) calibration: Calibration,
+    pub(super) processor: Processor,
 }
 
 /// How far a run is.
@@ -56,6 +72,7 @@ pub(super) struct RunSoFar {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Marks {
     named: usize,
+    builds: usize,
     samples: usize,
     faults: usize,
     mappings: usize,
@@ -73,6 +90,8 @@ impl Marks {
             - earlier.processes
             + self.named
             - earlier.named
+            + self.builds
+            - earlier.builds
     }
 }
 
@@ -98,9 +117,20 @@ impl Gathered {
         Self { pid, start_ns, watch: Watch::new(watched, pid, start_ns), ..Self::default() }
     }
 
-    /// Looks at the mappings of all known processes, if the kernel does not tell about them.
+    /// Looks at the mappings of all known processes, if the kernel does not tell about them, and at the files
+    /// behind those that are new.
     pub(super) fn look(&mut self, root: &Root) {
         self.watch.look(root);
+        self.watch.hand_over(&mut self.mappings, &mut self.processes);
+        for mapping in &self.mappings[self.met..] {
+            self.builds.meet(mapping, root);
+        }
+        self.met = self.mappings.len();
+    }
+
+    /// The program itself.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
     }
 
     /// When the program was let go.
@@ -205,21 +235,11 @@ impl Gathered {
     }
 
     /// The recording: everything in the order of its time.
-    pub(super) fn finish(mut self, request: &RecordRequest, event: Event, ended: &Ended, hz: f64) -> Recording {
-        self.watch.hand_over(&mut self.mappings, &mut self.processes);
+    pub(super) fn finish(self, setting: Setting, ended: &Ended) -> Recording {
+        let Setting { command, event, hz, calibration, processor } = setting;
         let cpu_s = ended.user_s + ended.system_s;
-        let mut warnings = Vec::new();
-        if self.throttled {
-            warnings.push("the kernel held samples back for a while; lower the rate".to_owned());
-        }
-        if self.left_out > 0 {
-            let (kept, left_out) = (MOST_SAMPLES, self.left_out);
-            warnings.push(format!(
-                "only the first {kept} samples were kept, {left_out} later ones were not: take fewer per second"
-            ));
-        }
         let mut recording = Recording {
-            command: request.words(),
+            command,
             pid: self.pid,
             start_ns: self.start_ns,
             end_ns: self.end_ns,
@@ -230,8 +250,9 @@ impl Gathered {
             period_ns: period_ns(event, cpu_s, self.samples.len(), hz),
             event,
             lost: self.lost + self.left_out,
-            processor: Processor::default(),
-            binaries: BTreeMap::new(),
+            processor,
+            binaries: self.builds.by_path(),
+            warnings: self.warnings(),
             samples: self.samples,
             accesses: Vec::new(),
             faults: self.faults,
@@ -240,18 +261,24 @@ impl Gathered {
             allocations: self.allocations,
             stacks: self.stacks,
             lost_allocations: self.lost_allocations,
-            calibration: Calibration::UNKNOWN,
-            warnings,
+            calibration,
         };
         recording.put_in_order();
         recording
     }
 
+    fn warnings(&self) -> Vec<Warning> {
+        let (kept, left_out) = (MOST_SAMPLES, self.left_out);
+        let throttled = self.throttled.then_some(Warning::Throttled);
+        let cut = (left_out > 0).then_some(Warning::SamplesLeftOut { kept, left_out });
+        throttled.into_iter().chain(cut).chain(self.builds.warning()).collect()
+    }
+
     /// What came since these marks, as far as it fits into a portion, and marks behind it.
-    pub(super) fn since(&mut self, marks: &Marks, run: RunSoFar) -> (Portion<'_>, Marks) {
-        self.watch.hand_over(&mut self.mappings, &mut self.processes);
+    pub(super) fn since(&self, marks: &Marks, run: RunSoFar) -> (Portion<'_>, Marks) {
         let RunSoFar { cpu_s, system_s, event, hz } = run;
         let fresh = next(&self.named, marks.named);
+        let built = next(self.builds.named(), marks.builds);
         let portion = Portion {
             until_ns: monotonic_ns(),
             cpu_s,
@@ -260,7 +287,7 @@ impl Gathered {
             lost: self.lost + self.left_out,
             lost_allocations: self.lost_allocations,
             stacks: fresh.iter().filter_map(|id| Some((*id, self.stacks.get(*id as usize)?.as_slice()))).collect(),
-            binaries: Vec::new(),
+            binaries: built.iter().map(|(path, build)| (path.as_str(), build.as_str())).collect(),
             accesses: &[],
             samples: next(&self.samples, marks.samples),
             faults: next(&self.faults, marks.faults),
@@ -270,6 +297,7 @@ impl Gathered {
         };
         let behind = Marks {
             named: marks.named + fresh.len(),
+            builds: marks.builds + built.len(),
             samples: marks.samples + portion.samples.len(),
             faults: marks.faults + portion.faults.len(),
             mappings: marks.mappings + portion.mappings.len(),
@@ -283,6 +311,7 @@ impl Gathered {
     pub(super) fn marks(&self) -> Marks {
         Marks {
             named: self.named.len(),
+            builds: self.builds.named().len(),
             samples: self.samples.len(),
             faults: self.faults.len(),
             mappings: self.mappings.len(),
@@ -324,7 +353,7 @@ mod tests {
             gathered.take_wire(0, &wire::Record { pid: 1, tid: 1, stamp: wire::Stamp(0), event });
         }
         let ended = Ended { code: Some(0), signal: None, user_s: 0.0, system_s: 0.0 };
-        let recording = gathered.finish(&RecordRequest::new(Vec::new(), None), Event::None, &ended, 1.0);
+        let recording = gathered.finish(Setting { hz: 1.0, ..Setting::default() }, &ended);
         let ids: Vec<&[u64]> = recording
             .allocations
             .iter()

@@ -69,6 +69,12 @@ pub enum RecordError {
         /// What is needed to start.
         least_mib: u64,
     },
+    /// Something else is where the recording is to go; nothing was run.
+    #[error("{}: it exists and is no recording; the program was not started\n  hint: choose another name", .path.display())]
+    NotARecording {
+        /// Which file.
+        path: PathBuf,
+    },
     /// Somebody else writes the same recording.
     #[error("{}: a program is being recorded into it now\n  hint: wait for its end, or choose another folder", .path.display())]
     BeingRecorded {

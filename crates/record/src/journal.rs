@@ -1,12 +1,12 @@
 //! The recording on disk while it grows, so that a recorder that is killed loses a second at most.
 //!
 //! It is tried before the program starts: a place that cannot be written is an error while nothing is lost
-//! yet. Then portions are made of what came, and a thread of its own writes them: a slow disk holds up
+//! yet, and a recording that was there stays until the program runs. Then portions are made of what came, and a thread of its own writes them: a slow disk holds up
 //! neither the recorder nor the program. A disk that gets full is left with room for the others, and the
 //! recording ends there on disk; in memory it goes on. The file is locked while it grows.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use tierloom_linux::{space, times};
 
 use crate::collect::{Gathered, Marks, RunSoFar};
 use crate::error::RecordError;
-use tierloom_recording::{Beginning, Event, PORTION_RECORDS, Recording, chunk_of, ending, magic};
+use tierloom_recording::{Beginning, Event, PORTION_RECORDS, Recording, chunk_of, ending, is_recording, magic};
 
 /// Room that there must be before the program starts, bytes: that of ten minutes of one thread, and what is spared.
 const LEAST_BYTES: u64 = 32 << 20;
@@ -34,49 +34,59 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Portions that may wait for the disk; what comes then waits in memory, where it is anyway.
 const MOST_WAITING: usize = 4;
 
-/// The file, before the program starts. Dropped unused, it leaves nothing behind.
+/// The file, before the program starts. Dropped unused, it leaves what there was.
 #[derive(Debug)]
 pub(super) struct Tried {
     path: PathBuf,
     file: Option<File>,
+    /// There was none.
+    is_new: bool,
 }
 
 impl Tried {
-    /// Makes the file, or empties that of an earlier recorder that was stopped.
+    /// Makes the file, or takes that of an earlier run.
     ///
     /// # Errors
-    /// [`RecordError::Output`], [`RecordError::NoSpace`], [`RecordError::BeingRecorded`].
+    /// [`RecordError::Output`], [`RecordError::NoSpace`], [`RecordError::BeingRecorded`],
+    /// [`RecordError::NotARecording`].
     pub(super) fn open(path: &Path) -> Result<Self, RecordError> {
         let refused = |source| RecordError::Output { path: path.to_owned(), source };
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(refused)?;
+        let is_new = !path.exists();
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(refused)?;
         if matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
             return Err(RecordError::BeingRecorded { path: path.to_owned() });
         }
-        let tried = Self { path: path.to_owned(), file: Some(file) };
+        if !may_be_replaced(&file) {
+            return Err(RecordError::NotARecording { path: path.to_owned() });
+        }
+        let tried = Self { path: path.to_owned(), file: Some(file), is_new };
         let free_bytes = tried.file.as_ref().and_then(space::free_bytes);
         if let Some(free_bytes) = free_bytes.filter(|free| *free < LEAST_BYTES) {
             let (free_mib, least_mib) = (free_bytes >> 20, LEAST_BYTES >> 20);
             return Err(RecordError::NoSpace { path: path.to_owned(), free_mib, least_mib });
         }
-        tried.empty().map_err(refused)?;
         Ok(tried)
     }
 
-    fn empty(&self) -> io::Result<()> {
-        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
-        file.set_len(0)?;
-        file.write_all(&magic())
-    }
-
-    /// The program is about to run: from here on the file stays.
+    /// The program runs: from here on the file stays.
     fn begin(mut self, beginning: &Beginning<'_>) -> Option<Journal> {
-        Journal::start(self.file.take()?, chunk_of(&beginning.payload()))
+        let file = self.file.take()?;
+        file.set_len(0).ok()?;
+        Journal::start(file, [magic(), chunk_of(&beginning.payload())].concat())
     }
+}
+
+/// A file that is empty, or a recording of whatever version.
+fn may_be_replaced(mut file: &File) -> bool {
+    let mut start = Vec::new();
+    let read = file.take(magic().len() as u64).read_to_end(&mut start).is_ok() && file.rewind().is_ok();
+    read && (start.is_empty() || is_recording(&start))
 }
 
 impl Drop for Tried {
     fn drop(&mut self) {
-        if self.file.is_some() {
+        if self.file.is_some() && self.is_new {
             std::fs::remove_file(&self.path).ok();
         }
     }
@@ -111,7 +121,7 @@ impl<'a> Kept<'a> {
     }
 
     /// Hands on what came, if it is time.
-    pub(super) fn visit(&mut self, gathered: &mut Gathered) {
+    pub(super) fn visit(&mut self, gathered: &Gathered) {
         let (root, pid, event, hz) = (self.root, self.pid, self.event, self.hz);
         if let Some(journal) = &mut self.journal {
             journal.visit(gathered, || run_so_far(times::of_process(root, pid), event, hz));
@@ -119,16 +129,16 @@ impl<'a> Kept<'a> {
     }
 
     /// The program has ended: hands on the rest.
-    pub(super) fn take_rest(&mut self, gathered: &mut Gathered, ended: &Ended) {
+    pub(super) fn take_rest(&mut self, gathered: &Gathered, ended: &Ended) {
         let run = run_so_far((ended.user_s, ended.system_s), self.event, self.hz);
         if let Some(journal) = &mut self.journal {
             journal.take_rest(gathered, run);
         }
     }
 
-    /// Ends the file, once all of it is written.
-    pub(super) fn end(self, recording: &Recording) {
-        drop(self.journal.and_then(|journal| journal.end(recording)));
+    /// Ends the file, once all of it is written; whether all of it was.
+    pub(super) fn end(self, recording: &Recording) -> bool {
+        self.journal.is_some_and(|journal| journal.end(recording))
     }
 }
 
@@ -158,7 +168,7 @@ impl Journal {
     }
 
     /// Hands on what came, if it is time and the disk keeps up. `run` is asked only then.
-    fn visit(&mut self, gathered: &mut Gathered, run: impl FnOnce() -> RunSoFar) {
+    fn visit(&mut self, gathered: &Gathered, run: impl FnOnce() -> RunSoFar) {
         let much = gathered.marks().records_since(&self.marks) >= PORTION_RECORDS;
         let is_time = much || self.since.elapsed() >= self.pause;
         if is_time && self.state.waiting.load(Ordering::Acquire) < MOST_WAITING && !self.has_stopped() {
@@ -168,7 +178,7 @@ impl Journal {
         }
     }
 
-    fn take(&mut self, gathered: &mut Gathered, run: RunSoFar) {
+    fn take(&mut self, gathered: &Gathered, run: RunSoFar) {
         let (portion, behind) = gathered.since(&self.marks, run);
         let bytes = chunk_of(&portion.payload());
         self.marks = behind;
@@ -176,7 +186,7 @@ impl Journal {
     }
 
     /// Hands on the rest: the program has ended.
-    fn take_rest(&mut self, gathered: &mut Gathered, run: RunSoFar) {
+    fn take_rest(&mut self, gathered: &Gathered, run: RunSoFar) {
         while !self.has_stopped() {
             self.take(gathered, run);
             if gathered.marks() == self.marks {
@@ -185,11 +195,12 @@ impl Journal {
         }
     }
 
-    /// Ends the file. The lock is held until the answer, which closes the file, is dropped.
-    fn end(mut self, recording: &Recording) -> Option<File> {
+    /// Ends the file; whether it is whole.
+    fn end(mut self, recording: &Recording) -> bool {
         self.send(chunk_of(&ending(recording)));
         self.sender = None;
-        self.writer.take()?.join().ok()
+        // With the file, which the writer gives back, goes its lock.
+        self.writer.take().is_some_and(|writer| writer.join().is_ok()) && !self.has_stopped()
     }
 
     fn send(&self, bytes: Vec<u8>) {
@@ -252,13 +263,13 @@ mod tests {
         for time_ns in 0..2 * PORTION_RECORDS as u64 {
             gathered.take_fault(tierloom_linux::perf::Fault { pid: 5, time_ns, address: time_ns });
         }
-        journal.visit(&mut gathered, || RUN);
+        journal.visit(&gathered, || RUN);
         assert!(matches!(Tried::open(&path), Err(RecordError::BeingRecorded { .. })));
         journal.sender = None;
         journal.writer.take().unwrap().join().unwrap();
         let read = Recording::load(&path).unwrap();
         assert_eq!((read.command.as_slice(), read.faults.len(), read.exit), (&command[..], PORTION_RECORDS, None));
-        assert!(read.warnings[0].contains("stopped"), "{:?}", read.warnings);
+        assert!(matches!(read.warnings[0], tierloom_model::Warning::Stopped { .. }), "{:?}", read.warnings);
         std::fs::remove_file(path).unwrap();
     }
 
@@ -267,6 +278,13 @@ mod tests {
         let path = path("tried");
         drop(Tried::open(&path).unwrap());
         assert!(!path.exists());
+        std::fs::write(&path, magic()).unwrap();
+        drop(Tried::open(&path).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), magic(), "an earlier recording stays until the program runs");
+        std::fs::write(&path, "notes of mine").unwrap();
+        assert!(matches!(Tried::open(&path), Err(RecordError::NotARecording { .. })));
+        assert_eq!(std::fs::read(&path).unwrap(), b"notes of mine");
+        std::fs::remove_file(&path).unwrap();
         let error = Tried::open(Path::new("/proc/no/file")).unwrap_err();
         assert!(matches!(error, RecordError::Output { .. }) && error.to_string().contains("hint:"));
     }

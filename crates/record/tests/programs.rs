@@ -13,8 +13,7 @@ use tierloom_analysis::analyse;
 use tierloom_binary::Files;
 use tierloom_fixtures::programs::{compiled, library};
 use tierloom_launch::LaunchError;
-use tierloom_linux::root::Root;
-use tierloom_model::{Access, ObjectKind};
+use tierloom_model::{Access, ObjectKind, Warning};
 use tierloom_record::{Backend, RecordError, RecordRequest, record};
 use tierloom_recording::{AllocationEvent, Calibration, Change, Event, Exit, Recording, Source};
 
@@ -197,7 +196,8 @@ fn a_static_program_is_sampled_and_said_to_be_blind() {
     fs::remove_file(program).unwrap();
     assert_eq!(recording.exit, Some(Exit::Code(5)));
     assert_eq!(recording.allocations, []);
-    assert!(recording.warnings.iter().any(|text| text.contains("statically linked")), "{:?}", recording.warnings);
+    let is_static = |warning: &Warning| matches!(warning, Warning::StaticProgram { .. });
+    assert!(recording.warnings.iter().any(is_static), "{:?}", recording.warnings);
     assert!(recording.event != Event::CpuClock || !recording.samples.is_empty());
 }
 
@@ -221,4 +221,31 @@ fn a_recording_survives_its_file() {
     recording.save(&file).unwrap();
     assert_eq!(Recording::load(&file).unwrap(), recording);
     fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn what_is_on_disk_is_the_recording_and_names_its_builds() {
+    let path = env::temp_dir().join(format!("tierloom-kept-{}.recording", std::process::id()));
+    for backend in [Backend::Auto, Backend::Ptrace, Backend::None] {
+        let kept =
+            RecordRequest { journal: Some(path.clone()), keep: true, ..request(backend, &["sort", "/etc/services"]) };
+        let recording = record(&kept, &mut |_| ()).unwrap();
+        assert_eq!(Recording::load(&path).unwrap(), recording);
+        let sort = recording.binaries.iter().find(|(path, _)| path.ends_with("/sort"));
+        let (file, build) = sort.unwrap();
+        assert_eq!(tierloom_binary::build_id::build_of(file.as_ref()).as_ref(), Some(build));
+        assert!(recording.binaries.keys().any(|path| path.contains("libc.so")), "{:?}", recording.binaries);
+    }
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_program_that_removes_itself_is_named_all_the_same() {
+    let program = env::temp_dir().join(format!("tierloom-gone-{}", std::process::id()));
+    fs::copy("/bin/sh", &program).unwrap();
+    let path = program.to_str().unwrap();
+    let recording = recorded(Backend::Auto, &[path, "-c", &format!("rm {path}; sleep 0.1; :")]);
+    assert!(!program.exists());
+    let build = recording.binaries.get(path);
+    assert_eq!(build, tierloom_binary::build_id::build_of("/bin/sh".as_ref()).as_ref());
 }

@@ -14,7 +14,7 @@ pub enum RecordingError {
         source: std::io::Error,
     },
     /// A file is not a recording.
-    #[error("{}: not a recording of this version: {problem}\n  hint: record the program again", .path.display())]
+    #[error("{}: not a recording that can be read: {problem}\n  hint: record the program again", .path.display())]
     NotARecording {
         /// Which.
         path: PathBuf,

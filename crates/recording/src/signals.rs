@@ -41,7 +41,7 @@ const NAMES: [&str; 31] = [
 const REAL_TIME: RangeInclusive<i32> = 34..=64;
 
 /// Name of a signal, as `kill -l` writes it with `SIG` in front; real-time ones by their number.
-pub fn signal_name(signal: i32) -> String {
+pub(crate) fn signal_name(signal: i32) -> String {
     let position = usize::try_from(signal).ok().and_then(|signal| signal.checked_sub(1));
     match position.and_then(|position| NAMES.get(position)) {
         Some(name) => (*name).to_owned(),

@@ -20,8 +20,8 @@ use tierloom_linux::peers;
 use tierloom_linux::root::Root;
 use tierloom_linux::shared;
 
-use crate::apply::Applied;
 use crate::error::RunError;
+use crate::new_plan::Applied;
 
 /// Name of the socket behind the name of the shared memory.
 const SUFFIX: &str = ".control";

@@ -7,45 +7,46 @@
 //!
 //! | file | step |
 //! |---|---|
+//! | `request` | what is asked |
 //! | `rules` | a plan in the words of the wire |
 //! | `run_loop` | the run while it runs: looks, phases, libraries that come later |
 //! | `live_objects` | which objects are there |
 //! | `move_pages` | pages of the program, asked about and moved from outside |
-//! | `apply` | a new plan for what is there |
+//! | `new_plan` | a new plan for what is there |
 //! | `control_socket` | how somebody else brings a new plan |
 //! | `host_weights` | the host's interleave weights, set for a run |
 //! | `saved_weights` | what they were, for when the run is killed |
 //! | `report` | what became of every rule |
 
-mod apply;
 mod control_socket;
 pub mod error;
 mod host_weights;
 mod live_objects;
 mod move_pages;
+mod new_plan;
 mod report;
+mod request;
 mod rules;
 mod run_loop;
 mod saved_weights;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use tierloom_linux::memory;
 use tierloom_linux::root::Root;
 use tierloom_linux::spawn::{self, Ended, Running};
-use tierloom_model::{Plan, RuleOptions};
+use tierloom_model::Plan;
 use tierloom_recording::Exit;
 use tierloom_wire::Facts;
 
-pub use apply::{Applied, AppliedRule};
 use control_socket::Control;
 pub use error::RunError;
 use host_weights::{HostWeights, ratio_of};
+pub use new_plan::{Applied, AppliedRule};
 use report::Doubts;
-pub use report::{PhaseReport, PlaceReport, Residency, RuleReport};
+pub use report::{PhaseReport, PlaceReport, Residency, RuleReport, Snapshot};
+pub use request::PlaceRequest;
 use run_loop::Session;
 pub use saved_weights::SavedWeights;
 use tierloom_launch::DEFAULT_MIN_BYTES;
@@ -60,59 +61,10 @@ const LEAST_RULE_WORDS: u64 = 1 << 17;
 /// Counters of `/proc/vmstat` that tell of placement and migration.
 const COUNTERS: [&str; 5] = ["numa_", "pgpromote_", "pgdemote_", "pgmigrate_", "thp_migration_"];
 
-/// What to run, and where its memory goes.
-#[derive(Debug, Clone)]
-pub struct PlaceRequest {
-    /// Program and arguments.
-    pub command: Vec<OsString>,
-    /// Which memory goes where.
-    pub plan: Plan,
-    /// `libtierloom_preload.so`.
-    pub preload: PathBuf,
-    /// Environment variables to set beside the caller's own.
-    pub variables: Vec<(OsString, OsString)>,
-    /// Nodes of the plan whose number here is not their position in the plan.
-    pub nodes: BTreeMap<String, u32>,
-    /// What is asked for every object, beside what the plan asks.
-    pub options: RuleOptions,
-    /// Set the host's interleave weights to the plan's while the program runs.
-    pub set_host_weights: bool,
-    /// Seconds between two snapshots for a watcher.
-    pub watch_s: Option<f64>,
-    /// Where `/sys` is.
-    pub root: Root,
-}
-
-/// Where the objects of a running program are.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Snapshot {
-    /// Seconds since the start.
-    pub at_s: f64,
-    /// By object of the plan, in its order.
-    pub rules: Vec<(String, Residency)>,
-}
-
-impl PlaceRequest {
-    /// Runs a command by a plan and asks for nothing else.
-    pub fn new(command: Vec<OsString>, plan: Plan, preload: PathBuf) -> Self {
-        Self {
-            command,
-            plan,
-            preload,
-            variables: Vec::new(),
-            nodes: BTreeMap::new(),
-            options: RuleOptions::default(),
-            set_host_weights: false,
-            watch_s: None,
-            root: Root::default(),
-        }
-    }
-}
-
 /// Runs the program to its end; `watcher` gets a snapshot whenever one is due.
 ///
 /// # Errors
-/// As [`tierloom_record::record`], and where the host's weights are to be set and cannot be. A rule that
+/// The program cannot be started, and where the host's weights are to be set and cannot be. A rule that
 /// cannot be applied is no error: see the report.
 pub fn run(request: &PlaceRequest, watcher: &mut dyn FnMut(&Snapshot)) -> Result<PlaceReport, RunError> {
     let program = Program::find(&request.command)?;
@@ -135,7 +87,7 @@ pub fn run(request: &PlaceRequest, watcher: &mut dyn FnMut(&Snapshot)) -> Result
     let wall_s = session.elapsed_s();
     session.end();
     let counters = moved_counters(&before, &memory::vmstat(&request.root, &COUNTERS));
-    let mut report = report(request, session, (&ended, wall_s), &channel, counters);
+    let mut report = reported(request, session, (&ended, wall_s), &channel, counters);
     report.warnings.extend(put_back);
     Ok(report)
 }
@@ -172,7 +124,7 @@ fn set_host_weights<'a>(request: &'a PlaceRequest, session: &mut Session) -> Res
     Ok(Some(weights))
 }
 
-fn report(
+fn reported(
     request: &PlaceRequest,
     session: Session,
     (ended, wall_s): (&Ended, f64),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tierloom_wire::{Event, How, Pages, unpack_node_pages};
 
-use crate::apply::AppliedRule;
+use crate::new_plan::AppliedRule;
 use crate::rules::{Compiled, DEFAULT};
 use tierloom_recording::Exit;
 
@@ -79,6 +79,15 @@ pub struct Residency {
     /// Seconds before the end of the program at which objects were looked at that it never gave back
     /// nor told about; 0 = there were none.
     pub stale_s: f64,
+}
+
+/// Where the objects of a running program are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// Seconds since the start.
+    pub at_s: f64,
+    /// By object of the plan, in its order.
+    pub rules: Vec<(String, Residency)>,
 }
 
 /// What became of a phase of the plan.

@@ -13,13 +13,13 @@ use tierloom_linux::memory;
 use tierloom_model::Plan;
 use tierloom_wire::{BLOCKS_WORDS, Blocks, Event, Record};
 
-use crate::apply::{Applied, AppliedRule, Names, move_process};
 use crate::control_socket::Request;
 use crate::live_objects::Live;
 use crate::move_pages::{Kernel, MemoryCalls, Target, look};
-use crate::report::{PhaseReport, Residency, RuleReport, note};
+use crate::new_plan::{Applied, AppliedRule, Names, move_process};
+use crate::report::{PhaseReport, Residency, RuleReport, Snapshot, note};
+use crate::request::PlaceRequest;
 use crate::rules::{Compiled, Context, modules_of};
-use crate::{PlaceRequest, Snapshot};
 use tierloom_launch::channel::PreloadChannel;
 
 /// Pages of an object that are asked about while the program runs.

@@ -58,6 +58,29 @@ pub enum TieringError {
     },
 }
 
+/// What is wrong with a description that nobody has named yet, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Flaw {
+    pub(crate) problem: String,
+    pub(crate) hint: String,
+}
+
+impl Flaw {
+    pub(crate) fn new(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { problem: problem.into(), hint: hint.into() }
+    }
+
+    /// The same, seen from further out: `place` comes before the problem.
+    pub(crate) fn within(self, place: &str) -> Self {
+        Self { problem: format!("{place}{}", self.problem), ..self }
+    }
+
+    /// In a workload that goes by this name.
+    pub(crate) fn of_workload(self, file: &str) -> TieringError {
+        TieringError::BadWorkload { file: file.to_owned(), problem: self.problem, hint: self.hint }
+    }
+}
+
 impl TieringError {
     pub(crate) fn request(what: impl Into<String>, problem: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::BadRequest { what: what.into(), problem: problem.into(), hint: hint.into() }

@@ -13,46 +13,41 @@
 //! Promises: the same input gives the same output; nothing migrates that the kernel would not look
 //! at; time is what the loaded latency of each memory makes of the misses, as in prediction.
 //!
-//! Reading order: `workload.rs`, `nodes.rs`, `vma.rs` (what there is); `scanner.rs`, `reclaim.rs` (what
-//! the kernel does); `policy/mod.rs` and `policy/mode2.rs`; then `exact/mod.rs` and `cohort/mod.rs`.
+//! Each folder uses those above it:
+//!
+//! ```text
+//! workload/   what a program does with its memory
+//! kernel/     nodes, first touch, scanner, kswapd
+//! policy/     what moves, a file a policy
+//! engine/     what both evaluators run on: regions as pages, work as time, the books
+//! exact/      page by page            cohort/   expected counts of like pages
+//! placement/  where pages are put at first, by name or searched
+//! trace/      access traces           simulate.rs   a request answered
+//! ```
 
 mod cohort;
-mod costs;
-mod counters;
-mod descend;
+mod engine;
 mod error;
 mod exact;
-mod filling;
-mod from_profile;
-mod layout;
-mod ledger;
-mod nodes;
-mod ours;
+mod kernel;
 mod outcome;
 mod placement;
 pub mod policy;
-mod reclaim;
 mod request;
-mod samples;
-mod scanner;
-mod settle;
-mod stretch;
-mod sweep;
+mod simulate;
 pub mod trace;
-mod vma;
 mod workload;
 
-pub use costs::Costs;
-pub use counters::Counters;
+pub use engine::costs::Costs;
 pub use error::TieringError;
 pub use exact::BYTES_PER_PAGE;
-pub use filling::Fill;
-pub use nodes::{Node, Nodes, TierRule, Watermarks};
-pub use ours::NAME as OURS;
+pub use kernel::counters::Counters;
+pub use kernel::nodes::{Node, Nodes, TierRule, Watermarks};
+pub use kernel::reclaim::LruKind;
+pub use kernel::scanner::ScanKnobs;
+pub use kernel::vma::VmaPolicy;
 pub use outcome::{NodeUse, Outcome, Parts, PhaseUse, Point, RegionUse};
-pub use placement::NAMES as PLACEMENTS;
-pub use reclaim::LruKind;
-pub use request::{Evaluator, Request, simulate, simulate_samples};
-pub use scanner::ScanKnobs;
-pub use vma::VmaPolicy;
-pub use workload::{Phase, Region, Spread, Stream, Workload};
+pub use placement::named::NAMES as PLACEMENTS;
+pub use request::{Evaluator, OURS, Request};
+pub use simulate::{simulate, simulate_samples};
+pub use workload::{Fill, Phase, Region, Spread, Stream, Workload};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::counters::Counters;
+use crate::kernel::counters::Counters;
 use crate::policy::Knob;
 
 /// Most points of a series; runs of any length are drawn with as many.

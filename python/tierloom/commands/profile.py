@@ -97,7 +97,7 @@ def verb(
         say.tell(profiles.objects(recorded.profile), *profiles.phases(recorded.profile))
     say.tell(endings.ended(recorded.profile.data["program"]))
     for warning in recorded.warnings:
-        say.warn(warning)
+        say.warn(warning["text"])
     say.wrote("profile", folder)
     say.then(f"tierloom plan {folder} --machine liu-a")
     ctx.exit(recorded.exit_code)
@@ -116,7 +116,7 @@ def read(file: Path, output: Path | None, *, as_json: bool) -> None:
     else:
         say.show(profiles.objects(recorded.profile))
     for warning in recorded.warnings:
-        say.warn(warning)
+        say.warn(warning["text"])
     say.wrote("profile", folder)
     say.then(f"tierloom plan {folder} --machine liu-a")
 

@@ -7,7 +7,7 @@ pub(crate) mod warnings;
 use std::collections::BTreeMap;
 
 use tierloom_model::{
-    Access, AccessKind, FORMAT_VERSION, Object, Phase, Profile, Program, SampleRow, Sampling, Unattributed,
+    Access, AccessKind, FORMAT_VERSION, Object, Phase, Profile, Program, SampleRow, Sampling, Unattributed, Warning,
 };
 
 use crate::address_space::AddressSpaces;
@@ -16,7 +16,6 @@ use crate::attribution::{AttributedSample, Attribution, Observed, Rest};
 use crate::frequency::Counts;
 use crate::profile::hotness::hotness;
 use crate::profile::names::Names;
-use crate::profile::warnings::Warning;
 use crate::time::confidence::share;
 use crate::time::stalls::{Overlaps, Waited};
 use crate::traffic::accesses::AllAccesses;
@@ -243,7 +242,7 @@ impl ProfileBuilder<'_> {
         })
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self) -> Vec<Warning> {
         let doubts = crate::profile::warnings::Doubts {
             recording: self.recording,
             observed: self.observed,
@@ -251,8 +250,7 @@ impl ProfileBuilder<'_> {
             tallies: self.tallies,
             cut: self.cut,
         };
-        let own = doubts.all().into_iter().map(|warning: Warning| warning.to_string());
-        self.recording.warnings.iter().cloned().chain(own).collect()
+        self.recording.warnings.iter().cloned().chain(doubts.all()).collect()
     }
 }
 

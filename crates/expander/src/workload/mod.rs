@@ -1,12 +1,13 @@
 //! What the GPU's warps access: real addresses of real algorithms on real data structures.
 //!
-//! A [`Kernel`] walks its data structure and names, for each warp, the line of its next load and the
+//! A `Kernel` walks its data structure and names, for each warp, the line of its next load and the
 //! line that a store at that point of the algorithm goes to. A [`Workload`] deals loads and stores in
 //! the published ratio and ends each warp after its share of the accesses. One file holds the kernels
 //! of one kind of data structure.
 
 mod graph;
 mod grid;
+mod kernel;
 mod matrix;
 mod mesh;
 mod trace;
@@ -16,36 +17,9 @@ mod vector;
 use crate::error::{ExpanderError, Result};
 use crate::line::Line;
 use crate::parameters::Mix;
+use kernel::{Kernel, Shape};
 
 pub use trace::{RECORD_BYTES, Trace};
-
-/// Threads that a warp of the kernels covers with one line: 16 four-byte elements.
-pub(crate) const ELEMENTS: u32 = 16;
-
-/// An algorithm on its data. *Contract*: lines are below the number that it was made for; the same
-/// calls give the same lines.
-trait Kernel: Send {
-    /// The line of a warp's next load.
-    fn load(&mut self, warp: u32) -> Line;
-    /// The line that a warp's store goes to now.
-    fn store(&mut self, warp: u32) -> Line;
-}
-
-/// Size of the problem and of the machine that it is spread over.
-#[derive(Debug, Clone, Copy)]
-struct Shape {
-    lines: u32,
-    warps: u32,
-    seed: u64,
-}
-
-impl Shape {
-    /// A warp's contiguous part of `lines` lines: its first, and how many.
-    fn chunk(self, warp: u32, lines: u32) -> (u32, u32) {
-        let size = (lines / self.warps).max(1);
-        ((warp * size).min(lines - size), size)
-    }
-}
 
 /// The accesses of all warps.
 pub(crate) struct Workload {
@@ -113,10 +87,10 @@ fn kernels(name: &str, shape: Shape) -> Result<Vec<Box<dyn Kernel>>> {
         "mri" => &["sort", "conv3"],
         single => &[single],
     };
-    parts.iter().map(|part| kernel(part, shape)).collect()
+    parts.iter().map(|part| by_name(part, shape)).collect()
 }
 
-fn kernel(name: &str, shape: Shape) -> Result<Box<dyn Kernel>> {
+fn by_name(name: &str, shape: Shape) -> Result<Box<dyn Kernel>> {
     Ok(match name {
         "rsum" => Box::new(vector::Sum::new(shape)),
         "vadd" => Box::new(vector::Add::new(shape)),

@@ -15,20 +15,39 @@ mod writer;
 use std::fs;
 use std::path::Path;
 
+use tierloom_model::Warning;
+
 use crate::Recording;
 use crate::error::RecordingError;
 use chunk::Stop;
 use portion::Assembly;
 pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 
-/// The last byte is the version of the format.
-const MAGIC: &[u8; 8] = b"tierrec\x04";
+/// How every recording begins; the version of its format follows, a byte.
+const NAME: &[u8; 7] = b"tierrec";
+/// The version that is read and written here.
+pub const VERSION: u8 = 4;
 /// Records of a kind in a portion: some hundred kilobytes in all, a millisecond's work.
 pub const PORTION_RECORDS: usize = 1 << 14;
 
 /// How a file begins.
 pub fn magic() -> Vec<u8> {
-    MAGIC.to_vec()
+    [NAME.as_slice(), &[VERSION]].concat()
+}
+
+/// Whether a file that begins so is a recording, of whatever version.
+pub fn is_recording(start: &[u8]) -> bool {
+    start.starts_with(NAME)
+}
+
+/// What is behind the beginning of a file.
+fn behind_magic(bytes: &[u8]) -> Result<&[u8], String> {
+    let rest = bytes.strip_prefix(NAME).ok_or("it does not begin like one")?;
+    match rest.split_first() {
+        Some((&VERSION, rest)) => Ok(rest),
+        Some((other, _)) => Err(format!("it is of version {other}, and this tierloom reads version {VERSION}")),
+        None => Err("it ends before anything was recorded".to_owned()),
+    }
 }
 
 /// A payload as it stands in the file.
@@ -106,7 +125,7 @@ impl Recording {
     /// # Errors
     /// A sentence that says what is wrong and where.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or("it does not begin like one")?;
+        let rest = behind_magic(bytes)?;
         let nothing = || "it ends before anything was recorded".to_owned();
         let (payload, mut rest) = chunk::first(rest).map_err(|_| nothing())?;
         let mut assembly = Assembly::of(payload).ok_or("its beginning makes no sense")?;
@@ -145,22 +164,12 @@ pub fn next<T>(records: &[T], at: usize) -> &[T] {
     &rest[..rest.len().min(PORTION_RECORDS)]
 }
 
-fn stopped(recording: &Recording) -> String {
-    let Recording { wall_s, samples, .. } = recording;
-    format!(
-        "the profiler was stopped before it was done: this is what it recorded until then ({wall_s:.1} s, {} samples); \
-         how the program ended is not known; record it again for all of it",
-        samples.len()
-    )
+fn stopped(recording: &Recording) -> Warning {
+    Warning::Stopped { wall_s: recording.wall_s, samples: recording.samples.len() }
 }
 
-fn damaged(recording: &Recording, at: usize) -> String {
-    let Recording { wall_s, samples, .. } = recording;
-    format!(
-        "the recording is damaged at byte {at}: this is what it holds before that ({wall_s:.1} s, {} samples); \
-         record the program again for all of it",
-        samples.len()
-    )
+fn damaged(recording: &Recording, byte: usize) -> Warning {
+    Warning::Damaged { byte, wall_s: recording.wall_s, samples: recording.samples.len() }
 }
 
 #[cfg(test)]
@@ -244,7 +253,7 @@ mod tests {
                 stacks: vec![words.clone(), Vec::new()],
                 lost_allocations: u64::from(smalls[3]),
                 calibration: Calibration { offset: smalls[4], purity: 0.5, samples: smalls[5] },
-                warnings: vec![text.clone()],
+                warnings: vec![Warning::Told { text: text.clone() }, Warning::LostAllocations { lost: u64::from(smalls[6]) }],
             }
         }
     }
@@ -262,7 +271,8 @@ mod tests {
             prop_assert_eq!((&read.command, read.pid, read.exit), (&recording.command, recording.pid, None));
             prop_assert!(read.samples.is_empty() || read.samples == recording.samples);
             prop_assert!(read.allocations.is_empty() || read.allocations == recording.allocations);
-            prop_assert!(read.warnings[0].contains("was stopped before it was done"));
+            let stopped = matches!(read.warnings[0], Warning::Stopped { .. });
+            prop_assert!(stopped);
         }
 
         #[test]
@@ -273,13 +283,23 @@ mod tests {
             let at = at.index(bytes.len());
             bytes[at] ^= 1_u8 << bit;
             if let Ok(read) = Recording::from_bytes(&bytes) {
-                prop_assert!(read.warnings[0].contains("damaged") || read.warnings[0].contains("stopped"));
+                let told = matches!(read.warnings[0], Warning::Damaged { .. } | Warning::Stopped { .. });
+                prop_assert!(told);
             }
         }
 
         #[test]
+        fn a_file_of_another_version_says_which(recording in recordings(), version: u8) {
+            let mut bytes = recording.to_bytes();
+            bytes[NAME.len()] = version;
+            let told = Recording::from_bytes(&bytes).err();
+            let expected = format!("it is of version {version}, and this tierloom reads version 4");
+            prop_assert_eq!(told, (version != VERSION).then_some(expected));
+        }
+
+        #[test]
         fn any_bytes_are_survived(noise in prop::collection::vec(any::<u8>(), 0..400)) {
-            let bytes = [&MAGIC[..], &noise].concat();
+            let bytes = [magic(), noise].concat();
             prop_assert!(Recording::from_bytes(&bytes).is_err());
         }
 
@@ -289,7 +309,7 @@ mod tests {
             let Recording { pid, start_ns, event, calibration, .. } = recording;
             let beginning = Beginning { command, pid, start_ns, event, calibration, processor };
             let chunks = [chunk_of(&beginning.payload()), chunk_of(&[&[1], &noise[..]].concat())].concat();
-            if let Ok(read) = Recording::from_bytes(&[&MAGIC[..], &chunks].concat()) {
+            if let Ok(read) = Recording::from_bytes(&[magic(), chunks].concat()) {
                 prop_assert_eq!(Recording::from_bytes(&read.to_bytes()), Ok(read));
             }
         }

@@ -2,6 +2,8 @@
 //!
 //! Each can be read without those before it: differences start anew. The first number is the kind.
 
+use tierloom_model::Warning;
+
 use crate::file::reader::Reader;
 use crate::file::writer::{Writer, event_code};
 use crate::{Allocation, Calibration, Event, Fault, Mapping, MemoryAccess, Process, Processor, Recording, Sample};
@@ -15,35 +17,55 @@ pub const MOST_STACKS: usize = 1 << 24;
 /// What is known before the program runs.
 #[derive(Debug, Clone)]
 pub struct Beginning<'a> {
+    /// Program and arguments.
     pub command: &'a [String],
+    /// Its process.
     pub pid: u32,
+    /// When it was let go, ns.
     pub start_ns: u64,
+    /// What drives the samples.
     pub event: Event,
+    /// Skid of this machine.
     pub calibration: Calibration,
+    /// What it runs on.
     pub processor: &'a Processor,
 }
 
 /// What was seen since the last portion, in the order in which it came, and how far the run was then.
 #[derive(Debug, Clone, Default)]
 pub struct Portion<'a> {
+    /// When this was all that was seen, ns.
     pub until_ns: u64,
+    /// CPU time until then, s.
     pub cpu_s: f64,
+    /// The system part of it, s.
     pub system_s: f64,
+    /// CPU time that one sample stands for, ns.
     pub period_ns: f64,
+    /// Samples that could not be kept until then.
     pub lost: u64,
+    /// Allocation events that could not be kept until then.
     pub lost_allocations: u64,
+    /// Ids and frames of stacks that were not told yet.
     pub stacks: Vec<(u32, &'a [u64])>,
     /// Files of code that were not named yet, and their builds.
     pub binaries: Vec<(&'a str, &'a str)>,
+    /// Samples.
     pub samples: &'a [Sample],
+    /// Accesses that the processor sampled.
     pub accesses: &'a [MemoryAccess],
+    /// Page faults.
     pub faults: &'a [Fault],
+    /// Mappings.
     pub mappings: &'a [Mapping],
+    /// What became of processes.
     pub processes: &'a [Process],
+    /// What became of memory.
     pub allocations: &'a [Allocation],
 }
 
 impl Beginning<'_> {
+    /// The bytes of its chunk.
     pub fn payload(&self) -> Vec<u8> {
         let mut out = Writer(Vec::new());
         out.number(BEGINNING);
@@ -58,6 +80,7 @@ impl Beginning<'_> {
 }
 
 impl Portion<'_> {
+    /// The bytes of its chunk.
     pub fn payload(&self) -> Vec<u8> {
         let mut out = Writer(Vec::new());
         out.numbers(&[PORTION, self.until_ns, self.lost, self.lost_allocations]);
@@ -86,20 +109,20 @@ pub fn ending(recording: &Recording) -> Vec<u8> {
     out.numbers(&[END, recording.end_ns, recording.lost, recording.lost_allocations]);
     out.list(recording.exit.as_slice(), |out, exit| out.exit(*exit));
     out.floats(&[recording.cpu_s, recording.system_s, recording.wall_s, recording.period_ns]);
-    out.list(&recording.warnings, |out, text| out.text(text));
+    out.list(&recording.warnings, |out, warning| out.text(&warning.to_json()));
     out.0
 }
 
 /// A recording as its chunks are read.
 #[derive(Debug)]
-pub struct Assembly {
+pub(crate) struct Assembly {
     pub recording: Recording,
     pub is_complete: bool,
 }
 
 impl Assembly {
     /// From the first chunk; `None` where it is another.
-    pub fn of(payload: &[u8]) -> Option<Self> {
+    pub(crate) fn of(payload: &[u8]) -> Option<Self> {
         let mut reader = Reader { rest: payload, length: payload.len() };
         (reader.number()? == BEGINNING).then_some(())?;
         let command = reader.list(Reader::text)?;
@@ -109,12 +132,12 @@ impl Assembly {
         let calibration = Calibration { offset, purity, samples };
         let processor = Processor { name: reader.text()?, llc_bytes: reader.number()? };
         let end_ns = start_ns;
-        let begun = Recording { command, pid, start_ns, end_ns, event, calibration, processor, ..Recording::default() };
+        let begun = Recording { command, pid, start_ns, end_ns, event, processor, calibration, ..Recording::default() };
         reader.rest.is_empty().then_some(Self { recording: begun, is_complete: false })
     }
 
     /// Takes another chunk; `None` where it makes no sense, and then nothing of it was taken.
-    pub fn take(&mut self, payload: &[u8]) -> Option<()> {
+    pub(crate) fn take(&mut self, payload: &[u8]) -> Option<()> {
         let mut reader = Reader { rest: payload, length: payload.len() };
         match reader.number()? {
             PORTION if !self.is_complete => self.portion(&mut reader),
@@ -156,7 +179,7 @@ impl Assembly {
         let (end_ns, lost, lost_allocations) = (reader.number()?, reader.number()?, reader.number()?);
         let exit = reader.list(Reader::exit)?.pop();
         let [cpu_s, system_s, wall_s, period_ns] = reader.floats()?;
-        let warnings = reader.list(Reader::text)?;
+        let warnings = reader.list(|reader| Some(Warning::from_json(&reader.text()?)))?;
         reader.rest.is_empty().then_some(())?;
         let begun = std::mem::take(&mut self.recording);
         self.recording =

@@ -3,7 +3,7 @@
 //! A page faults at the first visit after it was protected, so pages protected at different times are in different
 //! stages of the same decay. Only the last few times are told apart: a cell has no more than a cache line of them.
 
-use crate::sweep::LastSweep;
+use crate::workload::sweep::LastSweep;
 
 /// Most protections at different times that are told apart; older ones are joined.
 const GENERATIONS: usize = 4;

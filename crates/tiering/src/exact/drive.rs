@@ -3,12 +3,15 @@
 use tierloom_contention::Work;
 use tierloom_model::Socket;
 
-use super::source::{Drawer, Random};
-use super::{Exact, WINDOW_S};
+use super::random::Random;
+use super::source::Drawer;
+use super::state::Exact;
+use super::window::WINDOW_S;
+use crate::engine::page_state::PageState;
+use crate::engine::settle::settle;
 use crate::error::Result;
-use crate::samples::Samples;
-use crate::settle::settle;
-use crate::stretch::{private_share, work_of};
+use crate::workload::demand::{private_share, work_of};
+use crate::workload::samples::Samples;
 use crate::workload::{Phase, Stream, Workload};
 
 /// Runs a workload, page by page.
@@ -25,14 +28,14 @@ pub(crate) fn run(
         let draw = |stream: &Stream| {
             let region = workload.region_index(&stream.region).unwrap_or(0);
             let seen = samples.and_then(|samples| samples.of(index, region));
-            let whole = || Drawer::new(&exact.layout, region, stream);
-            let drawer = seen.map_or_else(whole, |steps| Drawer::along(&exact.layout, region, stream, steps));
+            let whole = || Drawer::new(&exact.host.layout, region, stream);
+            let drawer = seen.map_or_else(whole, |steps| Drawer::along(&exact.host.layout, region, stream, steps));
             (drawer, exact.shares(region))
         };
         let drawers = phase.streams.iter().map(draw).collect();
-        let from_s = exact.ledger.parts.sum();
+        let from_s = exact.host.ledger.parts.sum();
         run_phase(exact, drawers, phase, socket, &mut random)?;
-        exact.ledger.phase(&phase.name, from_s);
+        exact.host.ledger.phase(&phase.name, from_s);
     }
     Ok(())
 }
@@ -45,8 +48,7 @@ fn run_phase(
     socket: &Socket,
     random: &mut Random,
 ) -> Result<()> {
-    exact.ledger.set_threads(phase.threads);
-    exact.threads = phase.threads;
+    exact.host.set_threads(phase.threads);
     let works: Vec<Work> = phase.streams.iter().map(|stream| work_of(stream, phase, socket)).collect();
     let compute_s = phase.compute_s / f64::from(phase.threads);
     let mut visits = Vec::new();
@@ -57,12 +59,12 @@ fn run_phase(
             share = WINDOW_S / first_guess_s(exact, compute_s, &works);
         }
         share = share.max(1e-9).min(1.0 - done);
-        let mut cells = vec![Work::default(); exact.nodes.len()];
-        let started_s = exact.now_s;
+        let mut cells = vec![Work::default(); exact.host.nodes.len()];
+        let started_s = exact.host.now_s;
         for (index, (drawer, served)) in drawers.iter_mut().enumerate() {
             drawer.draw(phase.streams[index].visits * share, done + share, random, &mut visits);
             exact.private = private_share(&phase.streams[index], phase.threads);
-            let counts = exact.visit(&visits, exact.now_s, WINDOW_S)?;
+            let counts = exact.visit(&visits, exact.host.now_s, WINDOW_S)?;
             let all = counts.sum();
             for (node, part) in served.iter_mut().enumerate() {
                 // Where there are too few visits to draw one, the work goes where the last ones went.
@@ -72,14 +74,14 @@ fn run_phase(
         }
         exact.end_window(compute_s * share, &mut cells);
         done += share;
-        let passed_s = (exact.now_s - started_s).max(1e-12);
+        let passed_s = (exact.host.now_s - started_s).max(1e-12);
         share *= (WINDOW_S / passed_s).clamp(0.25, 4.0);
     }
     Ok(())
 }
 
 fn first_guess_s(exact: &Exact<'_>, compute_s: f64, works: &[Work]) -> f64 {
-    let mut cells = vec![Work::default(); exact.nodes.len()];
+    let mut cells = vec![Work::default(); exact.host.nodes.len()];
     cells[0] = works.iter().fold(Work::default(), |sum, work| sum + *work);
-    settle(exact.nodes, compute_s, &cells).time_s.max(1e-6)
+    settle(exact.host.nodes, compute_s, &cells).time_s.max(1e-6)
 }

@@ -1,8 +1,8 @@
 //! The lists of kswapd, page by page.
 
-use super::Exact;
 use super::pages::{self, DEMOTED, IDLE, PROTECTED};
-use crate::reclaim::{List, Lists, Run};
+use super::state::Exact;
+use crate::kernel::reclaim::{List, Lists, Run};
 
 impl Lists for Exact<'_> {
     fn length(&self, node: usize, list: List) -> f64 {
@@ -33,12 +33,13 @@ impl Lists for Exact<'_> {
     }
 
     fn locked(&self, run: &Run) -> bool {
-        self.layout.regions[self.region_of(u64::from(run.id))].locked
+        self.host.layout.regions[self.region_of(u64::from(run.id))].locked
     }
 
     fn demote(&mut self, node: usize, run: Run, now_s: f64) -> f64 {
         let page = run.id as usize;
-        let target = self.nodes.list[node].demotion.filter(|to| self.free[*to] > self.nodes.list[*to].marks.low);
+        let target =
+            self.host.nodes.list[node].demotion.filter(|to| self.host.free[*to] > self.host.nodes.list[*to].marks.low);
         let Some(to) = target else {
             self.pages.link(run.id, node, List::Inactive);
             return 0.0;
@@ -46,19 +47,18 @@ impl Lists for Exact<'_> {
         self.relocate(page, node, to);
         self.pages.flags[page] |= DEMOTED;
         let region = self.region_of(page as u64);
-        if self.scan.is_some_and(|scan| scan.protect_demoted) && self.layout.regions[region].policy.migrates_on_fault()
-        {
+        if self.host.protects_demoted(region) {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ms of a run")]
             let now_ms = (now_s * 1e3) as u32;
             self.pages.flags[page] |= PROTECTED;
             self.pages.stamp[page] = now_ms;
         }
-        let shadowed = self.policy.shadowed(&self.ledger.counters);
-        self.ledger.demoted(1.0, node, to, shadowed);
+        let shadowed = self.host.policy.shadowed(&self.host.ledger.counters);
+        self.host.ledger.demoted(1.0, node, to, shadowed);
         1.0
     }
 
     fn free(&self, node: usize) -> f64 {
-        self.visible(node)
+        self.host.visible(node)
     }
 }

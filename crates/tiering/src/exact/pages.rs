@@ -3,8 +3,8 @@
 //! One byte of flags is all that a visit reads; stamps and list links are touched by faults, scans
 //! and reclaim only.
 
-use crate::reclaim::{List, Run};
-use crate::sweep::LastSweep;
+use crate::kernel::reclaim::{List, Run};
+use crate::workload::sweep::LastSweep;
 
 /// Twice the node of the page: where a visit's code says whether it writes.
 pub(crate) const NODE: u8 = 0b1110;
@@ -22,6 +22,8 @@ pub(crate) const REFERENCED: u8 = 1 << 5;
 pub(crate) const ACTIVE: u8 = 1 << 6;
 /// Was demoted.
 pub(crate) const DEMOTED: u8 = 1 << 7;
+/// Pages per group of those that a sampling policy tells apart: 2 MiB.
+pub(crate) const GROUP: usize = 512;
 /// End of a list.
 const NIL: u32 = u32::MAX;
 /// In place of the next page: stands on no list.

@@ -4,7 +4,8 @@
 //! in it, which stands or is drawn again (von Neumann's rejection). A cell of a Zipf law holds a 32nd as many ranks as there
 //! are before it, so its rarest is nearly as frequent as its first: only what falls between the two takes a power.
 
-use super::source::Random;
+use super::random::Random;
+use crate::workload::zipf::{mass, zipf_share};
 
 /// Ranks before a cell for each rank in it.
 const NARROW: u64 = 32;
@@ -102,27 +103,10 @@ fn parts(share: f64) -> u64 {
     parts
 }
 
-/// Visits of one rank: the integral from `rank + 1` on, without taking nearly equal numbers from each other.
-fn mass(theta: f64, rank: u64) -> f64 {
-    let (start, power) = (rank as f64 + 1.0, 1.0 - theta);
-    let growth = start.recip().ln_1p();
-    if power.abs() < 1e-9 { growth } else { start.powf(power) * (power * growth).exp_m1() / power }
-}
-
-/// Share of visits that the first `upto` of `pages` ranks take.
-pub(crate) fn zipf_share(theta: f64, upto: f64, pages: f64) -> f64 {
-    integral(theta, upto) / integral(theta, pages)
-}
-
-/// `∫ x^-θ dx` from 1 to `upto + 1`.
-fn integral(theta: f64, upto: f64) -> f64 {
-    let end = upto + 1.0;
-    if (theta - 1.0).abs() < 1e-9 { end.ln() } else { (end.powf(1.0 - theta) - 1.0) / (1.0 - theta) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::zipf::integral;
 
     const DRAWS: u32 = 1_000_000;
 

@@ -4,10 +4,9 @@
 //! at a time without a branch between them, so that their cache misses overlap, and change nothing but the
 //! counts; a batch with any other visit in it is gone through one by one.
 
-use super::pages::{ABSENT, ACTIVE, DEMOTED, IDLE, NODE, PROTECTED};
-use super::{Exact, GROUP};
+use super::pages::{ABSENT, ACTIVE, DEMOTED, GROUP, IDLE, NODE, PROTECTED};
+use super::state::Exact;
 use crate::error::Result;
-use crate::layout::full;
 use crate::policy::Fault;
 
 /// Visits that are read at once: more than a core keeps misses in flight.
@@ -94,7 +93,7 @@ impl Exact<'_> {
             let mut flags = self.pages.flags[page];
             if flags & FIRST != 0 {
                 // What the window's faults have cost so far has passed as well.
-                let now_s = from_s + step_s * index as f64 + self.ledger.overhead_s();
+                let now_s = from_s + step_s * index as f64 + self.host.ledger.overhead_s();
                 flags = self.first_since(page, now_s)?;
             }
             counts.add(&[kind_of(flags, *code)]);
@@ -107,7 +106,7 @@ impl Exact<'_> {
     fn first_since(&mut self, page: usize, now_s: f64) -> Result<u8> {
         if self.pages.node(page) == ABSENT {
             let region = self.region_of(page as u64);
-            self.touch(region, page as u64).ok_or_else(|| full(&self.layout.regions[region].name, 1.0, self.nodes))?;
+            self.touch(region, page as u64).ok_or_else(|| self.host.full(region, 1.0))?;
         }
         if self.pages.flags[page] & PROTECTED != 0 {
             self.fault(page, now_s);
@@ -121,7 +120,7 @@ impl Exact<'_> {
         let flags = self.pages.flags[page];
         let from = self.pages.node(page);
         let local = from == 0;
-        let slow = !self.nodes.list[from].top;
+        let slow = !self.host.nodes.list[from].top;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ms of a run")]
         let now_ms = (now_s * 1e3) as u32;
         let fault = Fault {
@@ -132,13 +131,13 @@ impl Exact<'_> {
             demoted: if flags & DEMOTED == 0 { 0.0 } else { 1.0 },
             slow,
             local,
-            threads: f64::from(self.threads),
+            threads: f64::from(self.host.threads),
         };
-        let room = self.room();
-        let verdict = self.policy.on_fault(&fault, &room, &mut self.ledger.counters);
-        self.ledger.faults(1.0 + verdict.repeats, local);
+        let room = self.host.room();
+        let verdict = self.host.policy.on_fault(&fault, &room, &mut self.host.ledger.counters);
+        self.host.ledger.faults(1.0 + verdict.repeats, local);
         self.pages.flags[page] &= !PROTECTED;
-        if self.take_fraction(verdict.activate) && !self.keeps_list(from) {
+        if self.take_fraction(verdict.activate) && !self.host.keeps_list(from) {
             self.pages.flags[page] |= ACTIVE;
         }
         let (mut moved, mut failed) = (false, false);
@@ -147,11 +146,11 @@ impl Exact<'_> {
             failed = !moved;
             if moved {
                 self.relocate(page, from, 0);
-                self.ledger.promoted(1.0, from, 0, slow, self.policy);
-            } else if self.policy.wakes_kswapd() && self.keeps_list(0) {
+                self.host.ledger.promoted(1.0, from, 0, slow, self.host.policy);
+            } else if self.host.policy.wakes_kswapd() && self.host.keeps_list(0) {
                 // It has worked since the last failure, if it was awake.
-                self.reclaim(0, now_s);
-                self.kswapd[0].wake(&self.rule, now_s);
+                self.reclaim_until(0, now_s);
+                self.host.kswapd[0].wake(&self.host.rule, now_s);
                 self.reclaimed_s = self.reclaimed_s.max(now_s);
             }
         }
@@ -162,9 +161,9 @@ impl Exact<'_> {
     /// page in slow memory do not count, and others there are private: who faulted last is not known.
     fn note(&mut self, page: usize, [slow, moved]: [bool; 2], local: bool, failed: bool, now_s: f64) {
         let region = self.region_of(page as u64);
-        let tiering = slow && self.scan.is_some_and(|scan| !scan.counts_slow);
+        let tiering = slow && self.host.ignores_slow();
         let private = if tiering { 1.0 } else { self.private };
-        if let Some(scanner) = &mut self.scanner {
+        if let Some(scanner) = &mut self.host.scanner {
             scanner.touched(region);
             if moved || !tiering {
                 scanner.faulted(now_s, 1.0, local, failed, private);

@@ -3,9 +3,9 @@
 //! The cost of a miss is its latency over the misses that overlap with it (AOL). Steps of its published
 //! script: nothing moves up to 40 ns, a tenth up to 60, 3 tenths up to 80, half up to 100, all above.
 
+use super::contract::{Fault, Policy, Room, Verdict};
 use super::tpp::Tpp;
-use super::{Fault, Policy, Room, Verdict};
-use crate::counters::Counters;
+use crate::kernel::counters::Counters;
 
 /// Cost of a miss up to which this share of promotions goes through, ns.
 const STEPS: [(f64, f64); 4] = [(40.0, 0.0), (60.0, 0.1), (80.0, 0.3), (100.0, 0.5)];

@@ -6,9 +6,10 @@
 //! came from the same node and a node without their CPUs has no CPU faults: both filters pass every
 //! page. What holds migration back is room: nothing is ever demoted to make any.
 
-use super::{Fault, Knob, Policy, Room, ScanRule, Verdict, scan_knobs, set_scan_knob};
-use crate::counters::Counters;
-use crate::scanner::ScanKnobs;
+use super::contract::{Fault, Policy, Room, ScanRule, Verdict};
+use super::knobs::{Knob, scan_knobs, set_scan_knob};
+use crate::kernel::counters::Counters;
+use crate::kernel::scanner::ScanKnobs;
 
 /// `numa_balancing=1`.
 #[derive(Debug, Clone, Copy, Default)]

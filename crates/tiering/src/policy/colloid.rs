@@ -5,9 +5,10 @@
 //! bisection on the share `p` of accesses that it serves (the watermarks of the paper), and pages that together
 //! carry the difference move.
 
+use super::contract::Policy;
 use super::heat::{HUGE, Move, View};
 use super::hemem::HeMem;
-use super::{Knob, Policy, knob};
+use super::knobs::{Knob, knob};
 
 const PAPER: &str = "Colloid, SOSP'24, src/colloid.c";
 /// Pages of 2 MiB that move per look (code).

@@ -6,8 +6,9 @@
 
 use tierloom_model::units::PAGE_BYTES_F64;
 
+use super::contract::Policy;
 use super::heat::{Move, View, exchange};
-use super::{Knob, Policy, knob};
+use super::knobs::{Knob, knob};
 
 const HMSDK: &str = "HMSDK tools/gen_migpol.py";
 /// Bytes per second that a quota of 50 GiB in 20 s lets through.

@@ -1,7 +1,7 @@
 //! What policies see that sample misses, and the step that most of them share: rank groups by heat,
 //! move hot ones up and cold ones down.
 
-use crate::nodes::Nodes;
+use crate::kernel::nodes::Nodes;
 
 /// Pages per huge page, the unit in which `HeMem` and MEMTIS count.
 pub(super) const HUGE: f64 = 512.0;

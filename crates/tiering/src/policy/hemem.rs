@@ -6,8 +6,10 @@
 
 use tierloom_model::units::PAGE_BYTES_F64;
 
+use super::contract::Policy;
 use super::heat::{HUGE, exchange};
-use super::{Knob, Move, Policy, View, knob};
+use super::heat::{Move, View};
+use super::knobs::{Knob, knob};
 
 const CODE: &str = "HeMem src/pebs.h";
 

@@ -4,9 +4,9 @@
 //! effect; demotion stays off, so pages move while the fast node has room. To let interleaved
 //! pages move they have to be placed page by page (`--placement interleave-migratable`).
 
+use super::contract::{Policy, idle};
 use super::mode2::Mode2;
-use super::{Policy, idle};
-use crate::nodes::Nodes;
+use crate::kernel::nodes::Nodes;
 
 /// MB/s: a tenth of what the study's CXL cards write, as the kernel's documentation advises.
 const RATE_LIMIT_MB_S: f64 = 4700.0;

@@ -5,8 +5,10 @@
 //! into fast memory less 3 %, counters are halved every 2 million samples, migration every 500 ms.
 //! Splitting of skewed huge pages is left out: pages are counted one by one.
 
+use super::contract::Policy;
 use super::heat::exchange;
-use super::{Knob, Move, Policy, View, knob};
+use super::heat::{Move, View};
+use super::knobs::{Knob, knob};
 
 const CODE: &str = "MEMTIS linux/mm/htmm_core.c";
 /// Bins of the histogram.

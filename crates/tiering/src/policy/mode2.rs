@@ -11,11 +11,12 @@
 //! names: `scan_demoted` and `demoted_threshold` protect demoted pages again at once and lower the
 //! threshold when those are used again, `promote_watermark` is room that kswapd keeps for promotions.
 
-use super::{Fault, Knob, Policy, Room, ScanRule, Verdict, knob, scan_knobs, set_scan_knob};
-use crate::counters::Counters;
-use crate::nodes::TierRule;
-use crate::reclaim::ReclaimRule;
-use crate::scanner::ScanKnobs;
+use super::contract::{Fault, Policy, Room, ScanRule, Verdict};
+use super::knobs::{Knob, knob, scan_knobs, set_scan_knob};
+use crate::kernel::counters::Counters;
+use crate::kernel::nodes::TierRule;
+use crate::kernel::reclaim::ReclaimRule;
+use crate::kernel::scanner::ScanKnobs;
 
 /// Pages of 4 KiB in a MiB.
 const PAGES_IN_MIB: f64 = 256.0;
@@ -204,7 +205,7 @@ impl Policy for Mode2 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nodes::Watermarks;
+    use crate::kernel::nodes::Watermarks;
 
     fn room(free: f64) -> Room {
         Room { free, marks: Watermarks::of(1000.0, 1e6), plenty: 3e5, cost_of_miss_ns: 100.0 }

@@ -5,9 +5,10 @@
 //! since copies nothing. Which pages were written is taken from the counters' own history: half of
 //! the demotions (assumed) find their shadow.
 
+use super::contract::Policy;
+use super::knobs::Knob;
 use super::tpp::Tpp;
-use super::{Knob, Policy};
-use crate::counters::Counters;
+use crate::kernel::counters::Counters;
 
 /// Share of demoted pages whose shadow is still good; assumed.
 const SHADOWED: f64 = 0.5;

@@ -1,6 +1,6 @@
 //! `none`: pages stay where they were put.
 
-use super::Policy;
+use super::contract::Policy;
 
 /// `numa_balancing=0`.
 #[derive(Debug, Clone, Copy)]

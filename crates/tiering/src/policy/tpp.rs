@@ -8,11 +8,12 @@
 //! the page has become active, which takes two faults for each of the 15 places of a CPU's
 //! activation batch. `refault=0` is the patch as it was meant.
 
-use super::{Fault, Knob, Policy, Room, ScanRule, Verdict, idle, knob, scan_knobs, set_scan_knob};
-use crate::counters::Counters;
-use crate::nodes::{Nodes, TierRule};
-use crate::reclaim::ReclaimRule;
-use crate::scanner::ScanKnobs;
+use super::contract::{Fault, Policy, Room, ScanRule, Verdict, idle};
+use super::knobs::{Knob, knob, scan_knobs, set_scan_knob};
+use crate::kernel::counters::Counters;
+use crate::kernel::nodes::{Nodes, TierRule};
+use crate::kernel::reclaim::ReclaimRule;
+use crate::kernel::scanner::ScanKnobs;
 
 /// Pages in a CPU's activation batch (`PAGEVEC_SIZE`).
 const BATCH: f64 = 15.0;

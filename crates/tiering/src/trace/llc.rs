@@ -3,8 +3,8 @@
 use tierloom_model::hash::scatter;
 use tierloom_model::units::LINE_BYTES;
 
+use super::access::Access;
 use crate::error::TieringError;
-use crate::trace::Access;
 
 /// Lines of a set.
 const WAYS: usize = 16;

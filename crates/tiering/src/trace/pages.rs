@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use tierloom_model::units::PAGE_BYTES;
 
+use super::access::Access;
 use crate::error::{Result, TieringError};
-use crate::trace::Access;
 
 /// Pages of a piece.
 const PIECE_PAGES: u64 = 512;

@@ -7,8 +7,8 @@
 
 use std::str::FromStr;
 
+use super::access::Access;
 use crate::error::TieringError;
-use crate::trace::Access;
 
 /// Longest line that is read; lines of both formats are far shorter.
 const LONGEST: usize = 4096;

@@ -4,14 +4,16 @@ use tierloom_contention::Work;
 use tierloom_model::Machine;
 use tierloom_model::units::{LINE_BYTES_F64, NS};
 
+use super::access::Access;
+use super::pages::Pages;
+use crate::engine::layout::{Layout, Placed};
 use crate::error::{Result, TieringError};
 use crate::exact::{Exact, PerVisit};
-use crate::layout::{Layout, Placed};
+use crate::kernel::vma::VmaPolicy;
 use crate::outcome::Outcome;
-use crate::request::Request;
-use crate::trace::Access;
-use crate::trace::pages::Pages;
-use crate::vma::VmaPolicy;
+use crate::placement::named;
+use crate::request::{Request, Setting};
+use crate::workload::Workload;
 
 /// Accesses of one window.
 const BLOCK: usize = 16_384;
@@ -49,8 +51,7 @@ pub fn simulate_trace(
     let region = Placed { name: "trace".to_owned(), start: 0, pages: 0, locked: false, policy: vma };
     let layout = Layout { regions: vec![region], filling: Vec::new(), main_works: true };
     let warning = policy.idle_on(&setting.nodes);
-    let mut exact =
-        Exact::new(&setting.nodes, layout, policy.as_mut(), setting.costs.clone(), request.lru, pace.threads, 1.0);
+    let mut exact = Exact::new(setting.setup(layout, policy.as_mut(), request.lru, pace.threads));
     let per = per_access(pace, setting.socket.demand_lines.value);
     let (mut pages, mut rows, mut clock) = (Pages::default(), Vec::new(), Clock { file, last_ns: None, row: 0, pace });
     let mut codes = Vec::with_capacity(BLOCK);
@@ -119,10 +120,10 @@ fn per_access(pace: Pace, most_lines: f64) -> PerVisit {
 
 impl Request {
     /// The policy of a trace's one region.
-    fn trace_policy(&self, setting: &crate::request::Setting<'_>) -> Result<VmaPolicy> {
+    fn trace_policy(&self, setting: &Setting<'_>) -> Result<VmaPolicy> {
         let name = self.placement.as_deref().unwrap_or("first-touch");
-        let one = crate::workload::Workload::of_one_region();
-        let policies = crate::placement::by_name(name, &one, &setting.nodes, setting.socket)?;
+        let one = Workload::of_one_region();
+        let policies = named::by_name(name, &one, &setting.nodes, setting.socket)?;
         policies.into_iter().next().ok_or_else(|| TieringError::request("placement", "it is empty", "name one"))
     }
 }

@@ -1,0 +1,144 @@
+//! Where the samples of a run come from: the kernel, or threads that are halted.
+
+use std::os::fd::RawFd;
+
+use tierloom_launch::channel::PreloadChannel;
+use tierloom_linux::LinuxError;
+use tierloom_linux::perf::{Request, Ring, Sampler};
+use tierloom_model::Warning;
+use tierloom_recording::Event;
+use tierloom_wire as wire;
+
+use crate::collect::Gathered;
+use crate::error::RecordError;
+use crate::ptrace::{self, PtraceSampler, Target};
+use crate::request::{Backend, DEFAULT_HZ, RecordRequest};
+
+/// One of so many page faults is looked at, to see when which object got its pages. A program that did
+/// nothing but fault took 5 % longer (measured on Linux 6.18 in a virtual machine: 0.1 us a fault, most of it
+/// for counting them). A prime, so that it does not run in step with arrays that are filled in turn.
+const FAULTS_PER_SAMPLE: u64 = 17;
+
+/// Samples per second of CPU time that a backend takes.
+pub(super) fn rate(request: &RecordRequest, event: Event) -> u32 {
+    let (usual, most) = match event {
+        Event::Ptrace => (ptrace::DEFAULT_HZ, ptrace::MOST_HZ),
+        Event::CpuClock | Event::MemoryAccess | Event::None => {
+            (DEFAULT_HZ, request.root.max_sample_rate().unwrap_or(u32::MAX))
+        }
+    };
+    request.hz.unwrap_or(usual).min(most.max(1))
+}
+
+/// Where the samples of a run come from.
+#[derive(Debug)]
+pub(super) enum Samples {
+    Kernel(Sampler),
+    Ptrace(PtraceSampler),
+    None,
+}
+
+impl Samples {
+    pub(super) fn open(request: &RecordRequest, pid: u32, channel: &PreloadChannel) -> Result<Self, RecordError> {
+        let perf = || open_perf(request, pid).map(Samples::Kernel);
+        let ptrace = || open_ptrace(request, pid, channel).map(Samples::Ptrace);
+        match request.backend {
+            Backend::None => Ok(Samples::None),
+            Backend::Perf => perf().map_err(|source| RecordError::PerfRefused { source }),
+            Backend::Ptrace => ptrace().map_err(|source| RecordError::PtraceRefused { source }),
+            Backend::Auto => perf().or_else(|perf| ptrace().map_err(|ptrace| RecordError::NoSamples { perf, ptrace })),
+        }
+    }
+
+    /// Whether somebody else must tell what is mapped: the kernel does not.
+    pub(super) fn lack_mappings(&self) -> bool {
+        !matches!(self, Samples::Kernel(_))
+    }
+
+    pub(super) fn event(&self) -> Event {
+        match self {
+            Samples::Kernel(_) => Event::CpuClock,
+            Samples::Ptrace(_) => Event::Ptrace,
+            Samples::None => Event::None,
+        }
+    }
+
+    /// What becomes readable when there are many.
+    pub(super) fn descriptors(&self) -> Vec<RawFd> {
+        if let Samples::Kernel(sampler) = self { sampler.rings().map(Ring::descriptor).collect() } else { Vec::new() }
+    }
+
+    /// Hands on what came since this was last asked.
+    pub(super) fn drain(&mut self, gathered: &mut Gathered) {
+        match self {
+            Samples::Kernel(sampler) => {
+                sampler.drain(|record| gathered.take_perf(record));
+                sampler.drain_faults(|fault| gathered.take_fault(fault));
+            }
+            Samples::Ptrace(sampler) => sampler.drain().into_iter().for_each(|sample| gathered.take_sample(sample)),
+            Samples::None => {}
+        }
+    }
+
+    /// A record of the preload library may name a process that nobody knew.
+    pub(super) fn learn(&self, record: &wire::Record) {
+        if let (Samples::Ptrace(sampler), wire::Event::Start | wire::Event::Fork { .. }) = (self, &record.event) {
+            sampler.add_process(record.pid);
+        }
+    }
+
+    /// What is missed where the kernel gives samples but no page faults.
+    pub(super) fn warning(&self) -> Option<Warning> {
+        let Samples::Kernel(sampler) = self else { return None };
+        let why = sampler.faults_refused()?.to_string();
+        Some(Warning::PageFaultsNotSeen { why })
+    }
+
+    /// How often a thread that ran could not be sampled.
+    pub(super) fn refused(&self) -> u64 {
+        if let Samples::Ptrace(sampler) = self { sampler.refused() } else { 0 }
+    }
+}
+
+fn open_ptrace(request: &RecordRequest, pid: u32, channel: &PreloadChannel) -> Result<PtraceSampler, LinuxError> {
+    let hz = rate(request, Event::Ptrace);
+    PtraceSampler::start(Target { pid, hz, root: request.root.clone(), file: channel.file() })
+}
+
+fn open_perf(request: &RecordRequest, pid: u32) -> Result<Sampler, LinuxError> {
+    let cpus = request.root.online_cpus();
+    let period_ns = 1_000_000_000 / u64::from(rate(request, Event::CpuClock));
+    let attempt =
+        |instructions| Sampler::open(&Request { pid, period_ns, instructions, faults: FAULTS_PER_SAMPLE }, &cpus);
+    // Counting needs a hardware counter and a new kernel; samples alone need neither.
+    let counted = if request.instructions { attempt(true).ok() } else { None };
+    counted.map_or_else(|| attempt(false), Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(hz: Option<u32>) -> RecordRequest {
+        RecordRequest { hz, ..RecordRequest::new(vec!["true".into()], None) }
+    }
+
+    #[test]
+    fn each_way_to_sample_has_its_rate() {
+        assert_eq!(rate(&request(None), Event::CpuClock), DEFAULT_HZ);
+        assert_eq!(rate(&request(None), Event::Ptrace), 173);
+        assert_eq!(rate(&request(Some(9999)), Event::Ptrace), 250);
+        assert_eq!(rate(&request(Some(50)), Event::Ptrace), 50);
+    }
+
+    /// The kernel refuses a period of half of all numbers, and gives samples all the same.
+    #[test]
+    fn page_faults_that_are_not_seen_are_told() {
+        let pid = std::process::id();
+        let sampler = |faults| Sampler::open(&Request { pid, period_ns: 1_000_000, instructions: false, faults }, &[0]);
+        let (Ok(seen), Ok(refused)) = (sampler(FAULTS_PER_SAMPLE), sampler(1 << 63)) else { return };
+        assert_eq!(Samples::Kernel(seen).warning(), None);
+        let said = Samples::Kernel(refused).warning().unwrap().to_string();
+        assert!(said.contains("page faults are not seen") && said.contains("Invalid argument"), "{said}");
+    }
+}

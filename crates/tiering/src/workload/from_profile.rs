@@ -1,0 +1,87 @@
+//! A profile as a workload: objects become regions, accesses become streams.
+
+use tierloom_model::units::PAGE_BYTES_F64;
+use tierloom_model::{Access, FORMAT_VERSION, Object, Pattern, Piece, Profile};
+
+use super::description::{Fill, Phase, Region, Spread, Stream, Workload};
+
+impl Workload {
+    /// What a profile says, for a run on `threads`.
+    ///
+    /// Regions stand in the order of first touch, and fill side by side where the profile's objects did. A stream visits a page once a sweep and random
+    /// accesses visit one each, cache hits included, because a hint fault asks the page table and
+    /// not the cache. Visits within an object fall on its pages as its hotness says, evenly when it
+    /// is not known. A phase in which the profile saw one thread of several keeps one.
+    pub fn from_profile(profile: &Profile, threads: u32) -> Self {
+        let mut order: Vec<&Object> = profile.objects.iter().filter(|object| object.size_bytes > 0).collect();
+        order.sort_by(|a, b| a.first_touch_s.total_cmp(&b.first_touch_s));
+        let most = profile.phases.iter().map(|phase| phase.threads).fold(profile.program.threads, u32::max).max(1);
+        let phases = profile.phases.iter().map(|phase| Phase {
+            name: phase.name.clone(),
+            threads: threads_of(phase.threads, most, threads),
+            compute_s: phase.compute_s,
+            streams: phase.accesses.iter().filter_map(|access| stream(profile, access)).collect(),
+        });
+        Self {
+            version: FORMAT_VERSION,
+            name: profile.name.clone(),
+            title: profile.program.command.join(" "),
+            sources: profile.sources.clone(),
+            threads,
+            phases: phases.collect(),
+            main_works: true,
+            filled_by: 1,
+            filling: filling(profile),
+            regions: order.into_iter().map(region).collect(),
+        }
+    }
+}
+
+/// Threads of a phase when the program runs on `threads`, as the prediction of placements has it:
+/// one where the profile saw one of several, else the share that it saw.
+fn threads_of(seen: u32, most: u32, threads: u32) -> u32 {
+    if seen <= 1 && most > 1 { 1 } else { (threads * seen / most).max(1) }
+}
+
+/// Pieces of objects in the order in which they filled; nothing to say where none met another.
+fn filling(profile: &Profile) -> Vec<Fill> {
+    let pieces = profile.filling();
+    let of = |piece: &Piece| &profile.objects[piece.object];
+    if pieces.iter().all(|piece| piece.share >= 1.0 || of(piece).size_bytes == 0) {
+        return Vec::new();
+    }
+    let some = pieces.iter().filter(|piece| of(piece).size_bytes > 0);
+    some.map(|piece| Fill::Touch { region: of(piece).name.clone(), share: piece.share }).collect()
+}
+
+fn region(object: &Object) -> Region {
+    Region { name: object.name.clone(), size_bytes: object.size_bytes, locked: false, source: String::new() }
+}
+
+fn stream(profile: &Profile, access: &Access) -> Option<Stream> {
+    let object = profile.objects.iter().find(|object| object.name == access.object)?;
+    if object.size_bytes == 0 {
+        return None;
+    }
+    let bytes = access.read_bytes + access.write_bytes;
+    let dram_bytes = access.dram_read_bytes + access.dram_write_bytes;
+    let (spread, visits) = match access.pattern {
+        // A sweep reads or writes each byte of the page once; write-backs are not visits.
+        Pattern::Stream => (Spread::Sweep, (access.read_bytes.max(access.dram_read_bytes)) / PAGE_BYTES_F64),
+        Pattern::Strided => (Spread::Sweep, (bytes.max(dram_bytes) / PAGE_BYTES_F64).max(access.reads / 64.0)),
+        Pattern::Random | Pattern::Chain => (Spread::Uniform, access.reads + access.writes),
+    };
+    let spread = if object.hotness.is_empty() { spread } else { Spread::Bins(object.hotness.clone()) };
+    Some(Stream {
+        region: access.object.clone(),
+        part: [0.0, 1.0],
+        spread,
+        pattern: access.pattern,
+        visits,
+        read_bytes: access.dram_read_bytes,
+        write_bytes: access.dram_write_bytes,
+        mlp: access.mlp,
+        shared: false,
+        source: String::new(),
+    })
+}
