@@ -11,6 +11,7 @@ pub mod debug_info;
 pub mod demangle;
 pub mod elf;
 pub mod image;
+pub mod search;
 pub mod x86;
 
 use debug_info::Lines;
