@@ -188,6 +188,41 @@ class ProfileDoc(TypedDict):
     sampling: NotRequired[SamplingDoc]
 
 
+class CodeFileDoc(TypedDict):
+    """A program or library of a recording: which build ran, and whether it is here."""
+
+    path: str
+    build: str
+    samples: int
+    state: Literal["same", "rebuilt", "missing"]
+    file: NotRequired[str]
+    other_build: NotRequired[str]
+
+
+class RecordingDoc(TypedDict):
+    """What a recording holds."""
+
+    version: int
+    command: list[str]
+    processor: str
+    llc_bytes: int
+    event: Literal["cpu-clock", "ptrace", "memory-access", "none"]
+    hz: float
+    skid_purity: float
+    wall_s: float
+    cpu_s: float
+    exit_code: NotRequired[int]
+    signal: NotRequired[str]
+    samples: int
+    lost_samples: int
+    allocations: int
+    lost_allocations: int
+    page_faults: int
+    processes: int
+    warnings: list[str]
+    binaries: list[CodeFileDoc]
+
+
 class TierUseDoc(TypedDict):
     """What one memory does under a placement."""
 

@@ -16,6 +16,7 @@ use tierloom_probe::ProbeError;
 use tierloom_record::RecordError;
 use tierloom_runner::RunError;
 
+import_exception!(tierloom.errors, BuildError);
 import_exception!(tierloom.errors, MachineError);
 import_exception!(tierloom.errors, MeasurementError);
 import_exception!(tierloom.errors, PlacementError);
@@ -158,6 +159,11 @@ pub(crate) fn from_recording(error: &tierloom_recording::RecordingError) -> PyEr
         tierloom_recording::RecordingError::NotARecording { .. } => RequestError::new_err(told(error)),
         tierloom_recording::RecordingError::File { .. } => RecordingError::new_err(told(error)),
     }
+}
+
+/// Files of code that are not those that were recorded.
+pub(crate) fn another_build(text: String) -> PyErr {
+    BuildError::new_err(text)
 }
 
 /// A file that is no `perf.data` that can be worked out.

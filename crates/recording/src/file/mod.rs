@@ -27,6 +27,8 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
 pub const VERSION: u8 = 4;
+/// What is wrong with a file whose recorder was stopped before its program did anything.
+const NOTHING: &str = "it ends before anything was recorded";
 /// Records of a kind in a portion: some hundred kilobytes in all, a millisecond's work.
 pub const PORTION_RECORDS: usize = 1 << 14;
 
@@ -42,11 +44,11 @@ pub fn is_recording(start: &[u8]) -> bool {
 
 /// What is behind the beginning of a file.
 fn behind_magic(bytes: &[u8]) -> Result<&[u8], String> {
-    let rest = bytes.strip_prefix(NAME).ok_or("it does not begin like one")?;
-    match rest.split_first() {
-        Some((&VERSION, rest)) => Ok(rest),
-        Some((other, _)) => Err(format!("it is of version {other}, and this tierloom reads version {VERSION}")),
-        None => Err("it ends before anything was recorded".to_owned()),
+    match bytes.strip_prefix(NAME).map(<[u8]>::split_first) {
+        Some(Some((&VERSION, rest))) => Ok(rest),
+        Some(Some((other, _))) => Err(format!("it is of version {other}, and this tierloom reads version {VERSION}")),
+        None if !NAME.starts_with(bytes) => Err("it does not begin like one".to_owned()),
+        _ => Err(NOTHING.to_owned()),
     }
 }
 
@@ -126,8 +128,7 @@ impl Recording {
     /// A sentence that says what is wrong and where.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let rest = behind_magic(bytes)?;
-        let nothing = || "it ends before anything was recorded".to_owned();
-        let (payload, mut rest) = chunk::first(rest).map_err(|_| nothing())?;
+        let (payload, mut rest) = chunk::first(rest).map_err(|_| NOTHING)?;
         let mut assembly = Assembly::of(payload).ok_or("its beginning makes no sense")?;
         let stop = loop {
             match chunk::first(rest) {
@@ -143,7 +144,7 @@ impl Recording {
             _ if is_complete => {
                 return Err(format!("there is more behind its end at byte {}", bytes.len() - rest.len()));
             }
-            _ if recording.end_ns == recording.start_ns => return Err(nothing()),
+            _ if recording.end_ns == recording.start_ns => return Err(NOTHING.to_owned()),
             Stop::Damaged => recording.warnings.push(damaged(&recording, bytes.len() - rest.len())),
             Stop::End | Stop::Cut => recording.warnings.push(stopped(&recording)),
         }
