@@ -176,8 +176,9 @@ def test_what_is_no_recording_is_refused(run: Run, folder: Path) -> None:
     for verb in (["analyse"], ["recording", "show"], ["recording", "pack"]):
         old = run(*verb, "old.recording")
         assert old.returncode == 2
-        assert "old.recording: not a recording that can be read: it is of version 3, and this tierloom reads version 4" in (
-            old.stderr
+        assert (
+            "old.recording: not a recording that can be read: it is of version 3, and this tierloom reads version 4"
+            in (old.stderr)
         )
         for name in ("notes.txt", "none.recording"):
             wrong = run(*verb, name)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tierloom_binary::Binaries;
-use tierloom_binary::debug_info::Lines;
+use tierloom_binary::debug_info::DebugInfo;
 use tierloom_binary::elf::Module;
 use tierloom_recording::Recording;
 
@@ -17,18 +17,18 @@ impl Binaries for NoBinaries {
         Module::default()
     }
 
-    fn lines(&self, _module: &Module) -> Lines {
-        Lines::default()
+    fn debug_info(&self, _module: &Module) -> DebugInfo {
+        DebugInfo::default()
     }
 }
 
 /// Samples by the path of the file that they fell into.
 pub fn samples_by_file(recording: &Recording) -> BTreeMap<String, u64> {
-    let mut world = AddressSpaces::new(recording, &NoBinaries);
+    let mut spaces = AddressSpaces::new(recording, &NoBinaries);
     let mut found: BTreeMap<String, u64> = BTreeMap::new();
     for sample in &recording.samples {
-        world.advance(sample.time_ns);
-        let path = world.mapping_path(sample.pid, sample.ip());
+        spaces.advance(sample.time_ns);
+        let path = spaces.mapping_path(sample.pid, sample.ip());
         let Some(path) = path.filter(|path| recording.binaries.contains_key(*path)) else { continue };
         match found.get_mut(path) {
             Some(samples) => *samples += 1,

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use crate::Binaries;
 use crate::build_id::build_of;
-use crate::debug_info::Lines;
+use crate::debug_info::DebugInfo;
 use crate::elf::Module;
+use crate::files::debug_folders;
 
 /// What there is of a file of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,13 +35,16 @@ pub enum Found {
 #[derive(Debug, Default)]
 pub struct Search {
     found: BTreeMap<String, Found>,
+    /// Where separate debug information may be.
+    debug_folders: Vec<PathBuf>,
 }
 
 impl Search {
     /// Looks for builds by path, first in the folders.
     pub fn new(builds: &BTreeMap<String, String>, folders: &[PathBuf]) -> Self {
         let one = |(path, build): (&String, &String)| (path.clone(), look_for(path, build, folders));
-        Self { found: builds.iter().map(one).collect() }
+        let debug_folders = folders.iter().cloned().chain(debug_folders()).collect();
+        Self { found: builds.iter().map(one).collect(), debug_folders }
     }
 
     /// What there is of each file, by the path at which it ran.
@@ -59,10 +63,10 @@ impl Binaries for Search {
         module
     }
 
-    fn lines(&self, module: &Module) -> Lines {
+    fn debug_info(&self, module: &Module) -> DebugInfo {
         match self.found.get(&module.path) {
-            Some(Found::Same { file }) => Lines::read(&file.to_string_lossy()),
-            _ => Lines::default(),
+            Some(Found::Same { file }) => DebugInfo::read(file, &self.debug_folders),
+            _ => DebugInfo::default(),
         }
     }
 }

@@ -14,6 +14,7 @@ use tierloom_pmem::PmemError;
 use tierloom_predict::PredictError;
 use tierloom_probe::ProbeError;
 use tierloom_record::RecordError;
+use tierloom_record::file::FileError;
 use tierloom_runner::RunError;
 
 import_exception!(tierloom.errors, BuildError);
@@ -154,10 +155,10 @@ pub(crate) fn from_run(error: &RunError) -> PyErr {
 }
 
 /// A file that is no recording.
-pub(crate) fn from_recording(error: &tierloom_recording::RecordingError) -> PyErr {
+pub(crate) fn from_recording(error: &FileError) -> PyErr {
     match error {
-        tierloom_recording::RecordingError::NotARecording { .. } => RequestError::new_err(told(error)),
-        tierloom_recording::RecordingError::File { .. } => RecordingError::new_err(told(error)),
+        FileError::NotARecording { .. } => RequestError::new_err(told(error)),
+        FileError::Io { .. } => RecordingError::new_err(told(error)),
     }
 }
 

@@ -8,6 +8,9 @@ use pyo3::types::PyBytes;
 use serde::Serialize;
 use tierloom_analysis::samples_by_file;
 use tierloom_binary::search::{Found, Search};
+use tierloom_model::Warning;
+use tierloom_model::warning::documents;
+use tierloom_record::file;
 use tierloom_recording::{Event, Exit, Recording, VERSION};
 
 use crate::errors;
@@ -16,7 +19,7 @@ use crate::recording::worked_out;
 /// Whether a recorder writes this file now.
 #[pyfunction]
 pub(crate) fn is_being_recorded(path: PathBuf) -> bool {
-    tierloom_recording::is_growing(&path)
+    file::is_growing(&path)
 }
 
 /// Works a recording out into a profile (JSON) and its samples (an `.npy` file). Files of code are looked for
@@ -46,7 +49,7 @@ pub(crate) fn describe_recording(py: Python<'_>, path: PathBuf, folders: Vec<Pat
 }
 
 fn loaded(py: Python<'_>, path: &Path) -> PyResult<Recording> {
-    py.detach(|| Recording::load(path)).map_err(|error| errors::from_recording(&error))
+    py.detach(|| file::load(path)).map_err(|error| errors::from_recording(&error))
 }
 
 /// The files of code of a recording.
@@ -97,24 +100,12 @@ impl CodeFiles {
     }
 
     /// What a reader must know of files that are not here as they ran.
-    pub(crate) fn warning(&self) -> Option<String> {
-        const NAMED: usize = 5;
-        let lacking = self.lacking();
-        let name = |(path, found): &(&str, &Found)| match found {
-            Found::Rebuilt { .. } => format!("{path} (another build)"),
-            _ => format!("{path} (missing)"),
-        };
-        let mut names: Vec<String> = lacking.iter().take(NAMED).map(name).collect();
-        if lacking.len() > NAMED {
-            names.push(format!("{} more", lacking.len() - NAMED));
-        }
-        (!names.is_empty()).then(|| {
-            format!(
-                "files of code are not here as they ran, so their samples are [unrecovered]: {}; analyse the recording \
-                 with --binaries FOLDER, a folder that has them",
-                names.join(", ")
-            )
-        })
+    pub(crate) fn warning(&self) -> Option<Warning> {
+        let (rebuilt, missing): (Vec<_>, Vec<_>) =
+            self.lacking().into_iter().partition(|(_, found)| matches!(found, Found::Rebuilt { .. }));
+        let names = |files: Vec<(&str, &Found)>| files.into_iter().map(|(path, _)| path.to_owned()).collect();
+        let all_here = rebuilt.is_empty() && missing.is_empty();
+        (!all_here).then(|| Warning::CodeLacking { rebuilt: names(rebuilt), missing: names(missing) })
     }
 }
 
@@ -140,7 +131,8 @@ struct Described<'a> {
     lost_allocations: u64,
     page_faults: usize,
     processes: usize,
-    warnings: &'a [String],
+    #[serde(serialize_with = "documents::serialize")]
+    warnings: Vec<Warning>,
     binaries: Vec<DescribedFile<'a>>,
 }
 
@@ -181,7 +173,7 @@ impl<'a> Described<'a> {
             lost_allocations: recording.lost_allocations,
             page_faults: recording.faults.len(),
             processes: recording.mappings.iter().map(|mapping| mapping.pid).collect::<BTreeSet<_>>().len(),
-            warnings: &recording.warnings,
+            warnings: recording.warnings.clone(),
             binaries: each.collect(),
         }
     }

@@ -270,7 +270,7 @@ mod tests {
         assert!(matches!(Tried::open(&path, true), Err(RecordError::BeingRecorded { .. })));
         journal.sender = None;
         journal.writer.take().unwrap().join().unwrap();
-        let read = Recording::load(&path).unwrap();
+        let read = crate::file::load(&path).unwrap();
         assert_eq!((read.command.as_slice(), read.faults.len(), read.exit), (&command[..], PORTION_RECORDS, None));
         assert!(matches!(read.warnings[0], tierloom_model::Warning::Stopped { .. }), "{:?}", read.warnings);
         std::fs::remove_file(path).unwrap();

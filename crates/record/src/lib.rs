@@ -8,6 +8,7 @@
 mod builds;
 mod collect;
 pub mod error;
+pub mod file;
 mod journal;
 mod maps;
 mod processor;

@@ -28,7 +28,8 @@ def verb() -> None:
 @verb.command(
     name="show",
     epilog=options.examples(
-        "tierloom recording show gzip.recording", "tierloom recording show gzip.recording --binaries gzip.binaries --json"
+        "tierloom recording show gzip.recording",
+        "tierloom recording show gzip.recording --binaries gzip.binaries --json",
     ),
 )
 @click.argument("recording", type=FILE, metavar="RECORDING")
@@ -42,7 +43,7 @@ def show(recording: Path, binaries: tuple[Path, ...], as_json: bool) -> None:
         return
     say.show(*recordings.summary(found))
     for warning in found["warnings"]:
-        say.warn(warning)
+        say.warn(warning["text"])
 
 
 @verb.command(

@@ -12,13 +12,9 @@ mod portion;
 mod reader;
 mod writer;
 
-use std::fs;
-use std::path::Path;
-
 use tierloom_model::Warning;
 
 use crate::Recording;
-use crate::error::RecordingError;
 use chunk::Stop;
 use portion::Assembly;
 pub use portion::{Beginning, MOST_STACKS, Portion, ending};
@@ -60,25 +56,6 @@ pub fn chunk_of(payload: &[u8]) -> Vec<u8> {
 }
 
 impl Recording {
-    /// Writes the recording to a file that [`Recording::load`] reads back unchanged.
-    ///
-    /// # Errors
-    /// [`RecordingError::File`].
-    pub fn save(&self, path: &Path) -> Result<(), RecordingError> {
-        fs::write(path, self.to_bytes()).map_err(|source| RecordingError::File { path: path.to_owned(), source })
-    }
-
-    /// Reads a file that [`Recording::save`] or the recorder wrote. What a recorder that was stopped had
-    /// written until then is a recording, too: its warnings say so, and it does not know how the program ended.
-    ///
-    /// # Errors
-    /// [`RecordingError::File`], [`RecordingError::NotARecording`].
-    pub fn load(path: &Path) -> Result<Self, RecordingError> {
-        let bytes = fs::read(path).map_err(|source| RecordingError::File { path: path.to_owned(), source })?;
-        let wrong = |problem| RecordingError::NotARecording { path: path.to_owned(), problem };
-        Self::from_bytes(&bytes).map_err(wrong)
-    }
-
     /// The bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { command, pid, start_ns, event, calibration, processor, .. } = self;
@@ -152,11 +129,6 @@ impl Recording {
         recording.cpu_s = recording.cpu_s.max(recording.samples.len() as f64 * recording.period_ns * 1e-9);
         Ok(recording)
     }
-}
-
-/// Whether a recorder writes this file now: it has it locked.
-pub fn is_growing(path: &Path) -> bool {
-    fs::File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// Up to a portion of records from there on.
@@ -330,13 +302,5 @@ mod tests {
         let cut = Recording::from_bytes(&bytes[..bytes.len() * 2 / 3]).unwrap();
         assert_eq!((cut.samples.len(), cut.faults.len() % PORTION_RECORDS), (5, 0));
         assert!(!cut.faults.is_empty() && cut.faults.len() < long.faults.len());
-    }
-
-    #[test]
-    fn a_file_that_is_none_says_so() {
-        let error = Recording::load(Path::new("/etc/passwd")).unwrap_err().to_string();
-        assert!(error.contains("/etc/passwd") && error.contains("hint:"), "{error}");
-        let error = Recording::load(Path::new("/no/such/file")).unwrap_err().to_string();
-        assert!(error.contains("/no/such/file"), "{error}");
     }
 }
