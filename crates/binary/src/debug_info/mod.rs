@@ -40,7 +40,6 @@ pub enum Missing {
 }
 
 /// Lines and inlined functions of one file of code.
-#[derive(Default)]
 pub struct DebugInfo {
     source: Option<Source>,
     missing: Option<Missing>,
@@ -49,6 +48,13 @@ pub struct DebugInfo {
 struct Source {
     context: Context<Reader>,
     split: Split,
+}
+
+impl Default for DebugInfo {
+    /// Of a file that is not to be had.
+    fn default() -> Self {
+        Self { source: None, missing: Some(Missing::Unreadable) }
+    }
 }
 
 impl DebugInfo {
