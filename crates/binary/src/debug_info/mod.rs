@@ -86,7 +86,7 @@ impl DebugInfo {
         while let Ok(Some(frame)) = found.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let function = name.map(|name| demangled(&name));
-            frames.push(SourceFrame { function, line: frame.location.and_then(line) });
+            frames.push(SourceFrame { function, line: frame.location.as_ref().and_then(line) });
         }
         frames
     }
@@ -98,7 +98,7 @@ impl DebugInfo {
 }
 
 /// Line 0 is code that the compiler made on its own.
-fn line(location: addr2line::Location<'_>) -> Option<String> {
+fn line(location: &addr2line::Location<'_>) -> Option<String> {
     let (file, line) = (location.file?, location.line.filter(|line| *line > 0)?);
     Some(format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)))
 }
