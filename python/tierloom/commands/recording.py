@@ -28,7 +28,8 @@ def verb() -> None:
 @verb.command(
     name="show",
     epilog=options.examples(
-        "tierloom recording show gzip.recording", "tierloom recording show gzip.recording --binaries gzip.binaries --json"
+        "tierloom recording show gzip.recording",
+        "tierloom recording show gzip.recording --binaries gzip.binaries --json",
     ),
 )
 @click.argument("recording", type=FILE, metavar="RECORDING")
