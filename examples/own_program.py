@@ -12,7 +12,7 @@ command = sys.argv[1:] or [sys.executable, "-c", "print(len(sorted(hash(n * 7919
 # %%
 recorded = tierloom.record(command)
 for warning in recorded.warnings:
-    print("warning:", warning)
+    print("warning:", warning["text"])
 recorded.save("own.profile")
 profile = tierloom.profile("own.profile")
 

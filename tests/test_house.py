@@ -10,6 +10,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import architecture
 import known
 import modules
 import pytest
@@ -36,6 +37,14 @@ LICENCES = {
     "Unlicense",
     "Zlib",
 }
+
+
+ONCE = {
+    r"\bconst \w*PAGE\w*: \w+ = 4096;": {"model/src/units.rs", "wire/src/layout.rs"},
+    r"\bconst \w*LINE\w*: \w+ = 64;": {"model/src/units.rs"},
+    "(?i)0x9e37_?79b9_?7f4a_?7c15": {"model/src/hash.rs", "wire/src/scatter.rs", "binary/src/x86/execute.rs"},
+}
+"""What may stand in these files alone: `wire` uses nothing of ours, and `binary` knows nothing of it."""
 
 
 @cache
@@ -151,6 +160,17 @@ def sources() -> list[Path]:
     return [path for pattern in patterns for path in ROOT.glob(pattern)]
 
 
+@pytest.mark.parametrize("what", ONCE)
+def test_it_is_written_once(what: str) -> None:
+    pattern = re.compile(what)
+    paths = (ROOT / "crates").glob("*/src/**/*.rs")
+    found = {path for path in paths if pattern.search(path.read_text(encoding="utf-8").split("#[cfg(test)]")[0])}
+    found = {str(path.relative_to(ROOT / "crates")) for path in found}
+    assert found == ONCE[what] | known.AGAIN.get(what, set()), (
+        "use the one of `model`; the preload library has that of `wire`"
+    )
+
+
 def test_no_folder_is_a_heap() -> None:
     files = Counter(path.parent for path in (ROOT / "crates").glob("*/src/**/*.rs"))
     crowded = {str(folder.relative_to(ROOT / "crates")) for folder, count in files.items() if count > 25}
@@ -160,3 +180,12 @@ def test_no_folder_is_a_heap() -> None:
 def test_functions_take_one_step() -> None:
     lengths = sorted(length for name in CRATES for length in crate(name).lengths())
     assert lengths[len(lengths) * 9 // 10] <= 20, "nine functions of ten do with so many lines"
+
+
+def test_the_page_of_the_house_says_what_the_code_says() -> None:
+    page = architecture.PAGE.read_text(encoding="utf-8")
+    assert architecture.written(page) == page, "write the tables anew: python tests/house/architecture.py"
+
+
+def test_every_room_has_a_page_of_its_own() -> None:
+    assert [name for name in ROOMS if not (ROOT / "crates" / name / "README.md").exists()] == []

@@ -83,7 +83,7 @@ class ThreeWays:
 
     def warnings(self) -> list[str]:
         """What the profile warns of; one without warnings does not have the list."""
-        return self.profile["sampling"].get("warnings", [])
+        return [warning["text"] for warning in self.profile["sampling"].get("warnings", [])]
 
     def objects(self, name: str) -> list[dict]:
         """Objects by the function that allocated them, or by their symbol."""

@@ -22,7 +22,7 @@ from tierloom.nouns import Plan, Profile
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tierloom.schema import AppliedDoc, RunDoc, SnapshotDoc
+    from tierloom.schema import AppliedDoc, NoticeDoc, RunDoc, SnapshotDoc
 
 PRELOAD = "libtierloom_preload.so"
 BACKENDS = ("auto", "perf", "ptrace")
@@ -45,8 +45,8 @@ class Recorded:
         return self.profile.data["program"].get("exit_code", 0)
 
     @property
-    def warnings(self) -> list[str]:
-        """What the reader should know before believing the numbers."""
+    def warnings(self) -> list[NoticeDoc]:
+        """What the reader should know before believing the numbers: each has its kind and a sentence."""
         return list(self.profile.data.get("sampling", {}).get("warnings", []))
 
     def save(self, folder: str | Path) -> None:

@@ -144,6 +144,13 @@ class UnattributedDoc(TypedDict):
     stall: ShareDoc
 
 
+class NoticeDoc(TypedDict):
+    """What a reader must know before believing a run's numbers; its figures stand beside these two."""
+
+    kind: str
+    text: str
+
+
 class SamplingDoc(TypedDict):
     """How the samples were taken."""
 
@@ -152,7 +159,7 @@ class SamplingDoc(TypedDict):
     samples: int
     lost: int
     skid_purity: float
-    warnings: NotRequired[list[str]]
+    warnings: NotRequired[list[NoticeDoc]]
 
 
 class ProgramDoc(TypedDict):

@@ -121,6 +121,7 @@ RIGHTS = (
 FAMILIES = (
     Case("daemonise.c", says="first file 3"),
     Case("fork_storm.c", says="1000 ended, 0 wrong"),
+    Case("fork_beside_new_stacks.c", says="failed 0"),
     Case("fork_handlers.c", says="sum 1225, other 4"),
     *_variants("vfork.c", "exec", "spawn", "allocate", "clone", says="wrong 0"),
     Case("exec.c", ("chain",), 16, "60 end"),

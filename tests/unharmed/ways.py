@@ -111,7 +111,10 @@ class Called(Under):
 
     def _recorded(self, command: list[str]) -> tuple[int, dict]:
         recorded = recording.record(command, backend=str(self.backend))
-        return recorded.exit_code, {"warnings": recorded.warnings, "samples": _samples(recorded)}
+        return recorded.exit_code, {
+            "warnings": [warning["text"] for warning in recorded.warnings],
+            "samples": _samples(recorded),
+        }
 
     def _placed(self, command: list[str]) -> tuple[int, dict]:
         report = recording.run(Plan(self.plan), command)

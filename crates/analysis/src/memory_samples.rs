@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tierloom_binary::Binaries;
 use tierloom_model::{
     Access, AccessKind, FORMAT_VERSION, Kind, Object, Origin, Pattern, Phase, Profile, Program, SampleRow, Sampling,
-    Unattributed,
+    Unattributed, Warning,
 };
 use tierloom_recording::{MemoryAccess, Recording};
 
@@ -228,25 +228,14 @@ impl ProfileBuilder<'_> {
         }
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self) -> Vec<Warning> {
         let clock = match self.recording.processor.stated_ghz() {
-            Some(ghz) => format!("latencies are in cycles, taken at the {ghz} GHz that the processor's name states"),
-            None => format!("latencies are in cycles, and the file states no clock: {CLOCK_GHZ} GHz assumed"),
+            Some(ghz) => Warning::ClockStated { ghz },
+            None => Warning::ClockAssumed { ghz: CLOCK_GHZ },
         };
-        let assumed = format!(
-            "memory samples tell neither patterns nor overlap nor sizes: accesses count as {ACCESS_BYTES} bytes at \
-             random, at most as overlapped as Little's law demands; `tierloom profile -- CMD` measures these"
-        );
-        let mut warnings = vec![
-            "perf.data has no allocations: large ones appear as `[anon:N SIZE]` by their mapping, small ones together"
-                .to_owned(),
-            assumed,
-            clock,
-        ];
-        if self.sums.values().all(|sums| sums.cycles <= 0.0) {
-            warnings.push("no sample carries a latency, so shares are those of samples, not of waiting".to_owned());
-        }
-        warnings.extend(self.recording.warnings.iter().cloned());
+        let mut warnings = self.recording.warnings.clone();
+        warnings.extend([Warning::PatternsAssumed { access_bytes: ACCESS_BYTES }, clock]);
+        warnings.extend(self.sums.values().all(|sums| sums.cycles <= 0.0).then_some(Warning::NoLatencies));
         warnings
     }
 }

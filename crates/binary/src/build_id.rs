@@ -12,7 +12,7 @@ use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD, Pr
 use object::read::elf::{FileHeader, ProgramHeader};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::elf::hexadecimal;
+use crate::image::hexadecimal;
 use crate::image::{Image, Wants};
 
 /// In front of a hash, so that nobody takes it for the linker's.

@@ -6,31 +6,25 @@
 //! names. To the `object` crate an [`Image`] is a file in which everything else cannot be read. A file
 //! that is cut off, or shrinks meanwhile, gives the parts that are there.
 
+use std::fmt::Write;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use object::elf;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
-use object::{Endianness, ReadCache, ReadRef};
+use object::read::elf::{CompressionHeader, FileHeader, ProgramHeader, SectionHeader};
+use object::{CompressedData, CompressionFormat, Endianness, ReadCache, ReadRef};
 
 type Header = elf::FileHeader64<Endianness>;
 
 const MAGIC: [u8; 4] = *b"\x7fELF";
 /// Bytes that are looked through at once.
 const SCANNED: usize = 1 << 20;
-/// Sections by which `gimli` finds lines.
-const LINE_SECTIONS: [&[u8]; 7] = [
-    b".debug_abbrev",
-    b".debug_addr",
-    b".debug_info",
-    b".debug_line",
-    b".debug_line_str",
-    b".debug_str",
-    b".debug_str_offsets",
-];
+/// Deflate packs no better than this (zlib, technical details): more is a lie about the size.
+const PACKED_AT_MOST: u64 = 1032;
 
 /// Which parts of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +35,6 @@ pub enum Wants {
     Symbols,
     /// And code, its unwind table, and what the loader writes.
     Code,
-    /// Headers and line tables.
-    Lines,
 }
 
 /// An ELF file, as far as it was read.
@@ -90,19 +82,71 @@ impl Image {
 
     /// Looks through words of the file that need not be kept.
     pub fn scan(&self, range: Range<u64>, mut each: impl FnMut(u64)) {
+        self.scan_bytes(range, |bytes| {
+            let words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok());
+            words.for_each(|word| each(u64::from_le_bytes(word)));
+        });
+    }
+
+    /// Stretches of whole words, but for the last one.
+    fn scan_bytes(&self, range: Range<u64>, mut each: impl FnMut(&[u8])) {
         let Some(file) = &self.file else { return };
         let mut buffer = vec![0; SCANNED];
         let mut at = range.start;
-        while at < range.end.min(self.length) {
-            let most = usize::try_from(range.end - at).unwrap_or(SCANNED).min(SCANNED);
-            let Ok(got) = file.read_at(&mut buffer[..most], at) else { return };
-            let words = buffer[..got].chunks_exact(8);
-            words.filter_map(|word| word.try_into().ok()).for_each(|word| each(u64::from_le_bytes(word)));
-            at += (got & !7) as u64;
-            if got < 8 {
+        let end = range.end.min(self.length);
+        while at < end {
+            let most = usize::try_from(end - at).unwrap_or(SCANNED).min(SCANNED);
+            if file.read_exact_at(&mut buffer[..most], at).is_err() {
                 return;
             }
+            each(&buffer[..most]);
+            at += most as u64;
         }
+    }
+
+    /// A section as it was before it was packed, read from the file now; [`Image`] keeps nothing of it.
+    pub fn section(&self, name: &str) -> Option<Arc<[u8]>> {
+        let (endian, section) = self.section_header(name)?;
+        let (start, bytes) = section.file_range(endian)?;
+        let part = read_part(self.file.as_ref()?, &joined(vec![(start, bytes)], self.length).pop()?)?;
+        let part = Self { file: None, length: self.length, parts: vec![part] };
+        match section.compression(endian, &part).ok()? {
+            None => part.bytes(start, bytes).map(Arc::from),
+            Some((header, start, bytes)) => unpacked(header, endian, part.bytes(start, bytes)?),
+        }
+    }
+
+    /// Whether there is such a section, with bytes in this file.
+    pub fn has_section(&self, name: &str) -> bool {
+        self.section_header(name)
+            .is_some_and(|(endian, section)| section.file_range(endian).is_some_and(|(_, n)| n > 0))
+    }
+
+    fn section_header(&self, name: &str) -> Option<(Endianness, &elf::SectionHeader64<Endianness>)> {
+        let header = Header::parse(self).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, self).ok()?;
+        sections.section_by_name(endian, name.as_bytes()).map(|(_, section)| (endian, section))
+    }
+
+    /// Build id in hexadecimal (`.note.gnu.build-id`), in which programs differ.
+    pub fn build_id(&self) -> Option<String> {
+        let header = Header::parse(self).ok()?;
+        let endian = header.endian().ok()?;
+        let segments = header.program_headers(endian, self).ok()?;
+        let notes = segments.iter().filter_map(|segment| segment.notes(endian, self).ok().flatten());
+        let mut ids = notes.filter_map(|mut notes| {
+            std::iter::from_fn(|| notes.next().ok().flatten())
+                .find(|note| note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID)
+        });
+        ids.next().map(|note| hexadecimal(note.desc()))
+    }
+
+    /// Checksum of the whole file (CRC-32), by which a `.gnu_debuglink` knows the file that it names.
+    pub fn checksum(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        self.scan_bytes(0..self.length, |bytes| hasher.update(bytes));
+        hasher.finalize()
     }
 
     fn part_at(&self, offset: u64) -> Option<&Part> {
@@ -128,6 +172,28 @@ impl<'a> ReadRef<'a> for &'a Image {
         let bytes = &bytes[..bytes.len().min(most)];
         bytes.iter().position(|byte| *byte == delimiter).map(|end| &bytes[..end]).ok_or(())
     }
+}
+
+/// Bytes that were packed with zlib or zstd.
+fn unpacked(header: &elf::CompressionHeader64<Endianness>, endian: Endianness, data: &[u8]) -> Option<Arc<[u8]>> {
+    let format = match header.ch_type(endian) {
+        elf::ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
+        elf::ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+        _ => return None,
+    };
+    let uncompressed_size = header.ch_size(endian);
+    let sane = uncompressed_size <= (data.len() as u64).saturating_mul(PACKED_AT_MOST);
+    let bytes = sane.then(|| CompressedData { format, data, uncompressed_size }.decompress())?;
+    bytes.ok().map(|bytes| Arc::from(bytes.into_owned()))
+}
+
+/// Bytes as build ids are written.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn read_part(file: &File, range: &Range<u64>) -> Option<Part> {
@@ -175,8 +241,7 @@ impl Wants {
             elf::SHT_SYMTAB | elf::SHT_DYNSYM | elf::SHT_SYMTAB_SHNDX => self != Self::Headers,
             elf::SHT_STRTAB => matches!(self, Self::Symbols | Self::Code),
             elf::SHT_RELA | elf::SHT_REL | elf::SHT_DYNAMIC => self == Self::Code,
-            _ if is_code || name == b".eh_frame" => self == Self::Code,
-            _ => self == Self::Lines && LINE_SECTIONS.contains(&name),
+            _ => self == Self::Code && (is_code || name == b".eh_frame"),
         }
     }
 }

@@ -1,23 +1,23 @@
 //! What can happen.
 
-/// A request that is under way.
-pub(crate) type RequestId = u32;
+use crate::ids::{CoreId, PortId, RequestId, WarpId};
+use crate::line::Line;
 
 /// An event; root ports, and the endpoints behind them, go by their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A core's next access leaves its issue port.
-    Issue(u32),
+    Issue(CoreId),
     /// The last-level cache answers a load of a warp.
-    Hit(u32),
+    Hit(WarpId),
     /// A miss of the last-level cache reaches its root port.
     AtPort(RequestId),
     /// A request reaches the endpoint.
     AtEndpoint(RequestId),
     /// A speculative read (port, first line, lines) reaches the endpoint.
-    Speculation(u8, u32, u8),
+    Speculation(PortId, Line, u8),
     /// A fetch from the media has ended: port, unit.
-    Filled(u8, u32),
+    Filled(PortId, u32),
     /// The endpoint has the data of a read.
     Serve(RequestId),
     /// The endpoint has taken a write.
@@ -31,13 +31,13 @@ pub(crate) enum Event {
     /// GPU memory has taken a write.
     LocalWrite(RequestId),
     /// A page has been programmed: port, program.
-    Programmed(u8, u32),
+    Programmed(PortId, u32),
     /// An announced garbage collection starts.
-    CollectionStarts(u8),
+    CollectionStarts(PortId),
     /// A garbage collection ends.
-    CollectionEnds(u8),
+    CollectionEnds(PortId),
     /// Time to ask whether buffered stores can be written back.
-    Flush(u8),
+    Flush(PortId),
     /// The driver has served a batch of faults.
     BatchDone,
 }

@@ -7,10 +7,10 @@
 //! is one file:
 //!
 //! ```text
-//!  gpu.rs ─ cache.rs + mshr.rs ─ decoder.rs ─ root_port.rs ─ link.rs ─ endpoint.rs ─ media.rs
-//!     │          (LLC)                        ├ speculate.rs            ├ dram/      ├ log.rs
-//!  workload/                  dram/ ─ store.rs ┘ (SR, DS)               └ dev_load.rs └ write_buffer.rs
-//!                        uvm.rs (faults)
+//!  gpu/cores ─ gpu/last_level ─ link/decoder ─ link/root_port ─ link/lanes ─ endpoint/ssd ─ endpoint/media
+//!     │         (cache.rs, mshr)                 ├ speculate                    ├ dram/       ├ log
+//!  workload/             dram/ ─ link/store ─────┘ (SR, DS)                     └ dev_load    └ write_buffer
+//!                        gpu/uvm (faults)
 //! ```
 //!
 //! `system/` wires them. Promises: the same request gives the same outcome, bit for bit; every load
@@ -23,8 +23,6 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod cache;
-mod decoder;
-mod dev_load;
 mod dram;
 mod endpoint;
 mod error;
@@ -32,25 +30,18 @@ mod event;
 mod events;
 mod gpu;
 mod histogram;
+mod ids;
 mod ledger;
 mod line;
 mod link;
-mod log;
-mod media;
 mod metrics;
-mod mshr;
 mod outcome;
 mod parameters;
 mod requests;
-mod root_port;
 mod setup;
-mod speculate;
-mod store;
 mod system;
 mod time;
-mod uvm;
 mod workload;
-mod write_buffer;
 
 pub use dram::SubChannel;
 pub use error::{ExpanderError, Result};

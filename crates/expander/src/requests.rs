@@ -1,8 +1,10 @@
 //! Requests under way between the last-level cache and memory.
 
-use crate::dev_load::Level;
-use crate::event::RequestId;
+use tierloom_model::index::IndexVec;
+
+use crate::ids::{PortId, RequestId};
 use crate::line::Line;
+use crate::link::dev_load::Level;
 use crate::time::Ps;
 
 /// What a request is for.
@@ -22,7 +24,7 @@ pub(crate) enum Purpose {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) line: Line,
-    pub(crate) port: u8,
+    pub(crate) port: PortId,
     pub(crate) purpose: Purpose,
     pub(crate) born: Ps,
     /// The data (see `ledger.rs`).
@@ -34,32 +36,31 @@ pub(crate) struct Request {
 /// All requests; a number is used again when its request has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    all: Vec<Request>,
+    all: IndexVec<RequestId, Request>,
     free: Vec<RequestId>,
 }
 
 impl Requests {
     pub(crate) fn add(&mut self, request: Request) -> RequestId {
         if let Some(id) = self.free.pop() {
-            self.all[id as usize] = request;
+            self.all[id] = request;
             return id;
         }
-        self.all.push(request);
-        self.all.len() as RequestId - 1
+        self.all.push(request)
     }
 
     pub(crate) fn get(&self, id: RequestId) -> Request {
-        self.all[id as usize]
+        self.all[id]
     }
 
     pub(crate) fn get_mut(&mut self, id: RequestId) -> &mut Request {
-        &mut self.all[id as usize]
+        &mut self.all[id]
     }
 
     /// Ends a request.
     pub(crate) fn end(&mut self, id: RequestId) -> Request {
         self.free.push(id);
-        self.all[id as usize]
+        self.all[id]
     }
 
     /// Requests under way.

@@ -8,6 +8,7 @@ use tierloom_linux::clock::{is_by_counter, monotonic_ns};
 use tierloom_linux::root::Root;
 use tierloom_linux::shared::SharedFile;
 use tierloom_linux::threads;
+use tierloom_model::Warning;
 use tierloom_wire::{Event, Facts, MAX_RECORD_WORDS, Popped, Record, Region, Settings, Stamp, words_needed};
 
 use crate::error::LaunchError;
@@ -163,23 +164,14 @@ impl PreloadChannel {
     }
 
     /// What a reader must know about processes that could not be recorded to their end.
-    pub fn closed(&self) -> Option<String> {
-        let closed = self.region().map_or(0, |region| region.closed());
-        (closed > 0).then(|| {
-            format!(
-                "{closed} time(s) a process restricted its own system calls (seccomp) and was left alone from then on: what \
-                 it allocated later is not known; record it without its sandbox, where it has an option for that"
-            )
-        })
+    pub fn closed(&self) -> Option<Warning> {
+        let times = self.region().map_or(0, |region| region.closed());
+        (times > 0).then_some(Warning::Sandboxed { times })
     }
 
     /// What a reader must know about the times of this run.
-    pub fn doubt(&self, root: &Root) -> Option<String> {
-        (self.clock.ticks() && !is_by_counter(root)).then(|| {
-            "the kernel gave up on the processor's time-stamp counter while the program ran, by which allocations \
-             were timed: which object a sample belongs to may be wrong; record again"
-                .to_owned()
-        })
+    pub fn doubt(&self, root: &Root) -> Option<Warning> {
+        (self.clock.ticks() && !is_by_counter(root)).then_some(Warning::ClockLost)
     }
 
     fn region(&self) -> Option<Region<'_>> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use object::Endianness;
 use object::read::elf::{FileHeader, ProgramHeader};
 use tierloom_linux::LinuxError;
+use tierloom_model::Warning;
 use tierloom_wire::REGION_VARIABLE;
 
 use crate::error::LaunchError;
@@ -66,22 +67,15 @@ impl Program {
     }
 
     /// What a reader must know about objects in this program.
-    pub fn warnings(&self, preload: bool, attached: bool) -> Option<String> {
-        let missing = "its allocations were not seen, only static arrays and mapped files are objects";
-        let why = match (preload, attached, self.kind) {
-            (_, true, _) => return None,
-            (false, ..) => "no preload library was given".to_owned(),
-            (.., Kind::Static) => format!("{} is statically linked and takes no preload library", self.typed),
-            (.., Kind::SetUid) => {
-                let program = &self.typed;
-                return Some(format!(
-                    "{program} runs with its owner's rights, so the kernel lets nobody watch it: it ran, but \
-                     neither samples nor allocations were seen; record what it starts, or a copy without the set-id bit"
-                ));
-            }
-            (.., Kind::Usual) => format!("the preload library did not come up in {}", self.typed),
-        };
-        Some(format!("{why}: {missing}"))
+    pub fn warning(&self, preload: bool, attached: bool) -> Option<Warning> {
+        let program = self.typed.clone();
+        match (preload, self.kind) {
+            _ if attached => None,
+            (false, _) => Some(Warning::NoLibrary),
+            (true, Kind::Static) => Some(Warning::StaticProgram { program }),
+            (true, Kind::SetUid) => Some(Warning::SetIdProgram { program }),
+            (true, Kind::Usual) => Some(Warning::LibraryNotLoaded { program }),
+        }
     }
 }
 

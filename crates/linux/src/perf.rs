@@ -4,19 +4,21 @@
 //! starts. Each has a ring of its own into which the kernel writes records ([`Record`]). Nothing here
 //! knows what a sample is good for.
 
+mod fields;
+mod format;
 mod record;
 mod ring;
+mod sample;
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-pub use record::{Fault, Layout, REGISTERS, Record, Sample, parse};
+pub use fields::Fields;
+pub use format::{Damaged, Format};
+pub use record::{Fault, REGISTERS, Record, Sample};
 pub use ring::Ring;
+pub use sample::GENERAL_REGISTERS;
 
 use crate::error::LinuxError;
-
-/// AX BX CX DX SI DI BP SP IP, FLAGS, R8 to R15: bits of `arch/x86/include/uapi/asm/perf_regs.h`.
-/// The segment registers between them are refused by the kernel.
-const REGISTER_MASK: u64 = 0x1ff | (1 << 9) | 0xff_0000;
 
 const TYPE_HARDWARE: u32 = 0;
 const TYPE_SOFTWARE: u32 = 1;
@@ -81,6 +83,16 @@ struct Attributes {
     reserved: u16,
 }
 
+impl Attributes {
+    /// What records of an event with these attributes carry.
+    fn format(&self) -> Result<Format, LinuxError> {
+        // SAFETY: the fields fill the struct without a gap, so that every byte of it is set.
+        let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast::<u8>(), size_of::<Self>()) };
+        let unknown = || std::io::Error::from_raw_os_error(libc::EINVAL);
+        Format::of(bytes).ok_or_else(|| LinuxError::new("perf_event_open", "attributes of an event", unknown()))
+    }
+}
+
 /// What to sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
@@ -101,9 +113,11 @@ pub struct Sampler {
     rings: Vec<Ring>,
     /// Page faults, in rings of their own: their loss must not look like that of samples.
     faults: Vec<Ring>,
+    faults_refused: Option<LinuxError>,
     /// Counters of instructions: read through the samples, never by themselves.
     counters: Vec<OwnedFd>,
-    layout: Layout,
+    format: Format,
+    format_of_faults: Format,
 }
 
 impl Sampler {
@@ -113,11 +127,14 @@ impl Sampler {
     /// `perf_event_open` is refused: `EACCES`/`EPERM` by `perf_event_paranoid` or seccomp, `ENOSYS`
     /// where the kernel has none, `EINVAL` for what this kernel does not know.
     pub fn open(request: &Request, cpus: &[u32]) -> Result<Self, LinuxError> {
-        let layout = Layout::Clock { group: request.instructions };
-        let faults = if request.faults > 0 { fault_rings(request, cpus) } else { Vec::new() };
-        let mut sampler = Self { rings: Vec::new(), faults, counters: Vec::new(), layout };
+        let (clock, faults) = (clock_attributes(request), fault_attributes(request.faults));
+        let (format, format_of_faults) = (clock.format()?, faults.format()?);
+        let opened = if request.faults > 0 { fault_rings(&faults, request.pid, cpus) } else { Ok(Vec::new()) };
+        let (faults, faults_refused) = opened.map_or_else(|refused| (Vec::new(), Some(refused)), |rings| (rings, None));
+        let (rings, counters) = (Vec::new(), Vec::new());
+        let mut sampler = Self { rings, faults, faults_refused, counters, format, format_of_faults };
         for cpu in cpus {
-            let event = open_event(&clock_attributes(request), request.pid, *cpu, None)?;
+            let event = open_event(&clock, request.pid, *cpu, None)?;
             if request.instructions {
                 sampler.counters.push(open_event(&counter_attributes(), request.pid, *cpu, Some(&event))?);
             }
@@ -131,18 +148,27 @@ impl Sampler {
         self.rings.iter().chain(&self.faults)
     }
 
-    /// Takes everything out of the rings; records of one ring come in the order of their times.
+    /// Why page faults are not seen, where they were asked for and are not.
+    pub fn faults_refused(&self) -> Option<&LinuxError> {
+        self.faults_refused.as_ref()
+    }
+
+    /// Takes everything out of the rings of samples; records of one ring come in the order of their times.
     pub fn drain(&mut self, mut each: impl FnMut(Record)) {
         for ring in &mut self.rings {
-            let layout = self.layout;
-            ring.drain(|bytes| {
-                parse(bytes, layout).into_iter().for_each(&mut each);
-            });
+            ring.drain(|bytes| self.format.records(bytes, &mut each));
         }
+    }
+
+    /// Takes the page faults out of theirs.
+    pub fn drain_faults(&mut self, mut each: impl FnMut(Fault)) {
         for ring in &mut self.faults {
             ring.drain(|bytes| {
-                let faults = parse(bytes, Layout::Faults).into_iter();
-                faults.filter(|record| matches!(record, Record::Fault(_))).for_each(&mut each);
+                self.format_of_faults.records(bytes, |record| {
+                    if let Record::Sample(Sample { pid, time_ns, address, .. }) = record {
+                        each(Fault { pid, time_ns, address });
+                    }
+                });
             });
         }
     }
@@ -150,7 +176,10 @@ impl Sampler {
 
 /// Samples of the calling thread itself, on whatever CPU it runs, while it wants them.
 #[derive(Debug)]
-pub struct SelfSampler(Ring);
+pub struct SelfSampler {
+    ring: Ring,
+    format: Format,
+}
 
 impl SelfSampler {
     /// Opens the event; it does not sample yet.
@@ -161,7 +190,8 @@ impl SelfSampler {
         let kept = flag::DISABLED | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV | flag::USE_CLOCKID;
         let mut attributes = clock_attributes(&Request { pid: 0, period_ns, instructions: false, faults: 0 });
         attributes.flags &= kept;
-        Ok(Self(Ring::map(open_event(&attributes, 0, ANY_CPU, None)?, 0, ring::LARGEST)?))
+        let ring = Ring::map(open_event(&attributes, 0, ANY_CPU, None)?, 0, ring::LARGEST)?;
+        Ok(Self { ring, format: attributes.format()? })
     }
 
     /// Starts to sample.
@@ -182,12 +212,12 @@ impl SelfSampler {
 
     /// Takes everything out of the ring.
     pub fn drain(&mut self, each: impl FnMut(Record)) {
-        self.0.drain(|bytes| parse(bytes, Layout::Clock { group: false }).into_iter().for_each(each));
+        self.ring.drain(|bytes| self.format.records(bytes, each));
     }
 
     fn control(&self, request: libc::c_ulong) -> Result<(), LinuxError> {
         // SAFETY: the request takes no argument but a number.
-        if unsafe { libc::ioctl(self.0.descriptor(), request, 0) } != 0 {
+        if unsafe { libc::ioctl(self.ring.descriptor(), request, 0) } != 0 {
             return Err(LinuxError::last("ioctl", "samples of this thread"));
         }
         Ok(())
@@ -217,16 +247,15 @@ fn clock_attributes(request: &Request) -> Attributes {
             | flag::COMM_EXEC
             | flag::USE_CLOCKID,
         wakeup_watermark: ring::WATERMARK,
-        sample_regs_user: REGISTER_MASK,
+        sample_regs_user: GENERAL_REGISTERS,
         ..common()
     }
 }
 
-/// One ring of page faults per CPU; none at all where the kernel refuses one of them.
-fn fault_rings(request: &Request, cpus: &[u32]) -> Vec<Ring> {
-    let attributes = fault_attributes(request.faults);
-    let open = |cpu: &u32| Ring::map(open_event(&attributes, request.pid, *cpu, None)?, *cpu, ring::SMALLEST);
-    cpus.iter().map(open).collect::<Result<_, LinuxError>>().unwrap_or_default()
+/// One ring of page faults per CPU, or none at all.
+fn fault_rings(attributes: &Attributes, pid: u32, cpus: &[u32]) -> Result<Vec<Ring>, LinuxError> {
+    let open = |cpu: &u32| Ring::map(open_event(attributes, pid, *cpu, None)?, *cpu, ring::SMALLEST);
+    cpus.iter().map(open).collect()
 }
 
 fn fault_attributes(period: u64) -> Attributes {

@@ -11,7 +11,7 @@ use std::io;
 
 use crate::error::LinuxError;
 use crate::pages::BASE_PAGE_BYTES;
-use crate::perf::{Record, SelfSampler};
+use crate::perf::{Record, Sample, SelfSampler};
 
 /// Instructions of one byte behind the load; skid beyond them cannot be told.
 pub const PADDING: usize = 20;
@@ -84,8 +84,8 @@ pub fn measure(bytes: usize, period_ns: u64, samples: u32) -> Result<Skid, Linux
         seed = memory.walk(seed);
         sampler.disable()?;
         sampler.drain(|record| {
-            if let Record::Sample(sample) = record {
-                skid.count(sample.registers[8], load, after);
+            if let Record::Sample(Sample { registers: Some(registers), .. }) = record {
+                skid.count(registers[8], load, after);
                 taken += 1;
             }
         });

@@ -11,6 +11,7 @@ mod figure;
 mod file;
 mod filling;
 pub mod hash;
+pub mod index;
 mod load;
 mod machine;
 mod placement;
@@ -19,6 +20,7 @@ mod prediction;
 mod profile;
 mod sample;
 pub mod units;
+mod warning;
 
 pub use error::{ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
@@ -30,7 +32,8 @@ pub use placement::{Placement, PlacementError};
 pub use plan::{Action, PhaseMove, Plan, PlanPhase, Predicted, Rule, RuleOptions, Selector};
 pub use prediction::{Bound, Comparison, FrontierPoint, ObjectUse, PolicyResult, Prediction, TierUse};
 pub use profile::{
-    Access, Frame, HOTNESS_BINS, Object, ObjectKind, Pattern, Phase, Profile, Program, Sampling, Share, Site,
-    Unattributed,
+    Access, Frame, HOTNESS_BINS, InlinedInto, Object, ObjectKind, Pattern, Phase, Profile, Program, Sampling, Share,
+    Site, Unattributed,
 };
 pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
+pub use warning::Warning;

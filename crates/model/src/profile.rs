@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Flaw, Result, at_least, fraction, positive};
 use crate::figure::Origin;
 use crate::file;
+use crate::warning::{self, Warning};
 
 /// Equal shares of an object's pages, hottest first, that [`Object::hotness`] tells apart.
 pub const HOTNESS_BINS: usize = 16;
@@ -138,7 +139,7 @@ pub enum Site {
 }
 
 /// A return address that survives address-space randomisation.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Frame {
     /// File name of the executable or library.
@@ -148,10 +149,25 @@ pub struct Frame {
     pub build_id: String,
     /// Offset of the return address in the module's virtual addresses.
     pub offset: u64,
-    /// Function, where symbols exist.
+    /// Function, where symbols exist; of functions that were inlined here, the innermost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
     /// `file:line`, where line tables exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// The functions that this one was inlined into, nearest first; none where it was called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inlined_into: Vec<InlinedInto>,
+}
+
+/// A function with another one inlined into it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InlinedInto {
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// `file:line` of the call that was inlined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
 }
@@ -252,8 +268,8 @@ pub struct Sampling {
     /// Share of calibration samples that landed exactly one instruction past the stalled one.
     pub skid_purity: f64,
     /// What the reader should know before believing the numbers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
+    #[serde(default, with = "warning::documents", skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
 }
 
 impl Profile {
@@ -411,6 +427,6 @@ impl FromStr for Frame {
         let (rest, offset) = text.rsplit_once("+0x").ok_or_else(wrong)?;
         let (module, build_id) = rest.rsplit_once('@').ok_or_else(wrong)?;
         let offset = u64::from_str_radix(offset, 16).map_err(|_| wrong())?;
-        Ok(Self { module: module.to_owned(), build_id: build_id.to_owned(), offset, function: None, line: None })
+        Ok(Self { module: module.to_owned(), build_id: build_id.to_owned(), offset, ..Self::default() })
     }
 }

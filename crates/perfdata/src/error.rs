@@ -1,6 +1,6 @@
 //! Why a file of samples cannot be read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a file of samples cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -23,4 +23,39 @@ pub enum PerfDataError {
         /// What to do, or what to record instead.
         hint: &'static str,
     },
+}
+
+/// What is wrong with a file, before anybody says which.
+#[derive(Debug)]
+pub(crate) enum Flaw {
+    /// It cannot be read.
+    Unreadable(std::io::Error),
+    /// It holds what cannot be worked out.
+    Content { problem: String, hint: &'static str },
+}
+
+impl Flaw {
+    pub(crate) fn new(problem: impl Into<String>, hint: &'static str) -> Self {
+        Self::Content { problem: problem.into(), hint }
+    }
+
+    pub(crate) fn damaged(what: &str) -> Self {
+        Self::new(format!("{what} is cut off or damaged"), "record again, and let `perf record` end by itself")
+    }
+
+    /// Of reading a part: bytes that end too early, or that another reader refused, are damaged; the rest is the disk's fault.
+    pub(crate) fn of_reading(error: std::io::Error, what: &str) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => Self::damaged(what),
+            _ => Self::Unreadable(error),
+        }
+    }
+
+    pub(crate) fn of(self, path: &Path) -> PerfDataError {
+        let path = path.to_owned();
+        match self {
+            Self::Unreadable(source) => PerfDataError::File { path, source },
+            Self::Content { problem, hint } => PerfDataError::NotPerfData { path, problem, hint },
+        }
+    }
 }

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::cursor::{Fields, section};
+use linux_perf_event_reader::constants::PERF_RECORD_MISC_BUILD_ID_SIZE;
+use tierloom_linux::perf::Fields;
 use tierloom_recording::Processor;
+
+use crate::stream::{Raw, own};
 
 /// Bits of the header's feature set (`HEADER_*` in `tools/perf/util/header.h`).
 mod bit {
-    pub(super) const BUILD_ID: usize = 2;
-    pub(super) const CPU: usize = 8;
-    pub(super) const COMMAND: usize = 11;
-    pub(super) const CACHE: usize = 20;
+    pub(super) const BUILD_ID: u64 = 2;
+    pub(super) const CPU: u64 = 8;
+    pub(super) const COMMAND: u64 = 11;
+    pub(super) const CACHE: u64 = 20;
 }
 
 /// The features that we use; empty where a file does not have them.
@@ -28,24 +31,31 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// Reads the table of sections behind the data: one entry for each bit that is set, in their order.
-    /// What cannot be read is left empty: features help, records count.
-    pub(super) fn read(bytes: &[u8], table: u64, bits: &[u8]) -> Self {
-        let set = (0..bits.len() * 8).filter(|bit| bits[bit / 8] & (1 << (bit % 8)) != 0);
-        let mut found = Self::default();
-        for (place, bit) in set.enumerate() {
-            let Some(part) = part_at(bytes, table, place as u64) else { break };
-            found.take(bit, Fields(part));
-        }
-        found
+    /// Whether we want to know what the section of this bit says.
+    pub(super) fn are_used(bit: u64) -> bool {
+        [bit::BUILD_ID, bit::CPU, bit::COMMAND, bit::CACHE].contains(&bit)
     }
 
-    fn take(&mut self, bit: usize, mut part: Fields<'_>) {
+    /// Takes the section of a bit.
+    pub(super) fn take(&mut self, bit: u64, part: &[u8]) {
+        let mut part = Fields(part);
         match bit {
             bit::COMMAND => self.command = strings(&mut part).unwrap_or_default(),
             bit::CPU => self.cpu = string(&mut part).unwrap_or_default(),
             bit::CACHE => self.llc_bytes = last_level(&mut part),
             bit::BUILD_ID => self.build_ids = build_ids(part),
+            _ => {}
+        }
+    }
+
+    /// Takes a record of a file without sections, where it says any of this.
+    pub(super) fn take_record(&mut self, raw: &Raw<'_>) {
+        let mut fields = Fields(raw.body);
+        match raw.kind {
+            own::FEATURE => {
+                fields.u64().into_iter().for_each(|bit| self.take(bit, fields.0));
+            }
+            own::BUILD_ID => self.build_ids.extend(build_id(raw.misc, fields)),
             _ => {}
         }
     }
@@ -60,11 +70,6 @@ impl Features {
         let at = self.command.iter().position(|word| word == "--")?;
         Some(&self.command[at + 1..]).filter(|words| !words.is_empty())
     }
-}
-
-fn part_at(bytes: &[u8], table: u64, place: u64) -> Option<&[u8]> {
-    let mut entry = Fields(section(bytes, table.checked_add(place * 16)?, 16)?);
-    section(bytes, entry.u64()?, entry.u64()?)
 }
 
 /// `struct perf_header_string`: length with padding, then the text.
@@ -98,27 +103,26 @@ fn last_level(part: &mut Fields<'_>) -> Option<u64> {
     last.map(|(_, bytes)| bytes)
 }
 
-/// `struct build_id_event` records: header, pid, 20 bytes and their length, path.
+/// Records of their own, back to back.
 fn build_ids(mut part: Fields<'_>) -> BTreeMap<String, String> {
-    /// Bit of `misc`: the length of the build id follows it.
-    const SIZED: u16 = 1 << 15;
-    let mut found = BTreeMap::new();
     let mut entry = || {
         let (_kind, misc, size) = (part.u32()?, part.u16()?, part.u16()?);
-        let mut body = Fields(part.bytes(u64::from(size).checked_sub(8)?)?);
-        body.skip(4)?;
-        let id = body.bytes(24)?;
-        let length = if misc & SIZED != 0 { usize::from(id[20]).min(20) } else { 20 };
-        let text = id[..length].iter().fold(String::new(), |mut text, byte| {
-            write!(text, "{byte:02x}").ok();
-            text
-        });
-        Some((body.text(), text))
+        build_id(misc, Fields(part.bytes(u64::from(size).checked_sub(8)?)?))
     };
-    while let Some((path, id)) = entry() {
-        found.insert(path, id);
-    }
-    found
+    std::iter::from_fn(&mut entry).collect()
+}
+
+/// `struct build_id_event` behind its header: process, 20 bytes and their length, path. The path and the build id.
+fn build_id(misc: u16, mut body: Fields<'_>) -> Option<(String, String)> {
+    body.skip(4)?;
+    let id = body.bytes(24)?;
+    let sized = misc & PERF_RECORD_MISC_BUILD_ID_SIZE != 0;
+    let length = if sized { usize::from(id[20]).min(20) } else { 20 };
+    let text = id[..length].iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").ok();
+        text
+    });
+    Some((body.text(), text))
 }
 
 #[cfg(test)]

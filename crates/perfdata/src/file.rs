@@ -1,37 +1,54 @@
-//! The file around the records: header, attributes with their ids, data, features.
+//! The file around the records: header, events, data, features; or a stream of records that says all of it in front
+//! (`perf record -o -`).
+//!
+//! `linux-perf-data` 0.13 reads the same, but believes what it is told: a header of 104 bytes makes it panic (an event of
+//! no length) or ask for as much memory as it names.
 
-use crate::Flaw;
-use crate::attributes::Attribute;
-use crate::cursor::{Fields, section};
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+
+use tierloom_linux::perf::{Fields, Record};
+
+use crate::attributes::{Attribute, Events};
+use crate::compressed::Decompressed;
+use crate::error::Flaw;
 use crate::features::Features;
+use crate::stream::{Stream, damaged_record, own};
 
-const MAGIC: &[u8; 8] = b"PERFILE2";
-const SWAPPED: &[u8; 8] = b"2ELIFREP";
-/// A header of this length belongs to a stream (`perf record -o -`), which has no sections.
-const PIPE_HEADER: u64 = 16;
-/// Of the header: magic, size, `attr_size`, three sections, 256 feature bits.
+const MAGIC: &[u8] = b"PERFILE2";
+const SWAPPED: &[u8] = b"2ELIFREP";
+/// A header of this length belongs to a stream, which has no sections.
+const STREAM_HEADER: u64 = 16;
+/// Of the header: magic, size, size of an attribute, three sections, 256 feature bits.
 const HEADER: u64 = 104;
+const FEATURE_BITS: Range<usize> = 72..104;
 /// Of an attribute's entry behind the attribute: offset and length of its ids.
 const IDS: u64 = 16;
+/// Of an attribute: where its own length stands.
+const ATTRIBUTE_SIZE: usize = 4;
 /// More events than this in one file are a damaged length.
-const MOST_ATTRIBUTES: u64 = 4096;
+const MOST_EVENTS: u64 = 4096;
+/// Bytes of records that one compressed byte may stand for: `perf`'s own come to 3 to 50, a file that is made to fill memory
+/// to 30,000.
+const MOST_RATIO: u64 = 1000;
 
 /// A `perf.data` file in parts.
 #[derive(Debug)]
-pub(super) struct PerfFile<'a> {
-    /// Events, at least one.
-    pub(super) attributes: Vec<Attribute>,
-    /// Records, back to back.
-    pub(super) data: &'a [u8],
+pub(super) struct PerfFile<R> {
+    source: R,
+    /// Where the records begin, and how many bytes of them there are: `None` for all that follow.
+    data: (u64, Option<u64>),
+    /// At least one.
+    pub(super) events: Events,
     pub(super) features: Features,
 }
 
-impl<'a> PerfFile<'a> {
-    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Flaw> {
-        let mut fields = Fields(bytes);
-        match fields.bytes(8) {
-            Some(magic) if magic == MAGIC => {}
-            Some(magic) if magic == SWAPPED => {
+impl<R: Read + Seek> PerfFile<R> {
+    pub(super) fn open(mut source: R) -> Result<Self, Flaw> {
+        let front = part(&mut source, 0, STREAM_HEADER);
+        match front.as_deref().unwrap_or_default().get(..8) {
+            Some(MAGIC) => {}
+            Some(SWAPPED) => {
                 return Err(Flaw::new("it is from a machine of the other byte order", "read it on such a machine"));
             }
             _ => {
@@ -39,44 +56,129 @@ impl<'a> PerfFile<'a> {
                 return Err(Flaw::new("it does not begin like a perf.data file of version 2", hint));
             }
         }
-        Self::behind_magic(bytes, fields)
+        let size = front.and_then(|front| Fields(front.get(8..)?).u64());
+        if size == Some(STREAM_HEADER) { Self::open_stream(source) } else { Self::open_sections(source) }
     }
 
-    fn behind_magic(bytes: &'a [u8], mut fields: Fields<'a>) -> Result<Self, Flaw> {
+    fn open_sections(mut source: R) -> Result<Self, Flaw> {
         let cut = || Flaw::damaged("its header");
+        let header = part(&mut source, 0, HEADER).ok_or_else(cut)?;
+        let mut fields = Fields(&header[8..]);
         let size = fields.u64().ok_or_else(cut)?;
-        if size == PIPE_HEADER {
-            let problem = "it was written as a stream, without an index";
-            return Err(Flaw::new(problem, "let `perf record -o perf.data` write a file, not a pipe"));
-        }
         let entry = fields.u64().filter(|entry| size >= HEADER && *entry > IDS).ok_or_else(cut)?;
-        let mut part = || Some((fields.u64()?, fields.u64()?));
-        let (attributes, data) = part().zip(part()).ok_or_else(cut)?;
-        let bits = section(bytes, HEADER - 32, 32).ok_or_else(cut)?;
-        let listed = section(bytes, attributes.0, attributes.1).ok_or_else(|| Flaw::damaged("its list of events"))?;
-        let records = section(bytes, data.0, data.1).ok_or_else(|| Flaw::damaged("its list of records"))?;
-        if records.is_empty() {
+        let mut section = || Some((fields.u64()?, fields.u64()?));
+        let (attributes, data) = section().zip(section()).ok_or_else(cut)?;
+        let events = events_of(&mut source, attributes, entry).ok_or_else(|| Flaw::damaged("its list of events"))?;
+        let behind = data.0.checked_add(data.1).filter(|end| part(&mut source, *end, 0).is_some());
+        let behind = behind.ok_or_else(|| Flaw::damaged("its list of records"))?;
+        if data.1 == 0 {
             return Err(Flaw::new("it holds no records", "record again, and let `perf record` end by itself"));
         }
-        Ok(Self {
-            attributes: attributes_of(bytes, listed, entry)?,
-            data: records,
-            features: Features::read(bytes, data.0 + data.1, bits),
-        })
+        let features = features_of(&mut source, behind, &header[FEATURE_BITS]);
+        Ok(Self { source, data: (data.0, Some(data.1)), events, features })
+    }
+
+    /// Reads on until the first record of the kernel.
+    fn open_stream(mut source: R) -> Result<Self, Flaw> {
+        let (mut events, mut features) = (Events::default(), Features::default());
+        source.seek(SeekFrom::Start(STREAM_HEADER)).map_err(Flaw::Unreadable)?;
+        let mut stream = Stream::new(&mut source, None);
+        let mut start = 0;
+        while let Some(raw) = stream.next()?.filter(|raw| raw.kind >= own::FIRST && raw.compressed().is_none()) {
+            match raw.kind {
+                own::ATTRIBUTE => add_event(&mut events, raw.body).ok_or_else(|| damaged_record(start))?,
+                _ => features.take_record(&raw),
+            }
+            start = stream.at();
+        }
+        if events.is_empty() {
+            return Err(Flaw::damaged("its list of events"));
+        }
+        Ok(Self { source, data: (STREAM_HEADER + start, None), events, features })
+    }
+
+    /// Hands over all records of the kernel with their events, the compressed ones last.
+    pub(super) fn records(&mut self, mut each: impl FnMut(&Attribute, Record)) -> Result<(), Flaw> {
+        let (start, length) = self.data;
+        self.source.seek(SeekFrom::Start(start)).map_err(Flaw::Unreadable)?;
+        let plain = Stream::new(&mut self.source, length);
+        let bytes = take_all(plain, &self.events, &mut self.features, &mut each)?;
+        if bytes > 0 {
+            self.source.seek(SeekFrom::Start(start)).map_err(Flaw::Unreadable)?;
+            let inside = Decompressed::new(Stream::new(&mut self.source, length));
+            let records = Stream::new(inside.take(bytes.saturating_mul(MOST_RATIO)), None);
+            take_all(records, &self.events, &mut self.features, &mut each)?;
+        }
+        Ok(())
     }
 }
 
-fn attributes_of(bytes: &[u8], listed: &[u8], entry: u64) -> Result<Vec<Attribute>, Flaw> {
-    let cut = || Flaw::damaged("its list of events");
-    let count = listed.len() as u64 / entry;
-    if !(1..=MOST_ATTRIBUTES).contains(&count) {
-        return Err(cut());
+/// Hands over what the kernel wrote; the bytes that are still compressed.
+fn take_all(
+    mut stream: Stream<impl Read>,
+    events: &Events,
+    features: &mut Features,
+    each: &mut impl FnMut(&Attribute, Record),
+) -> Result<u64, Flaw> {
+    let mut compressed = 0;
+    loop {
+        let at = stream.at();
+        let Some(raw) = stream.next()? else { return Ok(compressed) };
+        if let Some(part) = raw.compressed() {
+            compressed += part.len() as u64;
+        } else if raw.kind >= own::FIRST {
+            features.take_record(&raw);
+        } else if let Some(event) = events.of(raw.kind, raw.body) {
+            if let Some(record) = event.format.record(raw.kind, raw.misc, raw.body).map_err(|_| damaged_record(at))? {
+                each(event, record);
+            }
+        }
     }
-    let mut fields = Fields(listed);
-    let mut attribute = || {
-        let raw = fields.bytes(entry - IDS)?;
-        let ids = section(bytes, fields.u64()?, fields.u64()?)?;
-        Attribute::read(raw, ids)
-    };
-    (0..count).map(|_| attribute().ok_or_else(cut)).collect()
+}
+
+/// The attributes of a file with sections: entries of one length, each with the place of its ids.
+fn events_of(source: &mut (impl Read + Seek), (offset, length): (u64, u64), entry: u64) -> Option<Events> {
+    if !(1..=MOST_EVENTS).contains(&(length / entry)) {
+        return None;
+    }
+    let (listed, mut events) = (part(source, offset, length)?, Events::default());
+    for listed in listed.chunks_exact(usize::try_from(entry).ok()?) {
+        let mut fields = Fields(listed);
+        let attribute = fields.bytes(entry - IDS)?;
+        let ids = part(source, fields.u64()?, fields.u64()?)?;
+        events.add(attribute, &ids)?;
+    }
+    Some(events)
+}
+
+/// The attribute of a record, with its ids behind it.
+fn add_event(events: &mut Events, body: &[u8]) -> Option<()> {
+    let length = Fields(body.get(ATTRIBUTE_SIZE..)?).u32()?;
+    let (attribute, ids) = body.split_at_checked(usize::try_from(length).ok()?)?;
+    events.add(attribute, ids)
+}
+
+/// The table of sections behind the data has an entry for each bit that is set, in their order. What cannot be read is
+/// left empty: features help, records count.
+fn features_of(source: &mut (impl Read + Seek), table: u64, bits: &[u8]) -> Features {
+    let mut features = Features::default();
+    let set = (0..8 * bits.len()).filter(|bit| bits[bit / 8] & (1 << (bit % 8)) != 0);
+    for (place, bit) in (0..).zip(set).filter(|(_, bit)| Features::are_used(*bit as u64)) {
+        let entry = table.checked_add(16 * place).and_then(|at| part(source, at, 16));
+        let section = entry.and_then(|entry| Some((Fields(&entry).u64()?, Fields(entry.get(8..)?).u64()?)));
+        if let Some(section) = section.and_then(|(offset, length)| part(source, offset, length)) {
+            features.take(bit as u64, &section);
+        }
+    }
+    features
+}
+
+/// Bytes of a file; `None` where it has fewer.
+fn part(source: &mut (impl Read + Seek), offset: u64, length: u64) -> Option<Vec<u8>> {
+    let end = source.seek(SeekFrom::End(0)).ok()?;
+    offset.checked_add(length).filter(|behind| *behind <= end)?;
+    let mut bytes = vec![0; usize::try_from(length).ok()?];
+    source.seek(SeekFrom::Start(offset)).ok()?;
+    source.read_exact(&mut bytes).ok()?;
+    Some(bytes)
 }

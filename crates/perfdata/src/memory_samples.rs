@@ -5,14 +5,15 @@
 //! (`union perf_mem_data_src`) and tested with files that our own tests wrote.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Seek};
 
+use tierloom_linux::perf::Sample;
+use tierloom_model::Warning;
 use tierloom_recording::{Calibration, Event, MemoryAccess, Recording};
 
-use crate::Flaw;
-use crate::cpu_clock::{binaries_of, command, first_program};
+use crate::error::Flaw;
 use crate::file::PerfFile;
-use crate::mapping_objects::Anonymous;
-use crate::records::{RawSample, Record, records};
+use crate::gathered::Gathered;
 
 const HINT: &str = "perf mem record -- CMD on a machine whose processor samples memory accesses (PEBS, IBS, SPE)";
 
@@ -52,60 +53,42 @@ impl DataSource {
 }
 
 /// The recording of a file of memory samples.
-pub(super) fn recording(file: &PerfFile<'_>) -> Result<Recording, Flaw> {
-    let (mut samples, mut mappings, mut processes, mut lost) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    for record in records(&file.attributes, file.data)? {
-        match record {
-            Record::Sample(sample) if file.attributes[sample.event].samples_memory() && sample.address != 0 => {
-                samples.push(sample);
-            }
-            Record::Sample(_) => {}
-            Record::Mapping(mapping) => mappings.push(mapping),
-            Record::Process(process) => processes.push(process),
-            Record::Lost(count) => lost += count,
-        }
-    }
-    if samples.is_empty() {
+pub(super) fn recording(mut file: PerfFile<impl Read + Seek>) -> Result<Recording, Flaw> {
+    let (mut gathered, mut accesses) = (Gathered::default(), Vec::new());
+    file.records(|event, record| {
+        let sample = gathered.take(event, record).filter(|sample| event.samples_memory() && sample.address != 0);
+        accesses.extend(sample.as_ref().map(access));
+    })?;
+    if accesses.is_empty() {
         return Err(Flaw::new("it holds no sample of a data address", HINT));
     }
-    samples.sort_by_key(|sample| sample.time_ns);
-    mappings.sort_by_key(|mapping| mapping.time_ns);
-    processes.sort_by_key(|process| process.time_ns);
-    let mut anonymous = Anonymous::default();
-    let mappings: Vec<_> = mappings.into_iter().map(|mapping| anonymous.name(mapping)).collect();
-    let (pid, started_ns) = first_program(&processes, &[]);
-    let (first, last) = (samples[0].time_ns, samples[samples.len() - 1].time_ns);
-    let start_ns = if pid == 0 { first } else { started_ns.min(first) };
-    let pid = if pid == 0 { samples[0].pid } else { pid };
+    accesses.sort_by_key(|access| access.time_ns);
+    gathered.put_in_order();
+    let (first, last) = (accesses[0].time_ns, accesses[accesses.len() - 1].time_ns);
+    let (pid, start_ns) = gathered.first_program().unwrap_or((accesses[0].pid, first));
+    let start_ns = start_ns.min(first);
     let wall_s = last.saturating_sub(start_ns) as f64 * 1e-9;
     Ok(Recording {
-        command: command(file, &mappings, pid),
+        command: gathered.command(&file.features, pid),
         pid,
         start_ns,
         end_ns: last,
-        exit: None,
-        cpu_s: wall_s * f64::from(threads_of(&samples)),
-        system_s: 0.0,
+        cpu_s: wall_s * f64::from(threads_of(&accesses)),
         wall_s,
-        period_ns: 0.0,
         event: Event::MemoryAccess,
-        lost,
-        binaries: binaries_of(&mappings, &file.features.build_ids),
+        lost: gathered.lost.count(),
+        binaries: gathered.binaries(&file.features),
         processor: file.features.processor(),
-        samples: Vec::new(),
-        accesses: samples.iter().map(access).collect(),
-        faults: Vec::new(),
-        mappings,
-        processes,
-        allocations: Vec::new(),
-        stacks: Vec::new(),
-        lost_allocations: 0,
+        accesses,
+        warnings: [Warning::NoAllocations].into_iter().chain(gathered.warning()).collect(),
+        mappings: gathered.mappings,
+        processes: gathered.processes,
         calibration: Calibration::UNKNOWN,
-        warnings: Vec::new(),
+        ..Recording::default()
     })
 }
 
-fn access(sample: &RawSample) -> MemoryAccess {
+fn access(sample: &Sample) -> MemoryAccess {
     let from = DataSource::of(sample.source);
     MemoryAccess {
         time_ns: sample.time_ns,
@@ -120,7 +103,7 @@ fn access(sample: &RawSample) -> MemoryAccess {
 }
 
 /// Threads with at least a hundredth of the samples.
-fn threads_of(samples: &[RawSample]) -> u32 {
+fn threads_of(samples: &[MemoryAccess]) -> u32 {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     for sample in samples {
         *counts.entry(sample.tid).or_default() += 1;

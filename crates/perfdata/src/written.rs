@@ -1,26 +1,27 @@
 //! A writer of `perf.data` files for tests: the layout of the kernel's documents, and nothing of the
 //! reader's code. The laws of the reader are here too.
 
+use std::io::Cursor;
+
+use linux_perf_event_reader::constants as perf;
 use proptest::prelude::*;
 
-use crate::attributes::bit;
+use crate::error::Flaw;
 use crate::file::PerfFile;
 use crate::{cpu_clock, memory_samples};
 use tierloom_analysis::analyse;
 use tierloom_binary::Files;
-use tierloom_recording::{Change, register};
+use tierloom_model::Warning;
+use tierloom_recording::{Change, Recording, register};
 
-const CLOCK_TYPE: u64 =
-    bit::IDENTIFIER | bit::IP | bit::TID | bit::TIME | bit::ADDRESS | bit::PERIOD | bit::USER_REGISTERS;
-const MEMORY_TYPE: u64 = bit::IDENTIFIER
-    | bit::IP
-    | bit::TID
-    | bit::TIME
-    | bit::ADDRESS
-    | bit::CPU
-    | bit::PERIOD
-    | bit::WEIGHT_STRUCT
-    | bit::DATA_SOURCE;
+const COMMON: u64 = perf::PERF_SAMPLE_IDENTIFIER
+    | perf::PERF_SAMPLE_IP
+    | perf::PERF_SAMPLE_TID
+    | perf::PERF_SAMPLE_TIME
+    | perf::PERF_SAMPLE_ADDR
+    | perf::PERF_SAMPLE_PERIOD;
+const CLOCK_TYPE: u64 = COMMON | perf::PERF_SAMPLE_REGS_USER;
+const MEMORY_TYPE: u64 = COMMON | perf::PERF_SAMPLE_CPU | perf::PERF_SAMPLE_WEIGHT_STRUCT | perf::PERF_SAMPLE_DATA_SRC;
 const ALL_REGISTERS: u64 = 0xff_03ff;
 const ID: u64 = 77;
 const PID: u32 = 7;
@@ -48,7 +49,7 @@ fn padded(text: &str) -> Vec<u8> {
 
 /// What `sample_id_all` puts behind records of either event.
 fn behind(sample_type: u64, time: u64) -> Vec<u8> {
-    let cpu = if sample_type & bit::CPU != 0 { &[pair(1, 0)][..] } else { &[] };
+    let cpu = if sample_type & perf::PERF_SAMPLE_CPU != 0 { &[pair(1, 0)][..] } else { &[] };
     words(&[&[pair(PID, PID), time], cpu, &[ID]].concat())
 }
 
@@ -56,12 +57,13 @@ fn behind(sample_type: u64, time: u64) -> Vec<u8> {
 struct Written {
     kind: u32,
     sample_type: u64,
+    read_format: u64,
     data: Vec<u8>,
 }
 
 impl Written {
     fn new(kind: u32, sample_type: u64) -> Self {
-        let mut written = Self { kind, sample_type, data: Vec::new() };
+        let mut written = Self { kind, sample_type, read_format: 0, data: Vec::new() };
         let exec = [words(&[pair(PID, PID)]), padded("app"), behind(sample_type, 10)].concat();
         written.data.extend(record(3, USER | 1 << 13, &exec));
         written
@@ -86,34 +88,36 @@ impl Written {
         self.data.extend(record(9, USER, &words(&body)));
     }
 
-    /// The file: header, one attribute with one id, data, and a command line as its only feature.
     fn file(&self) -> Vec<u8> {
-        const HEADER: u64 = 104;
-        const ATTRIBUTE: u64 = 128;
-        let ids = HEADER + ATTRIBUTE + 16;
-        let data = ids + 8;
-        let length = self.data.len() as u64;
-        let texts = ["perf", "record", "--", "./app", "-n"];
-        let command = texts.map(|text| [words(&[])[..].to_vec(), text_of(text)].concat()).concat();
-        let feature = [&5_u32.to_le_bytes()[..], &command].concat();
-        let bits = [1_u64 << 11, 0, 0, 0];
-        let header = [ATTRIBUTE + 16, HEADER, ATTRIBUTE + 16, data, length, 0, 0];
-        let sections = words(&[data + length + 16, feature.len() as u64]);
-        [b"PERFILE2".to_vec(), words(&[HEADER]), words(&header), words(&bits)]
-            .into_iter()
-            .chain([self.attribute(), words(&[ids, 8]), words(&[ID]), self.data.clone(), sections, feature])
-            .flatten()
-            .collect()
+        file_of(&[self], &self.data)
     }
 
     fn attribute(&self) -> Vec<u8> {
         let frequency = 1 << 10;
         let flags = frequency | 1 << 18;
-        let numbers = [pair(self.kind, 128), 0, 997, self.sample_type, 0, flags, 0, 0, 0, 0, ALL_REGISTERS];
+        let numbers =
+            [pair(self.kind, 128), 0, 997, self.sample_type, self.read_format, flags, 0, 0, 0, 0, ALL_REGISTERS];
         let mut bytes = words(&numbers);
         bytes.resize(128, 0);
         bytes
     }
+}
+
+/// The file: header, attributes with one id each, data, and a command line as its only feature.
+fn file_of(events: &[&Written], data: &[u8]) -> Vec<u8> {
+    const HEADER: u64 = 104;
+    const ENTRY: u64 = 128 + 16;
+    let count = events.len() as u64;
+    let (ids, length) = (HEADER + count * ENTRY, data.len() as u64);
+    let start = ids + 8 * count;
+    let entry = |(at, event): (u64, &&Written)| [event.attribute(), words(&[ids + 8 * at, 8])].concat();
+    let listed = (0..).zip(events).map(entry).collect::<Vec<_>>().concat();
+    let texts = ["perf", "record", "--", "./app", "-n"];
+    let feature = [&5_u32.to_le_bytes()[..], &texts.map(text_of).concat()].concat();
+    let header = [HEADER, ENTRY, HEADER, count * ENTRY, start, length, 0, 0, 1 << 11, 0, 0, 0];
+    let sections = words(&[start + length + 16, feature.len() as u64]);
+    let ids = words(&(ID..ID + count).collect::<Vec<_>>());
+    [b"PERFILE2", &words(&header)[..], &listed, &ids, data, &sections, &feature].concat()
 }
 
 fn text_of(text: &str) -> Vec<u8> {
@@ -153,9 +157,7 @@ fn memory_file() -> Vec<u8> {
 
 #[test]
 fn clock_samples_become_a_recording() {
-    let bytes = clock_file();
-    let file = PerfFile::parse(&bytes).unwrap();
-    let recording = cpu_clock::recording(&file).unwrap();
+    let recording = clock(&clock_file()).unwrap();
     assert_eq!(recording.command, ["/no/such/app", "-n"]);
     assert_eq!((recording.pid, recording.start_ns, recording.end_ns), (PID, 10, 60));
     let seen: Vec<_> = recording.samples.iter().map(|s| (s.time_ns, s.ip(), s.registers[register::R8])).collect();
@@ -163,14 +165,12 @@ fn clock_samples_become_a_recording() {
     assert!((recording.period_ns - 1_003_009.0).abs() < 1.0, "997 a second");
     assert_eq!(recording.mappings[1].path, "[anon:1 1MiB]");
     assert!(matches!(&recording.processes[0].change, Change::Exec { name } if name == "app"));
-    assert!(recording.warnings[0].contains("no allocations"));
+    assert_eq!(recording.warnings[0], tierloom_model::Warning::NoAllocations);
 }
 
 #[test]
 fn memory_samples_become_a_profile() {
-    let bytes = memory_file();
-    let file = PerfFile::parse(&bytes).unwrap();
-    let (profile, rows) = analyse(&memory_samples::recording(&file).unwrap(), &Files);
+    let (profile, rows) = analyse(&memory(&memory_file()).unwrap(), &Files);
     let shares: Vec<(&str, f64)> = profile.objects.iter().map(|o| (o.name.as_str(), o.stall.unwrap().share)).collect();
     assert_eq!(shares, [("[anon:1 1MiB]", 0.6), ("[anon:2 4MiB]", 0.2)], "300 and 90 + 10 of 500 cycles");
     assert!((profile.unattributed[0].stall.share - 0.2).abs() < 1e-12);
@@ -187,18 +187,51 @@ fn memory_samples_become_a_profile() {
 
 #[test]
 fn what_cannot_be_used_is_refused_with_what_to_record() {
-    let refused = |bytes: &[u8]| PerfFile::parse(bytes).and_then(|file| cpu_clock::recording(&file)).unwrap_err();
-    assert!(refused(b"ELF").problem.contains("does not begin"));
-    assert!(refused(b"2ELIFREP").problem.contains("byte order"));
-    assert!(refused(&[&b"PERFILE2"[..], &words(&[16])].concat()).problem.contains("stream"));
+    let refused = |bytes: &[u8]| match clock(bytes).unwrap_err() {
+        Flaw::Content { problem, hint } => format!("{problem}: {hint}"),
+        Flaw::Unreadable(error) => panic!("{error}"),
+    };
+    assert!(refused(b"ELF").contains("does not begin"));
+    assert!(refused(&[&b"2ELIFREP"[..], &[0; 8]].concat()).contains("byte order"));
+    assert!(refused(&[&b"PERFILE2"[..], &words(&[16])].concat()).contains("list of events"));
     let cycles = Written { kind: 0, ..Written::new(1, CLOCK_TYPE) }.file();
-    assert!(refused(&cycles).hint.contains("--user-regs"));
-    let bare = Written::new(1, CLOCK_TYPE & !bit::USER_REGISTERS).file();
-    assert!(refused(&bare).problem.contains("lack registers"));
-    assert!(refused(&Written::new(1, CLOCK_TYPE).file()).problem.contains("no sample"));
+    assert!(refused(&cycles).contains("--user-regs"));
+    let bare = Written::new(1, CLOCK_TYPE & !perf::PERF_SAMPLE_REGS_USER).file();
+    assert!(refused(&bare).contains("lack registers"));
+    assert!(refused(&Written::new(1, CLOCK_TYPE).file()).contains("no sample"));
     let mut packed = Written::new(1, CLOCK_TYPE);
     packed.data.extend(record(81, 0, &[0; 8]));
-    assert!(refused(&packed.file()).hint.contains("without -z"));
+    assert!(refused(&packed.file()).contains("damaged"));
+}
+
+#[test]
+fn every_loss_is_counted_once() {
+    let lost = |read_format: u64| {
+        let mut written = Written { read_format, ..Written::new(1, CLOCK_TYPE) };
+        written.clock_sample(40, &[1; 18]);
+        let without_registers = [ID, 0x1234, pair(PID, PID), 50, 0, 1_003_009, 0];
+        written.data.extend(record(9, USER, &words(&without_registers)));
+        let behind = behind(CLOCK_TYPE, 60);
+        written.data.extend(record(2, 0, &[words(&[ID, 5]), behind.clone()].concat()));
+        written.data.extend(record(13, 0, &[words(&[7]), behind.clone()].concat()));
+        written.data.extend(record(5, 0, &[words(&[60, ID, ID]), behind].concat()));
+        let recording = clock(&written.file()).unwrap();
+        assert!(recording.warnings.contains(&Warning::Throttled));
+        recording.lost
+    };
+    assert_eq!(lost(0), 5 + 7 + 1);
+    assert_eq!(lost(1 << 4), 7 + 1, "the event counted what found no room, too");
+}
+
+#[test]
+fn the_event_of_a_sample_is_found_by_its_id() {
+    let (mut clocks, accesses) = (Written::new(1, CLOCK_TYPE), Written::new(4, MEMORY_TYPE));
+    clocks.clock_sample(40, &[7; 18]);
+    let access = [ID + 1, 0x1234, pair(PID, PID), 50, 0x1000, pair(1, 0), 1, 300, RAM];
+    clocks.data.extend(record(9, USER, &words(&access)));
+    let recording = memory(&file_of(&[&clocks, &accesses], &clocks.data)).unwrap();
+    let seen: Vec<_> = recording.accesses.iter().map(|access| (access.time_ns, access.cycles, access.memory)).collect();
+    assert_eq!(seen, [(50, 300, true)]);
 }
 
 proptest! {
@@ -227,10 +260,16 @@ proptest! {
     }
 }
 
+fn clock(bytes: &[u8]) -> Result<Recording, Flaw> {
+    PerfFile::open(Cursor::new(bytes)).and_then(cpu_clock::recording)
+}
+
+fn memory(bytes: &[u8]) -> Result<Recording, Flaw> {
+    PerfFile::open(Cursor::new(bytes)).and_then(memory_samples::recording)
+}
+
 /// Both readers, whatever the file says it is.
 fn try_everything(bytes: &[u8]) {
-    if let Ok(file) = PerfFile::parse(bytes) {
-        let _ = cpu_clock::recording(&file);
-        let _ = memory_samples::recording(&file);
-    }
+    let _ = clock(bytes);
+    let _ = memory(bytes);
 }

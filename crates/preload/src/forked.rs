@@ -19,6 +19,8 @@ pub(crate) static WIPED: Wiped = Wiped { size_before_block: AtomicBool::new(fals
 /// The same where nobody wipes it: what a child learns anew, and whose it is.
 static SIZE_BEFORE_BLOCK: AtomicBool = AtomicBool::new(false);
 static PARENT: AtomicU32 = AtomicU32::new(0);
+/// The process that the library came up in.
+static FIRST: AtomicU32 = AtomicU32::new(0);
 
 /// Says whether the word before a block holds its size.
 pub(crate) fn tell_size_before_block(holds: bool) {
@@ -46,7 +48,14 @@ pub(crate) fn learn() -> u32 {
     let pid = unsafe { libc::getpid() }.unsigned_abs();
     WIPED.size_before_block.store(SIZE_BEFORE_BLOCK.load(Ordering::Relaxed), Ordering::Relaxed);
     WIPED.pid.store(pid, Ordering::Relaxed);
+    let _others = FIRST.compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed);
     PARENT.swap(pid, Ordering::Relaxed)
+}
+
+/// Whether this process was forked from the one that the library came up in: it has one thread, and locks that
+/// others had then are nobody's.
+pub(crate) fn is_child() -> bool {
+    pid() != FIRST.load(Ordering::Relaxed)
 }
 
 /// The process; 0 in a child that was forked and has not learnt it.
@@ -69,11 +78,12 @@ mod tests {
     fn a_child_without_handlers_knows_that_it_was_forked() {
         watch();
         assert_eq!(pid(), std::process::id());
+        assert!(!is_child());
         // SAFETY: the child makes a system call and ends; glibc knows nothing of it.
         let child = unsafe { libc::syscall(libc::SYS_fork) };
         if child == 0 {
             // SAFETY: ends the child.
-            unsafe { libc::_exit(i32::from(pid() == 0)) };
+            unsafe { libc::_exit(i32::from(pid() == 0 && is_child())) };
         }
         let mut status = 0;
         // SAFETY: `status` is an int.

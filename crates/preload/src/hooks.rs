@@ -90,6 +90,6 @@ unsafe extern "C" fn prctl(option: c_int, one: c_ulong, two: c_ulong, three: c_u
 unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
     // SAFETY: the program's call, passed on.
     let refused = unsafe { real::dlclose(library) };
-    thread::quietly(generation::forget_stacks);
+    thread::quietly(generation::look_for_unloads);
     refused
 }

@@ -67,6 +67,7 @@ extern "C" fn start() {
     unwind::warm_up();
     if report::attach().is_some() {
         modules::announce();
+        modules::found::prepare();
         policy::start();
         report::send(report::now(), Event::Ready { blocks: policy::table_of_blocks() });
         leave::watch();

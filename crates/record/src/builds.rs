@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use tierloom_model::Warning;
 
 use tierloom_binary::build_id::build_of;
 use tierloom_linux::root::Root;
@@ -73,15 +74,9 @@ impl Builds {
     }
 
     /// What a reader must know of paths that had several.
-    pub(super) fn warning(&self) -> Option<String> {
-        let paths: Vec<&str> = self.rebuilt.iter().map(String::as_str).collect();
-        (!paths.is_empty()).then(|| {
-            format!(
-                "{} was built anew while it ran: samples of the earlier builds are read as if they were of the last; \
-                 record when nothing builds it",
-                paths.join(", ")
-            )
-        })
+    pub(super) fn warning(&self) -> Option<Warning> {
+        let files: Vec<String> = self.rebuilt.iter().cloned().collect();
+        (!files.is_empty()).then_some(Warning::Rebuilt { files })
     }
 }
 
@@ -147,6 +142,6 @@ mod tests {
         builds.meet(&code, &Root::default());
         assert_eq!(builds.named().len(), 2);
         assert_eq!(builds.by_path().values().next(), build_of("/bin/false".as_ref()).as_ref());
-        assert!(builds.warning().unwrap().contains("was built anew while it ran"));
+        assert!(matches!(builds.warning(), Some(Warning::Rebuilt { .. })));
     }
 }

@@ -12,6 +12,7 @@ use tierloom_wire as wire;
 use crate::builds::Builds;
 use crate::maps::Watch;
 use crate::request::Progress;
+use tierloom_model::Warning;
 use tierloom_recording::{
     Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, MOST_STACKS, Mapping, Portion, Process,
     Processor, Recording, Sample, next,
@@ -162,12 +163,11 @@ impl Gathered {
         match record {
             perf::Record::Sample(sample) => {
                 let instructions = self.counters.since_last(&sample);
-                let perf::Sample { pid, tid, time_ns, registers, kernel, .. } = sample;
-                self.keep(Sample { time_ns, pid, tid, instructions, registers, kernel });
-            }
-            perf::Record::Fault(perf::Fault { pid, time_ns, address }) => {
-                if self.faults.len() < MOST_FAULTS {
-                    self.faults.push(Fault { time_ns, pid, address });
+                let perf::Sample { pid, tid, time_ns, kernel, .. } = sample;
+                match sample.registers {
+                    Some(registers) => self.keep(Sample { time_ns, pid, tid, instructions, registers, kernel }),
+                    // Of 32-bit code, or of a process that is going.
+                    None => self.lost += 1,
                 }
             }
             perf::Record::Mmap { pid, time_ns, start, bytes, file_offset, executable, path } => {
@@ -176,8 +176,16 @@ impl Gathered {
             perf::Record::Exec { pid, time_ns, name } => self.change(time_ns, pid, Change::Exec { name }),
             perf::Record::Fork { pid, parent, time_ns } => self.change(time_ns, pid, Change::Fork { parent }),
             perf::Record::Exit { pid, time_ns } => self.change(time_ns, pid, Change::Exit),
-            perf::Record::Lost(samples) => self.lost += samples,
+            perf::Record::LostRecords(lost) | perf::Record::LostSamples(lost) => self.lost += lost,
             perf::Record::Throttled => self.throttled = true,
+        }
+    }
+
+    /// A page fault that the kernel told.
+    pub(super) fn take_fault(&mut self, fault: perf::Fault) {
+        let perf::Fault { pid, time_ns, address } = fault;
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(Fault { time_ns, pid, address });
         }
     }
 
@@ -259,12 +267,10 @@ impl Gathered {
         recording
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self) -> Vec<Warning> {
         let (kept, left_out) = (MOST_SAMPLES, self.left_out);
-        let throttled = self.throttled.then(|| "the kernel held samples back for a while; lower the rate".to_owned());
-        let cut = (left_out > 0).then(|| {
-            format!("only the first {kept} samples were kept, {left_out} later ones were not: take fewer per second")
-        });
+        let throttled = self.throttled.then_some(Warning::Throttled);
+        let cut = (left_out > 0).then_some(Warning::SamplesLeftOut { kept, left_out });
         throttled.into_iter().chain(cut).chain(self.builds.warning()).collect()
     }
 
@@ -326,7 +332,7 @@ mod tests {
     use super::*;
 
     fn sample(tid: u32, cpu: u32, instructions: u64) -> perf::Sample {
-        perf::Sample { pid: 1, tid, time_ns: 0, cpu, instructions, registers: [0; 18], kernel: false }
+        perf::Sample { pid: 1, tid, cpu, instructions, registers: Some([0; 18]), ..perf::Sample::default() }
     }
 
     #[test]

@@ -264,11 +264,7 @@ mod tests {
             .unwrap();
         let mut gathered = Gathered::new(5, 7, None);
         for time_ns in 0..2 * PORTION_RECORDS as u64 {
-            gathered.take_perf(tierloom_linux::perf::Record::Fault(tierloom_linux::perf::Fault {
-                pid: 5,
-                time_ns,
-                address: time_ns,
-            }));
+            gathered.take_fault(tierloom_linux::perf::Fault { pid: 5, time_ns, address: time_ns });
         }
         journal.visit(&gathered, || RUN);
         assert!(matches!(Tried::open(&path, true), Err(RecordError::BeingRecorded { .. })));
@@ -276,7 +272,7 @@ mod tests {
         journal.writer.take().unwrap().join().unwrap();
         let read = Recording::load(&path).unwrap();
         assert_eq!((read.command.as_slice(), read.faults.len(), read.exit), (&command[..], PORTION_RECORDS, None));
-        assert!(read.warnings[0].contains("stopped"), "{:?}", read.warnings);
+        assert!(matches!(read.warnings[0], tierloom_model::Warning::Stopped { .. }), "{:?}", read.warnings);
         std::fs::remove_file(path).unwrap();
     }
 

@@ -21,6 +21,7 @@ mod warnings;
 use tierloom_launch::channel::PreloadChannel;
 use tierloom_launch::program::{self, Program};
 use tierloom_linux::spawn;
+use tierloom_model::Warning;
 use tierloom_recording::Recording;
 
 pub use error::RecordError;
@@ -29,10 +30,6 @@ pub use processor::processor;
 use recorder::Recorder;
 pub use request::{Backend, DEFAULT_HZ, Progress, RecordRequest};
 pub use tierloom_launch::DEFAULT_MIN_BYTES;
-
-/// Of a recording that was to be kept.
-const NOT_WHOLE: &str = "the recording that is kept ends early: its disk was full, or it came to 4 GiB; \
-                         this profile is of all of the run; to keep all of it make room, or take fewer samples";
 
 /// Runs the program to its end and returns what was seen; `progress` is called about 50 times a second.
 ///
@@ -58,7 +55,7 @@ pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Re
     kept.take_rest(recorder.gathered(), &ended);
     let mut recording = recorder.finish(&ended, &program);
     if !kept.end(&recording) && request.keep {
-        recording.warnings.push(NOT_WHOLE.to_owned());
+        recording.warnings.push(Warning::KeptInPart);
     }
     Ok(recording)
 }

@@ -91,10 +91,11 @@ impl<'a> Recorder<'a> {
     pub(super) fn finish(self, ended: &Ended, program: &Program) -> Recording {
         let Self { request, setting, samples, channel, gathered } = self;
         let mut recording = gathered.finish(setting, ended);
-        recording.warnings.extend(program.warnings(request.preload.is_some(), channel.attached()));
+        recording.warnings.extend(program.warning(request.preload.is_some(), channel.attached()));
         recording.warnings.extend(channel.doubt(&request.root));
         recording.warnings.extend(channel.closed());
         recording.warnings.extend(about_sampling(&recording, request, samples.refused()));
+        recording.warnings.extend(samples.faults_refused());
         recording
     }
 }

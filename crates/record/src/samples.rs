@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use tierloom_launch::channel::PreloadChannel;
 use tierloom_linux::LinuxError;
 use tierloom_linux::perf::{Request, Ring, Sampler};
+use tierloom_model::Warning;
 use tierloom_recording::Event;
 use tierloom_wire as wire;
 
@@ -70,7 +71,10 @@ impl Samples {
     /// Hands on what came since this was last asked.
     pub(super) fn drain(&mut self, gathered: &mut Gathered) {
         match self {
-            Samples::Kernel(sampler) => sampler.drain(|record| gathered.take_perf(record)),
+            Samples::Kernel(sampler) => {
+                sampler.drain(|record| gathered.take_perf(record));
+                sampler.drain_faults(|fault| gathered.take_fault(fault));
+            }
             Samples::Ptrace(sampler) => sampler.drain().into_iter().for_each(|sample| gathered.take_sample(sample)),
             Samples::None => {}
         }
@@ -81,6 +85,12 @@ impl Samples {
         if let (Samples::Ptrace(sampler), wire::Event::Start | wire::Event::Fork { .. }) = (self, &record.event) {
             sampler.add_process(record.pid);
         }
+    }
+
+    /// What is missed where the kernel gives samples but no page faults.
+    pub(super) fn faults_refused(&self) -> Option<Warning> {
+        let Samples::Kernel(sampler) = self else { return None };
+        sampler.faults_refused().map(|refused| Warning::PageFaultsNotSeen { why: refused.to_string() })
     }
 
     /// How often a thread that ran could not be sampled.

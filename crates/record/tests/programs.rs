@@ -13,7 +13,7 @@ use tierloom_analysis::analyse;
 use tierloom_binary::Files;
 use tierloom_fixtures::programs::{compiled, library};
 use tierloom_launch::LaunchError;
-use tierloom_model::{Access, ObjectKind};
+use tierloom_model::{Access, ObjectKind, Warning};
 use tierloom_record::{Backend, RecordError, RecordRequest, record};
 use tierloom_recording::{AllocationEvent, Calibration, Change, Event, Exit, Recording, Source};
 
@@ -196,7 +196,8 @@ fn a_static_program_is_sampled_and_said_to_be_blind() {
     fs::remove_file(program).unwrap();
     assert_eq!(recording.exit, Some(Exit::Code(5)));
     assert_eq!(recording.allocations, []);
-    assert!(recording.warnings.iter().any(|text| text.contains("statically linked")), "{:?}", recording.warnings);
+    let is_static = |warning: &Warning| matches!(warning, Warning::StaticProgram { .. });
+    assert!(recording.warnings.iter().any(is_static), "{:?}", recording.warnings);
     assert!(recording.event != Event::CpuClock || !recording.samples.is_empty());
 }
 

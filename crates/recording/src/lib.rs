@@ -21,6 +21,7 @@ pub use file::{
 pub use ours::{PRELOAD_LIBRARY, is_ours};
 pub use processor::Processor;
 use signals::signal_name;
+use tierloom_model::Warning;
 // Told by the preload library and kept as it came.
 pub use tierloom_wire::Source;
 
@@ -94,8 +95,8 @@ pub struct Recording {
     pub lost_allocations: u64,
     /// Skid of this machine under `event`.
     pub calibration: Calibration,
-    /// What a reader of the numbers must know, as sentences with a remedy.
-    pub warnings: Vec<String>,
+    /// What a reader of the numbers must know.
+    pub warnings: Vec<Warning>,
 }
 
 impl Recording {

@@ -45,7 +45,7 @@ pub use kernel::counters::Counters;
 pub use kernel::nodes::{Node, Nodes, TierRule, Watermarks};
 pub use kernel::reclaim::LruKind;
 pub use kernel::scanner::ScanKnobs;
-pub use kernel::vma::VmaPolicy;
+pub use kernel::vma::{VmaPolicy, Weight};
 pub use outcome::{NodeUse, Outcome, Parts, PhaseUse, Point, RegionUse};
 pub use placement::named::NAMES as PLACEMENTS;
 pub use request::{Evaluator, OURS, Request};

@@ -107,7 +107,7 @@ def verb(
         say.tell(profiles.objects(recorded.profile), *profiles.phases(recorded.profile))
     say.tell(endings.ended(recorded.profile.data["program"]))
     for warning in recorded.warnings:
-        say.warn(warning)
+        say.warn(warning["text"])
     if keep is not None:
         say.wrote("recording", keep)
     say.wrote("profile", folder)
@@ -133,7 +133,7 @@ def show_profile(recorded: recording.Recorded, folder: Path, *, as_json: bool) -
     else:
         say.show(profiles.objects(recorded.profile))
     for warning in recorded.warnings:
-        say.warn(warning)
+        say.warn(warning["text"])
     say.wrote("profile", folder)
     say.then(f"tierloom plan {folder} --machine liu-a")
 

@@ -1,5 +1,6 @@
 //! The last step: everything that was worked out goes into the noun.
 
+pub(crate) mod frames;
 pub(crate) mod hotness;
 pub(crate) mod names;
 pub(crate) mod warnings;
@@ -7,7 +8,7 @@ pub(crate) mod warnings;
 use std::collections::BTreeMap;
 
 use tierloom_model::{
-    Access, AccessKind, FORMAT_VERSION, Object, Phase, Profile, Program, SampleRow, Sampling, Unattributed,
+    Access, AccessKind, FORMAT_VERSION, Object, Phase, Profile, Program, SampleRow, Sampling, Unattributed, Warning,
 };
 
 use crate::address_space::AddressSpaces;
@@ -16,7 +17,6 @@ use crate::attribution::{AttributedSample, Attribution, Observed, Rest};
 use crate::frequency::Counts;
 use crate::profile::hotness::hotness;
 use crate::profile::names::Names;
-use crate::profile::warnings::Warning;
 use crate::time::confidence::share;
 use crate::time::stalls::{Overlaps, Waited};
 use crate::traffic::accesses::AllAccesses;
@@ -80,7 +80,7 @@ impl ProfileBuilder<'_> {
             objects,
             phases,
             unattributed: self.unattributed(),
-            sampling: self.sampling(),
+            sampling: self.sampling(&names),
         };
         (profile, rows)
     }
@@ -227,7 +227,7 @@ impl ProfileBuilder<'_> {
         self.observed.seen.iter().map(row).collect()
     }
 
-    fn sampling(&self) -> Option<Sampling> {
+    fn sampling(&self, names: &Names<'_>) -> Option<Sampling> {
         let event = match self.recording.event {
             Event::CpuClock => "cpu-clock",
             Event::Ptrace => "ptrace",
@@ -239,11 +239,11 @@ impl ProfileBuilder<'_> {
             samples: self.observed.seen.len() as u64,
             lost: self.recording.lost,
             skid_purity: self.recording.calibration.purity,
-            warnings: self.warnings(),
+            warnings: self.warnings(names),
         })
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self, names: &Names<'_>) -> Vec<Warning> {
         let doubts = crate::profile::warnings::Doubts {
             recording: self.recording,
             observed: self.observed,
@@ -251,8 +251,8 @@ impl ProfileBuilder<'_> {
             tallies: self.tallies,
             cut: self.cut,
         };
-        let own = doubts.all().into_iter().map(|warning: Warning| warning.to_string());
-        self.recording.warnings.iter().cloned().chain(own).collect()
+        let lines = names.lineless().map(|(file, missing)| warnings::about_lines(file, missing));
+        self.recording.warnings.iter().cloned().chain(doubts.all()).chain(lines).collect()
     }
 }
 

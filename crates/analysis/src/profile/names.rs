@@ -6,17 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tierloom_binary::Binaries;
+use tierloom_binary::code::CodePlace;
+use tierloom_binary::debug_info::Missing;
+use tierloom_binary::demangle::demangled;
+use tierloom_binary::elf::Module;
 use tierloom_model::{Frame, Site};
 
 use crate::address_space::objects::{DataObject, Identity};
-use tierloom_binary::Binaries;
-use tierloom_binary::code::CodePlace;
-use tierloom_binary::debug_info::Lines;
-use tierloom_binary::demangle::demangled;
-use tierloom_binary::elf::Module;
+use crate::profile::frames::{Frames, functions};
 
 /// Functions that allocate for others, by the start of their demangled names.
-const WRAPPERS: [&str; 31] = [
+const WRAPPERS: [&str; 33] = [
     "malloc",
     "calloc",
     "realloc",
@@ -37,6 +38,8 @@ const WRAPPERS: [&str; 31] = [
     "__rdl_",
     "<alloc::",
     "core::",
+    "hashbrown::",
+    "<hashbrown::",
     "_mm_malloc",
     "PyMem_",
     "PyObject_Malloc",
@@ -52,6 +55,9 @@ const WRAPPERS: [&str; 31] = [
 /// Functions of the C library that start a program or a thread: everything is called by them.
 const STARTERS: [&str; 7] =
     ["__libc_start_main", "__libc_start_call_main", "_start", "start_thread", "clone", "__clone", "__clone3"];
+/// Libraries that allocate for every program; by the start of their file names.
+const RUNTIMES: [&str; 7] =
+    ["libc.so", "ld-linux", "libpthread.so", "libstdc++.so", "libgomp.so", "libgfortran.so", "libm.so"];
 /// Longest function name within an object's name.
 const LONGEST_NAME: usize = 60;
 /// Callers that are looked at to tell apart what one statement allocates: further out are the program's loops.
@@ -60,19 +66,20 @@ const NEAREST_CALLERS: usize = 4;
 /// Names and sites of all objects, made once at the end.
 pub(crate) struct Names<'a> {
     modules: &'a [Module],
-    binaries: &'a dyn Binaries,
-    lines: BTreeMap<usize, Lines>,
+    frames: Frames<'a>,
     taken: BTreeMap<String, u32>,
     /// By stack: for whom its statement allocates, where that is for several.
     askers: BTreeMap<Vec<CodePlace>, String>,
+    /// Modules with objects that are named without a line.
+    lineless: BTreeSet<usize>,
 }
 
 impl<'a> Names<'a> {
     /// Names for these objects, in the order in which they will be asked for.
     pub(crate) fn new(modules: &'a [Module], binaries: &'a dyn Binaries, entries: &[DataObject]) -> Self {
-        let (lines, taken, askers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut names = Self { modules, binaries, lines, taken, askers };
-        let mut statements: BTreeMap<CodePlace, Vec<Request>> = BTreeMap::new();
+        let (taken, askers, lineless) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let mut names = Self { modules, frames: Frames::new(modules, binaries), taken, askers, lineless };
+        let mut statements: BTreeMap<Statement, Vec<Request>> = BTreeMap::new();
         for entry in entries {
             if let Identity::Stack(stack) = &entry.identity
                 && let Some((statement, request)) = names.request(stack)
@@ -85,22 +92,38 @@ impl<'a> Names<'a> {
     }
 
     /// The statement that an object is named after, and the functions that it may do it for.
-    fn request<'s>(&self, stack: &'s [CodePlace]) -> Option<(CodePlace, Request<'s>)> {
-        let mut own = stack.iter().filter_map(|place| Some((*place, self.own_function(*place)?)));
+    fn request<'s>(&self, stack: &'s [CodePlace]) -> Option<(Statement, Request<'s>)> {
+        let mut own = stack.iter().flat_map(|place| self.own_functions(*place));
         let (statement, _) = own.next()?;
         let callers = own.map(|(_, function)| function).take(NEAREST_CALLERS).collect();
         Some((statement, Request { stack, callers }))
     }
 
-    fn own_function(&self, place: CodePlace) -> Option<String> {
-        let function = demangled(self.modules[place.module?].function_name(place.address.saturating_sub(1))?);
-        is_own(&function).then(|| shortened(&function))
+    /// Functions at a place that say for what they allocate, innermost first, each with its statement there.
+    fn own_functions(&self, place: CodePlace) -> Vec<(Statement, String)> {
+        let frame = self.frames.frame(place);
+        let own = functions(&frame).filter_map(|(function, line)| {
+            let function = function.filter(|function| is_own(function))?;
+            let statement =
+                line.map_or(Statement::Place(place), |line| Statement::Line(function.to_owned(), line.to_owned()));
+            Some((statement, shortened(function)))
+        });
+        own.collect()
+    }
+
+    /// Modules with objects that are named without a line, and why, as far as that is known.
+    pub(crate) fn lineless(&self) -> impl Iterator<Item = (&str, Option<&Missing>)> {
+        self.lineless.iter().map(|module| (self.modules[*module].name(), self.frames.missing(*module)))
     }
 
     /// Site and unique name of an object.
     pub(crate) fn name(&mut self, entry: &DataObject) -> (Site, String) {
         let site = match &entry.identity {
-            Identity::Stack(frames) => Site::Stack(frames.iter().map(|frame| self.frame(*frame)).collect()),
+            Identity::Stack(stack) => {
+                let frames: Vec<Frame> = stack.iter().map(|place| self.frames.frame(*place)).collect();
+                self.look_for_line(stack, &frames);
+                Site::Stack(frames)
+            }
             Identity::Symbol { module, name } => {
                 Site::Symbol { module: self.modules[*module].name().to_owned(), symbol: name.clone() }
             }
@@ -128,23 +151,27 @@ impl<'a> Names<'a> {
         if *count == 1 { wanted } else { self.unique(format!("{wanted}#{}", self.taken[&wanted])) }
     }
 
-    fn frame(&mut self, place: CodePlace) -> Frame {
-        let Some(id) = place.module else {
-            let module = "[unknown]".to_owned();
-            return Frame { module, build_id: String::new(), offset: place.address, function: None, line: None };
+    /// Notes where the name of an object will have no line.
+    fn look_for_line(&mut self, stack: &[CodePlace], frames: &[Frame]) {
+        let named_after = frames.iter().position(|frame| named(frame).is_some()).unwrap_or(0);
+        let Some((frame, module)) = frames.get(named_after).zip(stack.get(named_after).and_then(|place| place.module))
+        else {
+            return;
         };
-        let module = &self.modules[id];
-        // A return address lies behind the call; the call itself is one byte before it.
-        let call = place.address.saturating_sub(1);
-        let lines = self.lines.entry(id).or_insert_with(|| self.binaries.lines(module));
-        Frame {
-            module: module.name().to_owned(),
-            build_id: module.build_id.clone(),
-            offset: place.address,
-            function: module.function_name(call).map(demangled),
-            line: lines.at(call),
+        let has_line = named(frame).map_or(frame.line.is_some(), |(_, line)| line.is_some());
+        if !has_line && !RUNTIMES.iter().any(|prefix| frame.module.starts_with(prefix)) {
+            self.lineless.insert(module);
         }
     }
+}
+
+/// A statement of the program; code that was inlined into several functions is one.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Statement {
+    /// Function and line.
+    Line(String, String),
+    /// Where lines are not known.
+    Place(CodePlace),
 }
 
 /// An allocation, seen from its statement: the callers further out, nearest first.
@@ -162,18 +189,30 @@ fn told_apart(requests: &[Request]) -> Vec<(Vec<CodePlace>, String)> {
 }
 
 fn stack_name(frames: &[Frame]) -> String {
-    let own = frames.iter().find(|frame| frame.function.as_deref().is_some_and(is_own));
-    match own.or(frames.first()) {
-        Some(Frame { function: Some(function), line: Some(line), .. }) => format!("{}@{line}", shortened(function)),
-        Some(Frame { function: Some(function), .. }) => shortened(function),
-        Some(frame) => format!("{}+{:#x}", frame.module, frame.offset),
-        None => "[unknown site]".to_owned(),
+    match frames.iter().find_map(named).or_else(|| functions(frames.first()?).find_map(with_function)) {
+        Some((function, Some(line))) => format!("{}@{line}", shortened(function)),
+        Some((function, None)) => shortened(function),
+        None => frames
+            .first()
+            .map_or_else(|| "[unknown site]".to_owned(), |frame| format!("{}+{:#x}", frame.module, frame.offset)),
     }
+}
+
+/// The innermost function of a frame, with its line, that says for what it allocates.
+fn named(frame: &Frame) -> Option<(&str, Option<&str>)> {
+    functions(frame).filter_map(with_function).find(|(function, _)| is_own(function))
+}
+
+fn with_function<'f>((function, line): (Option<&'f str>, Option<&'f str>)) -> Option<(&'f str, Option<&'f str>)> {
+    Some((function?, line))
 }
 
 /// Whether a function says for what it allocates.
 fn is_own(function: &str) -> bool {
-    !STARTERS.contains(&function) && !WRAPPERS.iter().any(|prefix| function.starts_with(prefix))
+    // Templates have the type of their result in front.
+    let bare = shortened(function);
+    let passes_on = |prefix: &&str| function.starts_with(*prefix) || bare.starts_with(*prefix);
+    !STARTERS.contains(&function) && !WRAPPERS.iter().any(passes_on)
 }
 
 /// Without parameters and template arguments, and not longer than a table column bears.
@@ -196,15 +235,17 @@ fn shortened(function: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tierloom_model::InlinedInto;
+
     use super::*;
 
     fn frame(function: &str, line: Option<&str>) -> Frame {
         Frame {
             module: "app".to_owned(),
-            build_id: String::new(),
             offset: 0x10,
             function: Some(demangled(function)),
             line: line.map(str::to_owned),
+            ..Frame::default()
         }
     }
 
@@ -221,6 +262,19 @@ mod tests {
         assert_eq!(stack_name(&[]), "[unknown site]");
         let stripped = Frame { function: None, ..frame("", None) };
         assert_eq!(stack_name(&[stripped, frame("__libc_start_main", None)]), "app+0x10");
+    }
+
+    #[test]
+    fn an_inlined_function_that_is_the_programs_own_gives_the_name() {
+        let inlined = |function: &str, line: &str| InlinedInto {
+            function: Some(function.to_owned()),
+            line: Some(line.to_owned()),
+        };
+        let allocation = Frame {
+            inlined_into: vec![inlined("mesh::grid(int)", "mesh.cpp:12"), inlined("main", "main.cpp:3")],
+            ..frame("double* std::allocate<double>(unsigned long)", Some("new_allocator.h:137"))
+        };
+        assert_eq!(stack_name(&[allocation]), "mesh::grid@mesh.cpp:12");
     }
 
     #[test]

@@ -8,7 +8,6 @@
 pub mod statics;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::ops::Range;
 use std::path::Path;
 
@@ -19,7 +18,7 @@ use object::{
 };
 
 use crate::elf::statics::Remainder;
-use crate::image::{Image, Wants};
+use crate::image::{Image, Wants, hexadecimal};
 
 type ElfFile<'a> = object::File<'a, &'a Image>;
 
@@ -189,14 +188,6 @@ impl Module {
         let around = self.symbols[..end].iter().rev().take(16).find(|symbol| address < symbol.range.1);
         around.map(|symbol| symbol.name.as_str())
     }
-}
-
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn segment_of<'data>(segment: &impl ObjectSegment<'data>) -> Segment {

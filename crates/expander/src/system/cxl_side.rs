@@ -1,22 +1,23 @@
 //! The way to the endpoints and back: root ports, links, answers with `DevLoad`.
 
-use super::System;
-use crate::dev_load::Level;
-use crate::endpoint::{Arrival, Counts, Endpoint};
-use crate::event::{Event, RequestId};
+use super::state::System;
+use crate::endpoint::{Arrival, Endpoint};
+use crate::event::Event;
+use crate::ids::{PortId, RequestId};
 use crate::line::Line;
+use crate::link::dev_load::Level;
+use crate::link::root_port::{Admitted, Send};
+use crate::link::speculate::Speculation;
+use crate::link::store::{Buffer, Flight};
 use crate::requests::Purpose;
-use crate::root_port::Send;
-use crate::speculate::Speculation;
-use crate::store::{Buffer, Flight};
 use crate::time::Ps;
 
 impl System {
     /// A miss reaches its root port; GPU memory serves it where the store buffer holds the line.
     pub(super) fn at_port(&mut self, id: RequestId) {
         let request = self.requests.get(id);
-        let port = request.port as usize;
-        let held = self.ports[port].buffer.as_ref().and_then(|buffer| buffer.holds(request.line));
+        let port = request.port;
+        let held = self.far.ports[port].buffer.as_ref().and_then(|buffer| buffer.holds(request.line));
         if let Some(value) = held {
             self.metrics.store_served += 1;
             self.requests.get_mut(id).value = value;
@@ -24,19 +25,19 @@ impl System {
             self.events.at(done, Event::LocalRead(id));
             return;
         }
-        self.ports[port].push_read(id, request.line);
+        self.far.ports[port].push_read(id, request.line);
         self.pump(port);
     }
 
     /// Moves what can move: loads into the read queue, requests onto the link.
-    pub(super) fn pump(&mut self, port: usize) {
-        while !self.ports[port].is_empty() {
-            while let Some((line, wanted)) = self.ports[port].admit() {
-                if let Some(wanted) = wanted {
+    pub(super) fn pump(&mut self, port: PortId) {
+        while !self.far.ports[port].is_empty() {
+            while let Some(Admitted { line, speculation }) = self.far.ports[port].admit() {
+                if let Some(wanted) = speculation {
                     self.send_speculation(port, line, wanted);
                 }
             }
-            let root = &mut self.ports[port];
+            let root = &mut self.far.ports[port];
             while let Some(send) = root.next() {
                 let (id, arrival) = match send {
                     Send::Read(id) => (id, root.link.request(self.now)),
@@ -50,14 +51,14 @@ impl System {
         }
     }
 
-    fn send_speculation(&mut self, port: usize, line: u32, wanted: Speculation) {
-        let (start, end) = self.decoder.clip(line, wanted.start, wanted.end);
-        let arrival = self.ports[port].link.request(self.now);
-        self.events.at(arrival, Event::Speculation(port as u8, start, (end - start) as u8));
+    fn send_speculation(&mut self, port: PortId, line: Line, wanted: Speculation) {
+        let Speculation { start, end } = self.far.decoder.clip(line, wanted);
+        let arrival = self.far.ports[port].link.request(self.now);
+        self.events.at(arrival, Event::Speculation(port, start, (end - start) as u8));
     }
 
     /// A speculative read reaches the endpoint; in front of memory it has nothing to do.
-    pub(super) fn speculation(&mut self, port: u8, start: u32, lines: u8) {
+    pub(super) fn speculation(&mut self, port: PortId, start: Line, lines: u8) {
         let now = self.now;
         let wanted = Speculation { start, end: start + u32::from(lines) };
         self.at_ssd(port, |ssd, events| ssd.speculate(now, wanted, events));
@@ -70,7 +71,7 @@ impl System {
         if write && let Some(ledger) = &mut self.ledger {
             ledger.put_far(request.line, request.value);
         }
-        match &mut self.endpoints[request.port as usize] {
+        match &mut self.far.endpoints[request.port] {
             Endpoint::Ssd(ssd) => {
                 ssd.arrive(self.now, Arrival { request: id, line: request.line, write }, &mut self.events);
             }
@@ -92,7 +93,7 @@ impl System {
         let request = self.requests.get_mut(id);
         request.level = level;
         request.value = value;
-        let arrival = self.ports[request.port as usize].link.data(self.now);
+        let arrival = self.far.ports[request.port].link.data(self.now);
         self.events.at(arrival, Event::Answered(id));
     }
 
@@ -101,22 +102,19 @@ impl System {
         let level = self.level(id);
         let request = self.requests.get_mut(id);
         request.level = level;
-        let arrival = self.ports[request.port as usize].link.answer(self.now);
+        let arrival = self.far.ports[request.port].link.answer(self.now);
         self.events.at(arrival, Event::Acknowledged(id));
     }
 
     fn level(&self, id: RequestId) -> Level {
-        match &self.endpoints[self.requests.get(id).port as usize] {
-            Endpoint::Ssd(ssd) => ssd.level(self.now),
-            Endpoint::Dram(_) => Level::Light,
-        }
+        self.far.endpoints[self.requests.get(id).port].level(self.now)
     }
 
     /// A line reaches the GPU.
     pub(super) fn answered(&mut self, id: RequestId) {
         let request = self.requests.end(id);
-        let port = request.port as usize;
-        self.ports[port].release(request.line);
+        let port = request.port;
+        self.far.ports[port].release(request.line);
         self.hear(port, request.level);
         if request.purpose == Purpose::Read {
             self.fill(request);
@@ -127,9 +125,9 @@ impl System {
     /// The completion of a write reaches the GPU.
     pub(super) fn acknowledged(&mut self, id: RequestId) {
         let request = self.requests.get(id);
-        let port = request.port as usize;
-        self.ports[port].release(request.line);
-        if let (Purpose::Flight(version), Some(buffer)) = (request.purpose, &mut self.ports[port].buffer) {
+        let port = request.port;
+        self.far.ports[port].release(request.line);
+        if let (Purpose::Flight(version), Some(buffer)) = (request.purpose, &mut self.far.ports[port].buffer) {
             buffer.acknowledge(request.line, version);
             self.requests.end(id);
         } else {
@@ -140,68 +138,50 @@ impl System {
     }
 
     /// Everyone at a port takes note of the endpoint's load.
-    fn hear(&mut self, port: usize, level: Level) {
-        self.ports[port].reader.hear(level);
-        if let Some(buffer) = &mut self.ports[port].buffer {
+    fn hear(&mut self, port: PortId, level: Level) {
+        self.far.ports[port].reader.hear(level);
+        if let Some(buffer) = &mut self.far.ports[port].buffer {
             buffer.hear(level);
-            self.flush(port as u8);
+            self.flush(port);
         }
     }
 
     /// Writes back buffered stores while the load allows, or sees to it that news of the load comes.
-    pub(super) fn flush(&mut self, port: u8) {
-        let at = port as usize;
-        while let Some(flight) = self.ports[at].buffer.as_mut().and_then(Buffer::flush) {
+    pub(super) fn flush(&mut self, port: PortId) {
+        while let Some(flight) = self.far.ports[port].buffer.as_mut().and_then(Buffer::flush) {
             self.send_flight(flight);
         }
-        if self.stuck(at).is_some() && !self.ports[at].retrying {
-            self.ports[at].retrying = true;
-            self.events.at(self.now + self.retry, Event::Flush(port));
+        if self.stuck(port).is_some() && !self.far.ports[port].retrying {
+            self.far.ports[port].retrying = true;
+            self.events.at(self.now + self.far.retry, Event::Flush(port));
         }
     }
 
-    fn stuck(&self, port: usize) -> Option<Line> {
-        self.ports[port].buffer.as_ref().and_then(Buffer::stuck)
+    fn stuck(&self, port: PortId) -> Option<Line> {
+        self.far.ports[port].buffer.as_ref().and_then(Buffer::stuck)
     }
 
     /// Time to ask for the load, unless an answer is on its way anyhow. A write would have to wait for
     /// the end of a collection, and so would all loads behind it: a read asks.
-    pub(super) fn ask(&mut self, port: u8) {
-        let at = port as usize;
-        self.ports[at].retrying = false;
-        let Some(line) = self.stuck(at) else { return };
-        if self.ports[at].is_quiet() {
+    pub(super) fn ask(&mut self, port: PortId) {
+        self.far.ports[port].retrying = false;
+        let Some(line) = self.stuck(port) else { return };
+        if self.far.ports[port].is_quiet() {
             let id = self.request(line, Purpose::Probe, 0);
-            self.ports[at].push_read(id, line);
+            self.far.ports[port].push_read(id, line);
         }
         self.flush(port);
-        self.pump(at);
+        self.pump(port);
     }
 
     pub(super) fn send_flight(&mut self, flight: Flight) {
         let id = self.request(flight.line, Purpose::Flight(flight.version), flight.value);
-        let port = self.requests.get(id).port as usize;
-        self.ports[port].push_write(id);
+        let port = self.requests.get(id).port;
+        self.far.ports[port].push_write(id);
     }
 
     /// Whether a collection ran at the port's endpoint at any time since `born`.
-    pub(super) fn is_collecting_since(&self, born: Ps, port: u8) -> bool {
-        match self.endpoints.get(port as usize) {
-            Some(Endpoint::Ssd(ssd)) => ssd.collected_since(born),
-            _ => false,
-        }
-    }
-}
-
-impl Counts {
-    /// Adds another endpoint's counts.
-    pub(super) fn add(&mut self, other: &Self) {
-        self.reads += other.reads;
-        self.present += other.present;
-        self.in_flight += other.in_flight;
-        self.media_reads += other.media_reads;
-        self.programs += other.programs;
-        self.collections += other.collections;
-        self.longest_ingress = self.longest_ingress.max(other.longest_ingress);
+    pub(super) fn is_collecting_since(&self, born: Ps, port: PortId) -> bool {
+        self.far.endpoints.get(port).is_some_and(|endpoint| endpoint.collected_since(born))
     }
 }

@@ -3,7 +3,7 @@
 use tierloom_model::hash::nth;
 use tierloom_model::units::LINE_BYTES;
 
-use super::{Kernel, Shape};
+use super::kernel::{Kernel, Shape};
 use crate::line::Line;
 
 /// Edges of a node: the random graphs of Rodinia have six.

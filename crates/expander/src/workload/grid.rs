@@ -2,7 +2,7 @@
 
 use tierloom_model::hash::nth;
 
-use super::{ELEMENTS, Kernel, Shape};
+use super::kernel::{ELEMENTS, Kernel, Shape};
 use crate::line::Line;
 
 /// Lines of a row of the stencil's grid: 2048 four-byte cells.

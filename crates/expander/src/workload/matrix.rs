@@ -1,6 +1,6 @@
 //! Kernels on dense matrices of four-byte numbers, row by row in memory.
 
-use super::{ELEMENTS, Kernel, Shape};
+use super::kernel::{ELEMENTS, Kernel, Shape};
 use crate::line::Line;
 
 /// `c = a b'`: both factors are read along their rows, as in a fully connected layer. Warps take

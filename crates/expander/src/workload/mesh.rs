@@ -2,7 +2,7 @@
 
 use tierloom_model::hash::nth;
 
-use super::{Kernel, Shape};
+use super::kernel::{Kernel, Shape};
 use crate::line::Line;
 
 /// Four-byte fields of a cell: flow variables, fluxes, neighbour numbers, face normals.

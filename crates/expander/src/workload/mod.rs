@@ -1,51 +1,28 @@
 //! What the GPU's warps access: real addresses of real algorithms on real data structures.
 //!
-//! A [`Kernel`] walks its data structure and names, for each warp, the line of its next load and the
+//! A `Kernel` walks its data structure and names, for each warp, the line of its next load and the
 //! line that a store at that point of the algorithm goes to. A [`Workload`] deals loads and stores in
 //! the published ratio and ends each warp after its share of the accesses. One file holds the kernels
 //! of one kind of data structure.
 
 mod graph;
 mod grid;
+mod kernel;
 mod matrix;
 mod mesh;
 mod trace;
 mod tree;
 mod vector;
 
+use tierloom_model::index::IndexVec;
+
 use crate::error::{ExpanderError, Result};
-use crate::line::Line;
+use crate::ids::WarpId;
 use crate::parameters::Mix;
+use kernel::{Kernel, Shape};
 
+pub(crate) use kernel::Touch;
 pub use trace::{RECORD_BYTES, Trace};
-
-/// Threads that a warp of the kernels covers with one line: 16 four-byte elements.
-pub(crate) const ELEMENTS: u32 = 16;
-
-/// An algorithm on its data. *Contract*: lines are below the number that it was made for; the same
-/// calls give the same lines.
-trait Kernel: Send {
-    /// The line of a warp's next load.
-    fn load(&mut self, warp: u32) -> Line;
-    /// The line that a warp's store goes to now.
-    fn store(&mut self, warp: u32) -> Line;
-}
-
-/// Size of the problem and of the machine that it is spread over.
-#[derive(Debug, Clone, Copy)]
-struct Shape {
-    lines: u32,
-    warps: u32,
-    seed: u64,
-}
-
-impl Shape {
-    /// A warp's contiguous part of `lines` lines: its first, and how many.
-    fn chunk(self, warp: u32, lines: u32) -> (u32, u32) {
-        let size = (lines / self.warps).max(1);
-        ((warp * size).min(lines - size), size)
-    }
-}
 
 /// The accesses of all warps.
 pub(crate) struct Workload {
@@ -55,7 +32,7 @@ pub(crate) struct Workload {
 }
 
 enum Source {
-    Kernels { phases: Vec<Box<dyn Kernel>>, warps: Vec<Progress>, accesses: u32 },
+    Kernels { phases: Vec<Box<dyn Kernel>>, warps: IndexVec<WarpId, Progress>, accesses: u32 },
     Trace(trace::Replay),
 }
 
@@ -73,7 +50,7 @@ impl Workload {
         let shape = Shape { lines, warps, seed };
         let phases = kernels(name, shape)?;
         let accesses = ((f64::from(lines) * passes / f64::from(warps)) as u32).max(phases.len() as u32);
-        let warps = vec![Progress::default(); warps as usize];
+        let warps = (0..warps).map(|_| Progress::default()).collect();
         Ok(Self { source: Source::Kernels { phases, warps, accesses }, loads: mix.loads.value })
     }
 
@@ -82,11 +59,11 @@ impl Workload {
         Self { source: Source::Trace(trace::Replay::new(trace, warps)), loads: 0.0 }
     }
 
-    /// A warp's next access, and whether it is a store; none when it has done its share.
-    pub(crate) fn next(&mut self, warp: u32) -> Option<(Line, bool)> {
+    /// A warp's next access; none when it has done its share.
+    pub(crate) fn next(&mut self, warp: WarpId) -> Option<Touch> {
         let (phases, progress, accesses) = match &mut self.source {
             Source::Trace(replay) => return replay.next(warp),
-            Source::Kernels { phases, warps, accesses } => (phases, &mut warps[warp as usize], *accesses),
+            Source::Kernels { phases, warps, accesses } => (phases, &mut warps[warp], *accesses),
         };
         if progress.done == accesses {
             return None;
@@ -99,10 +76,10 @@ impl Workload {
         progress.done += 1;
         progress.due += self.loads;
         if progress.due < 1.0 {
-            return Some((kernel.store(warp), true));
+            return Some(Touch { line: kernel.store(warp.0), store: true });
         }
         progress.due -= 1.0;
-        Some((kernel.load(warp), false))
+        Some(Touch { line: kernel.load(warp.0), store: false })
     }
 }
 
@@ -113,10 +90,10 @@ fn kernels(name: &str, shape: Shape) -> Result<Vec<Box<dyn Kernel>>> {
         "mri" => &["sort", "conv3"],
         single => &[single],
     };
-    parts.iter().map(|part| kernel(part, shape)).collect()
+    parts.iter().map(|part| by_name(part, shape)).collect()
 }
 
-fn kernel(name: &str, shape: Shape) -> Result<Box<dyn Kernel>> {
+fn by_name(name: &str, shape: Shape) -> Result<Box<dyn Kernel>> {
     Ok(match name {
         "rsum" => Box::new(vector::Sum::new(shape)),
         "vadd" => Box::new(vector::Add::new(shape)),
@@ -163,7 +140,7 @@ mod tests {
                 let mut workload = Workload::new(name, &mix(loads), lines, 0.5, warps, seed).unwrap();
                 let (mut accesses, mut stores) = (0_u32, 0_u32);
                 for warp in 0..warps {
-                    while let Some((line, store)) = workload.next(warp) {
+                    while let Some(Touch { line, store }) = workload.next(WarpId(warp)) {
                         prop_assert!(line < lines, "{name} reaches line {line} of {lines}");
                         accesses += 1;
                         stores += u32::from(store);
@@ -181,7 +158,7 @@ mod tests {
         for name in ALL {
             let run = || {
                 let mut workload = Workload::new(name, &mix(0.7), 1 << 14, 0.2, 4, 3).unwrap();
-                (0..2000).map(|step| workload.next(step % 4)).collect::<Vec<_>>()
+                (0..2000).map(|step| workload.next(WarpId(step % 4))).collect::<Vec<_>>()
             };
             assert_eq!(run(), run(), "{name}");
         }

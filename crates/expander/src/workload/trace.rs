@@ -2,7 +2,11 @@
 
 use tierloom_model::units::LINE_BYTES;
 
+use tierloom_model::index::IndexVec;
+
+use super::kernel::Touch;
 use crate::error::{ExpanderError, Result};
+use crate::ids::WarpId;
 use crate::line::Line;
 
 /// Bytes of a record: address (8), thread (4), 1 for a store and 0 for a load (4), little-endian.
@@ -60,7 +64,7 @@ fn record(bytes: &[u8]) -> (u64, u32, u32) {
 /// Where each warp is in its records.
 #[derive(Debug)]
 pub(super) struct Replay {
-    warps: Vec<std::vec::IntoIter<(Line, bool)>>,
+    warps: IndexVec<WarpId, std::vec::IntoIter<Touch>>,
 }
 
 impl Replay {
@@ -68,13 +72,13 @@ impl Replay {
     pub(super) fn new(trace: &Trace, warps: u32) -> Self {
         let mut dealt = vec![Vec::new(); warps as usize];
         for &(line, thread, store) in &trace.records {
-            dealt[(thread % warps) as usize].push((line, store));
+            dealt[(thread % warps) as usize].push(Touch { line, store });
         }
         Self { warps: dealt.into_iter().map(Vec::into_iter).collect() }
     }
 
-    pub(super) fn next(&mut self, warp: u32) -> Option<(Line, bool)> {
-        self.warps[warp as usize].next()
+    pub(super) fn next(&mut self, warp: WarpId) -> Option<Touch> {
+        self.warps[warp].next()
     }
 }
 
@@ -92,8 +96,9 @@ mod tests {
         let trace = Trace::from_bytes(&bytes(&[(4096, 0, 0), (4160, 1, 1), (4224, 2, 0)])).unwrap();
         assert_eq!(trace.lines(), 3);
         let mut replay = Replay::new(&trace, 2);
-        assert_eq!([replay.next(0), replay.next(0), replay.next(0)], [Some((0, false)), Some((2, false)), None]);
-        assert_eq!(replay.next(1), Some((1, true)));
+        let load = |line| Some(Touch { line, store: false });
+        assert_eq!([(); 3].map(|()| replay.next(WarpId(0))), [load(0), load(2), None]);
+        assert_eq!(replay.next(WarpId(1)), Some(Touch { line: 1, store: true }));
     }
 
     #[test]

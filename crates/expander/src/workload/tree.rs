@@ -2,7 +2,7 @@
 
 use tierloom_model::hash::nth;
 
-use super::{Kernel, Shape};
+use super::kernel::{Kernel, Shape};
 use crate::line::Line;
 
 /// Sixteen-byte nodes (key, left, right, count) in a line.

@@ -1,6 +1,6 @@
 //! Kernels on vectors: every warp has a contiguous chunk, as Vortex's task spawning deals it.
 
-use super::{Kernel, Shape};
+use super::kernel::{Kernel, Shape};
 use crate::line::Line;
 
 /// `c = a + b`.

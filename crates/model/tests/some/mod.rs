@@ -115,8 +115,9 @@ pub(crate) fn machine() -> impl Strategy<Value = Machine> {
 }
 
 fn frame() -> impl Strategy<Value = Frame> {
-    ("[a-z.+@-]{1,9}", "[0-9a-f]{0,8}", any::<u64>(), prop::option::of("[a-z:]{1,9}"))
-        .prop_map(|(module, build_id, offset, function)| Frame { module, build_id, offset, function, line: None })
+    ("[a-z.+@-]{1,9}", "[0-9a-f]{0,8}", any::<u64>(), prop::option::of("[a-z:]{1,9}")).prop_map(
+        |(module, build_id, offset, function)| Frame { module, build_id, offset, function, ..Frame::default() },
+    )
 }
 
 fn site() -> impl Strategy<Value = Site> {

@@ -27,7 +27,7 @@ pub use object_interleave::{Large, ObjectInterleave};
 pub use preferred::Preferred;
 pub use soar::Soar;
 pub use tierloom::Tierloom;
-pub use weighted::Weighted;
+pub use weighted::{Weight, Weighted};
 
 use baselines::{baselines, boxed};
 
@@ -107,11 +107,11 @@ fn parse_nodes(list: &str, context: &Context<'_>) -> Result<Vec<usize>, PlaceErr
     list.split('+').map(|name| context.node(name)).collect()
 }
 
-fn parse_weights(policy: &str, list: &str, context: &Context<'_>) -> Result<Vec<(usize, u32)>, PlaceError> {
+fn parse_weights(policy: &str, list: &str, context: &Context<'_>) -> Result<Vec<Weight>, PlaceError> {
     let weight = |part: &str| {
         let (name, weight) = part.split_once('=').unwrap_or((part, ""));
         match weight.parse() {
-            Ok(weight @ 1..=255) => Ok((context.node(name)?, weight)),
+            Ok(pages @ 1..=255) => Ok(Weight { node: context.node(name)?, pages }),
             _ => Err(PlaceError::BadPolicy {
                 name: policy.to_owned(),
                 problem: format!("`{part}` is not a node with a weight of 1 to 255"),

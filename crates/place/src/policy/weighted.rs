@@ -14,17 +14,26 @@ pub struct Weighted {
     automatic: bool,
 }
 
+/// Pages of a round that a node gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Weight {
+    /// Position of the node's memory in the machine.
+    pub node: usize,
+    /// Pages.
+    pub pages: u32,
+}
+
 impl Weighted {
     /// Interleaves over nodes by position, each with its weight.
-    pub fn new(context: &Context<'_>, weights: &[(usize, u32)]) -> Self {
-        let weights = weights.iter().map(|(node, weight)| (context.name(*node).to_owned(), *weight));
+    pub fn new(context: &Context<'_>, weights: &[Weight]) -> Self {
+        let weights = weights.iter().map(|Weight { node, pages }| (context.name(*node).to_owned(), *pages));
         Self { weights: weights.collect(), automatic: false }
     }
 
     /// The same with the weights that Linux 6.16 and later sets by itself.
     pub fn automatic(context: &Context<'_>, nodes: &[usize]) -> Self {
         let table = automatic_weights(context.machine);
-        let weights: Vec<(usize, u32)> = nodes.iter().map(|node| (*node, table[*node])).collect();
+        let weights: Vec<Weight> = nodes.iter().map(|node| Weight { node: *node, pages: table[*node] }).collect();
         Self { automatic: true, ..Self::new(context, &weights) }
     }
 

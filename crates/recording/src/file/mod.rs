@@ -15,6 +15,8 @@ mod writer;
 use std::fs;
 use std::path::Path;
 
+use tierloom_model::Warning;
+
 use crate::Recording;
 use crate::error::RecordingError;
 use chunk::Stop;
@@ -163,22 +165,12 @@ pub fn next<T>(records: &[T], at: usize) -> &[T] {
     &rest[..rest.len().min(PORTION_RECORDS)]
 }
 
-fn stopped(recording: &Recording) -> String {
-    let Recording { wall_s, samples, .. } = recording;
-    format!(
-        "the profiler was stopped before it was done: this is what it recorded until then ({wall_s:.1} s, {} samples); \
-         how the program ended is not known; record it again for all of it",
-        samples.len()
-    )
+fn stopped(recording: &Recording) -> Warning {
+    Warning::Stopped { wall_s: recording.wall_s, samples: recording.samples.len() }
 }
 
-fn damaged(recording: &Recording, at: usize) -> String {
-    let Recording { wall_s, samples, .. } = recording;
-    format!(
-        "the recording is damaged at byte {at}: this is what it holds before that ({wall_s:.1} s, {} samples); \
-         record the program again for all of it",
-        samples.len()
-    )
+fn damaged(recording: &Recording, byte: usize) -> Warning {
+    Warning::Damaged { byte, wall_s: recording.wall_s, samples: recording.samples.len() }
 }
 
 #[cfg(test)]
@@ -262,7 +254,7 @@ mod tests {
                 stacks: vec![words.clone(), Vec::new()],
                 lost_allocations: u64::from(smalls[3]),
                 calibration: Calibration { offset: smalls[4], purity: 0.5, samples: smalls[5] },
-                warnings: vec![text.clone()],
+                warnings: vec![Warning::Told { text: text.clone() }, Warning::LostAllocations { lost: u64::from(smalls[6]) }],
             }
         }
     }
@@ -280,7 +272,8 @@ mod tests {
             prop_assert_eq!((&read.command, read.pid, read.exit), (&recording.command, recording.pid, None));
             prop_assert!(read.samples.is_empty() || read.samples == recording.samples);
             prop_assert!(read.allocations.is_empty() || read.allocations == recording.allocations);
-            prop_assert!(read.warnings[0].contains("was stopped before it was done"));
+            let stopped = matches!(read.warnings[0], Warning::Stopped { .. });
+            prop_assert!(stopped);
         }
 
         #[test]
@@ -291,7 +284,8 @@ mod tests {
             let at = at.index(bytes.len());
             bytes[at] ^= 1_u8 << bit;
             if let Ok(read) = Recording::from_bytes(&bytes) {
-                prop_assert!(read.warnings[0].contains("damaged") || read.warnings[0].contains("stopped"));
+                let told = matches!(read.warnings[0], Warning::Damaged { .. } | Warning::Stopped { .. });
+                prop_assert!(told);
             }
         }
 

@@ -2,6 +2,8 @@
 //!
 //! Each can be read without those before it: differences start anew. The first number is the kind.
 
+use tierloom_model::Warning;
+
 use crate::file::reader::Reader;
 use crate::file::writer::{Writer, event_code};
 use crate::{Allocation, Calibration, Event, Fault, Mapping, MemoryAccess, Process, Processor, Recording, Sample};
@@ -107,7 +109,7 @@ pub fn ending(recording: &Recording) -> Vec<u8> {
     out.numbers(&[END, recording.end_ns, recording.lost, recording.lost_allocations]);
     out.list(recording.exit.as_slice(), |out, exit| out.exit(*exit));
     out.floats(&[recording.cpu_s, recording.system_s, recording.wall_s, recording.period_ns]);
-    out.list(&recording.warnings, |out, text| out.text(text));
+    out.list(&recording.warnings, |out, warning| out.text(&warning.to_json()));
     out.0
 }
 
@@ -177,7 +179,7 @@ impl Assembly {
         let (end_ns, lost, lost_allocations) = (reader.number()?, reader.number()?, reader.number()?);
         let exit = reader.list(Reader::exit)?.pop();
         let [cpu_s, system_s, wall_s, period_ns] = reader.floats()?;
-        let warnings = reader.list(Reader::text)?;
+        let warnings = reader.list(|reader| Some(Warning::from_json(&reader.text()?)))?;
         reader.rest.is_empty().then_some(())?;
         let begun = std::mem::take(&mut self.recording);
         self.recording =

@@ -5,6 +5,7 @@ use super::protections::Protection;
 use super::scale::DUST;
 use super::state::Cohort;
 use crate::kernel::reclaim::{List, Lists, Run};
+use crate::workload::sweep::Parted;
 
 impl Lists for Cohort<'_> {
     fn length(&self, node: usize, list: List) -> f64 {
@@ -41,7 +42,7 @@ impl Lists for Cohort<'_> {
         if before.is_infinite() {
             return [run, Run { pages: 0.0, ..run }];
         }
-        let (share, [visited, others]) = self.parted(run.id as usize, run.swept, before, self.progress);
+        let Parted { share, visited, others } = self.parted(run.id as usize, run.swept, before, self.progress);
         let used = run.pages * share;
         [Run { pages: used, swept: visited, ..run }, Run { pages: run.pages - used, swept: others, ..run }]
     }

@@ -11,7 +11,7 @@ use crate::engine::layout::Layout;
 use crate::error::Result;
 use crate::kernel::first_touch::Dealer;
 use crate::kernel::reclaim::{List, Run};
-use crate::kernel::vma::VmaPolicy;
+use crate::kernel::vma::{VmaPolicy, Weight};
 use crate::outcome::{Outcome, RegionUse};
 use crate::workload::Workload;
 use crate::workload::sweep::LastSweep;
@@ -96,7 +96,7 @@ impl<'a> Cohort<'a> {
     pub(crate) fn touch_as(&mut self, shares: &[Vec<f64>]) -> Result<()> {
         for (cohort, shares) in shares.iter().enumerate() {
             let place = &self.cohorts.places[cohort];
-            let weights = shares.iter().copied().enumerate().collect();
+            let weights = shares.iter().enumerate().map(|(node, share)| Weight { node, pages: *share }).collect();
             let policy = VmaPolicy::Placed { weights, balancing: false };
             let dealer = Dealer::new(&policy, self.host.nodes);
             let placed = dealer

@@ -2,7 +2,7 @@
 
 use super::cohorts::Rate;
 use super::state::Cohort;
-use crate::workload::sweep::LastSweep;
+use crate::workload::sweep::{LastSweep, Parted};
 
 impl Cohort<'_> {
     /// Share of idle pages that are visited between two times, which are progress of the program.
@@ -12,14 +12,18 @@ impl Cohort<'_> {
         1.0 - (1.0 - met) * unvisited(random, until - after)
     }
 
-    /// Share of pages that are visited between two times; when a sweep last passed by these, and by the others.
-    pub(super) fn parted(&self, cohort: usize, last: LastSweep, after: f64, until: f64) -> (f64, [LastSweep; 2]) {
+    /// Pages that are visited between two times, and the others.
+    pub(super) fn parted(&self, cohort: usize, last: LastSweep, after: f64, until: f64) -> Parted {
         let Rate { swept, random, .. } = self.rates[cohort];
-        let (met, swept) =
-            if swept > 0.0 { last.parted(1.0 / swept, after, until) } else { (0.0, [LastSweep::by(until); 2]) };
+        let just = LastSweep::by(until);
+        let met = if swept > 0.0 {
+            last.parted(1.0 / swept, after, until)
+        } else {
+            Parted { share: 0.0, visited: just, others: just }
+        };
+        let share = 1.0 - (1.0 - met.share) * unvisited(random, until - after);
         // What was visited at random as well may have been met or not.
-        let swept = if random > 0.0 { [LastSweep::by(until), swept[1]] } else { swept };
-        (1.0 - (1.0 - met) * unvisited(random, until - after), swept)
+        Parted { share, visited: if random > 0.0 { just } else { met.visited }, ..met }
     }
 
     /// How far between two times the fault is on average, given that it falls between them.

@@ -8,7 +8,7 @@ use tierloom_model::units::{PAGE_BYTES_F64, format_bytes, round_to_u64};
 
 use super::counters::Counters;
 use super::nodes::{Node, Nodes};
-use super::vma::VmaPolicy;
+use super::vma::{VmaPolicy, Weight};
 use crate::error::{Result, TieringError};
 
 /// Deals pages of one region out to nodes, in the order of first touch.
@@ -36,7 +36,7 @@ const MOST_ROUND: f64 = 4096.0;
 
 impl Dealer {
     pub(crate) fn new(policy: &VmaPolicy, nodes: &Nodes) -> Self {
-        let turn = |(node, weight)| Turn { node, weight, zonelist: policy.zonelist(node, nodes) };
+        let turn = |Weight { node, pages }| Turn { node, weight: pages, zonelist: policy.zonelist(node, nodes) };
         let turns: Vec<Turn> = policy.turns().into_iter().map(turn).collect();
         let sum: f64 = turns.iter().map(|turn| turn.weight).sum();
         let whole = turns.iter().all(|turn| (turn.weight - turn.weight.round()).abs() < 1e-9) && sum <= MOST_ROUND;

@@ -29,16 +29,32 @@ pub enum VmaPolicy {
     /// `MPOL_INTERLEAVE`, and `MPOL_WEIGHTED_INTERLEAVE` where the weights differ.
     Interleave {
         /// Nodes with their weights.
-        weights: Vec<(usize, f64)>,
+        weights: Vec<Weight>,
     },
     /// Put page by page with `move_pages`, then bound to all nodes with `MPOL_F_NUMA_BALANCING`: the only
     /// way to have interleaved memory that may migrate.
     Placed {
         /// Nodes with the shares of pages.
-        weights: Vec<(usize, f64)>,
+        weights: Vec<Weight>,
         /// Whether the scanner may look afterwards.
         balancing: bool,
     },
+}
+
+/// How many pages of a round a node gets, or which share of all.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weight {
+    /// Position of the node in [`Nodes`].
+    pub node: usize,
+    /// Pages, in any unit.
+    pub pages: f64,
+}
+
+impl Weight {
+    /// One page of a round.
+    pub fn of(node: usize) -> Self {
+        Self { node, pages: 1.0 }
+    }
 }
 
 impl VmaPolicy {
@@ -54,15 +70,15 @@ impl VmaPolicy {
     }
 
     /// Nodes that pages are meant for, with their weights.
-    pub fn turns(&self) -> Vec<(usize, f64)> {
+    pub fn turns(&self) -> Vec<Weight> {
         match self {
-            VmaPolicy::Default | VmaPolicy::Local => vec![(0, 1.0)],
-            VmaPolicy::Preferred(node) => vec![(*node, 1.0)],
+            VmaPolicy::Default | VmaPolicy::Local => vec![Weight::of(0)],
+            VmaPolicy::Preferred(node) => vec![Weight::of(*node)],
             VmaPolicy::Bind { nodes, .. } | VmaPolicy::PreferredMany(nodes) => {
-                nodes.iter().min().map(|node| (*node, 1.0)).into_iter().collect()
+                nodes.iter().min().map(|node| Weight::of(*node)).into_iter().collect()
             }
             VmaPolicy::Interleave { weights } | VmaPolicy::Placed { weights, .. } => {
-                weights.iter().copied().filter(|(_, weight)| *weight > 0.0).collect()
+                weights.iter().copied().filter(|weight| weight.pages > 0.0).collect()
             }
         }
     }

@@ -10,7 +10,7 @@ use tierloom_model::{Action, Plan, Socket};
 
 use crate::error::{Result, TieringError};
 use crate::kernel::nodes::Nodes;
-use crate::kernel::vma::VmaPolicy;
+use crate::kernel::vma::{VmaPolicy, Weight};
 use crate::workload::Workload;
 use crate::workload::demand::work_of;
 
@@ -40,7 +40,7 @@ pub(crate) fn by_name(name: &str, workload: &Workload, nodes: &Nodes, socket: &S
     let (kind, list) = name.split_once(':').map_or((name, None), |(kind, list)| (kind, Some(list)));
     let all: Vec<usize> = (0..nodes.len()).collect();
     let over = || list.map_or(Ok(all.clone()), |list| list.split('+').map(|node| nodes.find(node)).collect());
-    let even = |nodes: Vec<usize>| nodes.into_iter().map(|node| (node, 1.0)).collect::<Vec<_>>();
+    let even = |nodes: Vec<usize>| nodes.into_iter().map(Weight::of).collect::<Vec<_>>();
     let everywhere = |policy: VmaPolicy| Ok(vec![policy; workload.regions.len()]);
     match (kind, list) {
         ("first-touch", None) => everywhere(VmaPolicy::Default),
@@ -80,20 +80,22 @@ fn policy_of(action: &Action, nodes: &Nodes) -> Result<VmaPolicy> {
         Action::PreferMany(list) => VmaPolicy::PreferredMany(named(list)?),
         Action::Prefer(node) => VmaPolicy::Preferred(nodes.find(node)?),
         Action::Interleave(list) => {
-            VmaPolicy::Interleave { weights: named(list)?.into_iter().map(|n| (n, 1.0)).collect() }
+            VmaPolicy::Interleave { weights: named(list)?.into_iter().map(Weight::of).collect() }
         }
         Action::Weighted(weights) => {
-            let weight = |(name, weight): (&String, &u32)| nodes.find(name).map(|node| (node, f64::from(*weight)));
+            let weight = |(name, weight): (&String, &u32)| {
+                nodes.find(name).map(|node| Weight { node, pages: f64::from(*weight) })
+            };
             VmaPolicy::Interleave { weights: weights.iter().map(weight).collect::<Result<_>>()? }
         }
     })
 }
 
-fn weights(list: &str, nodes: &Nodes) -> Result<Vec<(usize, f64)>> {
+fn weights(list: &str, nodes: &Nodes) -> Result<Vec<Weight>> {
     let weight = |part: &str| {
         let (name, weight) = part.split_once('=').unwrap_or((part, ""));
         match weight.parse::<u8>() {
-            Ok(weight @ 1..) => Ok((nodes.find(name)?, f64::from(weight))),
+            Ok(weight @ 1..) => Ok(Weight { node: nodes.find(name)?, pages: f64::from(weight) }),
             _ => Err(TieringError::request(
                 "placement",
                 format!("`{part}` is not a node with a weight of 1 to 255"),
@@ -105,21 +107,28 @@ fn weights(list: &str, nodes: &Nodes) -> Result<Vec<(usize, f64)>> {
 }
 
 /// Bytes to and from memory, and waiting, of a region over all phases.
-fn demand(workload: &Workload, socket: &Socket, region: &str) -> (f64, f64) {
-    let mut sums = (0.0, 0.0);
+fn demand(workload: &Workload, socket: &Socket, region: &str) -> Demand {
+    let mut sums = Demand::default();
     for phase in &workload.phases {
         for stream in phase.streams.iter().filter(|stream| stream.region == region) {
             let work = work_of(stream, phase, socket);
-            sums = (sums.0 + work.read + work.write, sums.1 + work.wait);
+            sums = Demand { bytes: sums.bytes + work.read + work.write, wait: sums.wait + work.wait };
         }
     }
     sums
 }
 
+/// What a region asks of memory over all phases.
+#[derive(Debug, Clone, Copy, Default)]
+struct Demand {
+    bytes: f64,
+    wait: f64,
+}
+
 /// The fewest large objects that carry most of their traffic.
 fn chosen(workload: &Workload, socket: &Socket) -> Vec<usize> {
     let least = LARGE * workload.footprint_bytes() as f64;
-    let traffic = |region: &usize| demand(workload, socket, &workload.regions[*region].name).0;
+    let traffic = |region: &usize| demand(workload, socket, &workload.regions[*region].name).bytes;
     let mut large: Vec<usize> = (0..workload.regions.len())
         .filter(|region| workload.regions[*region].size_bytes as f64 >= least && traffic(region) > 0.0)
         .collect();
@@ -134,7 +143,7 @@ fn chosen(workload: &Workload, socket: &Socket) -> Vec<usize> {
     large
 }
 
-fn object_level(workload: &Workload, socket: &Socket, weights: Vec<(usize, f64)>, rest: Rest) -> Vec<VmaPolicy> {
+fn object_level(workload: &Workload, socket: &Socket, weights: Vec<Weight>, rest: Rest) -> Vec<VmaPolicy> {
     let chosen = chosen(workload, socket);
     let others = if rest == Rest::Preferred { VmaPolicy::Preferred(0) } else { VmaPolicy::Default };
     let interleaved = match rest {
@@ -148,7 +157,7 @@ fn object_level(workload: &Workload, socket: &Socket, weights: Vec<(usize, f64)>
 /// Soar (OSDI'25): objects by waiting per byte, best first, into fast memory; the rest below.
 fn soar(workload: &Workload, nodes: &Nodes, socket: &Socket) -> Vec<VmaPolicy> {
     let pages = |region: usize| workload.regions[region].size_bytes as f64 / PAGE_BYTES_F64;
-    let score = |region: &usize| demand(workload, socket, &workload.regions[*region].name).1 / pages(*region);
+    let score = |region: &usize| demand(workload, socket, &workload.regions[*region].name).wait / pages(*region);
     let mut order: Vec<usize> = (0..workload.regions.len()).collect();
     order.sort_by(|a, b| score(b).total_cmp(&score(a)));
     let mut free = nodes.list[0].pages - nodes.list[0].spills_at();

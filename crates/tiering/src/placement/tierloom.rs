@@ -16,7 +16,7 @@ use crate::engine::host::Setup;
 use crate::engine::layout::Layout;
 use crate::engine::page_state::PageState;
 use crate::error::Result;
-use crate::kernel::vma::VmaPolicy;
+use crate::kernel::vma::{VmaPolicy, Weight};
 use crate::outcome::Outcome;
 use crate::policy::{self, Move};
 use crate::request::{OURS, Request, Setting};
@@ -35,7 +35,7 @@ struct Units {
 
 /// Searches a placement, then simulates it.
 pub(crate) fn simulate(workload: &Workload, setting: &Setting<'_>, request: &Request) -> Result<Outcome> {
-    let policies = vec![VmaPolicy::Placed { weights: vec![(0, 1.0)], balancing: false }; workload.regions.len()];
+    let policies = vec![VmaPolicy::Placed { weights: vec![Weight::of(0)], balancing: false }; workload.regions.len()];
     let layout = Layout::new(workload, &policies);
     let cohorts = Cohorts::new(workload, &layout, chunk_pages(&layout));
     let rates: Vec<Vec<Rate>> =

@@ -15,6 +15,17 @@ struct Stretch {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct LastSweep(Stretch);
 
+/// Pages parted by whether they were visited in a while.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Parted {
+    /// Share of them that were.
+    pub(crate) share: f64,
+    /// When a sweep last passed by those.
+    pub(crate) visited: LastSweep,
+    /// And by those that were not.
+    pub(crate) others: LastSweep,
+}
+
 impl Stretch {
     fn length(&self) -> f64 {
         (self.to - self.from).max(0.0)
@@ -97,9 +108,8 @@ impl LastSweep {
         if until > after { (f64::midpoint(due.from, due.to) - after) / (until - after) } else { 0.5 }
     }
 
-    /// Share of the pages that are visited between two times less than a round apart; when these last were at the end
-    /// of it, and when the others.
-    pub(crate) fn parted(&self, round: f64, after: f64, until: f64) -> (f64, [Self; 2]) {
+    /// Pages that are visited between two times less than a round apart, and the others.
+    pub(crate) fn parted(&self, round: f64, after: f64, until: f64) -> Parted {
         let first = self.within(round);
         let rounds = ((until - first.from) / round).floor().max(0.0);
         let last = first.later(rounds * round);
@@ -113,7 +123,8 @@ impl LastSweep {
             1.0 - behind.share_before(after)
         };
         let others = [ahead.before(after), behind.before(after)];
-        (share.min(1.0), [visited, others].map(|[one, other]| Self(one.with(&other))))
+        let joined = |[one, other]: [Stretch; 2]| Self(one.with(&other));
+        Parted { share: share.min(1.0), visited: joined(visited), others: joined(others) }
     }
 }
 
@@ -145,7 +156,7 @@ mod tests {
                 let all = pages(&last);
                 let share = |of: usize| of as f64 / all.len() as f64;
                 let found = all.iter().filter(|page| visited(**page, after, until)).count();
-                near(last.parted(ROUND, after, until).0, share(found));
+                near(last.parted(ROUND, after, until).share, share(found));
                 let left = all.iter().filter(|page| !visited(**page, 0.3, after)).count();
                 let met = all.iter().filter(|page| !visited(**page, 0.3, after) && visited(**page, 0.3, until)).count();
                 if left > 0 {
@@ -157,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_was_visited_at_any_time_is_known_better_once_it_is_parted() {
-        let (share, [visited, others]) = LastSweep::by(0.3).parted(ROUND, 0.4, 0.5);
+        let Parted { share, visited, others } = LastSweep::by(0.3).parted(ROUND, 0.4, 0.5);
         near(share, 0.4);
         assert!(visited.is_like(&LastSweep::between(0.4, 0.5), 1e-9), "{visited:?}");
         assert!(others.is_like(&LastSweep::between(0.25, 0.4), 1e-9), "{others:?}");
@@ -178,7 +189,7 @@ mod tests {
         let last = LastSweep::between(0.3, 0.3);
         for (until, share) in [(0.5, 0.0), (0.6, 1.0)] {
             near(last.met(ROUND, 0.4, until), share);
-            near(last.parted(ROUND, 0.4, until).0, share);
+            near(last.parted(ROUND, 0.4, until).share, share);
         }
     }
 }

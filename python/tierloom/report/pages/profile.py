@@ -249,7 +249,7 @@ def _objects(profile: Profile, totals: Mapping[str, Traffic]) -> Table:
 
 
 def _notes(profile: Profile) -> list[Notes]:
-    warnings = profile.data.get("sampling", {}).get("warnings", [])
+    warnings = [warning["text"] for warning in profile.data.get("sampling", {}).get("warnings", [])]
     sources = [f"{key}: {text}" for key, text in profile.data.get("sources", {}).items()]
     found = [Notes("Before you believe it", warnings), Notes("Sources", sources)]
     if percent := profile.data.get("sampling", {}).get("skid_purity"):

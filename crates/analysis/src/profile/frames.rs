@@ -1,0 +1,69 @@
+//! Places of code as frames of a call stack: module, function, source line, and what was inlined there.
+
+use std::cell::OnceCell;
+
+use tierloom_binary::Binaries;
+use tierloom_binary::code::CodePlace;
+use tierloom_binary::debug_info::{DebugInfo, Missing, SourceFrame};
+use tierloom_binary::demangle::demangled;
+use tierloom_binary::elf::Module;
+use tierloom_model::{Frame, InlinedInto};
+
+/// Frames of all modules; debug information of a module is read when its first frame is asked for.
+pub(crate) struct Frames<'a> {
+    modules: &'a [Module],
+    binaries: &'a dyn Binaries,
+    debug: Vec<OnceCell<DebugInfo>>,
+}
+
+impl<'a> Frames<'a> {
+    pub(crate) fn new(modules: &'a [Module], binaries: &'a dyn Binaries) -> Self {
+        Self { modules, binaries, debug: modules.iter().map(|_| OnceCell::new()).collect() }
+    }
+
+    /// The frame of a return address.
+    pub(crate) fn frame(&self, place: CodePlace) -> Frame {
+        let Some(id) = place.module else {
+            let module = "[unknown]".to_owned();
+            return Frame { module, offset: place.address, ..Frame::default() };
+        };
+        let module = &self.modules[id];
+        let mut functions = self.functions(id, place.address).into_iter();
+        let SourceFrame { function, line } = functions.next().unwrap_or_default();
+        Frame {
+            module: module.name().to_owned(),
+            build_id: module.build_id.clone(),
+            offset: place.address,
+            function,
+            line,
+            inlined_into: functions.map(|outer| InlinedInto { function: outer.function, line: outer.line }).collect(),
+        }
+    }
+
+    /// Why a module has no lines at all.
+    pub(crate) fn missing(&self, module: usize) -> Option<&Missing> {
+        self.debug[module].get()?.missing()
+    }
+
+    /// Functions before a return address, innermost first; at least one.
+    fn functions(&self, id: usize, address: u64) -> Vec<SourceFrame> {
+        // A return address lies behind the call; the call itself is one byte before it.
+        let call = address.saturating_sub(1);
+        let module = &self.modules[id];
+        let mut functions = self.debug[id].get_or_init(|| self.binaries.debug_info(module)).frames(call);
+        if functions.is_empty() {
+            functions.push(SourceFrame::default());
+        }
+        // What stands in memory has the linker's name, if it has one: a part of a function, a copy of it.
+        if let (Some(outermost), Some(symbol)) = (functions.last_mut(), module.function_name(call)) {
+            outermost.function = Some(demangled(symbol));
+        }
+        functions
+    }
+}
+
+/// The functions of a frame with their lines, innermost first.
+pub(crate) fn functions(frame: &Frame) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
+    let inlined = frame.inlined_into.iter().map(|outer| (outer.function.as_deref(), outer.line.as_deref()));
+    std::iter::once((frame.function.as_deref(), frame.line.as_deref())).chain(inlined)
+}

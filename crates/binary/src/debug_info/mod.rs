@@ -1,0 +1,107 @@
+//! Debug information: which source line an address of code stands for, and which functions were
+//! inlined there.
+//!
+//! [`DebugInfo`] answers from DWARF, by the crate `addr2line`: in the file itself or in a separate one,
+//! packed or not, split into `.dwo` files or a `.dwp` package. Sections are read whole, but only of the
+//! files that somebody asks about, and units are parsed as addresses fall into them. Where there are no
+//! lines, [`DebugInfo::missing`] says why.
+
+mod dwarf;
+mod separate;
+mod split;
+
+use std::path::{Path, PathBuf};
+
+use addr2line::Context;
+
+use crate::demangle::demangled;
+use crate::image::{Image, Wants};
+use dwarf::Reader;
+use split::Split;
+
+/// One function at an address: of several, the first one was inlined into the second, and so on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceFrame {
+    /// Name as its author wrote it.
+    pub function: Option<String>,
+    /// `file:line`, the file without folders.
+    pub line: Option<String>,
+}
+
+/// Why a file of code has no lines.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Missing {
+    /// It was compiled without them.
+    NotBuilt,
+    /// They were moved to another file, which is not here; by the name that the code remembers, if any.
+    Elsewhere(Option<String>),
+    /// The file of code itself is not to be had.
+    Unreadable,
+}
+
+/// Lines and inlined functions of one file of code.
+#[derive(Default)]
+pub struct DebugInfo {
+    source: Option<Source>,
+    missing: Option<Missing>,
+}
+
+struct Source {
+    context: Context<Reader>,
+    split: Split,
+}
+
+impl DebugInfo {
+    /// Of a file of code, where separate files of debug information may lie in these folders.
+    pub fn read(path: &Path, folders: &[PathBuf]) -> Self {
+        let image = Image::read(path, Wants::Headers).unwrap_or_default();
+        if image.has_section(".debug_line") {
+            return Self::of(&image, path);
+        }
+        match separate::find(&image, path, folders) {
+            Some((image, path)) => Self::of(&image, &path),
+            None => Self { source: None, missing: Some(reason(&image)) },
+        }
+    }
+
+    fn of(image: &Image, path: &Path) -> Self {
+        let context = dwarf::load(image, path).ok().and_then(|dwarf| Context::from_dwarf(dwarf).ok());
+        let source = context.map(|context| Source { context, split: Split::beside(path) });
+        let missing = source.is_none().then_some(Missing::Unreadable);
+        Self { source, missing }
+    }
+
+    /// Functions at an address, innermost first; none where nothing is known.
+    pub fn frames(&self, address: u64) -> Vec<SourceFrame> {
+        let Some(Source { context, split }) = &self.source else { return Vec::new() };
+        let Ok(mut found) = split.resolve(context.find_frames(address)) else { return Vec::new() };
+        let mut frames = Vec::new();
+        // A broken unit ends the answer; what came before it stays good.
+        while let Ok(Some(frame)) = found.next() {
+            let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+            let function = name.map(|name| demangled(&name));
+            frames.push(SourceFrame { function, line: frame.location.and_then(line) });
+        }
+        frames
+    }
+
+    /// Why there are no lines, where there are none at all.
+    pub fn missing(&self) -> Option<&Missing> {
+        self.missing.as_ref()
+    }
+}
+
+/// Line 0 is code that the compiler made on its own.
+fn line(location: addr2line::Location<'_>) -> Option<String> {
+    let (file, line) = (location.file?, location.line.filter(|line| *line > 0)?);
+    Some(format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)))
+}
+
+fn reason(image: &Image) -> Missing {
+    match separate::link(image) {
+        Some((name, _)) => Missing::Elsewhere(Some(name)),
+        None if image.has_section(".symtab") => Missing::NotBuilt,
+        None if image.has_section(".shstrtab") => Missing::Elsewhere(None),
+        None => Missing::Unreadable,
+    }
+}

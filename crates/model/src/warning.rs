@@ -1,0 +1,261 @@
+//! What a reader must know before believing the numbers of a run: the kind, its figures, and a sentence with
+//! the cause and what to do.
+//!
+//! Whoever sees the reason makes the warning, and it is carried as it is, into a recording, a profile and
+//! `--json`, where each has its `kind`, its figures and its sentence, `text`. Only a face prints it.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// One reason for doubt. Shares are 0 to 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "each variant and its fields are told by its sentence")]
+pub enum Warning {
+    // Which allocations were not seen.
+    #[error("no preload library was given: {UNSEEN}")]
+    NoLibrary,
+    #[error("{program} is statically linked and takes no preload library: {UNSEEN}")]
+    StaticProgram { program: String },
+    #[error(
+        "{program} runs with its owner's rights, so the kernel lets nobody watch it: it ran, but neither samples nor \
+         allocations were seen; record what it starts, or a copy without the set-id bit"
+    )]
+    SetIdProgram { program: String },
+    #[error("the preload library did not come up in {program}: {UNSEEN}")]
+    LibraryNotLoaded { program: String },
+    #[error(
+        "{times} time(s) a process restricted its own system calls (seccomp) and was left alone from then on: what it \
+         allocated later is not known; record it without its sandbox, where it has an option for that"
+    )]
+    Sandboxed { times: u64 },
+    #[error(
+        "the kernel gave up on the processor's time-stamp counter while the program ran, by which allocations were \
+         timed: which object a sample belongs to may be wrong; record again"
+    )]
+    ClockLost,
+    #[error(
+        "{lost} allocation events were lost: some memory is named [small objects]; allocate in larger pieces or raise \
+         the object threshold"
+    )]
+    LostAllocations { lost: u64 },
+    #[error(
+        "perf.data has no allocations: large ones appear as `[anon:N SIZE]` by their mapping, small ones together; \
+         `tierloom profile -- CMD` tells them apart, and a plan can place only those"
+    )]
+    NoAllocations,
+    #[error("mappings of data were not recorded, so heap data is nobody's: record with -d")]
+    NoDataMappings,
+
+    // How the samples were taken.
+    #[error(
+        "perf_event_open is refused here, so samples were taken by ptrace: {hz} per second of CPU time, and page faults \
+         are not seen; lower kernel.perf_event_paranoid, or let the container's seccomp profile allow perf_event_open"
+    )]
+    SampledByPtrace { hz: u32 },
+    #[error(
+        "page faults are not seen ({why}), so no object tells when it got its pages: raise kernel.perf_event_mlock_kb, or \
+         the limit of open files"
+    )]
+    PageFaultsNotSeen { why: String },
+    #[error("{hz} samples per second were taken, not {asked}: more by ptrace would slow the program")]
+    SlowedByPtrace { hz: u32, asked: u32 },
+    #[error("the kernel allows {hz} samples per second, not {asked}; raise kernel.perf_event_max_sample_rate for more")]
+    SlowedByKernel { hz: u32, asked: u32 },
+    #[error("the kernel held samples back for a while; lower the rate")]
+    Throttled,
+    #[error(
+        "{times} times a thread that ran could not be sampled: a debugger or tracer had it, or its process has other \
+         rights than ours"
+    )]
+    ThreadsNotSampled { times: u64 },
+    #[error("only the first {kept} samples were kept, {left_out} later ones were not: take fewer per second")]
+    SamplesLeftOut { kept: usize, left_out: u64 },
+    #[error("{lost} samples were lost beside {samples} kept: busy stretches are under-counted; sample slower")]
+    LostSamples { lost: u64, samples: usize },
+    #[error("only {samples} samples: shares are rough; let the program run longer, or sample faster than {hz:.0}/s")]
+    FewSamples { samples: usize, hz: f64 },
+    #[error(
+        "the skid of this machine was not measured: stall shares take it to be one instruction; record with calibration"
+    )]
+    SkidUnknown,
+    #[error(
+        "only {} of the calibration samples fell right behind the waiting instruction: waiting is told by basic block \
+         where all of a block touches one object, and [unrecovered] elsewhere; counts are not affected; record on \
+         another machine to tell more",
+        percent(*.purity)
+    )]
+    Skid { purity: f64 },
+
+    // What became of the recording.
+    #[error(
+        "the profiler was stopped before it was done: this is what it recorded until then ({wall_s:.1} s, {samples} \
+         samples); how the program ended is not known; record it again for all of it"
+    )]
+    Stopped { wall_s: f64, samples: usize },
+    #[error(
+        "the recording that is kept ends early: its disk was full, or it came to 4 GiB; this profile is of all of the \
+         run; to keep all of it make room, or take fewer samples"
+    )]
+    KeptInPart,
+    #[error(
+        "the recording is damaged at byte {byte}: this is what it holds before that ({wall_s:.1} s, {samples} samples); \
+         record the program again for all of it"
+    )]
+    Damaged { byte: usize, wall_s: f64, samples: usize },
+
+    #[error(
+        "{} was built anew while it ran: samples of the earlier builds are read as if they were of the last; record \
+         when nothing builds it",
+        .files.join(", ")
+    )]
+    Rebuilt { files: Vec<String> },
+
+    // What the code does not tell.
+    #[error(
+        "{} of the samples fell into code of no file (generated at run time): it is [unrecovered]; profile an \
+         ahead-of-time build if there is one",
+        percent(*.share)
+    )]
+    GeneratedCode { share: f64 },
+    #[error(
+        "{} of the samples could not be attributed: compile with optimisation, which keeps addresses in registers",
+        percent(*.share)
+    )]
+    Unrecovered { share: f64 },
+    #[error(
+        "{} of the accesses lie in code without a counting register: their numbers follow from samples and flow, good \
+         to a factor rather than to a percent",
+        percent(*.share)
+    )]
+    Uncounted { share: f64 },
+    #[error(
+        "{} of the accesses touch objects that no sample shows: they are missing; let the program run longer",
+        percent(*.share)
+    )]
+    ObjectsUnseen { share: f64 },
+    #[error(
+        "{} of the memory traffic that the counts ask for was left out: there was no time for it, so lines were found \
+         in the cache again; what is left is the most that fits",
+        percent(*.share)
+    )]
+    NoTime { share: f64 },
+
+    #[error(
+        "{file} was built without debug information: its objects are named without source lines; compile it with -g"
+    )]
+    NoDebugInformation { file: String },
+    #[error(
+        "parts of {file} were built without debug information: some of its objects are named without source lines; \
+         compile all of it with -g"
+    )]
+    SomeDebugInformation { file: String },
+    #[error(
+        "the debug file of {file}{} is not here: its objects are named without source lines; on Debian, \
+         `find-dbgsym-packages {file}` names the -dbgsym package of the debian-debug archive, elsewhere try \
+         `debuginfod-find debuginfo {file}`",
+        .debug_file.as_ref().map(|name| format!(" ({name})")).unwrap_or_default()
+    )]
+    DebugFileMissing { file: String, debug_file: Option<String> },
+
+    // What memory samples of perf.data do not tell.
+    #[error(
+        "memory samples tell neither patterns nor overlap nor sizes: accesses count as {access_bytes} bytes at random, \
+         at most as overlapped as Little's law demands; `tierloom profile -- CMD` measures these"
+    )]
+    PatternsAssumed { access_bytes: f64 },
+    #[error("latencies are in cycles, taken at the {ghz} GHz that the processor's name states")]
+    ClockStated { ghz: f64 },
+    #[error("latencies are in cycles, and the file states no clock: {ghz} GHz assumed")]
+    ClockAssumed { ghz: f64 },
+    #[error("no sample carries a latency, so shares are those of samples, not of waiting")]
+    NoLatencies,
+
+    /// What another version of Tierloom told.
+    #[error("{text}")]
+    Told { text: String },
+}
+
+impl Warning {
+    /// Kind, figures and sentence as one JSON object.
+    pub fn to_json(&self) -> String {
+        documents::written(self).to_string()
+    }
+
+    /// Reads what [`Warning::to_json`] wrote; what another version wrote is [`Warning::Told`].
+    pub fn from_json(text: &str) -> Self {
+        documents::read(serde_json::from_str(text).unwrap_or_else(|_| text.into()))
+    }
+}
+
+const UNSEEN: &str = "its allocations were not seen, only static arrays and mapped files are objects";
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// Warnings as documents hold them: each with its sentence, so that it can be read without this program. One
+/// that another version wrote, or an older one as its sentence alone, is [`Warning::Told`].
+pub(crate) mod documents {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    use super::Warning;
+
+    const TEXT: &str = "text";
+
+    pub(crate) fn serialize<S: Serializer>(warnings: &[Warning], out: S) -> Result<S::Ok, S::Error> {
+        warnings.iter().map(written).collect::<Vec<_>>().serialize(out)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Warning>, D::Error> {
+        Ok(Vec::<Value>::deserialize(input)?.into_iter().map(read).collect())
+    }
+
+    pub(super) fn written(warning: &Warning) -> Value {
+        let mut value = serde_json::to_value(warning).unwrap_or_default();
+        if let Value::Object(members) = &mut value {
+            members.insert(TEXT.to_owned(), warning.to_string().into());
+        }
+        value
+    }
+
+    pub(super) fn read(value: Value) -> Warning {
+        let text = match &value {
+            Value::String(text) => text.clone(),
+            _ => value.get(TEXT).and_then(Value::as_str).map_or_else(|| value.to_string(), str::to_owned),
+        };
+        serde_json::from_value(value).unwrap_or(Warning::Told { text })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Document(#[serde(with = "documents")] Vec<Warning>);
+
+    #[test]
+    fn a_warning_has_its_kind_its_figures_and_a_remedy() {
+        let text = serde_json::to_string(&Document(vec![Warning::FewSamples { samples: 12, hz: 997.0 }])).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(document[0]["kind"], "few_samples");
+        assert_eq!(document[0]["samples"], 12);
+        assert!(document[0]["text"].as_str().unwrap().ends_with("or sample faster than 997/s"));
+        assert!(Warning::Skid { purity: 0.5 }.to_string().contains("only 50 % of"));
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_what_others_wrote_is_kept() {
+        let all = Document(vec![
+            Warning::NoTime { share: 0.25 },
+            Warning::StaticProgram { program: "app".to_owned() },
+            Warning::Told { text: "be careful".to_owned() },
+        ]);
+        assert_eq!(serde_json::from_str::<Document>(&serde_json::to_string(&all).unwrap()).unwrap(), all);
+        let older = r#"["be careful", {"kind": "from_tomorrow", "moons": 2, "text": "the moon is full"}]"#;
+        let told = |text: &str| Warning::Told { text: text.to_owned() };
+        assert_eq!(serde_json::from_str::<Document>(older).unwrap().0, [told("be careful"), told("the moon is full")]);
+    }
+}

@@ -1,0 +1,47 @@
+// Rows of a cube are copied into a small buffer, worked on there by a call, and copied back, along each of
+// two dimensions: the pattern of a Fourier transform in three dimensions.
+#include "counted.h"
+
+ALLOCATED(cube)
+ALLOCATED(buffer)
+
+enum { N = 128, SIXTEEN = 16 };
+
+// Butterflies of a buffer of SIXTEEN rows.
+KERNEL void transform(COUNT(double) *buffer) {
+    for (size_t span = N / 2; span >= N / 8; span /= 2)
+        for (size_t i = 0; i < span * SIXTEEN; ++i) {
+            const double low = buffer[i], high = buffer[i + span * SIXTEEN];
+            buffer[i] = 0.5 * (low + high);
+            buffer[i + span * SIXTEEN] = 0.5 * (low - high);
+        }
+}
+
+KERNEL void along(COUNT(double) *cube, COUNT(double) *buffer, size_t step, size_t other) {
+    for (size_t plane = 0; plane < N; ++plane)
+        for (size_t block = 0; block < N; block += SIXTEEN) {
+            COUNT(double) *const corner = cube + plane * other + block;
+            for (size_t row = 0; row < N; ++row)
+                for (size_t i = 0; i < SIXTEEN; ++i)
+                    buffer[row * SIXTEEN + i] = corner[row * step + i];
+            transform(buffer);
+            for (size_t row = 0; row < N; ++row)
+                for (size_t i = 0; i < SIXTEEN; ++i)
+                    corner[row * step + i] = buffer[row * SIXTEEN + i];
+        }
+}
+
+KERNEL void fill(COUNT(double) *cube) {
+    for (size_t i = 0; i < (size_t)N * N * N; ++i)
+        cube[i] = (double)i;
+}
+
+int main(int argc, char **argv) {
+    COUNT(double) *cube = HEAP(cube, double, (size_t)N * N * N), *buffer = HEAP(buffer, double, N * SIXTEEN);
+    fill(cube);
+    for (long round = rounds(argc, argv, 60); round > 0; --round) {
+        along(cube, buffer, N, (size_t)N * N);
+        along(cube, buffer, (size_t)N * N, N);
+    }
+    return finish("row_copies", cube[1]);
+}
