@@ -10,6 +10,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import architecture
 import known
 import modules
 import pytest
@@ -179,3 +180,12 @@ def test_no_folder_is_a_heap() -> None:
 def test_functions_take_one_step() -> None:
     lengths = sorted(length for name in CRATES for length in crate(name).lengths())
     assert lengths[len(lengths) * 9 // 10] <= 20, "nine functions of ten do with so many lines"
+
+
+def test_the_page_of_the_house_says_what_the_code_says() -> None:
+    page = architecture.PAGE.read_text(encoding="utf-8")
+    assert architecture.written(page) == page, "write the tables anew: python tests/house/architecture.py"
+
+
+def test_every_room_has_a_page_of_its_own() -> None:
+    assert [name for name in ROOMS if not (ROOT / "crates" / name / "README.md").exists()] == []

@@ -49,7 +49,7 @@ def tool(*uses: str) -> Room:
 ROOMS = {
     "model": noun(),
     "wire": noun(),
-    "recording": noun("wire"),
+    "recording": noun("model", "wire"),
     "binary": library(),
     "contention": engine("model"),
     "predict": engine("model", "contention"),
@@ -61,7 +61,7 @@ ROOMS = {
     "preload": instrument("wire"),
     "probe": instrument("model", "linux"),
     "pmem": instrument("model", "linux"),
-    "launch": instrument("wire", "binary", "linux"),
+    "launch": instrument("model", "wire", "binary", "linux"),
     "record": instrument("model", "wire", "recording", "binary", "linux", "launch"),
     "perfdata": instrument("model", "recording", "linux"),
     "runner": instrument("model", "wire", "recording", "binary", "linux", "launch"),

@@ -53,15 +53,15 @@ pub enum Warning {
          are not seen; lower kernel.perf_event_paranoid, or let the container's seccomp profile allow perf_event_open"
     )]
     SampledByPtrace { hz: u32 },
+    #[error(
+        "page faults are not seen ({why}), so no object tells when it got its pages: raise kernel.perf_event_mlock_kb, or \
+         the limit of open files"
+    )]
+    PageFaultsNotSeen { why: String },
     #[error("{hz} samples per second were taken, not {asked}: more by ptrace would slow the program")]
     SlowedByPtrace { hz: u32, asked: u32 },
     #[error("the kernel allows {hz} samples per second, not {asked}; raise kernel.perf_event_max_sample_rate for more")]
     SlowedByKernel { hz: u32, asked: u32 },
-    #[error(
-        "page faults are not seen, so no object tells when it got its pages: {refusal}; raise \
-         kernel.perf_event_mlock_kb or the limit of open files"
-    )]
-    FaultsNotSeen { refusal: String },
     #[error("the kernel held samples back for a while; lower the rate")]
     Throttled,
     #[error(

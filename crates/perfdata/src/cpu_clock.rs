@@ -32,7 +32,6 @@ pub(super) fn recording(mut file: PerfFile<impl Read + Seek>) -> Result<Recordin
     let (pid, start_ns) = gathered.first_program().unwrap_or((samples[0].pid, samples[0].time_ns));
     let end_ns = gathered.end_ns(pid).max(samples[samples.len() - 1].time_ns).max(start_ns);
     let no_data = (objects == 0).then_some(Warning::NoDataMappings);
-    let said = [Warning::NoAllocations].into_iter().chain(no_data);
     Ok(Recording {
         command: gathered.command(&file.features, pid),
         pid,
@@ -46,7 +45,7 @@ pub(super) fn recording(mut file: PerfFile<impl Read + Seek>) -> Result<Recordin
         processor: file.features.processor(),
         binaries: gathered.binaries(&file.features),
         samples,
-        warnings: said.chain(gathered.warnings()).collect(),
+        warnings: [Warning::NoAllocations].into_iter().chain(no_data).chain(gathered.warning()).collect(),
         mappings: gathered.mappings,
         processes: gathered.processes,
         calibration: Calibration::UNKNOWN,

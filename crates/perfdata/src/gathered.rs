@@ -10,8 +10,6 @@ use crate::attributes::Attribute;
 use crate::features::Features;
 use crate::mapping_objects::Anonymous;
 
-const THROTTLED: &str = "the kernel held samples back for a while; lower the rate";
-
 /// The records that are no samples, on their way into a recording.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
@@ -78,8 +76,8 @@ impl Gathered {
     }
 
     /// What a reader of the numbers must know.
-    pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
-        self.throttled.then_some(Warning::Throttled).into_iter()
+    pub(super) fn warning(&self) -> Option<Warning> {
+        self.throttled.then_some(Warning::Throttled)
     }
 
     /// The process that was run, and when: the first exec.

@@ -80,7 +80,7 @@ pub(super) fn recording(mut file: PerfFile<impl Read + Seek>) -> Result<Recordin
         binaries: gathered.binaries(&file.features),
         processor: file.features.processor(),
         accesses,
-        warnings: std::iter::once(Warning::NoAllocations).chain(gathered.warnings()).collect(),
+        warnings: [Warning::NoAllocations].into_iter().chain(gathered.warning()).collect(),
         mappings: gathered.mappings,
         processes: gathered.processes,
         calibration: Calibration::UNKNOWN,

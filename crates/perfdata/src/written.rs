@@ -11,6 +11,7 @@ use crate::file::PerfFile;
 use crate::{cpu_clock, memory_samples};
 use tierloom_analysis::analyse;
 use tierloom_binary::Files;
+use tierloom_model::Warning;
 use tierloom_recording::{Change, Recording, register};
 
 const COMMON: u64 = perf::PERF_SAMPLE_IDENTIFIER
@@ -215,7 +216,7 @@ fn every_loss_is_counted_once() {
         written.data.extend(record(13, 0, &[words(&[7]), behind.clone()].concat()));
         written.data.extend(record(5, 0, &[words(&[60, ID, ID]), behind].concat()));
         let recording = clock(&written.file()).unwrap();
-        assert!(recording.warnings.contains(&tierloom_model::Warning::Throttled));
+        assert!(recording.warnings.contains(&Warning::Throttled));
         recording.lost
     };
     assert_eq!(lost(0), 5 + 7 + 1);

@@ -90,7 +90,7 @@ impl Samples {
     /// What is missed where the kernel gives samples but no page faults.
     pub(super) fn faults_refused(&self) -> Option<Warning> {
         let Samples::Kernel(sampler) = self else { return None };
-        sampler.faults_refused().map(|refused| Warning::FaultsNotSeen { refusal: refused.to_string() })
+        sampler.faults_refused().map(|refused| Warning::PageFaultsNotSeen { why: refused.to_string() })
     }
 
     /// How often a thread that ran could not be sampled.

@@ -4,13 +4,13 @@
 //! this one is not.
 
 use std::collections::BTreeMap;
+use tierloom_model::units::PAGE_BYTES;
 
 use tierloom_linux::{LinuxError, memory};
 use tierloom_wire::{Law, Pages, sampled_page};
 
 use crate::rules::{Place, nodes_of};
 
-pub(super) const PAGE: u64 = 4096;
 /// Pages of one call.
 const CHUNK: u64 = 4096;
 
@@ -64,9 +64,10 @@ impl Target<'_> {
 /// Where pages of a range are; at most `most` of them are asked about. `None` where the process is
 /// gone.
 pub(super) fn look(calls: &mut dyn MemoryCalls, target: &Target, most: u64) -> Option<(Pages, BTreeMap<u32, u64>)> {
-    let all = target.bytes / PAGE;
+    let all = target.bytes / PAGE_BYTES;
     let parts = all.min(most);
-    let addresses: Vec<u64> = (0..parts).map(|part| target.start + sampled_page(part, parts, all) * PAGE).collect();
+    let addresses: Vec<u64> =
+        (0..parts).map(|part| target.start + sampled_page(part, parts, all) * PAGE_BYTES).collect();
     let turns = target.place.turns();
     let law = Law::new(&turns, target.unit);
     let mut pages = Pages { bytes: target.bytes, ..Pages::default() };
@@ -101,16 +102,16 @@ pub(super) struct Moved {
 /// The process is gone or not ours.
 pub(super) fn move_range(calls: &mut dyn MemoryCalls, target: &Target) -> Result<Moved, LinuxError> {
     let turns = target.place.turns();
-    let law = Law::new(&turns, target.unit.max(PAGE));
+    let law = Law::new(&turns, target.unit.max(PAGE_BYTES));
     let mut total = Moved::default();
-    let pages = target.bytes / PAGE;
+    let pages = target.bytes / PAGE_BYTES;
     for first in (0..pages).step_by(usize::try_from(CHUNK).unwrap_or(4096)) {
         let last = pages.min(first + CHUNK);
-        let addresses: Vec<u64> = (first..last).map(|page| target.start + page * PAGE).collect();
+        let addresses: Vec<u64> = (first..last).map(|page| target.start + page * PAGE_BYTES).collect();
         let status = calls.locate(target.pid, &addresses)?;
         let (mut wrong, mut nodes) = (Vec::new(), Vec::new());
         for (address, now) in addresses.iter().zip(status).filter_map(|(a, s)| Some((*a, u32::try_from(s).ok()?))) {
-            total.present += PAGE;
+            total.present += PAGE_BYTES;
             if let Some(node) = target.node_for(law.as_ref(), address, now).filter(|node| *node != now) {
                 wrong.push(address);
                 nodes.push(node.cast_signed());
@@ -131,10 +132,10 @@ fn count_moved(answer: Result<Vec<i32>, LinuxError>, now: &[i32], nodes: &[i32],
     let answer = answer.unwrap_or_else(|error| refused(error.errno().unwrap_or(libc_eio())));
     for ((said, now), node) in answer.iter().zip(now).zip(nodes) {
         if now == node {
-            total.went += PAGE;
+            total.went += PAGE_BYTES;
         } else {
             // A page that stayed says where it is; why, only the negative ones say.
-            *total.stuck.entry((-said).max(0)).or_default() += PAGE;
+            *total.stuck.entry((-said).max(0)).or_default() += PAGE_BYTES;
         }
     }
 }
@@ -195,12 +196,12 @@ pub(super) mod tests {
     #[test]
     fn pages_go_where_the_law_wants_them_and_only_those() {
         let place = weighted();
-        let target = Target { pid: 7, start: 0x10_0000, bytes: 64 * PAGE, place: &place, unit: PAGE };
+        let target = Target { pid: 7, start: 0x10_0000, bytes: 64 * PAGE_BYTES, place: &place, unit: PAGE_BYTES };
         let mut kernel = Recorded { missing: vec![0x10_0000], busy: vec![0x10_3000], ..Recorded::default() };
         let moved = move_range(&mut kernel, &target).unwrap();
-        assert_eq!(moved.present, 63 * PAGE);
-        assert_eq!(moved.went, 15 * PAGE);
-        assert_eq!(moved.stuck, BTreeMap::from([(16, PAGE)]));
+        assert_eq!(moved.present, 63 * PAGE_BYTES);
+        assert_eq!(moved.went, 15 * PAGE_BYTES);
+        assert_eq!(moved.stuck, BTreeMap::from([(16, PAGE_BYTES)]));
         let (pages, by_node) = look(&mut kernel, &target, 1000).unwrap();
         assert_eq!((pages.looked, pages.absent, pages.elsewhere), (64, 1, 1));
         assert_eq!(by_node, BTreeMap::from([(0, 48), (1, 15)]));
@@ -210,26 +211,26 @@ pub(super) mod tests {
     #[test]
     fn a_huge_page_that_went_is_not_stuck() {
         let place = Place::Bind(0b10);
-        let target = Target { pid: 7, start: 0, bytes: 8 * PAGE, place: &place, unit: 0 };
-        let mut kernel = Recorded { tails: vec![PAGE], ..Recorded::default() };
+        let target = Target { pid: 7, start: 0, bytes: 8 * PAGE_BYTES, place: &place, unit: 0 };
+        let mut kernel = Recorded { tails: vec![PAGE_BYTES], ..Recorded::default() };
         let moved = move_range(&mut kernel, &target).unwrap();
-        assert_eq!(moved, Moved { present: 8 * PAGE, went: 8 * PAGE, stuck: BTreeMap::new() });
+        assert_eq!(moved, Moved { present: 8 * PAGE_BYTES, went: 8 * PAGE_BYTES, stuck: BTreeMap::new() });
     }
 
     #[test]
     fn several_nodes_will_do() {
         let place = Place::Bind(0b110);
-        let target = Target { pid: 7, start: 0, bytes: 4 * PAGE, place: &place, unit: 0 };
-        let mut kernel = Recorded { nodes: BTreeMap::from([(PAGE, 2)]), ..Recorded::default() };
+        let target = Target { pid: 7, start: 0, bytes: 4 * PAGE_BYTES, place: &place, unit: 0 };
+        let mut kernel = Recorded { nodes: BTreeMap::from([(PAGE_BYTES, 2)]), ..Recorded::default() };
         assert_eq!(look(&mut kernel, &target, 9).unwrap().0.elsewhere, 3);
-        assert_eq!(move_range(&mut kernel, &target).unwrap().went, 3 * PAGE);
-        assert_eq!(kernel.nodes[&PAGE], 2, "it was on one of them");
+        assert_eq!(move_range(&mut kernel, &target).unwrap().went, 3 * PAGE_BYTES);
+        assert_eq!(kernel.nodes[&PAGE_BYTES], 2, "it was on one of them");
         assert_eq!(kernel.nodes[&0], 1);
     }
 
     #[test]
     fn first_touch_moves_nothing_and_a_process_that_is_gone_is_said() {
-        let target = Target { pid: 7, start: 0, bytes: 9000 * PAGE, place: &Place::FirstTouch, unit: 0 };
+        let target = Target { pid: 7, start: 0, bytes: 9000 * PAGE_BYTES, place: &Place::FirstTouch, unit: 0 };
         let mut kernel = Recorded::default();
         assert_eq!(move_range(&mut kernel, &target).unwrap().went, 0);
         assert_eq!(kernel.calls, 0);

@@ -5,13 +5,14 @@
 //! `MPOL_MF_MOVE`, leaves every page alone that is on any node of an interleave.
 
 use std::collections::{BTreeMap, BTreeSet};
+use tierloom_model::units::PAGE_BYTES;
 
 use serde::{Deserialize, Serialize};
 use tierloom_linux::maps::MappedRange;
 use tierloom_wire::{NO_STACK, RuleFrame, hash, stack_holds};
 
 use crate::live_objects::{Live, Object, Placed};
-use crate::move_pages::{MemoryCalls, Moved, PAGE, Target, move_range};
+use crate::move_pages::{MemoryCalls, Moved, Target, move_range};
 use crate::rules::{Compiled, Place, Wanted, bytes_of_hex};
 use tierloom_binary::elf::Module;
 
@@ -167,7 +168,7 @@ fn count(told: &mut AppliedRule, moved: &Moved) {
 fn unit_of(asked: u64, order: &Order, huge_bytes: u64) -> u64 {
     let holds_one = huge_bytes > 0
         && order.start.next_multiple_of(huge_bytes).saturating_add(huge_bytes) <= order.start + order.bytes;
-    asked.max(if holds_one { huge_bytes } else { PAGE })
+    asked.max(if holds_one { huge_bytes } else { PAGE_BYTES })
 }
 
 fn orders(names: &mut Names, live: &Live, compiled: &Compiled, pid: u32, maps: &[MappedRange]) -> Vec<Order> {
@@ -192,8 +193,8 @@ fn orders(names: &mut Names, live: &Live, compiled: &Compiled, pid: u32, maps: &
 
 /// The whole pages of an object.
 fn order(rule: usize, address: u64, bytes: u64) -> Option<Order> {
-    let start = address.next_multiple_of(PAGE);
-    let end = (address + bytes) / PAGE * PAGE;
+    let start = address.next_multiple_of(PAGE_BYTES);
+    let end = (address + bytes) / PAGE_BYTES * PAGE_BYTES;
     (end > start).then(|| Order { rule, address, start, bytes: end - start })
 }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::slice;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::{Module, path_of};
+use super::file::{Module, path_of};
 use crate::symbols;
 
 /// `struct dl_find_object` of `<dlfcn.h>` on x86-64.
