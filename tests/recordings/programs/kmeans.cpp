@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     COUNT(uint32_t) *labels = HEAP(labels, uint32_t, POINTS);
     COUNT(float) *sums = HEAP(sums, float, CENTRES * ROW);
     fill(points, centres);
-    for (long round = rounds(argc, argv, 120); round > 0; --round) {
+    for (long round = rounds(argc, argv, 360); round > 0; --round) {
         assign(points, centres, labels, CENTRES);
         sum_up(points, labels, sums);
         move(sums, centres);
