@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from tierloom.asking import machine, predict, profile
 from tierloom.emitting import emit
 from tierloom.errors import TierloomError
+from tierloom.kept import analyse
 from tierloom.measuring import Measured, measure
 from tierloom.nouns import Curve, Machine, Plan, Profile
 from tierloom.planning import Comparison, Prediction, plan
@@ -48,6 +49,7 @@ __all__ = [
     "Sweep",
     "TierloomError",
     "Workload",
+    "analyse",
     "emit",
     "import_machine",
     "import_perf",

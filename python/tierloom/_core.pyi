@@ -47,8 +47,13 @@ def record_profile(
 ) -> tuple[str, bytes]:
     """Runs a program and returns its profile (JSON) and its samples (an `.npy` file); `asked` is JSON."""
 
-def analyse_recording(path: str | PathLike[str], name: str) -> tuple[str, bytes]:
-    """Works a file that the recorder wrote out into a profile (JSON) and its samples (an `.npy` file)."""
+def analyse_recording(
+    path: str | PathLike[str], name: str | None, folders: Sequence[str | PathLike[str]]
+) -> tuple[str, bytes]:
+    """Works a recording out into a profile (JSON) and its samples (an `.npy` file); files of code may be in folders."""
+
+def describe_recording(path: str | PathLike[str], folders: Sequence[str | PathLike[str]]) -> str:
+    """What a recording holds (JSON), and which of its files of code are here."""
 
 def is_being_recorded(path: str | PathLike[str]) -> bool:
     """Whether a recorder writes this file now."""

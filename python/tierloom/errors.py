@@ -31,6 +31,10 @@ class ProfileError(RequestError):
     """A profile is not known, or its file does not hold a profile."""
 
 
+class BuildError(RequestError):
+    """A program or library is not here in the build that was recorded."""
+
+
 class PlanError(RequestError):
     """A plan file does not hold a plan."""
 

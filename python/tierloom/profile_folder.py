@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import tierloom._core as _core
 from tierloom import outputs
-from tierloom.errors import OutputError, ProfileError, RequestError, TierloomError
+from tierloom.errors import BuildError, OutputError, ProfileError, RequestError, TierloomError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +86,7 @@ def finish(folder: Path) -> str | None:
     The profile and its samples are written into the folder, where that can be.
 
     Raises:
-        ProfileError: The program runs yet, or nothing was recorded of it.
+        ProfileError: The program runs yet, nothing was recorded of it, or it is another build by now.
     """
     recording = folder / RECORDING_FILE
     if not recording.is_file():
@@ -95,7 +95,9 @@ def finish(folder: Path) -> str | None:
         message = f"{folder}: its program is being profiled now\nhint: wait for its end"
         raise ProfileError(message)
     try:
-        profile, samples = _core.analyse_recording(recording, folder.name.removesuffix(ENDING))
+        profile, samples = _core.analyse_recording(recording, folder.name.removesuffix(ENDING), [])
+    except BuildError as problem:
+        raise ProfileError(str(problem)) from problem
     except RequestError as problem:
         what, _, _ = str(problem).partition("\nhint:")
         message = f"{what}; its profiler was stopped\nhint: record the program again"

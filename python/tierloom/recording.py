@@ -66,6 +66,7 @@ def record(
     hz: int | None = None,
     backend: str = "auto",
     folder: str | Path | None = None,
+    keep: str | Path | None = None,
     analysing: Callable[[int], None] | None = None,
 ) -> Recorded:
     """Runs a program unchanged and finds its data objects and how they are touched.
@@ -80,21 +81,36 @@ def record(
         hz: Samples per second of CPU time; by default as many as cost about a hundredth of it.
         backend: ``"perf"``, ``"ptrace"``, or ``"auto"`` for the first of them that works here.
         folder: Where the profile will be saved; tried before the program starts.
+        keep: A file for the recording, which grows there and stays; :func:`tierloom.analyse` reads it.
         analysing: Called with the number of samples when the program has ended and the analysis starts.
 
     Raises:
         ProgramError: The program cannot be started.
-        RequestError: The folder cannot be written, and the program was not started.
+        RequestError: The folder or the file cannot be written, and the program was not started.
         RecordingError: It ran, but nothing could be recorded.
     """
     called = name or Path(command[0]).name
     with ExitStack() as stack:
         journal = None if folder is None else stack.enter_context(profile_folder.prepared(Path(folder)))
         stack.enter_context(_interrupts_go_to_the_program())
-        asked = {"hz": hz, "backend": backend, "journal": None if journal is None else str(journal)}
+        journal = journal if keep is None else _kept(Path(keep), journal)
+        asked = {
+            "hz": hz,
+            "backend": backend,
+            "journal": None if journal is None else str(journal),
+            "keep": keep is not None,
+        }
         told = _core.record_profile(list(command), called, _preload(), json.dumps(asked), analysing)
     profile, samples = told
     return Recorded(Profile(profile), samples)
+
+
+def _kept(keep: Path, journal: Path | None) -> Path:
+    """Where a recording goes that stays: not where the profile takes its place."""
+    if journal is not None and keep.resolve() == journal.resolve():
+        message = f"{keep}: what is recorded there goes when the profile is done\nhint: choose another name for --keep"
+        raise RequestError(message)
+    return keep
 
 
 def import_perf(path: str | Path, name: str | None = None) -> Recorded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 CIRCLES: dict[str, list[set[str]]] = {
+    "python": [{"kept.rs", "recording.rs"}],
 }
 """Files of a crate that use one another in a circle."""
 

@@ -13,6 +13,7 @@
 
 mod address_space;
 mod attribution;
+mod code_files;
 mod frequency;
 mod memory_samples;
 mod profile;
@@ -22,6 +23,8 @@ mod traffic;
 use tierloom_binary::Binaries;
 use tierloom_model::{Profile, SampleRow};
 use tierloom_recording::{Event, Recording};
+
+pub use code_files::samples_by_file;
 
 use address_space::AddressSpaces;
 use attribution::observe;

@@ -28,7 +28,7 @@ impl Binaries for Files {
 }
 
 /// Folders of separate debug information.
-fn debug_folders() -> Vec<PathBuf> {
+pub(crate) fn debug_folders() -> Vec<PathBuf> {
     let given = std::env::var_os("DEBUGINFOD_CACHE_PATH").map(PathBuf::from);
     let caches = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));

@@ -12,6 +12,7 @@ pub mod demangle;
 pub mod elf;
 mod files;
 pub mod image;
+pub mod search;
 pub mod x86;
 
 use debug_info::DebugInfo;

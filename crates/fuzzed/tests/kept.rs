@@ -18,3 +18,11 @@ fn what_fuzzing_kept_is_read_or_refused() {
         }
     }
 }
+
+#[test]
+fn the_recordings_of_the_corpus_are_of_the_version_that_is_read() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/recording");
+    let read = |path: &Path| tierloom_recording::Recording::from_bytes(&std::fs::read(path).unwrap());
+    let read = std::fs::read_dir(corpus).unwrap().filter(|file| read(&file.as_ref().unwrap().path()).is_ok());
+    assert!(read.count() > 0, "make one with the example recording_of");
+}

@@ -20,7 +20,7 @@ mod prediction;
 mod profile;
 mod sample;
 pub mod units;
-mod warning;
+pub mod warning;
 
 pub use error::{ModelError, Result};
 pub use figure::{Figure, Kind, Origin};

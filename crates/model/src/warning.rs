@@ -111,6 +111,13 @@ pub enum Warning {
     )]
     Rebuilt { files: Vec<String> },
 
+    #[error(
+        "files of code are not here as they ran, so their samples are [unrecovered]: {}; analyse the recording with \
+         --binaries FOLDER, a folder that has them",
+        lacking(.rebuilt, .missing)
+    )]
+    CodeLacking { rebuilt: Vec<String>, missing: Vec<String> },
+
     // What the code does not tell.
     #[error(
         "{} of the samples fell into code of no file (generated at run time): it is [unrecovered]; profile an \
@@ -190,13 +197,24 @@ impl Warning {
 
 const UNSEEN: &str = "its allocations were not seen, only static arrays and mapped files are objects";
 
+/// The first of these files, and how many more there are.
+fn lacking(rebuilt: &[String], missing: &[String]) -> String {
+    const NAMED: usize = 5;
+    let rebuilt_ones = rebuilt.iter().map(|path| format!("{path} (another build)"));
+    let mut names: Vec<String> =
+        rebuilt_ones.chain(missing.iter().map(|path| format!("{path} (missing)"))).take(NAMED).collect();
+    let more = (rebuilt.len() + missing.len()).saturating_sub(NAMED);
+    names.extend((more > 0).then(|| format!("{more} more")));
+    names.join(", ")
+}
+
 fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
 /// Warnings as documents hold them: each with its sentence, so that it can be read without this program. One
 /// that another version wrote, or an older one as its sentence alone, is [`Warning::Told`].
-pub(crate) mod documents {
+pub mod documents {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_json::Value;
 
@@ -204,11 +222,19 @@ pub(crate) mod documents {
 
     const TEXT: &str = "text";
 
-    pub(crate) fn serialize<S: Serializer>(warnings: &[Warning], out: S) -> Result<S::Ok, S::Error> {
+    /// Writes them.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(warnings: &[Warning], out: S) -> Result<S::Ok, S::Error> {
         warnings.iter().map(written).collect::<Vec<_>>().serialize(out)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Warning>, D::Error> {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
+    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Warning>, D::Error> {
         Ok(Vec::<Value>::deserialize(input)?.into_iter().map(read).collect())
     }
 

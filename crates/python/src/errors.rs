@@ -14,8 +14,10 @@ use tierloom_pmem::PmemError;
 use tierloom_predict::PredictError;
 use tierloom_probe::ProbeError;
 use tierloom_record::RecordError;
+use tierloom_record::file::FileError;
 use tierloom_runner::RunError;
 
+import_exception!(tierloom.errors, BuildError);
 import_exception!(tierloom.errors, MachineError);
 import_exception!(tierloom.errors, MeasurementError);
 import_exception!(tierloom.errors, PlacementError);
@@ -153,11 +155,16 @@ pub(crate) fn from_run(error: &RunError) -> PyErr {
 }
 
 /// A file that is no recording.
-pub(crate) fn from_recording(error: &tierloom_recording::RecordingError) -> PyErr {
+pub(crate) fn from_recording(error: &FileError) -> PyErr {
     match error {
-        tierloom_recording::RecordingError::NotARecording { .. } => RequestError::new_err(told(error)),
-        tierloom_recording::RecordingError::File { .. } => RecordingError::new_err(told(error)),
+        FileError::NotARecording { .. } => RequestError::new_err(told(error)),
+        FileError::Io { .. } => RecordingError::new_err(told(error)),
     }
+}
+
+/// Files of code that are not those that were recorded.
+pub(crate) fn another_build(text: String) -> PyErr {
+    BuildError::new_err(text)
 }
 
 /// A file that is no `perf.data` that can be worked out.

@@ -10,6 +10,7 @@ mod engines;
 mod errors;
 mod expander;
 mod guarded;
+mod kept;
 mod nouns;
 mod placing;
 mod pools;
@@ -29,6 +30,8 @@ mod _core {
     #[pymodule_export]
     use super::expander::{expand, expand_trace};
     #[pymodule_export]
+    use super::kept::{analyse_recording, describe_recording, is_being_recorded};
+    #[pymodule_export]
     use super::nouns::{check_machine, check_plan, check_profile, format_bytes, parse_bytes, write_machine};
     #[pymodule_export]
     use super::placing::{apply_plan, left_host_weights, restore_host_weights, run_plan};
@@ -37,7 +40,7 @@ mod _core {
     #[pymodule_export]
     use super::probing::{describe_machine, measure_machine, rising_curve};
     #[pymodule_export]
-    use super::recording::{analyse_recording, import_perf, is_being_recorded, record_profile};
+    use super::recording::{import_perf, record_profile};
     #[pymodule_export]
     use super::tiering::{
         check_workload, import_trace, profile_workload, simulate, simulate_samples, simulate_trace, simulator_terms,

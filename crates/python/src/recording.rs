@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 use tierloom_analysis::analyse;
-use tierloom_binary::Files;
+use tierloom_binary::{Binaries, Files};
 use tierloom_linux::root::Root;
 use tierloom_model::{Profile, SampleRow, samples_to_npy};
 use tierloom_record::{Backend, RecordRequest, processor, record, skid};
@@ -15,6 +15,7 @@ use tierloom_recording::{Event, Processor, Recording};
 
 use crate::errors;
 use crate::guarded::guarded;
+use crate::kept::CodeFiles;
 
 /// Names of the backends, as the command line and Python spell them.
 const BACKENDS: [(&str, Backend); 3] = [("auto", Backend::Auto), ("perf", Backend::Perf), ("ptrace", Backend::Ptrace)];
@@ -28,6 +29,8 @@ struct Asked {
     backend: String,
     /// Where the recording is written while it grows.
     journal: Option<PathBuf>,
+    /// It is wanted for itself.
+    keep: bool,
 }
 
 /// Runs a program and returns its profile (JSON) and its samples (an `.npy` file). `asked` (JSON) holds
@@ -43,38 +46,29 @@ pub(crate) fn record_profile(
 ) -> PyResult<(String, Py<PyBytes>)> {
     let asked: Asked =
         serde_json::from_str(asked).map_err(|error| errors::wrong_request(format!("what to record: {error}")))?;
-    let Asked { hz, backend, journal } = asked;
+    let Asked { hz, backend, journal, keep } = asked;
     let request =
-        RecordRequest { hz, backend: find_backend(&backend)?, journal, ..RecordRequest::new(command, preload) };
+        RecordRequest { hz, backend: find_backend(&backend)?, journal, keep, ..RecordRequest::new(command, preload) };
     let recorded = py.detach(|| record(&request, &mut |_| ()));
-    let recording = recorded.map_err(|error| errors::from_record(&error))?;
+    let mut recording = recorded.map_err(|error| errors::from_record(&error))?;
     if let Some(analysing) = analysing {
         analysing.call1(py, (recording.samples.len(),))?;
     }
-    worked_out(py, Some(name), request.journal.as_deref(), &recording)
-}
-
-/// Works a file that the recorder wrote out into a profile (JSON) and its samples (an `.npy` file).
-#[pyfunction]
-pub(crate) fn analyse_recording(py: Python<'_>, path: PathBuf, name: String) -> PyResult<(String, Py<PyBytes>)> {
-    let recording = py.detach(|| Recording::load(&path)).map_err(|error| errors::from_recording(&error))?;
-    worked_out(py, Some(name), Some(&path), &recording)
-}
-
-/// Whether a recorder writes this file now.
-#[pyfunction]
-pub(crate) fn is_being_recorded(path: PathBuf) -> bool {
-    tierloom_recording::is_growing(&path)
+    let files = py.detach(|| CodeFiles::find(&recording, &[]));
+    recording.warnings.extend(files.warning());
+    worked_out(py, Some(name), request.journal.as_deref(), &recording, &files.search)
 }
 
 /// The profile (JSON) and the samples (an `.npy` file) of a recording, which may be on disk.
-fn worked_out(
+pub(crate) fn worked_out(
     py: Python<'_>,
     name: Option<String>,
     path: Option<&Path>,
     recording: &Recording,
+    binaries: &(impl Binaries + Sync),
 ) -> PyResult<(String, Py<PyBytes>)> {
-    let result: Result<(Profile, Vec<SampleRow>), String> = py.detach(|| guarded(path, || analyse(recording, &Files)));
+    let result: Result<(Profile, Vec<SampleRow>), String> =
+        py.detach(|| guarded(path, || analyse(recording, binaries)));
     let (mut profile, rows) = result.map_err(errors::failed_analysis)?;
     if let Some(name) = name {
         profile.name = name;
@@ -87,7 +81,7 @@ fn worked_out(
 pub(crate) fn import_perf(py: Python<'_>, path: PathBuf, name: Option<String>) -> PyResult<(String, Py<PyBytes>)> {
     let read = py.detach(|| tierloom_perfdata::read(&path).map(|recording| completed(recording, &Root::default())));
     let recording = read.map_err(|error| errors::from_perf_data(&error))?;
-    worked_out(py, name, Some(&path), &recording)
+    worked_out(py, name, Some(&path), &recording, &Files)
 }
 
 /// What the file does not say, from this machine: its processor where none is named, and the skid of the

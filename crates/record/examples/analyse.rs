@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use tierloom_analysis::analyse;
 use tierloom_binary::Files;
-use tierloom_record::{Backend, RecordRequest, record};
+use tierloom_record::{Backend, RecordRequest, file, record};
 use tierloom_recording::Recording;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let source = words.next().map(PathBuf::from).ok_or(usage)?;
     let out = words.next().map(PathBuf::from).ok_or(usage)?;
     let command: Vec<OsString> = words.collect();
-    let recording = if command.is_empty() { Recording::load(&source)? } else { run(source, command)? };
+    let recording = if command.is_empty() { file::load(&source)? } else { run(source, command)? };
     let begun = Instant::now();
     let (profile, _) = analyse(&recording, &Files);
     eprintln!("{} samples, analysed in {:.2} s", recording.samples.len(), begun.elapsed().as_secs_f64());
@@ -40,7 +40,7 @@ fn run(library: PathBuf, command: Vec<OsString>) -> Result<Recording, Box<dyn st
     }
     let recording = record(&request, &mut |_| ())?;
     if let Some(path) = std::env::var_os("SAVE") {
-        recording.save(path.as_ref())?;
+        file::save(&recording, path.as_ref())?;
     }
     Ok(recording)
 }

@@ -44,12 +44,13 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Makes the file, or takes that of an earlier run.
+    /// Makes the file, or takes that of an earlier run; one that is `kept` has a name that somebody chose, where
+    /// something else may be.
     ///
     /// # Errors
     /// [`RecordError::Output`], [`RecordError::NoSpace`], [`RecordError::BeingRecorded`],
     /// [`RecordError::NotARecording`].
-    pub(super) fn open(path: &Path) -> Result<Self, RecordError> {
+    pub(super) fn open(path: &Path, kept: bool) -> Result<Self, RecordError> {
         let refused = |source| RecordError::Output { path: path.to_owned(), source };
         let is_new = !path.exists();
         let file =
@@ -57,7 +58,7 @@ impl Tried {
         if matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
             return Err(RecordError::BeingRecorded { path: path.to_owned() });
         }
-        if !may_be_replaced(&file) {
+        if kept && !may_be_replaced(&file) {
             return Err(RecordError::NotARecording { path: path.to_owned() });
         }
         let tried = Self { path: path.to_owned(), file: Some(file), is_new };
@@ -257,17 +258,19 @@ mod tests {
     fn what_was_handed_on_is_there_when_the_recorder_is_not() {
         let path = path("cut");
         let command = ["a".to_owned()];
-        let mut journal =
-            Tried::open(&path).unwrap().begin(&beginning(&command, &tierloom_recording::Processor::default())).unwrap();
+        let mut journal = Tried::open(&path, true)
+            .unwrap()
+            .begin(&beginning(&command, &tierloom_recording::Processor::default()))
+            .unwrap();
         let mut gathered = Gathered::new(5, 7, None);
         for time_ns in 0..2 * PORTION_RECORDS as u64 {
             gathered.take_fault(tierloom_linux::perf::Fault { pid: 5, time_ns, address: time_ns });
         }
         journal.visit(&gathered, || RUN);
-        assert!(matches!(Tried::open(&path), Err(RecordError::BeingRecorded { .. })));
+        assert!(matches!(Tried::open(&path, true), Err(RecordError::BeingRecorded { .. })));
         journal.sender = None;
         journal.writer.take().unwrap().join().unwrap();
-        let read = Recording::load(&path).unwrap();
+        let read = crate::file::load(&path).unwrap();
         assert_eq!((read.command.as_slice(), read.faults.len(), read.exit), (&command[..], PORTION_RECORDS, None));
         assert!(matches!(read.warnings[0], tierloom_model::Warning::Stopped { .. }), "{:?}", read.warnings);
         std::fs::remove_file(path).unwrap();
@@ -276,16 +279,17 @@ mod tests {
     #[test]
     fn what_was_tried_and_not_used_leaves_nothing() {
         let path = path("tried");
-        drop(Tried::open(&path).unwrap());
+        drop(Tried::open(&path, true).unwrap());
         assert!(!path.exists());
         std::fs::write(&path, magic()).unwrap();
-        drop(Tried::open(&path).unwrap());
+        drop(Tried::open(&path, true).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), magic(), "an earlier recording stays until the program runs");
         std::fs::write(&path, "notes of mine").unwrap();
-        assert!(matches!(Tried::open(&path), Err(RecordError::NotARecording { .. })));
+        assert!(matches!(Tried::open(&path, true), Err(RecordError::NotARecording { .. })));
         assert_eq!(std::fs::read(&path).unwrap(), b"notes of mine");
+        assert!(Tried::open(&path, false).is_ok(), "in a folder of ours it is no recording that was damaged");
         std::fs::remove_file(&path).unwrap();
-        let error = Tried::open(Path::new("/proc/no/file")).unwrap_err();
+        let error = Tried::open(Path::new("/proc/no/file"), true).unwrap_err();
         assert!(matches!(error, RecordError::Output { .. }) && error.to_string().contains("hint:"));
     }
 

@@ -8,6 +8,7 @@
 mod builds;
 mod collect;
 pub mod error;
+pub mod file;
 mod journal;
 mod maps;
 mod processor;
@@ -41,7 +42,7 @@ pub fn record(request: &RecordRequest, progress: &mut dyn FnMut(Progress)) -> Re
     let program = Program::find(&request.command)?;
     request.check()?;
     let preload = request.preload.as_deref().map(program::existing).transpose()?;
-    let tried = request.journal.as_deref().map(Tried::open).transpose()?;
+    let tried = request.journal.as_deref().map(|path| Tried::open(path, request.keep)).transpose()?;
     let channel = PreloadChannel::create(request.min_bytes, 0, &request.root)?;
     let variables = program::environment(&request.variables, preload, channel.path());
     let held = spawn::hold(&request.command, &variables)?;

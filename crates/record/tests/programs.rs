@@ -14,7 +14,7 @@ use tierloom_binary::Files;
 use tierloom_fixtures::programs::{compiled, library};
 use tierloom_launch::LaunchError;
 use tierloom_model::{Access, ObjectKind, Warning};
-use tierloom_record::{Backend, RecordError, RecordRequest, record};
+use tierloom_record::{Backend, RecordError, RecordRequest, file, record};
 use tierloom_recording::{AllocationEvent, Calibration, Change, Event, Exit, Recording, Source};
 
 fn request(backend: Backend, command: &[&str]) -> RecordRequest {
@@ -217,10 +217,10 @@ fn what_cannot_run_says_why() {
 #[test]
 fn a_recording_survives_its_file() {
     let recording = recorded(Backend::Auto, &["sh", "-c", "gzip -c /bin/sh | wc -c > /dev/null"]);
-    let file = env::temp_dir().join(format!("tierloom-{}.recording", std::process::id()));
-    recording.save(&file).unwrap();
-    assert_eq!(Recording::load(&file).unwrap(), recording);
-    fs::remove_file(file).unwrap();
+    let path = env::temp_dir().join(format!("tierloom-{}.recording", std::process::id()));
+    file::save(&recording, &path).unwrap();
+    assert_eq!(file::load(&path).unwrap(), recording);
+    fs::remove_file(path).unwrap();
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn what_is_on_disk_is_the_recording_and_names_its_builds() {
         let kept =
             RecordRequest { journal: Some(path.clone()), keep: true, ..request(backend, &["sort", "/etc/services"]) };
         let recording = record(&kept, &mut |_| ()).unwrap();
-        assert_eq!(Recording::load(&path).unwrap(), recording);
+        assert_eq!(file::load(&path).unwrap(), recording);
         let sort = recording.binaries.iter().find(|(path, _)| path.ends_with("/sort"));
         let (file, build) = sort.unwrap();
         assert_eq!(tierloom_binary::build_id::build_of(file.as_ref()).as_ref(), Some(build));

@@ -5,7 +5,6 @@
 //! and done on another machine. Nothing is interpreted here: addresses are those of the process that they
 //! were seen in.
 
-pub mod error;
 mod file;
 mod ours;
 mod processor;
@@ -13,9 +12,8 @@ mod signals;
 
 use std::collections::BTreeMap;
 
-pub use error::RecordingError;
 pub use file::{
-    Beginning, MOST_STACKS, PORTION_RECORDS, Portion, VERSION, chunk_of, ending, is_growing, is_recording, magic, next,
+    Beginning, MOST_STACKS, PORTION_RECORDS, Portion, VERSION, chunk_of, ending, is_recording, magic, next,
 };
 
 pub use ours::{PRELOAD_LIBRARY, is_ours};

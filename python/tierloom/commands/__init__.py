@@ -20,7 +20,7 @@ from tierloom.errors import RequestError, TierloomError
 SECTIONS: dict[str, list[str]] = {
     "See it work": ["demo", "doctor"],
     "Know a machine": ["machine"],
-    "Know a program, place its data": ["profile", "plan", "run", "apply"],
+    "Know a program, place its data": ["profile", "recording", "analyse", "plan", "run", "apply"],
     "Let pages move": ["simulate", "trace"],
     "Give a GPU more memory": ["expand"],
     "Serve and train language models": ["offload"],

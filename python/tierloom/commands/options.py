@@ -52,6 +52,18 @@ def machine(function: F) -> F:
     )(function)
 
 
+def binaries(function: F) -> F:
+    """``--binaries``: folders with the files of code of a recording."""
+    return click.option(
+        "--binaries",
+        type=click.Path(path_type=Path, file_okay=False),
+        multiple=True,
+        metavar="DIR",
+        help="Folder with the program and libraries that ran: by build id (.build-id/xx/yyyy), by whole path, or by "
+        "name. May be given again; what is in none is looked for where it ran.",
+    )(function)
+
+
 def threads(function: F) -> F:
     """``--threads``: how wide the program will run."""
     return click.option(

@@ -19,7 +19,7 @@ from tierloom.report import endings, profiles
     context_settings=options.THROUGH,
     epilog=options.examples(
         "tierloom profile -o sort.profile -- sort --parallel=1 numbers.txt",
-        "tierloom profile --hz 250 --json -- gzip --keep --force numbers.txt",
+        "tierloom profile --hz 250 --keep gzip.recording -- gzip --keep --force numbers.txt",
     ),
 )
 @click.option(
@@ -40,6 +40,12 @@ from tierloom.report import endings, profiles
     help="What takes the samples.",
 )
 @click.option(
+    "--keep",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Keep what was recorded, for `tierloom analyse` here or on another machine.",
+)
+@click.option(
     "--from",
     "recorded_file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -54,6 +60,7 @@ def verb(
     output: Path | None,
     hz: int | None,
     backend: str,
+    keep: Path | None,
     recorded_file: Path | None,
     as_json: bool,
     command: tuple[str, ...],
@@ -77,6 +84,7 @@ def verb(
         if command:
             message = f"--from {recorded_file} runs nothing, so there can be no CMD\nhint: leave one of them out"
             raise RequestError(message)
+        options.refuse_idle(["keep"], "beside --from")
         read(recorded_file, output, as_json=as_json)
         return
     if not command:
@@ -89,7 +97,9 @@ def verb(
             analysis.enter_context(say.progress(f"analysing {samples:,} samples"))
 
         name = folder.name.removesuffix(".profile")
-        recorded = recording.record(command, name=name, hz=hz, backend=backend, folder=folder, analysing=analysing)
+        recorded = recording.record(
+            command, name=name, hz=hz, backend=backend, folder=folder, keep=keep, analysing=analysing
+        )
     recorded.save(folder)
     if as_json:
         say.document({**recorded.profile.data})
@@ -98,6 +108,8 @@ def verb(
     say.tell(endings.ended(recorded.profile.data["program"]))
     for warning in recorded.warnings:
         say.warn(warning["text"])
+    if keep is not None:
+        say.wrote("recording", keep)
     say.wrote("profile", folder)
     say.then(f"tierloom plan {folder} --machine liu-a")
     ctx.exit(recorded.exit_code)
@@ -111,6 +123,11 @@ def read(file: Path, output: Path | None, *, as_json: bool) -> None:
     folder = output or Path(f"{recorded.profile.name}.profile")
     refuse_other_folders(folder)
     recorded.save(folder)
+    show_profile(recorded, folder, as_json=as_json)
+
+
+def show_profile(recorded: recording.Recorded, folder: Path, *, as_json: bool) -> None:
+    """A profile that was made without running anything."""
     if as_json:
         say.document({**recorded.profile.data})
     else:

@@ -12,13 +12,9 @@ mod portion;
 mod reader;
 mod writer;
 
-use std::fs;
-use std::path::Path;
-
 use tierloom_model::Warning;
 
 use crate::Recording;
-use crate::error::RecordingError;
 use chunk::Stop;
 use portion::Assembly;
 pub use portion::{Beginning, MOST_STACKS, Portion, ending};
@@ -27,6 +23,8 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
 pub const VERSION: u8 = 4;
+/// What is wrong with a file whose recorder was stopped before its program did anything.
+const NOTHING: &str = "it ends before anything was recorded";
 /// Records of a kind in a portion: some hundred kilobytes in all, a millisecond's work.
 pub const PORTION_RECORDS: usize = 1 << 14;
 
@@ -42,11 +40,11 @@ pub fn is_recording(start: &[u8]) -> bool {
 
 /// What is behind the beginning of a file.
 fn behind_magic(bytes: &[u8]) -> Result<&[u8], String> {
-    let rest = bytes.strip_prefix(NAME).ok_or("it does not begin like one")?;
-    match rest.split_first() {
-        Some((&VERSION, rest)) => Ok(rest),
-        Some((other, _)) => Err(format!("it is of version {other}, and this tierloom reads version {VERSION}")),
-        None => Err("it ends before anything was recorded".to_owned()),
+    match bytes.strip_prefix(NAME).map(<[u8]>::split_first) {
+        Some(Some((&VERSION, rest))) => Ok(rest),
+        Some(Some((other, _))) => Err(format!("it is of version {other}, and this tierloom reads version {VERSION}")),
+        None if !NAME.starts_with(bytes) => Err("it does not begin like one".to_owned()),
+        _ => Err(NOTHING.to_owned()),
     }
 }
 
@@ -58,25 +56,6 @@ pub fn chunk_of(payload: &[u8]) -> Vec<u8> {
 }
 
 impl Recording {
-    /// Writes the recording to a file that [`Recording::load`] reads back unchanged.
-    ///
-    /// # Errors
-    /// [`RecordingError::File`].
-    pub fn save(&self, path: &Path) -> Result<(), RecordingError> {
-        fs::write(path, self.to_bytes()).map_err(|source| RecordingError::File { path: path.to_owned(), source })
-    }
-
-    /// Reads a file that [`Recording::save`] or the recorder wrote. What a recorder that was stopped had
-    /// written until then is a recording, too: its warnings say so, and it does not know how the program ended.
-    ///
-    /// # Errors
-    /// [`RecordingError::File`], [`RecordingError::NotARecording`].
-    pub fn load(path: &Path) -> Result<Self, RecordingError> {
-        let bytes = fs::read(path).map_err(|source| RecordingError::File { path: path.to_owned(), source })?;
-        let wrong = |problem| RecordingError::NotARecording { path: path.to_owned(), problem };
-        Self::from_bytes(&bytes).map_err(wrong)
-    }
-
     /// The bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { command, pid, start_ns, event, calibration, processor, .. } = self;
@@ -126,8 +105,7 @@ impl Recording {
     /// A sentence that says what is wrong and where.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let rest = behind_magic(bytes)?;
-        let nothing = || "it ends before anything was recorded".to_owned();
-        let (payload, mut rest) = chunk::first(rest).map_err(|_| nothing())?;
+        let (payload, mut rest) = chunk::first(rest).map_err(|_| NOTHING)?;
         let mut assembly = Assembly::of(payload).ok_or("its beginning makes no sense")?;
         let stop = loop {
             match chunk::first(rest) {
@@ -143,7 +121,7 @@ impl Recording {
             _ if is_complete => {
                 return Err(format!("there is more behind its end at byte {}", bytes.len() - rest.len()));
             }
-            _ if recording.end_ns == recording.start_ns => return Err(nothing()),
+            _ if recording.end_ns == recording.start_ns => return Err(NOTHING.to_owned()),
             Stop::Damaged => recording.warnings.push(damaged(&recording, bytes.len() - rest.len())),
             Stop::End | Stop::Cut => recording.warnings.push(stopped(&recording)),
         }
@@ -151,11 +129,6 @@ impl Recording {
         recording.cpu_s = recording.cpu_s.max(recording.samples.len() as f64 * recording.period_ns * 1e-9);
         Ok(recording)
     }
-}
-
-/// Whether a recorder writes this file now: it has it locked.
-pub fn is_growing(path: &Path) -> bool {
-    fs::File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// Up to a portion of records from there on.
@@ -329,13 +302,5 @@ mod tests {
         let cut = Recording::from_bytes(&bytes[..bytes.len() * 2 / 3]).unwrap();
         assert_eq!((cut.samples.len(), cut.faults.len() % PORTION_RECORDS), (5, 0));
         assert!(!cut.faults.is_empty() && cut.faults.len() < long.faults.len());
-    }
-
-    #[test]
-    fn a_file_that_is_none_says_so() {
-        let error = Recording::load(Path::new("/etc/passwd")).unwrap_err().to_string();
-        assert!(error.contains("/etc/passwd") && error.contains("hint:"), "{error}");
-        let error = Recording::load(Path::new("/no/such/file")).unwrap_err().to_string();
-        assert!(error.contains("/no/such/file"), "{error}");
     }
 }

@@ -1,0 +1,43 @@
+"""``tierloom analyse``: the profile of a recording that was kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tierloom import kept
+from tierloom.commands import options, say
+from tierloom.commands.profile import refuse_other_folders, show_profile
+
+
+@click.command(
+    name="analyse",
+    epilog=options.examples(
+        "tierloom analyse gzip.recording -o gzip.profile",
+        "tierloom analyse gzip.recording --binaries gzip.binaries --json",
+    ),
+)
+@click.argument("recording", type=click.Path(path_type=Path, dir_okay=False), metavar="RECORDING")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder to write; RECORDING's name with .profile by default.",
+)
+@options.binaries
+@options.as_json
+def verb(recording: Path, output: Path | None, binaries: tuple[Path, ...], as_json: bool) -> None:
+    """Work a recording out into a profile, here or on another machine.
+
+    `tierloom profile --keep RECORDING` writes one. The profile is the same as there: it is made of the recording
+    and of the files of code that ran, in the builds that ran. Another build of the program is refused; of a
+    library, it is a warning, and samples in it are [unrecovered].
+    """
+    folder = output or Path(f"{recording.name.removesuffix(kept.ENDING)}.profile")
+    refuse_other_folders(folder)
+    with say.progress(f"analysing {recording}"):
+        recorded = kept.analyse(recording, name=folder.name.removesuffix(".profile"), binaries=binaries)
+    recorded.save(folder)
+    show_profile(recorded, folder, as_json=as_json)
