@@ -4,7 +4,6 @@ from __future__ import annotations
 
 CIRCLES: dict[str, list[set[str]]] = {
     "expander": [{"workload/graph.rs", "workload/grid.rs", "workload/matrix.rs", "workload/mesh.rs", "workload/mod.rs", "workload/tree.rs", "workload/vector.rs"}],
-    "perfdata": [{"cpu_clock.rs", "file.rs", "lib.rs", "memory_samples.rs", "records.rs"}],
 }
 """Files of a crate that use one another in a circle."""
 
