@@ -17,8 +17,9 @@ use object::{
     SymbolKind, elf,
 };
 
+use crate::build_id::hexadecimal;
 use crate::elf::statics::Remainder;
-use crate::image::{Image, Wants, hexadecimal};
+use crate::image::{Image, Wants};
 
 type ElfFile<'a> = object::File<'a, &'a Image>;
 
