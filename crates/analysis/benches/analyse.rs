@@ -22,7 +22,8 @@ fn main() {
 #[divan::bench(sample_count = 20)]
 fn largest_recording(bencher: Bencher<'_, '_>) {
     let folder = largest();
-    let recording = Recording::load(&folder.join("recording")).expect("it can be read");
+    let recording =
+        Recording::from_bytes(&fs::read(folder.join("recording")).expect("it is there")).expect("it can be read");
     let program = Program::of(&recording, &folder);
     bencher.counter(ItemsCount::new(recording.samples.len())).bench_local(|| analyse(&recording, &program));
 }
@@ -31,7 +32,7 @@ fn largest_recording(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 20)]
 fn largest_loaded(bencher: Bencher<'_, '_>) {
     let path = largest().join("recording");
-    bencher.bench_local(|| Recording::load(&path));
+    bencher.bench_local(|| Recording::from_bytes(&fs::read(&path).expect("it is there")));
 }
 
 /// The folder of the recording with the most bytes.
