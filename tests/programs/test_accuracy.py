@@ -1,60 +1,71 @@
-"""The sampler's referee: access counts of runs of about 3,000 samples against the exact counts that a workload writes.
+"""The sampler's referee: access counts of live runs against the exact counts that a workload writes.
 
-The bounds are those that we publish for programs whose loops all show a counter in a register; what
-they are for the others, `make bench` reports.
+The bounds are those that we publish. One recording in some fifty lies just outside of one by chance, so the
+verdict is the median of three; two that agree are enough. What recorded runs give, to the digit, is tested in
+`tests/recordings`.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import ROOT
+from recordings.estimates import bench
 
 pytestmark = pytest.mark.slow
 
 
-def bench_module():
-    """The bench that prints the whole table; it knows which profiled object is which true one."""
-    spec = importlib.util.spec_from_file_location("sampler_accuracy", ROOT / "benches" / "sampler_accuracy.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def most_of_three(once: Callable[[], bool]) -> bool:
+    """What two of three tries say."""
+    first, second = once(), once()
+    return first if first == second else once()
 
 
-def distance(executable: Path, folder: Path, workloads: Path, program: str, threads: int) -> tuple[float, float]:
-    """Total variation distance of the access shares and error of the total count, both in percent."""
+def is_within(executable: Path, folder: Path, program: Path, threads: int) -> bool:
+    """Whether a recording keeps the bounds of its program; what was found is printed."""
     # So many rounds, not so many seconds: on a busy machine a run lasts longer and has as many samples.
-    command = [workloads / program, "--threads", str(threads), "--truth", "truth.json"]
+    command = [program, "--threads", str(threads), "--truth", "truth.json"]
     profiled = [executable, "profile", "-o", "it.profile", "--", *command]
     subprocess.run([*map(str, profiled)], check=True, capture_output=True, cwd=folder)
     profile = json.loads((folder / "it.profile" / "profile.json").read_text())
-    return bench_module().compare(profile, json.loads((folder / "truth.json").read_text()), verbose=False)
+    truth = json.loads((folder / "truth.json").read_text())
+    found = bench().Found(*bench().compare(profile, truth, verbose=True), profile["sampling"]["samples"])
+    print(found)  # noqa: T201 (comes back when it fails)
+    return found.within(program.name)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("level", ["O2", "O3"])
 @pytest.mark.parametrize(
-    ("program", "threads"), [("stream", 1), ("stream", 2), ("gather", 1), ("gather", 2), ("phases", 1), ("phases", 2)]
+    ("program", "threads"),
+    [("stream", 1), ("stream", 2), ("gather", 1), ("gather", 2), ("phases", 1), ("phases", 2), ("cg", 1)],
 )
-def test_counted_programs(
+def test_programs_whose_loops_count(
     executable: Path, folder: Path, workloads: Path, program: str, level: str, threads: int
 ) -> None:
-    shares, total = distance(executable, folder, workloads.parent / level, program, threads)
-    assert shares <= 2.0
-    assert abs(total) <= 5.0
+    path = workloads.parent / level / program
+    assert most_of_three(lambda: is_within(executable, folder, path, threads))
 
 
-@pytest.mark.parametrize("level", ["O2", "O3"])
-def test_sparse_solver(executable: Path, folder: Path, workloads: Path, level: str) -> None:
-    shares, total = distance(executable, folder, workloads.parent / level, "cg", 1)
-    assert shares <= 2.0
-    assert abs(total) <= 5.0
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("program", bench().OTHERS)
+def test_programs_with_loops_that_do_not(executable: Path, folder: Path, workloads: Path, program: str) -> None:
+    assert most_of_three(lambda: is_within(executable, folder, workloads / program, 1))
 
 
-@pytest.mark.parametrize("program", ["mg", "pagerank", "kvstore"])
-def test_programs_with_uncounted_loops(executable: Path, folder: Path, workloads: Path, program: str) -> None:
-    shares, _ = distance(executable, folder, workloads, program, 1)
-    assert shares <= 10.0
+@pytest.mark.parametrize(
+    ("tries", "verdict", "used"),
+    [
+        ([True, True], True, 2),
+        ([False, False], False, 2),
+        ([True, False, True], True, 3),
+        ([False, True, False], False, 3),
+    ],
+)
+def test_two_that_agree_are_enough(tries: list[bool], verdict: bool, used: int) -> None:  # noqa: FBT001
+    left = iter(tries)
+    assert most_of_three(lambda: next(left)) == verdict
+    assert len(tries) - len(list(left)) == used

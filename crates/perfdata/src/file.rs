@@ -128,10 +128,10 @@ fn take_all(
             compressed += part.len() as u64;
         } else if raw.kind >= own::FIRST {
             features.take_record(&raw);
-        } else if let Some(event) = events.of(raw.kind, raw.body) {
-            if let Some(record) = event.format.record(raw.kind, raw.misc, raw.body).map_err(|_| damaged_record(at))? {
-                each(event, record);
-            }
+        } else if let Some(event) = events.of(raw.kind, raw.body)
+            && let Some(record) = event.format.record(raw.kind, raw.misc, raw.body).map_err(|_| damaged_record(at))?
+        {
+            each(event, record);
         }
     }
 }

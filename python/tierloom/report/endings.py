@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from tierloom.quantities import seconds_text
 
 if TYPE_CHECKING:
-    from tierloom.schema import ProgramDoc, RunDoc
+    from tierloom.schema import ProgramDoc, RecordingDoc, RunDoc
 
 
-def ended(program: ProgramDoc | RunDoc) -> str:
+def ended(program: ProgramDoc | RecordingDoc | RunDoc) -> str:
     """What became of a program: its exit code, or the signal that killed it.
 
     Example:

@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
     COUNT(int32_t) *scores = HEAP(scores, int32_t, LENGTH);
     COUNT(uint8_t) *ways = HEAP(ways, uint8_t, (size_t)LENGTH * LENGTH);
     fill(first, 1), fill(second, 2);
-    for (long round = rounds(argc, argv, 8); round > 0; --round) {
+    for (long round = rounds(argc, argv, 6); round > 0; --round) {
         for (size_t j = 0; j < LENGTH; ++j)
             scores[j] = 0;
         for (size_t i = 0; i < LENGTH; ++i)

@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
     COUNT(uint64_t) *probes = HEAP(probes, uint64_t, PROBES), *output = HEAP(output, uint64_t, PROBES);
     size_t found = 0;
     fill(rows, probes, 1);
-    for (long round = rounds(argc, argv, 15); round > 0; --round) {
+    for (long round = rounds(argc, argv, 10); round > 0; --round) {
         build(heads, rows);
         found += probe(heads, rows, probes, output);
     }

@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
     Table table{HEAP(buckets, uint32_t, BUCKETS), static_cast<Node *>(alloc_nodes(NODES * sizeof(Node))), 0};
     uint64_t state = 1, hits = 0;
     clear(&table);
-    for (long round = rounds(argc, argv, 14); round > 0; --round)
+    for (long round = rounds(argc, argv, 28); round > 0; --round)
         for (size_t i = 0; i < OPERATIONS; ++i) {
             const uint64_t random = next_random(&state), key = random % (2 * NODES);
             const uint32_t at = find(&table, key);

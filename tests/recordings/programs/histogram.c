@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     COUNT(uint32_t) *keys = HEAP(keys, uint32_t, KEYS);
     COUNT(uint32_t) *common = HEAP(common, uint32_t, SLOTS), *rare = HEAP(rare, uint32_t, SLOTS);
     fill(keys, common, rare);
-    for (long round = rounds(argc, argv, 250); round > 0; --round)
+    for (long round = rounds(argc, argv, 280); round > 0; --round)
         count(keys, common, rare);
     return finish("histogram", common[0]);
 }

@@ -16,13 +16,14 @@ KERNEL void fill(COUNT(float) *RESTRICT points, COUNT(float) *RESTRICT centres) 
         centres[i] = static_cast<float>(next_random(&state) >> 48);
 }
 
+// The number of centres is not known to the compiler, or it would keep all of them in registers.
 KERNEL void assign(const COUNT(float) *RESTRICT points, const COUNT(float) *RESTRICT centres,
-                   COUNT(uint32_t) *RESTRICT labels) {
+                   COUNT(uint32_t) *RESTRICT labels, uint32_t wanted) {
     for (size_t i = 0; i < POINTS; ++i) {
         const float a = points[4 * i], b = points[4 * i + 1], c = points[4 * i + 2], d = points[4 * i + 3];
         float least = 1e30f;
         uint32_t nearest = 0;
-        for (uint32_t k = 0; k < CENTRES; ++k) {
+        for (uint32_t k = 0; k < wanted; ++k) {
             const COUNT(float) *const centre = centres + k * ROW;
             const float p = a - centre[0], q = b - centre[1], r = c - centre[2], s = d - centre[3];
             const float distance = p * p + q * q + r * r + s * s;
@@ -58,8 +59,8 @@ int main(int argc, char **argv) {
     COUNT(uint32_t) *labels = HEAP(labels, uint32_t, POINTS);
     COUNT(float) *sums = HEAP(sums, float, CENTRES * ROW);
     fill(points, centres);
-    for (long round = rounds(argc, argv, 120); round > 0; --round) {
-        assign(points, centres, labels);
+    for (long round = rounds(argc, argv, 360); round > 0; --round) {
+        assign(points, centres, labels, CENTRES);
         sum_up(points, labels, sums);
         move(sums, centres);
     }

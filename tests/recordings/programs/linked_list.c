@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < SLOTS; ++i)
         table[i] = 0;
     const Node *const first = shuffle(nodes, 1);
-    for (long round = rounds(argc, argv, 30); round > 0; --round)
+    for (long round = rounds(argc, argv, 10); round > 0; --round)
         walk(first, table);
     return finish("linked_list", table[0]);
 }

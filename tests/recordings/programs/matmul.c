@@ -27,7 +27,7 @@ KERNEL void multiply(const COUNT(double) *RESTRICT a, const COUNT(double) *RESTR
 int main(int argc, char **argv) {
     COUNT(double) *a = HEAP(a, double, N * N), *b = HEAP(b, double, N * N), *c = HEAP(c, double, N * N);
     fill(a, 0.5), fill(b, 2), fill(c, 0);
-    for (long round = rounds(argc, argv, 6); round > 0; --round)
+    for (long round = rounds(argc, argv, 8); round > 0; --round)
         multiply(a, b, c);
     return finish("matmul", c[N]);
 }

@@ -14,13 +14,17 @@ KERNEL void fill(COUNT(uint32_t) *keys, uint64_t seed) {
 KERNEL void merge(const COUNT(uint32_t) *RESTRICT from, COUNT(uint32_t) *RESTRICT to, size_t begin, size_t middle,
                   size_t end) {
     size_t left = begin, right = middle, out = begin;
-    while (left < middle && right < end) {
-        const uint32_t a = from[left], b = from[right];
-        if (a <= b)
-            to[out++] = a, ++left;
-        else
-            to[out++] = b, ++right;
-    }
+    uint32_t a = from[left], b = from[right];
+    while (left < middle && right < end)
+        if (a <= b) {
+            to[out++] = a;
+            if (++left < middle)
+                a = from[left];
+        } else {
+            to[out++] = b;
+            if (++right < end)
+                b = from[right];
+        }
     while (left < middle)
         to[out++] = from[left++];
     while (right < end)
@@ -30,7 +34,7 @@ KERNEL void merge(const COUNT(uint32_t) *RESTRICT from, COUNT(uint32_t) *RESTRIC
 int main(int argc, char **argv) {
     COUNT(uint32_t) *keys = HEAP(keys, uint32_t, KEYS), *spare = HEAP(spare, uint32_t, KEYS);
     uint64_t sum = 0;
-    for (long round = rounds(argc, argv, 20); round > 0; --round) {
+    for (long round = rounds(argc, argv, 24); round > 0; --round) {
         fill(keys, (uint64_t)round);
         for (size_t width = 1; width < KEYS; width *= 4) {
             for (size_t at = 0; at < KEYS; at += 2 * width)

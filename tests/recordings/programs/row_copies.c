@@ -39,7 +39,7 @@ KERNEL void fill(COUNT(double) *cube) {
 int main(int argc, char **argv) {
     COUNT(double) *cube = HEAP(cube, double, (size_t)N * N * N), *buffer = HEAP(buffer, double, N * SIXTEEN);
     fill(cube);
-    for (long round = rounds(argc, argv, 60); round > 0; --round) {
+    for (long round = rounds(argc, argv, 160); round > 0; --round) {
         along(cube, buffer, N, (size_t)N * N);
         along(cube, buffer, (size_t)N * N, N);
     }

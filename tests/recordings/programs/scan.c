@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < SLOTS; ++i)
         table[i] = 0;
     fill(text);
-    for (long round = rounds(argc, argv, 50); round > 0; --round)
+    for (long round = rounds(argc, argv, 90); round > 0; --round)
         count_words(text, table);
     return finish("scan", table[17]);
 }

@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
         queries[i] = static_cast<uint32_t>(next_random(&state));
     }
     size_t found = 0;
-    for (long round = rounds(argc, argv, 6); round > 0; --round)
+    for (long round = rounds(argc, argv, 8); round > 0; --round)
         found += look_up(nodes, queries);
     return finish("search_tree", static_cast<double>(found));
 }

@@ -30,7 +30,7 @@ KERNEL void relax(COUNT(uint32_t) *RESTRICT distance, COUNT(uint32_t) *RESTRICT 
 
 int main(int argc, char **argv) {
     COUNT(uint32_t) *distance = HEAP(distance, uint32_t, N * N), *before = HEAP(before, uint32_t, N * N);
-    for (long round = rounds(argc, argv, 8); round > 0; --round) {
+    for (long round = rounds(argc, argv, 10); round > 0; --round) {
         fill(distance, before);
         relax(distance, before);
     }

@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
     COUNT(uint8_t) *composite = HEAP(composite, uint8_t, LIMIT);
     COUNT(uint32_t) *primes = HEAP(primes, uint32_t, ROOM);
     size_t found = 0;
-    for (long round = rounds(argc, argv, 5); round > 0; --round) {
+    for (long round = rounds(argc, argv, 10); round > 0; --round) {
         clear(composite);
         strike(composite);
         found = gather(composite, primes);

@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
     COUNT(uint32_t) *start = HEAP(start, uint32_t, ROWS + 1), *column = HEAP(column, uint32_t, ROWS * MOST);
     COUNT(double) *value = HEAP(value, double, ROWS * MOST), *x = HEAP(x, double, ROWS), *y = HEAP(y, double, ROWS);
     fill(start, column, value, x);
-    for (long round = rounds(argc, argv, 150); round > 0; --round) {
+    for (long round = rounds(argc, argv, 240); round > 0; --round) {
         multiply(start, column, value, x, y);
         update(x, y);
     }

@@ -22,7 +22,7 @@ KERNEL void transpose(const COUNT(double) *RESTRICT from, COUNT(double) *RESTRIC
 int main(int argc, char **argv) {
     COUNT(double) *matrix = HEAP(matrix, double, (size_t)N * N), *transposed = HEAP(transposed, double, (size_t)N * N);
     fill(matrix);
-    for (long round = rounds(argc, argv, 8); round > 0; --round) {
+    for (long round = rounds(argc, argv, 14); round > 0; --round) {
         transpose(matrix, transposed);
         transpose(transposed, matrix);
     }

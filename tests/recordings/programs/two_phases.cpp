@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     COUNT(uint32_t) *index = HEAP(index, uint32_t, INDEX);
     COUNT(uint64_t) *table = HEAP(table, uint64_t, TABLE);
     fill(stream, index, table);
-    const long count = rounds(argc, argv, 200);
+    const long count = rounds(argc, argv, 170);
     double result = 0;
     for (long round = count; round > 0; --round)
         result += sum_up(stream);
