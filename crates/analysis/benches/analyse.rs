@@ -11,7 +11,7 @@ use divan::counter::ItemsCount;
 use tierloom_analysis::analyse;
 use tierloom_binary::Binaries;
 use tierloom_binary::debug_info::DebugInfo;
-use tierloom_binary::elf::Module;
+use tierloom_binary::elf::Binary;
 use tierloom_recording::Recording;
 
 fn main() {
@@ -60,11 +60,11 @@ impl Program {
 }
 
 impl Binaries for Program {
-    fn open(&self, path: &str, _build_id: Option<&str>) -> Module {
-        if path == self.path { Module::read(&self.file.to_string_lossy()) } else { Module::default() }
+    fn open(&self, path: &str, _build_id: Option<&str>) -> Binary {
+        if path == self.path { Binary::read(&self.file.to_string_lossy()) } else { Binary::default() }
     }
 
-    fn debug_info(&self, module: &Module) -> DebugInfo {
+    fn debug_info(&self, module: &Binary) -> DebugInfo {
         DebugInfo::read(Path::new(&module.path), &[])
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tierloom_binary::Binaries;
 use tierloom_binary::debug_info::DebugInfo;
-use tierloom_binary::elf::Module;
+use tierloom_binary::elf::Binary;
 use tierloom_recording::Recording;
 
 use crate::address_space::AddressSpaces;
@@ -13,11 +13,11 @@ use crate::address_space::AddressSpaces;
 struct NoBinaries;
 
 impl Binaries for NoBinaries {
-    fn open(&self, _path: &str, _build_id: Option<&str>) -> Module {
-        Module::default()
+    fn open(&self, _path: &str, _build_id: Option<&str>) -> Binary {
+        Binary::default()
     }
 
-    fn debug_info(&self, _module: &Module) -> DebugInfo {
+    fn debug_info(&self, _module: &Binary) -> DebugInfo {
         DebugInfo::default()
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use crate::call_graph::sites::{CallIndex, Run};
+use crate::call_graph::sites::{CallIndex, CallKind};
 use crate::cfg::Function;
-use crate::elf::Module;
+use crate::elf::Binary;
 
 /// Position of a function in [`Code`].
 pub type FunctionId = usize;
@@ -24,7 +24,7 @@ pub struct CodePlace {
 }
 
 /// A function with the module it is in.
-pub struct Placed {
+pub struct LoadedFunction {
     /// Position of the module.
     pub module: usize,
     /// What it was decoded to.
@@ -35,7 +35,7 @@ pub struct Placed {
 #[derive(Default)]
 pub struct Code {
     /// In the order in which they were first asked for.
-    pub functions: Vec<Placed>,
+    pub functions: Vec<LoadedFunction>,
     by_start: BTreeMap<(usize, u64), Option<FunctionId>>,
     /// By module, made when first asked for.
     calls: BTreeMap<usize, CallIndex>,
@@ -43,7 +43,7 @@ pub struct Code {
 
 impl Code {
     /// The function around a place of code and the position of the instruction that starts there.
-    pub fn find(&mut self, modules: &[Module], place: CodePlace) -> Option<(FunctionId, usize)> {
+    pub fn find(&mut self, modules: &[Binary], place: CodePlace) -> Option<(FunctionId, usize)> {
         let module = place.module?;
         let range = modules[module].function_at(place.address)?;
         let id = self.function(modules, module, &range)?;
@@ -51,13 +51,13 @@ impl Code {
         Some((id, step))
     }
 
-    fn function(&mut self, modules: &[Module], module: usize, range: &Range<u64>) -> Option<FunctionId> {
+    fn function(&mut self, modules: &[Binary], module: usize, range: &Range<u64>) -> Option<FunctionId> {
         if let Some(known) = self.by_start.get(&(module, range.start)) {
             return *known;
         }
         let bytes = modules[module].code(range).filter(|_| range.end - range.start <= LONGEST_FUNCTION_BYTES);
         let id = bytes.map(|bytes| {
-            self.functions.push(Placed { module, function: Rc::new(Function::decode(bytes, range.start)) });
+            self.functions.push(LoadedFunction { module, function: Rc::new(Function::decode(bytes, range.start)) });
             self.functions.len() - 1
         });
         self.by_start.insert((module, range.start), id);
@@ -65,41 +65,44 @@ impl Code {
     }
 
     /// Direct calls of a function within its module, as (caller, position of the call).
-    pub fn callers(&mut self, modules: &[Module], id: FunctionId) -> Vec<(FunctionId, usize)> {
+    pub fn callers(&mut self, modules: &[Binary], id: FunctionId) -> Vec<(FunctionId, usize)> {
         let all = self.runners(modules, id);
-        all.into_iter().filter(|runner| runner.run == Run::Call).map(|runner| (runner.function, runner.step)).collect()
+        all.into_iter()
+            .filter(|runner| runner.run == CallKind::Call)
+            .map(|runner| (runner.function, runner.step))
+            .collect()
     }
 
     /// All places of its module that run a function.
-    pub fn runners(&mut self, modules: &[Module], id: FunctionId) -> Vec<Runner> {
+    pub fn runners(&mut self, modules: &[Binary], id: FunctionId) -> Vec<CallSite> {
         let (module, start) = (self.functions[id].module, self.functions[id].function.start);
         let sites = self.index(modules, module).sites(start).to_vec();
         let runner = |site: crate::call_graph::sites::Site| {
             let place = CodePlace { module: Some(module), address: site.address };
             let (function, step) = self.find(modules, place)?;
-            Some(Runner { function, step, run: site.run })
+            Some(CallSite { function, step, run: site.run })
         };
         sites.into_iter().filter_map(runner).collect()
     }
 
     /// Whether [`Code::runners`] are all there can be.
-    pub fn is_complete(&mut self, modules: &[Module], id: FunctionId) -> bool {
+    pub fn is_complete(&mut self, modules: &[Binary], id: FunctionId) -> bool {
         let (module, start) = (self.functions[id].module, self.functions[id].function.start);
         self.index(modules, module).is_complete(start)
     }
 
-    fn index(&mut self, modules: &[Module], module: usize) -> &CallIndex {
+    fn index(&mut self, modules: &[Binary], module: usize) -> &CallIndex {
         self.calls.entry(module).or_insert_with(|| CallIndex::of(&modules[module]))
     }
 }
 
 /// A place that runs a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Runner {
+pub struct CallSite {
     /// The function that the place is in.
     pub function: FunctionId,
     /// Position of the instruction.
     pub step: usize,
     /// How it runs it.
-    pub run: Run,
+    pub run: CallKind,
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Binaries;
 use crate::debug_info::DebugInfo;
-use crate::elf::Module;
+use crate::elf::Binary;
 
 /// Where distributions install debug information.
 const INSTALLED: &str = "/usr/lib/debug";
@@ -16,13 +16,13 @@ const FETCHED: &str = "debuginfod_client";
 pub struct Files;
 
 impl Binaries for Files {
-    fn open(&self, path: &str, build_id: Option<&str>) -> Module {
-        let module = Module::read(path);
+    fn open(&self, path: &str, build_id: Option<&str>) -> Binary {
+        let module = Binary::read(path);
         let another = build_id.is_some_and(|wanted| !module.build_id.is_empty() && module.build_id != wanted);
-        if another { Module::default() } else { module }
+        if another { Binary::default() } else { module }
     }
 
-    fn debug_info(&self, module: &Module) -> DebugInfo {
+    fn debug_info(&self, module: &Binary) -> DebugInfo {
         DebugInfo::read(Path::new(&module.path), &debug_folders())
     }
 }

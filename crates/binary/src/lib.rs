@@ -16,14 +16,14 @@ pub mod search;
 pub mod x86;
 
 use debug_info::DebugInfo;
-use elf::Module;
+use elf::Binary;
 pub use files::Files;
 
 /// Where the files of code are; whoever works with them need not know.
 pub trait Binaries {
     /// What is known of the file of a path, in the build that ran; nothing where it is not to be had.
-    fn open(&self, path: &str, build_id: Option<&str>) -> Module;
+    fn open(&self, path: &str, build_id: Option<&str>) -> Binary;
 
     /// Its source lines; read when this is called, for debug information can be a hundred times the code.
-    fn debug_info(&self, module: &Module) -> DebugInfo;
+    fn debug_info(&self, module: &Binary) -> DebugInfo;
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::Binaries;
 use crate::build_id::build_of;
 use crate::debug_info::DebugInfo;
-use crate::elf::Module;
+use crate::elf::Binary;
 use crate::files::debug_folders;
 
 /// What there is of a file of code.
@@ -54,16 +54,16 @@ impl Search {
 }
 
 impl Binaries for Search {
-    fn open(&self, path: &str, _build_id: Option<&str>) -> Module {
+    fn open(&self, path: &str, _build_id: Option<&str>) -> Binary {
         let mut module = match self.found.get(path) {
-            Some(Found::Same { file }) => Module::read(&file.to_string_lossy()),
-            _ => Module::default(),
+            Some(Found::Same { file }) => Binary::read(&file.to_string_lossy()),
+            _ => Binary::default(),
         };
         path.clone_into(&mut module.path);
         module
     }
 
-    fn debug_info(&self, module: &Module) -> DebugInfo {
+    fn debug_info(&self, module: &Binary) -> DebugInfo {
         match self.found.get(&module.path) {
             Some(Found::Same { file }) => DebugInfo::read(file, &self.debug_folders),
             _ => DebugInfo::default(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tierloom_binary::debug_info::{DebugInfo, Missing, SourceFrame};
-use tierloom_binary::elf::Module;
+use tierloom_binary::elf::Binary;
 
 const SOURCE: &str = "#include <stdlib.h>
 static inline __attribute__((always_inline)) char *make(size_t bytes) {
@@ -51,7 +51,7 @@ impl Folder {
     }
 
     fn range(&self) -> std::ops::Range<u64> {
-        let module = Module::read(self.path("al").to_str().unwrap());
+        let module = Binary::read(self.path("al").to_str().unwrap());
         module.function_ranges().find(|range| module.function_name(range.start) == Some("build")).unwrap()
     }
 
@@ -105,7 +105,7 @@ fn in_a_separate_file_by_name_and_by_build_id() {
     fs::rename(folder.path("al.debug"), folder.path(".debug/al.debug")).unwrap();
     assert_told(&folder.debug_info(), range.clone(), "in .debug");
 
-    let id = Module::read(folder.path("al").to_str().unwrap()).build_id;
+    let id = Binary::read(folder.path("al").to_str().unwrap()).build_id;
     let installed = folder.path("debug/.build-id").join(&id[..2]);
     fs::create_dir_all(&installed).unwrap();
     fs::rename(folder.path(".debug/al.debug"), installed.join(format!("{}.debug", &id[2..]))).unwrap();

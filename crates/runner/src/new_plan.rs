@@ -14,7 +14,7 @@ use tierloom_wire::{NO_STACK, RuleFrame, hash, stack_holds};
 use crate::live_objects::{Live, Object, Placed};
 use crate::move_pages::{MemoryCalls, Moved, Target, move_range};
 use crate::rules::{Compiled, Place, Wanted, bytes_of_hex};
-use tierloom_binary::elf::Module;
+use tierloom_binary::elf::Binary;
 
 /// What became of a plan that was applied to a running program.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -57,14 +57,14 @@ pub(super) struct Names {
 
 #[derive(Debug)]
 struct Named {
-    module: Module,
+    module: Binary,
     build: u64,
 }
 
 impl Names {
     fn module(&mut self, path: &str) -> &Named {
         self.modules.entry(path.to_owned()).or_insert_with(|| {
-            let module = Module::read(path);
+            let module = Binary::read(path);
             let build = bytes_of_hex(&module.build_id).ok().filter(|id| !id.is_empty()).map_or(0, |id| hash(&id));
             Named { module, build }
         })

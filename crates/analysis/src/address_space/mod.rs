@@ -15,7 +15,7 @@ use crate::address_space::objects::{Identity, ObjectId, Objects};
 use crate::address_space::ranges::RangeMap;
 use tierloom_binary::Binaries;
 use tierloom_binary::code::CodePlace;
-use tierloom_binary::elf::Module;
+use tierloom_binary::elf::Binary;
 use tierloom_recording::is_ours;
 use tierloom_recording::{Allocation, AllocationEvent, Change, Fault, Mapping, Process, Recording, Source};
 
@@ -83,7 +83,7 @@ pub(crate) struct AddressSpaces<'a> {
     paths: Vec<String>,
     path_ids: BTreeMap<String, usize>,
     /// By path; not ELF for data files.
-    pub(crate) modules: Vec<Module>,
+    pub(crate) modules: Vec<Binary>,
     pub(crate) objects: Objects,
 }
 
@@ -125,7 +125,7 @@ impl<'a> AddressSpaces<'a> {
         }
     }
 
-    /// Module and virtual address of an instruction pointer.
+    /// Binary and virtual address of an instruction pointer.
     pub(crate) fn code_at(&self, pid: u32, ip: u64) -> CodePlace {
         let found = self.spaces.get(&pid).and_then(|space| {
             let piece = space.mappings.get(ip)?;
@@ -264,7 +264,7 @@ impl<'a> AddressSpaces<'a> {
         let id = self.paths.len();
         let on_disk = path.starts_with('/') && !path.starts_with("//") && !path.starts_with("/dev/");
         let build_id = self.recording.binaries.get(path).map(String::as_str);
-        self.modules.push(if on_disk { self.binaries.open(path, build_id) } else { Module::default() });
+        self.modules.push(if on_disk { self.binaries.open(path, build_id) } else { Binary::default() });
         self.paths.push(path.to_owned());
         self.path_ids.insert(path.to_owned(), id);
         id

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attribution::Observed;
 use crate::frequency::blocks::Blocks;
-use tierloom_binary::call_graph::sites::Run;
-use tierloom_binary::code::{FunctionId, Runner};
+use tierloom_binary::call_graph::sites::CallKind;
+use tierloom_binary::code::{CallSite, FunctionId};
 
 /// Threads with at least this share of the busiest one's samples belong to the team. Assumed.
 const TEAM_SHARE: f64 = 0.05;
@@ -31,9 +31,9 @@ impl<'a> EntryCounts<'a> {
     }
 
     /// Runs of a function for each time its runner is passed.
-    pub(crate) fn times(&self, runner: &Runner) -> f64 {
+    pub(crate) fn times(&self, runner: &CallSite) -> f64 {
         let module = self.observed.code.functions[runner.function].module;
-        if runner.run == Run::Team { self.teams.get(&module).copied().unwrap_or(1.0).max(1.0) } else { 1.0 }
+        if runner.run == CallKind::Team { self.teams.get(&module).copied().unwrap_or(1.0).max(1.0) } else { 1.0 }
     }
 
     /// How often a function was run, with the relative error: small if all that run it lies in blocks

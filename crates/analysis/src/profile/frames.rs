@@ -6,18 +6,18 @@ use tierloom_binary::Binaries;
 use tierloom_binary::code::CodePlace;
 use tierloom_binary::debug_info::{DebugInfo, Missing, SourceFrame};
 use tierloom_binary::demangle::demangled;
-use tierloom_binary::elf::Module;
+use tierloom_binary::elf::Binary;
 use tierloom_model::{Frame, InlinedInto};
 
 /// Frames of all modules; debug information of a module is read when its first frame is asked for.
 pub(crate) struct Frames<'a> {
-    modules: &'a [Module],
+    modules: &'a [Binary],
     binaries: &'a dyn Binaries,
     debug: Vec<OnceCell<DebugInfo>>,
 }
 
 impl<'a> Frames<'a> {
-    pub(crate) fn new(modules: &'a [Module], binaries: &'a dyn Binaries) -> Self {
+    pub(crate) fn new(modules: &'a [Binary], binaries: &'a dyn Binaries) -> Self {
         Self { modules, binaries, debug: modules.iter().map(|_| OnceCell::new()).collect() }
     }
 

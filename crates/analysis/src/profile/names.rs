@@ -10,7 +10,7 @@ use tierloom_binary::Binaries;
 use tierloom_binary::code::CodePlace;
 use tierloom_binary::debug_info::Missing;
 use tierloom_binary::demangle::demangled;
-use tierloom_binary::elf::Module;
+use tierloom_binary::elf::Binary;
 use tierloom_model::{Frame, Site};
 
 use crate::address_space::objects::{DataObject, Identity};
@@ -65,7 +65,7 @@ const NEAREST_CALLERS: usize = 4;
 
 /// Names and sites of all objects, made once at the end.
 pub(crate) struct Names<'a> {
-    modules: &'a [Module],
+    modules: &'a [Binary],
     frames: Frames<'a>,
     taken: BTreeMap<String, u32>,
     /// By stack: for whom its statement allocates, where that is for several.
@@ -76,7 +76,7 @@ pub(crate) struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Names for these objects, in the order in which they will be asked for.
-    pub(crate) fn new(modules: &'a [Module], binaries: &'a dyn Binaries, entries: &[DataObject]) -> Self {
+    pub(crate) fn new(modules: &'a [Binary], binaries: &'a dyn Binaries, entries: &[DataObject]) -> Self {
         let (taken, askers, lineless) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         let mut names = Self { modules, frames: Frames::new(modules, binaries), taken, askers, lineless };
         let mut statements: BTreeMap<Statement, Vec<Request>> = BTreeMap::new();

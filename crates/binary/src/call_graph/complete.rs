@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::call_graph::sites::Run;
-use crate::code::{Code, FunctionId, Runner};
-use crate::elf::Module;
+use crate::call_graph::sites::CallKind;
+use crate::code::{CallSite, Code, FunctionId};
+use crate::elf::Binary;
 
 /// Chains of calls that are followed, and functions that are looked at: what is further from the
 /// entry, or has more callers, is hardly called in one way only.
@@ -19,12 +19,12 @@ const MOST_FUNCTIONS: usize = 400;
 #[derive(Debug, Default)]
 pub struct Roots {
     /// By function: the places that run it.
-    pub runners: BTreeMap<FunctionId, Vec<Runner>>,
+    pub runners: BTreeMap<FunctionId, Vec<CallSite>>,
 }
 
 impl Roots {
     /// Those among `functions` and what leads to them.
-    pub fn find(code: &mut Code, modules: &[Module], functions: &[FunctionId]) -> Self {
+    pub fn find(code: &mut Code, modules: &[Binary], functions: &[FunctionId]) -> Self {
         let mut search = Search { code, modules, known: BTreeMap::new() };
         let mut roots = Self::default();
         for &id in functions {
@@ -38,9 +38,9 @@ impl Roots {
 
 struct Search<'a> {
     code: &'a mut Code,
-    modules: &'a [Module],
+    modules: &'a [Binary],
     /// Runners of those that are rooted; `None` for the others and for those being looked at.
-    known: BTreeMap<FunctionId, Option<Vec<Runner>>>,
+    known: BTreeMap<FunctionId, Option<Vec<CallSite>>>,
 }
 
 impl Search<'_> {
@@ -72,12 +72,12 @@ impl Search<'_> {
     }
 
     /// A jump that is taken at times runs the function less often than its block.
-    fn is_conditional_jump(&self, runner: &Runner) -> bool {
+    fn is_conditional_jump(&self, runner: &CallSite) -> bool {
         let step = &self.code.functions[runner.function].function.steps[runner.step];
-        runner.run == Run::Jump && step.code.is_jcc_short_or_near()
+        runner.run == CallKind::Jump && step.code.is_jcc_short_or_near()
     }
 
-    fn collect(&self, id: FunctionId, into: &mut BTreeMap<FunctionId, Vec<Runner>>) {
+    fn collect(&self, id: FunctionId, into: &mut BTreeMap<FunctionId, Vec<CallSite>>) {
         if into.contains_key(&id) {
             return;
         }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn main_is_rooted_in_the_entry_of_its_program() {
-        let modules = [Module::read(std::env::current_exe().unwrap().to_str().unwrap())];
+        let modules = [Binary::read(std::env::current_exe().unwrap().to_str().unwrap())];
         let named = |start: &u64| modules[0].function_name(*start) == Some("main");
         let main = modules[0].function_ranges().map(|range| range.start).find(named).unwrap();
         let mut code = Code::default();

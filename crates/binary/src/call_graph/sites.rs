@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
-use crate::elf::Module;
+use crate::elf::Binary;
 use crate::x86::instruction::{GENERAL, Gpr, RegisterSet, gpr};
 
 /// How a place runs a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Run {
+pub enum CallKind {
     /// It calls it, and goes on when it has returned.
     Call,
     /// The last act of the function around: its own caller is returned to.
@@ -28,11 +28,11 @@ pub enum Run {
 /// Runtimes by the start of the name: the register that holds the function, and how it is run. The C
 /// library's start of a program, POSIX threads, and the parallel regions of the OpenMP runtimes of GNU
 /// and LLVM.
-const RUNTIMES: [(&str, Gpr, Run); 4] = [
-    ("__libc_start_main", 7, Run::Once),
-    ("pthread_create", 2, Run::Once),
-    ("GOMP_parallel", 7, Run::Team),
-    ("__kmpc_fork_call", 2, Run::Team),
+const RUNTIMES: [(&str, Gpr, CallKind); 4] = [
+    ("__libc_start_main", 7, CallKind::Once),
+    ("pthread_create", 2, CallKind::Once),
+    ("GOMP_parallel", 7, CallKind::Team),
+    ("__kmpc_fork_call", 2, CallKind::Team),
 ];
 
 /// A place that runs a function.
@@ -41,7 +41,7 @@ pub struct Site {
     /// Address of the instruction.
     pub address: u64,
     /// How it runs it.
-    pub run: Run,
+    pub run: CallKind,
 }
 
 /// All places of a module by the start of the function that they run.
@@ -54,7 +54,7 @@ pub struct CallIndex {
 
 impl CallIndex {
     /// All places of a module, by looking through its code once.
-    pub fn of(module: &Module) -> Self {
+    pub fn of(module: &Binary) -> Self {
         let mut scan =
             Scan { module, starts: module.function_ranges().map(|range| range.start).collect(), ..Scan::empty(module) };
         for range in module.function_ranges() {
@@ -79,7 +79,7 @@ impl CallIndex {
 }
 
 struct Scan<'a> {
-    module: &'a Module,
+    module: &'a Binary,
     starts: BTreeSet<u64>,
     sites: BTreeMap<u64, Vec<Site>>,
     /// By function: how often its address was taken.
@@ -89,14 +89,14 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn empty(module: &'a Module) -> Self {
+    fn empty(module: &'a Binary) -> Self {
         Self { module, starts: BTreeSet::new(), sites: BTreeMap::new(), taken: BTreeMap::new(), held: [None; GENERAL] }
     }
 
     fn take(&mut self, code: &Instruction, around: std::ops::Range<u64>) {
         match code.flow_control() {
             FlowControl::Call => {
-                self.site(code.near_branch_target(), code.ip(), Run::Call);
+                self.site(code.near_branch_target(), code.ip(), CallKind::Call);
                 self.hand_over(self.module.import_behind(code.near_branch_target()), code.ip());
             }
             FlowControl::IndirectCall => {
@@ -106,14 +106,14 @@ impl<'a> Scan<'a> {
             FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
                 let target = code.near_branch_target();
                 if !around.contains(&target) && self.starts.contains(&target) {
-                    self.site(target, code.ip(), Run::Jump);
+                    self.site(target, code.ip(), CallKind::Jump);
                 }
             }
             _ => self.hold(code),
         }
     }
 
-    fn site(&mut self, target: u64, address: u64, run: Run) {
+    fn site(&mut self, target: u64, address: u64, run: CallKind) {
         self.sites.entry(target).or_default().push(Site { address, run });
     }
 
@@ -155,7 +155,7 @@ impl<'a> Scan<'a> {
         let mut escaped: BTreeSet<u64> = self.module.kept_addresses().intersection(&self.starts).copied().collect();
         for (function, times) in self.taken {
             let handed =
-                self.sites.get(&function).map_or(0, |sites| sites.iter().filter(|s| s.run >= Run::Once).count());
+                self.sites.get(&function).map_or(0, |sites| sites.iter().filter(|s| s.run >= CallKind::Once).count());
             if handed < times {
                 escaped.insert(function);
             }
@@ -174,11 +174,11 @@ mod tests {
 
     #[test]
     fn the_c_library_is_asked_to_run_main_once() {
-        let module = Module::read(std::env::current_exe().unwrap().to_str().unwrap());
+        let module = Binary::read(std::env::current_exe().unwrap().to_str().unwrap());
         let index = CallIndex::of(&module);
         let named = |start: &u64| module.function_name(*start) == Some("main");
         let main = module.function_ranges().map(|range| range.start).find(named).unwrap();
-        assert_eq!(index.sites(main).iter().map(|site| site.run).collect::<Vec<_>>(), vec![Run::Once]);
+        assert_eq!(index.sites(main).iter().map(|site| site.run).collect::<Vec<_>>(), vec![CallKind::Once]);
         assert!(index.is_complete(main), "its address goes nowhere else");
         let entry = module.function_at(module.entry).unwrap();
         assert!(entry.contains(&index.sites(main)[0].address));

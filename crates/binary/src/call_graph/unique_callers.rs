@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use crate::cfg::{Function, LoopId};
 use crate::code::{Code, FunctionId};
-use crate::elf::Module;
+use crate::elf::Binary;
 use crate::x86::instruction::RegisterSet;
 
 /// Callers up to this far away are looked at.
@@ -37,7 +37,7 @@ pub struct Levels {
 
 impl Levels {
     /// Callers of a function, as long as each has only one function that calls it.
-    pub fn of(&mut self, code: &mut Code, modules: &[Module], id: FunctionId) -> Rc<[Level]> {
+    pub fn of(&mut self, code: &mut Code, modules: &[Binary], id: FunctionId) -> Rc<[Level]> {
         if let Some(known) = self.by_function.get(&id) {
             return known.clone();
         }
@@ -52,7 +52,7 @@ impl Levels {
     }
 }
 
-fn find(code: &mut Code, modules: &[Module], id: FunctionId) -> Vec<Level> {
+fn find(code: &mut Code, modules: &[Binary], id: FunctionId) -> Vec<Level> {
     let mut levels: Vec<Level> = Vec::new();
     let mut current = id;
     let mut valid = RegisterSet::CALLEE_SAVED;

@@ -11,9 +11,9 @@
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use crate::cfg::{BlockId, Function, LoopId};
-use crate::dataflow::spills::{Carrier, Move, follow};
+use crate::dataflow::spills::{CopyChain, Move, follow};
 use crate::dataflow::trip_count::rounds;
-use crate::dataflow::update::{Mover, Pace, loaded_step, steady_step, together};
+use crate::dataflow::update::{Pace, Update, loaded_step, steady_step, together};
 use crate::x86::instruction::{Gpr, Operand, RegisterSet, STACK_POINTER, Step, constant, gpr};
 use crate::x86::state::State;
 
@@ -23,16 +23,16 @@ const MUCH_FURTHER: f64 = 2.0;
 
 /// What the clock shows.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Dial {
+pub enum Value {
     /// A register.
     Register(Gpr),
     /// Address of an operand.
     Address(Operand),
     /// A register here, another one there.
-    Carried(Carrier),
+    Carried(CopyChain),
 }
 
-impl Dial {
+impl Value {
     /// Value at a sample before the instruction at position `step`.
     pub fn read(&self, state: &State, step: usize) -> Option<u64> {
         match self {
@@ -45,9 +45,9 @@ impl Dial {
 
 /// A clock of a loop.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Counter {
+pub struct InductionVariable {
     /// What it shows.
-    pub dial: Dial,
+    pub value: Value,
     /// By how much it moves.
     pub pace: Pace,
     /// Block that moves it: the one whose executions it counts.
@@ -62,8 +62,8 @@ pub struct Counter {
 }
 
 /// All clocks of a function.
-pub fn counters(function: &Function) -> Vec<Counter> {
-    let mut found: Vec<Counter> = Vec::new();
+pub fn counters(function: &Function) -> Vec<InductionVariable> {
+    let mut found: Vec<InductionVariable> = Vec::new();
     for inside in 0..function.loops.len() {
         let steady = Steady::of(function, inside);
         for counter in steady.counters(function) {
@@ -79,16 +79,16 @@ pub fn counters(function: &Function) -> Vec<Counter> {
 
 /// Whether the loop around a loop sets a clock of it to the same value before each instance, or to one that does not go
 /// on where the last instance ended.
-fn restarts(function: &Function, dial: &Dial, pace: Pace, region: LoopId) -> bool {
-    let registers = match dial {
-        Dial::Register(register) => RegisterSet(1 << register),
-        Dial::Address(operand) => operand.registers(),
-        Dial::Carried(_) => return false,
+fn restarts(function: &Function, value: &Value, pace: Pace, region: LoopId) -> bool {
+    let registers = match value {
+        Value::Register(register) => RegisterSet(1 << register),
+        Value::Address(operand) => operand.registers(),
+        Value::Carried(_) => return false,
     };
     let inner = &function.loops[region];
     let Some(outer) = inner.parent.map(|parent| &function.loops[parent]) else { return false };
     let (moving, still) = (RegisterSet(registers.0 & inner.written.0), RegisterSet(registers.0 & !inner.written.0));
-    if still.0 & outer.written.0 != 0 && !leaps(function, dial, pace, region) {
+    if still.0 & outer.written.0 != 0 && !leaps(function, value, pace, region) {
         return false;
     }
     moving.iter().all(|register| {
@@ -112,8 +112,8 @@ fn restarts(function: &Function, dial: &Dial, pace: Pace, region: LoopId) -> boo
 
 /// Whether an address that the loop around moves on goes much further by that than by all rounds of an instance, or
 /// much less far: a block of a matrix is narrower than its rows.
-fn leaps(function: &Function, dial: &Dial, pace: Pace, region: LoopId) -> bool {
-    let (Dial::Address(operand), Pace::Constant(pace)) = (dial, pace) else { return false };
+fn leaps(function: &Function, value: &Value, pace: Pace, region: LoopId) -> bool {
+    let (Value::Address(operand), Pace::Constant(pace)) = (value, pace) else { return false };
     let Some(parent) = function.loops[region].parent else { return false };
     let outer = Steady::of(function, parent);
     let written = function.loops[region].written;
@@ -154,8 +154,8 @@ fn sets_alike(code: &Instruction, written: RegisterSet) -> bool {
     }
 }
 
-fn same_clock(left: &Counter, right: &Counter) -> bool {
-    left.dial == right.dial && left.counted == right.counted && left.pace == right.pace
+fn same_clock(left: &InductionVariable, right: &InductionVariable) -> bool {
+    left.value == right.value && left.counted == right.counted && left.pace == right.pace
 }
 
 /// Whether loop `inner` lies in `outer` or is it.
@@ -167,7 +167,7 @@ fn nested(function: &Function, inner: LoopId, outer: LoopId) -> bool {
 pub struct Steady {
     inside: LoopId,
     /// By register: how it moves and where; `None` for those that move otherwise.
-    moves: [Option<Mover>; 16],
+    moves: [Option<Update>; 16],
     written: RegisterSet,
 }
 
@@ -175,7 +175,7 @@ impl Steady {
     /// What a loop does to each register.
     pub fn of(function: &Function, inside: LoopId) -> Self {
         let mut writers = [0usize; 16];
-        let mut movers: [Vec<Mover>; 16] = Default::default();
+        let mut movers: [Vec<Update>; 16] = Default::default();
         let written = function.loops[inside].written;
         for &block in &function.loops[inside].body {
             for step in &function.steps[function.blocks[block].first..function.blocks[block].end] {
@@ -238,25 +238,25 @@ impl Steady {
         !operand.registers().iter().any(|register| self.written.contains(register))
     }
 
-    fn counter(&self, function: &Function, dial: Dial, (pace, counted, narrow): Mover) -> Counter {
-        let restarts = restarts(function, &dial, pace, self.inside);
-        Counter { dial, pace, counted, region: self.inside, narrow, restarts }
+    fn counter(&self, function: &Function, value: Value, (pace, counted, narrow): Update) -> InductionVariable {
+        let restarts = restarts(function, &value, pace, self.inside);
+        InductionVariable { value, pace, counted, region: self.inside, narrow, restarts }
     }
 
-    fn counters(&self, function: &Function) -> Vec<Counter> {
+    fn counters(&self, function: &Function) -> Vec<InductionVariable> {
         let region = self.inside;
         let registers = (0..16).filter_map(|register| {
             let mover = self.moves[register]?;
-            Some(self.counter(function, Dial::Register(register), mover))
+            Some(self.counter(function, Value::Register(register), mover))
         });
-        let mut all: Vec<Counter> = registers.collect();
+        let mut all: Vec<InductionVariable> = registers.collect();
         all.extend(self.carried(function));
         for &block in function.loops[region].body.iter().filter(|b| function.blocks[**b].inner_loop == Some(region)) {
             for step in &function.steps[function.blocks[block].first..function.blocks[block].end] {
                 for operand in step.operands.iter().filter(|o| o.base.is_some() && o.index.is_some() && !o.gather) {
                     let Some((pace, counted)) = self.pace(operand) else { continue };
                     let plain = Operand { displacement: 0, read: true, write: false, bytes: 0, ..*operand };
-                    let counter = self.counter(function, Dial::Address(plain), (pace, counted, false));
+                    let counter = self.counter(function, Value::Address(plain), (pace, counted, false));
                     if !all.iter().any(|known| same_clock(known, &counter)) {
                         all.push(counter);
                     }
@@ -269,7 +269,7 @@ impl Steady {
 
 impl Steady {
     /// Counters whose registers serve other purposes in between.
-    fn carried(&self, function: &Function) -> impl Iterator<Item = Counter> {
+    fn carried(&self, function: &Function) -> impl Iterator<Item = InductionVariable> {
         let blocks = function.loops[self.inside].body.iter().copied();
         let places = blocks.flat_map(|block| {
             let content = &function.blocks[block];
@@ -283,7 +283,7 @@ impl Steady {
                 return None;
             }
             let carrier = follow(function, self.inside, Move { at, from: to, to })?;
-            Some(self.counter(function, Dial::Carried(carrier), (pace, counted, narrow)))
+            Some(self.counter(function, Value::Carried(carrier), (pace, counted, narrow)))
         })
     }
 }
@@ -299,8 +299,8 @@ mod tests {
         let clocks = counters(&function);
         // rcx counts the inner loop and is set anew in the outer one; rax counts the outer one.
         assert_eq!(clocks.len(), 2);
-        let inner = clocks.iter().find(|clock| clock.dial == Dial::Register(1)).unwrap();
-        let outer = clocks.iter().find(|clock| clock.dial == Dial::Register(0)).unwrap();
+        let inner = clocks.iter().find(|clock| clock.value == Value::Register(1)).unwrap();
+        let outer = clocks.iter().find(|clock| clock.value == Value::Register(0)).unwrap();
         assert_eq!((inner.counted, inner.pace), (2, Pace::Constant(1)));
         assert_eq!((outer.counted, outer.pace), (3, Pace::Constant(1)));
         assert_eq!(function.loops[inner.region].parent, Some(outer.region));
@@ -339,7 +339,7 @@ mod tests {
         let code =
             [0x48, 0x8b, 0x14, 0xc7, 0x48, 0xff, 0xc0, 0x48, 0x83, 0xc7, 0x10, 0x48, 0x39, 0xf0, 0x75, 0xf0, 0xc3];
         let clocks = counters(&Function::decode(&code, 0));
-        let address = clocks.iter().find(|clock| matches!(clock.dial, Dial::Address(_))).unwrap();
+        let address = clocks.iter().find(|clock| matches!(clock.value, Value::Address(_))).unwrap();
         assert_eq!(address.pace, Pace::Constant(24));
     }
 
@@ -354,7 +354,7 @@ mod tests {
         let address = |step: u8| {
             let code = [&BLOCKED[..24], &[step], &BLOCKED[25..]].concat();
             let clocks = counters(&Function::decode(&code, 0));
-            clocks.iter().find(|clock| matches!(clock.dial, Dial::Address(_))).unwrap().restarts
+            clocks.iter().find(|clock| matches!(clock.value, Value::Address(_))).unwrap().restarts
         };
         assert!(address(0x10), "rows of 4096 bytes, of which 512 are walked over");
         assert!(!address(0x02) && !address(0x03), "rows of 512, and of 768");

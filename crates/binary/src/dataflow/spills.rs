@@ -18,13 +18,13 @@ const MOST_STEPS: usize = 4000;
 
 /// Where a counter is, by position of the instruction.
 #[derive(Debug, Clone)]
-pub struct Carrier {
+pub struct CopyChain {
     /// Position of the instruction that moves it on.
     pub moved_at: usize,
     holders: Rc<[Option<Gpr>]>,
 }
 
-impl Carrier {
+impl CopyChain {
     /// A register that holds it before an instruction.
     pub fn holder(&self, step: usize) -> Option<Gpr> {
         self.holders[step]
@@ -32,7 +32,7 @@ impl Carrier {
 }
 
 /// The same counter, even if it is followed through a wider loop.
-impl PartialEq for Carrier {
+impl PartialEq for CopyChain {
     fn eq(&self, other: &Self) -> bool {
         self.moved_at == other.moved_at
     }
@@ -50,7 +50,7 @@ pub struct Move {
 }
 
 /// Follows what `moved` moves on through a loop; `None` where it does not come back.
-pub fn follow(function: &Function, inside: LoopId, moved: Move) -> Option<Carrier> {
+pub fn follow(function: &Function, inside: LoopId, moved: Move) -> Option<CopyChain> {
     let web = Web::new(function, inside, moved)?;
     let held = web.settle();
     let mut holders = vec![None; function.steps.len()];
@@ -63,7 +63,7 @@ pub fn follow(function: &Function, inside: LoopId, moved: Move) -> Option<Carrie
             places = web.after(step, places);
         }
     }
-    comes_back.then(|| Carrier { moved_at: moved.at, holders: holders.into() })
+    comes_back.then(|| CopyChain { moved_at: moved.at, holders: holders.into() })
 }
 
 /// Places as bits: registers, then slots.

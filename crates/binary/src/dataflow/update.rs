@@ -44,11 +44,11 @@ impl Pace {
 }
 
 /// How a register moves, in which block, and whether it is 32 bits wide.
-pub(super) type Mover = (Pace, BlockId, bool);
+pub(super) type Update = (Pace, BlockId, bool);
 
 /// Instructions that move the same register, as one: several have to move it alike, and exactly one of them in
 /// each round, which the header then counts.
-pub(super) fn together(function: &Function, inside: LoopId, movers: &[Mover]) -> Option<Mover> {
+pub(super) fn together(function: &Function, inside: LoopId, movers: &[Update]) -> Option<Update> {
     let (&first, rest) = movers.split_first()?;
     let alike = rest.iter().all(|mover| (mover.0, mover.2) == (first.0, first.2));
     let blocks = movers.iter().map(|mover| mover.1);

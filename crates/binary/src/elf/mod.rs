@@ -1,6 +1,6 @@
 //! One executable or library: what the analysis needs to know of it without running it.
 //!
-//! First step of the flow: an instruction pointer becomes a virtual address of a [`Module`], and the
+//! First step of the flow: an instruction pointer becomes a virtual address of a [`Binary`], and the
 //! module gives the bounds of the function around it (from `.eh_frame`, which stripped binaries keep,
 //! and from symbols), the code bytes, names, and the static arrays. Bytes that are not ELF, or broken
 //! ELF, give a module that knows nothing; nothing here fails.
@@ -36,7 +36,7 @@ struct Segment {
 
 /// What is known of a file that was mapped.
 #[derive(Debug, Default)]
-pub struct Module {
+pub struct Binary {
     /// Where the file is.
     pub path: String,
     /// Build id in hexadecimal; empty where the linker wrote none.
@@ -59,7 +59,7 @@ pub struct Module {
     kept: BTreeSet<u64>,
 }
 
-impl Module {
+impl Binary {
     /// Reads what there is to read; a file that is gone or not ELF gives an empty module.
     pub fn read(path: &str) -> Self {
         let mut module = Self { path: path.to_owned(), ..Self::default() };
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn the_test_program_itself_has_functions_and_names() {
         let path = std::env::current_exe().unwrap();
-        let module = Module::read(path.to_str().unwrap());
+        let module = Binary::read(path.to_str().unwrap());
         assert!(module.is_elf && !module.symbols.is_empty());
         let symbol = module.symbols.iter().find(|s| s.name == "main").unwrap();
         let range = module.function_at(symbol.range.0).unwrap();
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn each_entry_of_a_linkage_table_is_a_function() {
         let path = std::env::current_exe().unwrap();
-        let module = Module::read(path.to_str().unwrap());
+        let module = Binary::read(path.to_str().unwrap());
         let file = object::File::parse(&module.image).unwrap();
         let table = file.section_by_name(".plt").or_else(|| file.section_by_name(".plt.got")).unwrap();
         let whole = vec![(table.address(), table.address() + table.size()), (8, 4096)];
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_is_not_elf_knows_nothing() {
-        let module = Module::read(&std::env::current_dir().unwrap().join("Cargo.toml").to_string_lossy());
+        let module = Binary::read(&std::env::current_dir().unwrap().join("Cargo.toml").to_string_lossy());
         assert!(!module.is_elf);
         assert_eq!(module.function_at(0x1000), None);
         assert_eq!(module.address_of_offset(0), None);

@@ -21,7 +21,7 @@ use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::call_graph::unique_callers::Level;
 use tierloom_binary::cfg::{BlockId, Function};
 use tierloom_binary::code::{Code, FunctionId};
-use tierloom_binary::dataflow::induction::{Counter, counters};
+use tierloom_binary::dataflow::induction::{InductionVariable, counters};
 use tierloom_binary::dataflow::update::Pace;
 use tierloom_binary::x86::instruction::RegisterSet;
 
@@ -33,11 +33,11 @@ const EXACT_TRIP: f64 = 0.02;
 
 /// Counters of all functions with samples and of their callers' loops.
 pub(crate) struct Clocks {
-    by_function: BTreeMap<FunctionId, Vec<Counter>>,
+    by_function: BTreeMap<FunctionId, Vec<InductionVariable>>,
 }
 
 impl Clocks {
-    fn of(&mut self, code: &Code, function: FunctionId) -> &[Counter] {
+    fn of(&mut self, code: &Code, function: FunctionId) -> &[InductionVariable] {
         self.by_function.entry(function).or_insert_with(|| counters(&code.functions[function].function))
     }
 }
@@ -104,7 +104,7 @@ fn across(
     observed: &Observed,
     clocks: &Clocks,
     trips: &TripCounts,
-    (function, counter): (FunctionId, &Counter),
+    (function, counter): (FunctionId, &InductionVariable),
     (shown, pairs): (&[Vec<Reading>], &[Delta]),
 ) -> Vec<Delta> {
     let outer = outer_clocks(observed, clocks, function, counter);
@@ -137,7 +137,12 @@ fn runs_on(pairs: &[(&Delta, f64)]) -> bool {
 
 /// Clocks that move once for each instance of a clock's loop: those of the loop around it, here or in
 /// the caller, that are not themselves set anew.
-fn outer_clocks(observed: &Observed, clocks: &Clocks, id: FunctionId, counter: &Counter) -> Vec<(FunctionId, usize)> {
+fn outer_clocks(
+    observed: &Observed,
+    clocks: &Clocks,
+    id: FunctionId,
+    counter: &InductionVariable,
+) -> Vec<(FunctionId, usize)> {
     let function = &observed.code.functions[id].function;
     let (outer, around) = match function.loops[counter.region].parent {
         Some(parent) => (id, parent),
@@ -148,8 +153,9 @@ fn outer_clocks(observed: &Observed, clocks: &Clocks, id: FunctionId, counter: &
     };
     let function = &observed.code.functions[outer].function;
     let all = clocks.by_function.get(&outer).map_or(&[][..], Vec::as_slice).iter().enumerate();
-    let counts_rounds =
-        |clock: &Counter| clock.pace != Pace::Unknown && function.blocks[clock.counted].inner_loop == Some(around);
+    let counts_rounds = |clock: &InductionVariable| {
+        clock.pace != Pace::Unknown && function.blocks[clock.counted].inner_loop == Some(around)
+    };
     all.filter(|(_, clock)| counts_rounds(clock) && !clock.restarts).map(|(number, _)| (outer, number)).collect()
 }
 
@@ -233,13 +239,13 @@ fn around_call(observed: &Observed, clocks: &mut Clocks, seen: &AttributedSample
 }
 
 /// What a clock shows in a sample at position `step`, or at a call there.
-fn read(counter: &Counter, seen: &AttributedSample, step: usize, valid: RegisterSet) -> Option<(u64, i64)> {
+fn read(counter: &InductionVariable, seen: &AttributedSample, step: usize, valid: RegisterSet) -> Option<(u64, i64)> {
     let mut state = seen.state;
     state.forget(RegisterSet(!valid.0));
-    Some((counter.dial.read(&state, step)?, counter.pace.value(&state)?))
+    Some((counter.value.read(&state, step)?, counter.pace.value(&state)?))
 }
 
-fn difference(counter: &Counter, before: u64, after: u64, pace: i64) -> Option<f64> {
+fn difference(counter: &InductionVariable, before: u64, after: u64, pace: i64) -> Option<f64> {
     let moved = after.wrapping_sub(before);
     let moved = if counter.narrow {
         i64::from(u32::try_from(moved & 0xffff_ffff).unwrap_or(0).cast_signed())

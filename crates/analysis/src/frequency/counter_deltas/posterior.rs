@@ -6,7 +6,7 @@
 
 use crate::frequency::counter_deltas::delta::{Count, Delta, Readings};
 use tierloom_binary::code::FunctionId;
-use tierloom_binary::dataflow::induction::Counter;
+use tierloom_binary::dataflow::induction::InductionVariable;
 
 /// A clock with more than this share of pairs that run backwards is not trusted.
 const BACKWARD_SHARE: f64 = 0.3;
@@ -34,7 +34,7 @@ pub(crate) const MOST_INSTRUCTIONS_PER_NS: f64 = 48.0;
 #[derive(Clone, Copy)]
 pub(crate) struct Clock<'a> {
     pub(crate) function: FunctionId,
-    pub(crate) counter: &'a Counter,
+    pub(crate) counter: &'a InductionVariable,
     /// Instructions of the counted block: a processor can only do so many.
     pub(crate) length: f64,
     /// Fewest executions in a sample interval.
@@ -121,11 +121,11 @@ fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Co
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierloom_binary::dataflow::induction::Dial;
+    use tierloom_binary::dataflow::induction::Value;
     use tierloom_binary::dataflow::update::Pace;
 
-    const COUNTER: Counter = Counter {
-        dial: Dial::Register(0),
+    const COUNTER: InductionVariable = InductionVariable {
+        value: Value::Register(0),
         pace: Pace::Constant(1),
         counted: 0,
         region: 0,
