@@ -23,7 +23,9 @@ pub struct Block {
     pub first: usize,
     /// One past the position of the last instruction.
     pub end: usize,
+    /// Blocks that may run next.
     pub successors: Vec<BlockId>,
+    /// Blocks that may have run before.
     pub predecessors: Vec<BlockId>,
     /// Control may leave the function at the end: return, tail call, jump into another part.
     pub leaves: bool,
@@ -34,25 +36,34 @@ pub struct Block {
 }
 
 impl Block {
+    /// How many instructions.
     pub fn len(&self) -> usize {
         self.end - self.first
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.first == self.end
     }
 }
 
 /// A natural loop; loops of one header are one loop.
 #[derive(Debug, Clone)]
 pub struct Loop {
+    /// The block through which each round begins.
     pub header: BlockId,
     /// Blocks that jump back to the header.
     pub latches: Vec<BlockId>,
     /// All blocks, inner loops included, ascending.
     pub body: Vec<BlockId>,
+    /// The loop directly around.
     pub parent: Option<LoopId>,
     /// Registers that any instruction of the body writes.
     pub written: RegisterSet,
 }
 
 impl Loop {
+    /// Whether a block is part of it.
     pub fn contains(&self, block: BlockId) -> bool {
         self.body.binary_search(&block).is_ok()
     }
@@ -63,8 +74,11 @@ impl Loop {
 pub struct Function {
     /// Virtual address of the first byte.
     pub start: u64,
+    /// Its instructions, by address.
     pub steps: Vec<Step>,
+    /// Its blocks, by address.
     pub blocks: Vec<Block>,
+    /// Its loops, in no order that matters.
     pub loops: Vec<Loop>,
     /// By block: its immediate dominator; the entry is its own.
     dominators: Vec<BlockId>,
@@ -92,6 +106,7 @@ impl Function {
         self.steps.binary_search_by_key(&address, |step| step.code.ip()).ok()
     }
 
+    /// The block that an instruction is in.
     pub fn block_of(&self, step: usize) -> BlockId {
         self.block_of[step]
     }

@@ -23,10 +23,13 @@ const MUCH_FURTHER: f64 = 2.0;
 /// How much one execution of the counted block moves a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
+    /// Always by as much.
     Constant(i64),
     /// Times the value of a register that does not change in the loop.
     Register {
+        /// The register.
         register: Gpr,
+        /// How often its value is added.
         times: i64,
     },
     /// Always the same, but it lies in memory: what the clock moved between samples tells.
@@ -57,6 +60,7 @@ impl Pace {
 /// What the clock shows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Dial {
+    /// A register.
     Register(Gpr),
     /// Address of an operand.
     Address(Operand),
@@ -78,7 +82,9 @@ impl Dial {
 /// A clock of a loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counter {
+    /// What it shows.
     pub dial: Dial,
+    /// By how much it moves.
     pub pace: Pace,
     /// Block that moves it: the one whose executions it counts.
     pub counted: BlockId,
@@ -205,6 +211,7 @@ pub struct Steady {
 type Mover = (Pace, BlockId, bool);
 
 impl Steady {
+    /// What a loop does to each register.
     pub fn of(function: &Function, inside: LoopId) -> Self {
         let mut writers = [0usize; 16];
         let mut movers: [Vec<Mover>; 16] = Default::default();

@@ -40,7 +40,6 @@ pub enum Missing {
 }
 
 /// Lines and inlined functions of one file of code.
-#[derive(Default)]
 pub struct DebugInfo {
     source: Option<Source>,
     missing: Option<Missing>,
@@ -49,6 +48,13 @@ pub struct DebugInfo {
 struct Source {
     context: Context<Reader>,
     split: Split,
+}
+
+impl Default for DebugInfo {
+    /// Of a file that is not to be had.
+    fn default() -> Self {
+        Self { source: None, missing: Some(Missing::Unreadable) }
+    }
 }
 
 impl DebugInfo {
@@ -80,7 +86,7 @@ impl DebugInfo {
         while let Ok(Some(frame)) = found.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let function = name.map(|name| demangled(&name));
-            frames.push(SourceFrame { function, line: frame.location.and_then(line) });
+            frames.push(SourceFrame { function, line: frame.location.as_ref().and_then(line) });
         }
         frames
     }
@@ -92,7 +98,7 @@ impl DebugInfo {
 }
 
 /// Line 0 is code that the compiler made on its own.
-fn line(location: addr2line::Location<'_>) -> Option<String> {
+fn line(location: &addr2line::Location<'_>) -> Option<String> {
     let (file, line) = (location.file?, location.line.filter(|line| *line > 0)?);
     Some(format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)))
 }

@@ -31,7 +31,9 @@ const LINKAGE_BYTES: u64 = 16;
 /// A named range of virtual addresses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Symbol {
+    /// First address, and one past the last.
     pub range: (u64, u64),
+    /// As the symbol table has it.
     pub name: String,
 }
 
@@ -48,15 +50,19 @@ struct Segment {
 /// What is known of a file that was mapped.
 #[derive(Debug, Default)]
 pub struct Module {
+    /// Where the file is.
     pub path: String,
+    /// Build id in hexadecimal; empty where the linker wrote none.
     pub build_id: String,
     image: Image,
     segments: Vec<Segment>,
     functions: Vec<(u64, u64)>,
     symbols: Vec<Symbol>,
+    /// Static arrays that are objects of their own.
     pub statics: Vec<Symbol>,
     /// The rest of its data.
     pub other_statics: Remainder,
+    /// Whether it is an ELF file; else nothing more is known.
     pub is_elf: bool,
     /// Where the loader starts the program.
     pub entry: u64,

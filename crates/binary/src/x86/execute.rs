@@ -357,6 +357,7 @@ pub enum Behind {
     Same,
     /// It enters this one, which leads to one place only.
     Loop(LoopId, BlockId),
+    /// It is not told.
     Unclear,
 }
 
