@@ -57,7 +57,9 @@ fn hash_of_code(segments: &[Segment], endian: Endianness, image: &Image) -> Stri
     let is_code = |segment: &&Segment| segment.p_type(endian) == PT_LOAD && segment.p_flags(endian) & PF_X == PF_X;
     for segment in segments.iter().filter(is_code) {
         let (start, bytes) = segment.file_range(endian);
-        [segment.p_vaddr(endian), bytes].iter().for_each(|word| hash.update(&word.to_le_bytes()));
+        for word in [segment.p_vaddr(endian), bytes] {
+            hash.update(&word.to_le_bytes());
+        }
         image.scan(start..start.saturating_add(bytes), |word| hash.update(&word.to_le_bytes()));
     }
     format!("{HASHED}{:016x}", hash.digest())
