@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-CIRCLES: dict[str, list[set[str]]] = {
-    "python": [{"kept.rs", "recording.rs"}],
-}
+CIRCLES: dict[str, list[set[str]]] = {}
 """Files of a crate that use one another in a circle."""
 
 CROWDED: set[str] = set()
