@@ -120,6 +120,20 @@ def test_another_build_of_the_program_is_refused(run: Run, folder: Path, flags: 
     assert flat(f"{program}: it is not here, and most samples fell into it") in flat(gone.stderr)
 
 
+@pytest.mark.needs("objcopy")
+def test_debug_information_that_was_moved_out_goes_along(run: Run, folder: Path) -> None:
+    program = build(folder / "built")
+    for command in ("--only-keep-debug app app.debug", "--strip-debug app", "--add-gnu-debuglink=app.debug app"):
+        subprocess.run(["objcopy", *command.split()], cwd=program.parent, check=True)
+    assert run("profile", "--keep", "app.recording", "-o", "app.profile", "--", program).returncode == 0
+    before = content(folder / "app.profile")
+    assert b"app.c:" in before["profile.json"], "lines come from the separate file"
+    assert run("recording", "pack", "app.recording", "-o", "app.binaries").returncode == 0
+    shutil.rmtree(program.parent)
+    assert run("analyse", "app.recording", "--binaries", "app.binaries", "-o", "app.profile").returncode == 0
+    assert content(folder / "app.profile") == before
+
+
 def test_another_build_of_a_library_is_a_warning(app: Path, run: Run, folder: Path) -> None:
     build(folder / "new", 1)
     shutil.copy(folder / "new" / "libtwice.so", app.parent)

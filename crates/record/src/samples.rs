@@ -40,7 +40,7 @@ pub(super) enum Samples {
 
 impl Samples {
     pub(super) fn open(request: &RecordRequest, pid: u32, channel: &PreloadChannel) -> Result<Self, RecordError> {
-        let perf = || open_perf(request, pid).map(Box::new).map(Samples::Kernel);
+        let perf = || open_perf(request, pid).map(|sampler| Samples::Kernel(Box::new(sampler)));
         let ptrace = || open_ptrace(request, pid, channel).map(Samples::Ptrace);
         match request.backend {
             Backend::None => Ok(Samples::None),

@@ -39,6 +39,12 @@ pub enum Missing {
     Unreadable,
 }
 
+/// The file that the debug information of a file of code was moved to, if it was, and is in one of the folders.
+pub fn separate_file(path: &Path, folders: &[PathBuf]) -> Option<PathBuf> {
+    let image = Image::read(path, Wants::Headers).ok()?;
+    if image.has_section(".debug_line") { None } else { Some(separate::find(&image, path, folders)?.1) }
+}
+
 /// Lines and inlined functions of one file of code.
 pub struct DebugInfo {
     source: Option<Source>,
