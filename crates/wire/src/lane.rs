@@ -107,7 +107,7 @@ impl<'a> Region<'a> {
     /// taken.
     pub fn take_lane(&self, owner: Owner, after: Cursor) -> Option<Cursor> {
         let freed = self.lanes_freed().load(Ordering::Acquire);
-        if self.lanes_out().load(Ordering::Relaxed) == freed + 1 {
+        if self.lanes_out().load(Ordering::Relaxed) == freed.wrapping_add(1) {
             return None;
         }
         let count = self.owners.len() as u64;
@@ -125,7 +125,7 @@ impl<'a> Region<'a> {
                 && word.compare_exchange(0, owner.word(), Ordering::Acquire, Ordering::Relaxed).is_ok()
         });
         if found.is_none() {
-            self.lanes_out().store(freed + 1, Ordering::Relaxed);
+            self.lanes_out().store(freed.wrapping_add(1), Ordering::Relaxed);
         }
         found.map(|lane| Cursor::at(lane, self.uses(lane).load(Ordering::Relaxed)))
     }
@@ -201,7 +201,7 @@ impl<'a> Region<'a> {
     /// nobody writes into it any more.
     pub fn free_lane(&self, lane: u64) {
         let uses = self.uses(lane);
-        uses.store((uses.load(Ordering::Relaxed) + 1) & ((1 << USE_BITS) - 1), Ordering::Relaxed);
+        uses.store(uses.load(Ordering::Relaxed).wrapping_add(1) & ((1 << USE_BITS) - 1), Ordering::Relaxed);
         self.owner(lane).store(0, Ordering::Release);
         let freed = self.lanes_freed();
         freed.store(freed.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
