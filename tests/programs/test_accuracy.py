@@ -58,7 +58,12 @@ def test_programs_with_loops_that_do_not(executable: Path, folder: Path, workloa
 
 @pytest.mark.parametrize(
     ("tries", "verdict", "used"),
-    [([True, True], True, 2), ([False, False], False, 2), ([True, False, True], True, 3), ([False, True, False], False, 3)],
+    [
+        ([True, True], True, 2),
+        ([False, False], False, 2),
+        ([True, False, True], True, 3),
+        ([False, True, False], False, 3),
+    ],
 )
 def test_two_that_agree_are_enough(tries: list[bool], verdict: bool, used: int) -> None:  # noqa: FBT001
     left = iter(tries)
