@@ -191,7 +191,7 @@ def placing(root: Path) -> str:
     report = run(Plan(_plan()), [sys.executable, "-c", ARRAY], nodes={"first": node})
     (rule, *_) = report["rules"]
     there = rule["residency"]["by_node"].get(str(node), 0)
-    problems = [*rule["problems"], *report["warnings"]]
+    problems = [*rule["problems"], *(warning["text"] for warning in report["warnings"])]
     if problems or there < ARRAY_BYTES / 2:
         found = "; ".join(problems) or f"of {ARRAY_BYTES >> 20} MiB, {bytes_text(there)} are where they should be"
         message = (

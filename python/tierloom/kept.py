@@ -69,7 +69,9 @@ class Packed:
 
 
 def pack(path: str | Path, folder: str | Path, *, binaries: Sequence[str | Path] = ()) -> Packed:
-    """Copies the files of code of a recording into a folder, each at its whole path below it.
+    """Copies the files of code of a recording, and debug information that was moved out of them, into a folder.
+
+    Each goes to its whole path below it, debug information to its build id (`.build-id/xx/yyyy.debug`).
 
     With the recording and the folder the profile can be worked out on any machine.
 
@@ -87,7 +89,17 @@ def pack(path: str | Path, folder: str | Path, *, binaries: Sequence[str | Path]
     here = [file for file in files if file["state"] == "same"]
     for file in here:
         _copy(Path(file["file"]), Path(folder) / file["path"].lstrip("/"))
+        if "debug_file" in file:
+            _copy(Path(file["debug_file"]), Path(folder) / _debug_place(file))
     return Packed(here, [file for file in files if file["state"] != "same"])
+
+
+def _debug_place(file: CodeFileDoc) -> str:
+    """Where debuggers look for debug information: by build id, or beside the code where the linker noted none."""
+    build = file["build"]
+    if build.startswith("code-"):
+        return str(Path(file["path"].lstrip("/")).with_name(Path(file["debug_file"]).name))
+    return f".build-id/{build[:2]}/{build[2:]}.debug"
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -47,10 +47,10 @@ def tool(*uses: str) -> Room:
 
 
 ROOMS = {
+    "binary": library(),
     "model": noun(),
     "wire": noun(),
-    "recording": noun("model", "wire"),
-    "binary": library(),
+    "recording": noun("binary", "model", "wire"),
     "contention": engine("model"),
     "predict": engine("model", "contention"),
     "place": engine("model", "predict"),

@@ -118,7 +118,7 @@ class Called(Under):
 
     def _placed(self, command: list[str]) -> tuple[int, dict]:
         report = recording.run(Plan(self.plan), command)
-        return report["exit_code"], {"warnings": report["warnings"]}
+        return report["exit_code"], {"warnings": [warning["text"] for warning in report["warnings"]]}
 
 
 def _samples(recorded: recording.Recorded) -> int:

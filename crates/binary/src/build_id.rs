@@ -5,6 +5,7 @@
 //! would change with every copy; the headers alone would not change with a constant; of a whole file even
 //! `strip` makes another, whose code is the same.
 
+use std::fmt::Write;
 use std::path::Path;
 
 use object::Endianness;
@@ -12,7 +13,6 @@ use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID, PF_X, PT_LOAD, Pr
 use object::read::elf::{FileHeader, ProgramHeader};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::image::hexadecimal;
 use crate::image::{Image, Wants};
 
 /// In front of a hash, so that nobody takes it for the linker's.
@@ -23,14 +23,13 @@ type Segment = ProgramHeader64<Endianness>;
 /// The build that a file is; nothing where it is no ELF file, or cannot be read.
 pub fn build_of(path: &Path) -> Option<String> {
     let image = Image::read(path, Wants::Headers).ok()?;
-    let header = FileHeader64::<Endianness>::parse(&image).ok()?;
-    let endian = header.endian().ok()?;
-    let segments = header.program_headers(endian, &image).ok()?;
-    Some(linked(segments, endian, &image).unwrap_or_else(|| hash_of_code(segments, endian, &image)))
+    let (segments, endian) = segments(&image)?;
+    Some(linked(&image).unwrap_or_else(|| hash_of_code(segments, endian, &image)))
 }
 
-/// The linker's note.
-fn linked(segments: &[Segment], endian: Endianness, image: &Image) -> Option<String> {
+/// The linker's note, if there is one.
+pub(crate) fn linked(image: &Image) -> Option<String> {
+    let (segments, endian) = segments(image)?;
     let notes = segments.iter().filter_map(|segment| segment.notes(endian, image).ok().flatten());
     // A note that makes no sense ends its segment's; an iterator of results would go on for ever.
     let mut notes = notes.flat_map(|mut notes| std::iter::from_fn(move || notes.next().ok().flatten()));
@@ -38,12 +37,29 @@ fn linked(segments: &[Segment], endian: Endianness, image: &Image) -> Option<Str
     Some(hexadecimal(note.desc()))
 }
 
+/// Bytes as build ids are written.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn segments(image: &Image) -> Option<(&[Segment], Endianness)> {
+    let header = FileHeader64::<Endianness>::parse(image).ok()?;
+    let endian = header.endian().ok()?;
+    header.program_headers(endian, image).ok().map(|segments| (segments, endian))
+}
+
 fn hash_of_code(segments: &[Segment], endian: Endianness, image: &Image) -> String {
     let mut hash = Xxh3::new();
     let is_code = |segment: &&Segment| segment.p_type(endian) == PT_LOAD && segment.p_flags(endian) & PF_X == PF_X;
     for segment in segments.iter().filter(is_code) {
         let (start, bytes) = segment.file_range(endian);
-        [segment.p_vaddr(endian), bytes].iter().for_each(|word| hash.update(&word.to_le_bytes()));
+        for word in [segment.p_vaddr(endian), bytes] {
+            hash.update(&word.to_le_bytes());
+        }
         image.scan(start..start.saturating_add(bytes), |word| hash.update(&word.to_le_bytes()));
     }
     format!("{HASHED}{:016x}", hash.digest())

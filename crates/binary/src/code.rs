@@ -17,19 +17,24 @@ const LONGEST_FUNCTION_BYTES: u64 = 4 << 20;
 /// Where an address of code lies: module and virtual address, or no module and the address itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CodePlace {
+    /// Position of the module.
     pub module: Option<usize>,
+    /// Virtual address in it.
     pub address: u64,
 }
 
 /// A function with the module it is in.
 pub struct Placed {
+    /// Position of the module.
     pub module: usize,
+    /// What it was decoded to.
     pub function: Rc<Function>,
 }
 
 /// Decoded functions.
 #[derive(Default)]
 pub struct Code {
+    /// In the order in which they were first asked for.
     pub functions: Vec<Placed>,
     by_start: BTreeMap<(usize, u64), Option<FunctionId>>,
     /// By module, made when first asked for.
@@ -95,5 +100,6 @@ pub struct Runner {
     pub function: FunctionId,
     /// Position of the instruction.
     pub step: usize,
+    /// How it runs it.
     pub run: Run,
 }

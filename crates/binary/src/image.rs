@@ -6,7 +6,6 @@
 //! names. To the `object` crate an [`Image`] is a file in which everything else cannot be read. A file
 //! that is cut off, or shrinks meanwhile, gives the parts that are there.
 
-use std::fmt::Write;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -129,19 +128,6 @@ impl Image {
         sections.section_by_name(endian, name.as_bytes()).map(|(_, section)| (endian, section))
     }
 
-    /// Build id in hexadecimal (`.note.gnu.build-id`), in which programs differ.
-    pub fn build_id(&self) -> Option<String> {
-        let header = Header::parse(self).ok()?;
-        let endian = header.endian().ok()?;
-        let segments = header.program_headers(endian, self).ok()?;
-        let notes = segments.iter().filter_map(|segment| segment.notes(endian, self).ok().flatten());
-        let mut ids = notes.filter_map(|mut notes| {
-            std::iter::from_fn(|| notes.next().ok().flatten())
-                .find(|note| note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID)
-        });
-        ids.next().map(|note| hexadecimal(note.desc()))
-    }
-
     /// Checksum of the whole file (CRC-32), by which a `.gnu_debuglink` knows the file that it names.
     pub fn checksum(&self) -> u32 {
         let mut hasher = crc32fast::Hasher::new();
@@ -185,15 +171,6 @@ fn unpacked(header: &elf::CompressionHeader64<Endianness>, endian: Endianness, d
     let sane = uncompressed_size <= (data.len() as u64).saturating_mul(PACKED_AT_MOST);
     let bytes = sane.then(|| CompressedData { format, data, uncompressed_size }.decompress())?;
     bytes.ok().map(|bytes| Arc::from(bytes.into_owned()))
-}
-
-/// Bytes as build ids are written.
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn read_part(file: &File, range: &Range<u64>) -> Option<Part> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Binaries;
 use crate::build_id::build_of;
-use crate::debug_info::DebugInfo;
+use crate::debug_info::{DebugInfo, separate_file};
 use crate::elf::Module;
 use crate::files::debug_folders;
 
@@ -45,6 +45,12 @@ impl Search {
         let one = |(path, build): (&String, &String)| (path.clone(), look_for(path, build, folders));
         let debug_folders = folders.iter().cloned().chain(debug_folders()).collect();
         Self { found: builds.iter().map(one).collect(), debug_folders }
+    }
+
+    /// Where the debug information of a file is, if it was moved out of it.
+    pub fn debug_file(&self, path: &str) -> Option<PathBuf> {
+        let Some(Found::Same { file }) = self.found.get(path) else { return None };
+        separate_file(file, &self.debug_folders)
     }
 
     /// What there is of each file, by the path at which it ran.

@@ -1,6 +1,8 @@
 //! One program, its debug information kept in every way that compilers and distributions know: the same
 //! functions and lines each time.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

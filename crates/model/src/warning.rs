@@ -178,6 +178,50 @@ pub enum Warning {
     #[error("no sample carries a latency, so shares are those of samples, not of waiting")]
     NoLatencies,
 
+    // What became of a plan.
+    #[error("the preload library did not come up in the program: nothing was placed")]
+    NothingPlaced,
+    #[error(
+        "this machine has one memory node (node {node}), the plan is for {planned_nodes}: {}; to try placement without \
+         such a machine, use `tierloom lab`, and to only rehearse it, map the plan's nodes (`--node NAME={node}`)",
+        without_choice(*.left_out, *.rules)
+    )]
+    OneNode { node: u32, planned_nodes: usize, left_out: usize, rules: usize },
+    #[error("{left_out} of {rules} rules cannot be applied on this machine")]
+    RulesLeftOut { left_out: usize, rules: usize },
+    #[error(
+        "the program never asked for the memory of: {}; was it built anew since its profile?",
+        .objects.join(", ")
+    )]
+    NeverAskedFor { objects: Vec<String> },
+    #[error("{lost} reports were lost, so the counts are too low")]
+    LostReports { lost: u64 },
+    #[error(
+        "held objects are locked as their pages come: reclaim neither demotes nor swaps them, so other memory has to \
+         give way; the limit is RLIMIT_MEMLOCK"
+    )]
+    ObjectsLocked,
+    #[error(
+        "with hint faults on, the kernel may migrate pages away from where the plan put them when numa_balancing is on"
+    )]
+    MayMigrate,
+    #[error(
+        "interleaved objects with hint faults are populated when they are allocated: the kernel has no interleave policy \
+         that takes hint faults"
+    )]
+    PopulatedAtOnce,
+    #[error(
+        "without hint faults, first-touch objects stay where they were touched even when numa_balancing is on (MPOL_LOCAL)"
+    )]
+    StayWhereTouched,
+    #[error("run {pid} was killed before it put the host's interleave weights back: they are as they were now")]
+    WeightsPutBack { pid: u32 },
+    #[error(
+        "run {pid} was killed before it put the host's interleave weights back: `sudo tierloom doctor --restore-weights` \
+         does ({refusal})"
+    )]
+    WeightsLeft { pid: u32, refusal: String },
+
     /// What another version of Tierloom told.
     #[error("{text}")]
     Told { text: String },
@@ -206,6 +250,16 @@ fn lacking(rebuilt: &[String], missing: &[String]) -> String {
     let more = (rebuilt.len() + missing.len()).saturating_sub(NAMED);
     names.extend((more > 0).then(|| format!("{more} more")));
     names.join(", ")
+}
+
+fn without_choice(left_out: usize, rules: usize) -> String {
+    match left_out {
+        0 => "every rule names it, so the plan changes nothing".to_owned(),
+        _ => format!(
+            "{left_out} of {rules} rules need others and were not asked for, so that memory is where it would be without \
+             a plan"
+        ),
+    }
 }
 
 fn percent(share: f64) -> String {

@@ -1,7 +1,7 @@
 //! The file around the records: header, events, data, features; or a stream of records that says all of it in front
 //! (`perf record -o -`).
 //!
-//! `linux-perf-data` 0.13 reads the same, but believes what it is told: a header of 104 bytes makes it panic (an event of
+//! `linux-perf-data` 0.13 reads the same, but believes what it is told: a hundred bytes make it panic (an event of
 //! no length) or ask for as much memory as it names.
 
 use std::io::{Read, Seek, SeekFrom};
@@ -128,10 +128,10 @@ fn take_all(
             compressed += part.len() as u64;
         } else if raw.kind >= own::FIRST {
             features.take_record(&raw);
-        } else if let Some(event) = events.of(raw.kind, raw.body) {
-            if let Some(record) = event.format.record(raw.kind, raw.misc, raw.body).map_err(|_| damaged_record(at))? {
-                each(event, record);
-            }
+        } else if let Some(event) = events.of(raw.kind, raw.body)
+            && let Some(record) = event.format.record(raw.kind, raw.misc, raw.body).map_err(|_| damaged_record(at))?
+        {
+            each(event, record);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
+mod code_files;
 mod curves;
 mod engines;
 mod errors;

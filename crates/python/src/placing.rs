@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use tierloom_linux::root::Root;
-use tierloom_model::RuleOptions;
+use tierloom_model::warning::documents;
+use tierloom_model::{RuleOptions, Warning};
 use tierloom_runner::{
     Applied, AppliedRule, How, PhaseReport, PlaceReport, PlaceRequest, Residency, RuleReport, RunError, SavedWeights,
     Snapshot, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, apply, run,
@@ -68,7 +69,8 @@ struct Report {
     rules: Vec<RuleOutcome>,
     phases: Vec<PhaseOutcome>,
     counters: BTreeMap<String, i64>,
-    warnings: Vec<String>,
+    #[serde(serialize_with = "documents::serialize")]
+    warnings: Vec<Warning>,
 }
 
 /// What became of one rule; the plan's default is the last.

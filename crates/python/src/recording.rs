@@ -13,9 +13,9 @@ use tierloom_model::{Profile, SampleRow, samples_to_npy};
 use tierloom_record::{Backend, RecordRequest, processor, record, skid};
 use tierloom_recording::{Event, Processor, Recording};
 
+use crate::code_files::CodeFiles;
 use crate::errors;
 use crate::guarded::guarded;
-use crate::kept::CodeFiles;
 
 /// Names of the backends, as the command line and Python spell them.
 const BACKENDS: [(&str, Backend); 3] = [("auto", Backend::Auto), ("perf", Backend::Perf), ("ptrace", Backend::Ptrace)];

@@ -33,14 +33,14 @@ pub(super) fn rate(request: &RecordRequest, event: Event) -> u32 {
 /// Where the samples of a run come from.
 #[derive(Debug)]
 pub(super) enum Samples {
-    Kernel(Sampler),
+    Kernel(Box<Sampler>),
     Ptrace(PtraceSampler),
     None,
 }
 
 impl Samples {
     pub(super) fn open(request: &RecordRequest, pid: u32, channel: &PreloadChannel) -> Result<Self, RecordError> {
-        let perf = || open_perf(request, pid).map(Samples::Kernel);
+        let perf = || open_perf(request, pid).map(|sampler| Samples::Kernel(Box::new(sampler)));
         let ptrace = || open_ptrace(request, pid, channel).map(Samples::Ptrace);
         match request.backend {
             Backend::None => Ok(Samples::None),

@@ -20,29 +20,10 @@ pub use ours::{PRELOAD_LIBRARY, is_ours};
 pub use processor::Processor;
 use signals::signal_name;
 use tierloom_model::Warning;
+// Those that the kernel tells and that code is followed with.
+pub use tierloom_binary::x86::{REGISTERS, register};
 // Told by the preload library and kept as it came.
 pub use tierloom_wire::Source;
-
-/// Registers of a sample, in the order of [`register`].
-pub const REGISTERS: usize = 18;
-
-/// Positions of the registers in [`Sample::registers`]: the order of the kernel's
-/// `arch/x86/include/uapi/asm/perf_regs.h` without the segment registers.
-#[allow(missing_docs)]
-pub mod register {
-    pub const AX: usize = 0;
-    pub const BX: usize = 1;
-    pub const CX: usize = 2;
-    pub const DX: usize = 3;
-    pub const SI: usize = 4;
-    pub const DI: usize = 5;
-    pub const BP: usize = 6;
-    pub const SP: usize = 7;
-    pub const IP: usize = 8;
-    pub const FLAGS: usize = 9;
-    /// `R8 + n` is register `8 + n`, up to R15.
-    pub const R8: usize = 10;
-}
 
 /// Everything that was recorded of one run.
 #[derive(Debug, Clone, PartialEq, Default)]

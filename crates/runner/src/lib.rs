@@ -139,12 +139,12 @@ fn reported(
         attached: channel.attached(),
         lost: channel.lost_events(),
     };
-    let mut warnings = doubts.sentences();
-    let mut consequences: Vec<&str> =
-        session.compiled.rules.iter().flat_map(rules::CompiledRule::consequences).collect();
-    consequences.sort_unstable();
-    consequences.dedup();
-    warnings.extend(consequences.into_iter().map(str::to_owned));
+    let mut warnings = doubts.warnings();
+    for consequence in session.compiled.rules.iter().flat_map(rules::CompiledRule::consequences) {
+        if !warnings.contains(&consequence) {
+            warnings.push(consequence);
+        }
+    }
     let cpu_s = ended.user_s + ended.system_s;
     let Session { rules, phases, .. } = session;
     PlaceReport { exit: Exit::of(ended.code, ended.signal), cpu_s, wall_s, nodes, rules, phases, counters, warnings }

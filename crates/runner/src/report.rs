@@ -6,6 +6,7 @@ use tierloom_wire::{Event, How, Pages, unpack_node_pages};
 
 use crate::new_plan::AppliedRule;
 use crate::rules::{Compiled, DEFAULT};
+use tierloom_model::Warning;
 use tierloom_recording::Exit;
 
 /// What became of a run.
@@ -26,8 +27,8 @@ pub struct PlaceReport {
     /// Counters of `/proc/vmstat` about placement and migration that moved during the run, and by how
     /// much: the whole machine's.
     pub counters: BTreeMap<String, i64>,
-    /// What a reader must know, as sentences.
-    pub warnings: Vec<String>,
+    /// What a reader must know.
+    pub warnings: Vec<Warning>,
 }
 
 /// What became of one rule.
@@ -203,49 +204,22 @@ pub(super) struct Doubts<'a> {
 }
 
 impl Doubts<'_> {
-    pub(super) fn sentences(&self) -> Vec<String> {
-        let mut told = Vec::new();
-        if !self.attached {
-            told.push("the preload library did not come up in the program: nothing was placed".to_owned());
-        }
-        let left_out = self.rules.iter().filter(|rule| rule.left_out.is_some()).count();
-        told.extend(self.one_node(left_out));
-        if left_out > 0 && self.nodes.len() > 1 {
-            told.push(format!("{left_out} of {} rules cannot be applied on this machine", self.rules.len()));
-        }
-        let unseen: Vec<&str> =
-            self.rules.iter().filter(|rule| rule.is_unseen()).map(|rule| rule.object.as_str()).collect();
-        if self.attached && !unseen.is_empty() {
-            let names = unseen.join(", ");
-            told.push(format!(
-                "the program never asked for the memory of: {names}; was it built anew since its profile?"
-            ));
-        }
-        if self.lost > 0 {
-            told.push(format!("{} reports were lost, so the counts are too low", self.lost));
-        }
-        told
+    pub(super) fn warnings(&self) -> Vec<Warning> {
+        let (rules, left_out) = (self.rules.len(), self.rules.iter().filter(|rule| rule.left_out.is_some()).count());
+        let nothing = (!self.attached).then_some(Warning::NothingPlaced);
+        let some = (left_out > 0 && self.nodes.len() > 1).then_some(Warning::RulesLeftOut { left_out, rules });
+        let unseen = self.rules.iter().filter(|rule| rule.is_unseen()).map(|rule| rule.object.clone());
+        let objects: Vec<String> = unseen.collect();
+        let unasked = (self.attached && !objects.is_empty()).then_some(Warning::NeverAskedFor { objects });
+        let lost = (self.lost > 0).then_some(Warning::LostReports { lost: self.lost });
+        [nothing, self.one_node(left_out), some, unasked, lost].into_iter().flatten().collect()
     }
 
     /// A machine with one node has no choice of place.
-    fn one_node(&self, left_out: usize) -> Option<String> {
-        let [node] = self.nodes else { return None };
-        let planned = self.planned_nodes;
-        (planned > 1).then(|| {
-            let what = match left_out {
-                0 => "every rule names it, so the plan changes nothing".to_owned(),
-                _ => format!(
-                    "{left_out} of {} rules need others and were not asked for, so that memory is where it would \
-                     be without a plan",
-                    self.rules.len()
-                ),
-            };
-            format!(
-                "this machine has one memory node (node {node}), the plan is for {planned}: {what}; to try placement \
-                 without such a machine, use `tierloom lab`, and to only rehearse it, map the plan's nodes \
-                 (`--node NAME={node}`)"
-            )
-        })
+    fn one_node(&self, left_out: usize) -> Option<Warning> {
+        let [node] = *self.nodes else { return None };
+        let (planned_nodes, rules) = (self.planned_nodes, self.rules.len());
+        (planned_nodes > 1).then_some(Warning::OneNode { node, planned_nodes, left_out, rules })
     }
 }
 
@@ -309,8 +283,6 @@ mod tests {
     fn one_node_is_said_and_not_taken_for_a_failure() {
         let rules = [RuleReport { left_out: Some("no node".to_owned()), ..report("a") }, report(DEFAULT)];
         let doubts = Doubts { rules: &rules, nodes: &[0], planned_nodes: 2, attached: true, lost: 0 };
-        let told = doubts.sentences();
-        assert_eq!(told.len(), 1);
-        assert!(told[0].contains("one memory node (node 0)") && told[0].contains("1 of 2 rules"), "{told:?}");
+        assert_eq!(doubts.warnings(), [Warning::OneNode { node: 0, planned_nodes: 2, left_out: 1, rules: 2 }]);
     }
 }

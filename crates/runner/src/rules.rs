@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol};
-use tierloom_model::{Action, Frame, Plan, RuleOptions, Selector};
+use tierloom_model::{Action, Frame, Plan, RuleOptions, Selector, Warning};
 use tierloom_wire::{
     Law, MAX_NODES, MAX_RULE_FRAMES, Options, Policy, Rule, RuleFrame, RuleWriter, Select, Turn, hash,
 };
@@ -213,26 +213,17 @@ impl CompiledRule {
     }
 
     /// What is asked for beside the place, and what follows from it.
-    pub(super) fn consequences(&self) -> Vec<&'static str> {
+    pub(super) fn consequences(&self) -> Vec<Warning> {
         let weighted = matches!(self.place, Place::Weighted(_) | Place::Interleave(_));
         let told = [
-            (self.options.hold, HELD),
-            (self.options.hint_faults == Some(true) && self.place != Place::FirstTouch, MIGRATABLE),
-            (self.options.hint_faults == Some(true) && weighted, MIGRATABLE_INTERLEAVE),
-            (self.options.hint_faults == Some(false) && self.place == Place::FirstTouch, LOCAL),
+            (self.options.hold, Warning::ObjectsLocked),
+            (self.options.hint_faults == Some(true) && self.place != Place::FirstTouch, Warning::MayMigrate),
+            (self.options.hint_faults == Some(true) && weighted, Warning::PopulatedAtOnce),
+            (self.options.hint_faults == Some(false) && self.place == Place::FirstTouch, Warning::StayWhereTouched),
         ];
-        told.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect()
+        told.into_iter().filter(|(is, _)| *is).map(|(_, warning)| warning).collect()
     }
 }
-
-const HELD: &str = "held objects are locked as their pages come: reclaim neither demotes nor swaps them, so other \
-                    memory has to give way; the limit is RLIMIT_MEMLOCK";
-const MIGRATABLE: &str = "with hint faults on, the kernel may migrate pages away from where the plan put them when \
-                          numa_balancing is on";
-const MIGRATABLE_INTERLEAVE: &str = "interleaved objects with hint faults are populated when they are allocated: \
-                                     the kernel has no interleave policy that takes hint faults";
-const LOCAL: &str = "without hint faults, first-touch objects stay where they were touched even when numa_balancing \
-                     is on (MPOL_LOCAL)";
 
 /// Node names as numbers: a name's position in the plan is the kernel's number, unless it is renamed.
 fn resolve(action: &Action, names: &[String], context: &Context) -> Result<Place, String> {
@@ -432,7 +423,10 @@ mod tests {
         let options = RuleOptions { hold: true, hint_faults: Some(true), unit_bytes: None };
         let context = Context { options, ..context(&[0, 1], &NOBODY) };
         let compiled = Compiled::new(&plan(&[(Selector::SizeAtLeast(1), weighted(1, 1))]), &context);
-        assert_eq!(compiled.rules[0].consequences(), [HELD, MIGRATABLE, MIGRATABLE_INTERLEAVE]);
+        assert_eq!(
+            compiled.rules[0].consequences(),
+            [Warning::ObjectsLocked, Warning::MayMigrate, Warning::PopulatedAtOnce]
+        );
         assert!(compiled.rules[1].consequences().is_empty(), "nobody locks a whole program");
     }
 

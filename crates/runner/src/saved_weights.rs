@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 use serde::{Deserialize, Serialize};
 use tierloom_linux::root::Root;
 use tierloom_linux::{LinuxError, memory, threads};
+use tierloom_model::Warning;
 
 const FOLDER: &str = "/run/tierloom";
 const FILE: &str = "/run/tierloom/host-weights.json";
@@ -83,11 +84,10 @@ impl SavedWeights {
 }
 
 /// Puts back what a run that was killed left; what a reader of the next one must know of it.
-pub(super) fn put_back_left(root: &Root) -> Option<String> {
+pub(super) fn put_back_left(root: &Root) -> Option<Warning> {
     let left = SavedWeights::left(root)?;
-    let what = format!("run {} was killed before it put the host's interleave weights back", left.pid);
     Some(match left.put_back(root) {
-        Ok(()) => format!("{what}: they are as they were now"),
-        Err(refused) => format!("{what}: `sudo tierloom doctor --restore-weights` does ({refused})"),
+        Ok(()) => Warning::WeightsPutBack { pid: left.pid },
+        Err(refused) => Warning::WeightsLeft { pid: left.pid, refusal: refused.to_string() },
     })
 }

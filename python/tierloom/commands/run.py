@@ -75,5 +75,5 @@ def verb(
         say.tell(*runs.outcomes(plan, report, numbers))
     say.tell(endings.ended(report))
     for warning in report["warnings"]:
-        say.warn(warning)
+        say.warn(warning["text"])
     ctx.exit(report["exit_code"])

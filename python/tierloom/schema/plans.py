@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
+from tierloom.schema.profiles import NoticeDoc
+
 
 class TierUseDoc(TypedDict):
     """What one memory does under a placement."""
@@ -164,7 +166,7 @@ class RunDoc(TypedDict):
     phases: list[PhaseOutcomeDoc]
     counters: dict[str, int]
     """Counters of /proc/vmstat about placement and migration that moved, and by how much: the whole machine's."""
-    warnings: list[str]
+    warnings: list[NoticeDoc]
 
 
 class SnapshotDoc(TypedDict):

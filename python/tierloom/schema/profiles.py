@@ -117,6 +117,7 @@ class CodeFileDoc(TypedDict):
     samples: int
     state: Literal["same", "rebuilt", "missing"]
     file: NotRequired[str]
+    debug_file: NotRequired[str]
     other_build: NotRequired[str]
 
 

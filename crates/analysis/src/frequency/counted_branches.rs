@@ -12,8 +12,8 @@ use crate::attribution::Observed;
 use crate::frequency::flow_network::{Edge, Observation};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
-use tierloom_binary::dataflow::induction::{Pace, steady_step};
-use tierloom_binary::x86::execute::{flags_of, width};
+use tierloom_binary::dataflow::update::{Pace, steady_step};
+use tierloom_binary::x86::flags::{flags_of, width};
 use tierloom_binary::x86::instruction::{Gpr, constant, gpr, jump_taken};
 use tierloom_binary::x86::state::State;
 

@@ -10,7 +10,7 @@ use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::Steady;
-use tierloom_binary::x86::execute::{at_entry, remaining, rounds};
+use tierloom_binary::dataflow::trip_count::{at_entry, remaining, rounds};
 use tierloom_binary::x86::instruction::RegisterSet;
 
 /// Samples of a loop that are emulated at most.

@@ -111,9 +111,11 @@ impl<'a> Names<'a> {
         own.collect()
     }
 
-    /// Modules with objects that are named without a line, and why, as far as that is known.
+    /// Modules with objects that are named without a line, and why, as far as that is known. Files that are not to
+    /// be had tell nothing of how they were built.
     pub(crate) fn lineless(&self) -> impl Iterator<Item = (&str, Option<&Missing>)> {
-        self.lineless.iter().map(|module| (self.modules[*module].name(), self.frames.missing(*module)))
+        let all = self.lineless.iter().map(|module| (self.modules[*module].name(), self.frames.missing(*module)));
+        all.filter(|(_, missing)| *missing != Some(&Missing::Unreadable))
     }
 
     /// Site and unique name of an object.

@@ -8,7 +8,8 @@ use tierloom_model::Pattern;
 use tierloom_model::units::LINE_BYTES;
 
 use tierloom_binary::cfg::{Function, LoopId};
-use tierloom_binary::dataflow::induction::{Pace, Steady};
+use tierloom_binary::dataflow::induction::Steady;
+use tierloom_binary::dataflow::update::Pace;
 use tierloom_binary::x86::instruction::{GENERAL, Gpr, Operand, RegisterSet, gpr};
 use tierloom_binary::x86::state::State;
 

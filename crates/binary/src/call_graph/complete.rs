@@ -18,6 +18,7 @@ const MOST_FUNCTIONS: usize = 400;
 /// Rooted functions with all places that run them; entries have none.
 #[derive(Debug, Default)]
 pub struct Roots {
+    /// By function: the places that run it.
     pub runners: BTreeMap<FunctionId, Vec<Runner>>,
 }
 

@@ -15,6 +15,7 @@ use crate::x86::instruction::{GENERAL, Gpr, RegisterSet, gpr};
 /// How a place runs a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Run {
+    /// It calls it, and goes on when it has returned.
     Call,
     /// The last act of the function around: its own caller is returned to.
     Jump,
@@ -39,6 +40,7 @@ const RUNTIMES: [(&str, Gpr, Run); 4] = [
 pub struct Site {
     /// Address of the instruction.
     pub address: u64,
+    /// How it runs it.
     pub run: Run,
 }
 
@@ -51,6 +53,7 @@ pub struct CallIndex {
 }
 
 impl CallIndex {
+    /// All places of a module, by looking through its code once.
     pub fn of(module: &Module) -> Self {
         let mut scan =
             Scan { module, starts: module.function_ranges().map(|range| range.start).collect(), ..Scan::empty(module) };

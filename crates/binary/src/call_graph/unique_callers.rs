@@ -19,6 +19,7 @@ const DEEPEST: usize = 4;
 /// A caller of a function, direct or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
+    /// The function that calls.
     pub function: FunctionId,
     /// Innermost loop around all calls.
     pub inside: Option<LoopId>,

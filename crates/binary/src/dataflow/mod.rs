@@ -2,3 +2,5 @@
 
 pub mod induction;
 pub mod spills;
+pub mod trip_count;
+pub mod update;

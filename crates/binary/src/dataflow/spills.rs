@@ -41,8 +41,11 @@ impl PartialEq for Carrier {
 /// An instruction that moves a counter on: from one register to the same or another one.
 #[derive(Debug, Clone, Copy)]
 pub struct Move {
+    /// Position of the instruction.
     pub at: usize,
+    /// Where the value was.
     pub from: Gpr,
+    /// Where it is afterwards.
     pub to: Gpr,
 }
 

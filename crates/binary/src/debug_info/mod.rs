@@ -39,8 +39,13 @@ pub enum Missing {
     Unreadable,
 }
 
+/// The file that the debug information of a file of code was moved to, if it was, and is in one of the folders.
+pub fn separate_file(path: &Path, folders: &[PathBuf]) -> Option<PathBuf> {
+    let image = Image::read(path, Wants::Headers).ok()?;
+    if image.has_section(".debug_line") { None } else { Some(separate::find(&image, path, folders)?.1) }
+}
+
 /// Lines and inlined functions of one file of code.
-#[derive(Default)]
 pub struct DebugInfo {
     source: Option<Source>,
     missing: Option<Missing>,
@@ -49,6 +54,13 @@ pub struct DebugInfo {
 struct Source {
     context: Context<Reader>,
     split: Split,
+}
+
+impl Default for DebugInfo {
+    /// Of a file that is not to be had.
+    fn default() -> Self {
+        Self { source: None, missing: Some(Missing::Unreadable) }
+    }
 }
 
 impl DebugInfo {
@@ -80,7 +92,7 @@ impl DebugInfo {
         while let Ok(Some(frame)) = found.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let function = name.map(|name| demangled(&name));
-            frames.push(SourceFrame { function, line: frame.location.and_then(line) });
+            frames.push(SourceFrame { function, line: frame.location.as_ref().and_then(line) });
         }
         frames
     }
@@ -92,7 +104,7 @@ impl DebugInfo {
 }
 
 /// Line 0 is code that the compiler made on its own.
-fn line(location: addr2line::Location<'_>) -> Option<String> {
+fn line(location: &addr2line::Location<'_>) -> Option<String> {
     let (file, line) = (location.file?, location.line.filter(|line| *line > 0)?);
     Some(format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)))
 }

@@ -4,17 +4,18 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::build_id::linked;
 use crate::image::{Image, Wants};
 
 /// The debug file of this very build, and where it was found.
 pub(super) fn find(image: &Image, path: &Path, folders: &[PathBuf]) -> Option<(Image, PathBuf)> {
-    let build_id = image.build_id();
+    let build_id = linked(image);
     let link = link(image);
     let by_id = build_id.iter().flat_map(|id| folders.iter().flat_map(|folder| by_build_id(folder, id)));
     let by_name = link.iter().flat_map(|(name, _)| by_name(path, name, folders));
     by_id.chain(by_name).find_map(|candidate| {
         let found = Image::read(&candidate, Wants::Headers).ok()?;
-        let same = match (found.build_id(), &build_id, &link) {
+        let same = match (linked(&found), &build_id, &link) {
             (Some(theirs), Some(ours), _) => theirs == *ours,
             (_, _, Some((_, checksum))) => found.checksum() == *checksum,
             _ => false,

@@ -5,34 +5,24 @@
 //! and from symbols), the code bytes, names, and the static arrays. Bytes that are not ELF, or broken
 //! ELF, give a module that knows nothing; nothing here fails.
 
+mod relocations;
 pub mod statics;
+mod symbols;
+mod unwind;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
-use gimli::UnwindSection;
-use object::{
-    Object, ObjectSection, ObjectSegment, ObjectSymbol, ObjectSymbolTable, RelocationFlags, SectionKind, SegmentFlags,
-    SymbolKind, elf,
-};
+use object::{Object, ObjectSection, ObjectSegment, SectionKind, SegmentFlags, SymbolKind, elf};
 
+use crate::build_id::hexadecimal;
+use crate::elf::relocations::relocations;
 use crate::elf::statics::Remainder;
-use crate::image::{Image, Wants, hexadecimal};
-
-type ElfFile<'a> = object::File<'a, &'a Image>;
-
-/// Static arrays from this size on are objects of their own.
-pub const STATIC_OBJECT_BYTES: u64 = 32 * 1024;
-/// An entry of a procedure linkage table (System V ABI for AMD64, figure 5.2).
-const LINKAGE_BYTES: u64 = 16;
-
-/// A named range of virtual addresses.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Symbol {
-    pub range: (u64, u64),
-    pub name: String,
-}
+use crate::elf::symbols::{ElfFile, statics, symbols};
+pub use crate::elf::symbols::{STATIC_OBJECT_BYTES, Symbol};
+use crate::elf::unwind::unwind_ranges;
+use crate::image::{Image, Wants};
 
 /// A loadable part of the file.
 #[derive(Debug, Clone, Copy)]
@@ -47,15 +37,19 @@ struct Segment {
 /// What is known of a file that was mapped.
 #[derive(Debug, Default)]
 pub struct Module {
+    /// Where the file is.
     pub path: String,
+    /// Build id in hexadecimal; empty where the linker wrote none.
     pub build_id: String,
     image: Image,
     segments: Vec<Segment>,
     functions: Vec<(u64, u64)>,
     symbols: Vec<Symbol>,
+    /// Static arrays that are objects of their own.
     pub statics: Vec<Symbol>,
     /// The rest of its data.
     pub other_statics: Remainder,
+    /// Whether it is an ELF file; else nothing more is known.
     pub is_elf: bool,
     /// Where the loader starts the program.
     pub entry: u64,
@@ -197,93 +191,9 @@ fn segment_of<'data>(segment: &impl ObjectSegment<'data>) -> Segment {
     Segment { file_offset, file_bytes, address: segment.address(), memory_bytes: segment.size(), executable }
 }
 
-fn symbols(file: &ElfFile<'_>, kind: SymbolKind) -> Vec<Symbol> {
-    let wanted = file.symbols().chain(file.dynamic_symbols()).filter(|s| s.kind() == kind && s.size() > 0);
-    let named = wanted.filter_map(|symbol| {
-        let name = symbol.name().ok()?.to_owned();
-        Some(Symbol { range: (symbol.address(), symbol.address() + symbol.size()), name })
-    });
-    let mut all: Vec<Symbol> = named.collect();
-    all.sort_unstable();
-    all.dedup_by_key(|symbol| symbol.range);
-    all
-}
-
-/// Big arrays by symbol; without symbols, the data sections as they are.
-fn statics(file: &ElfFile<'_>) -> Vec<Symbol> {
-    let arrays = symbols(file, SymbolKind::Data);
-    if !arrays.is_empty() {
-        return arrays.into_iter().filter(|s| s.range.1 - s.range.0 >= STATIC_OBJECT_BYTES).collect();
-    }
-    let sections = file.sections().filter(|section| {
-        let named = matches!(section.name(), Ok(".data" | ".bss" | ".lbss" | ".ldata" | ".rodata"));
-        named && section.size() >= STATIC_OBJECT_BYTES
-    });
-    let range = |section: &object::Section<'_, '_, &Image>| (section.address(), section.address() + section.size());
-    let mut all: Vec<Symbol> =
-        sections.map(|s| Symbol { range: range(&s), name: s.name().unwrap_or_default().to_owned() }).collect();
-    all.sort_unstable();
-    all
-}
-
-/// What the loader writes: addresses of imported functions by slot, and own addresses.
-fn relocations(file: &ElfFile<'_>) -> (BTreeMap<u64, String>, BTreeSet<u64>) {
-    let (mut imports, mut kept) = (BTreeMap::new(), BTreeSet::new());
-    let names = file.dynamic_symbol_table();
-    for (slot, relocation) in file.dynamic_relocations().into_iter().flatten() {
-        match (relocation.flags(), relocation.target()) {
-            (RelocationFlags::Elf { r_type: elf::R_X86_64_RELATIVE }, _) => {
-                kept.insert(relocation.addend().cast_unsigned());
-            }
-            (RelocationFlags::Elf { .. }, object::RelocationTarget::Symbol(index)) => {
-                let symbol = names.as_ref().and_then(|names| names.symbol_by_index(index).ok());
-                let Some(symbol) = symbol else { continue };
-                if symbol.is_undefined() {
-                    imports.extend(symbol.name().ok().map(|name| (slot, name.to_owned())));
-                } else {
-                    kept.insert(symbol.address().wrapping_add_signed(relocation.addend()));
-                }
-            }
-            _ => {}
-        }
-    }
-    (imports, kept)
-}
-
-/// Function bounds from the unwind tables (System V ABI, `.eh_frame`).
-fn unwind_ranges(file: &ElfFile<'_>) -> Vec<(u64, u64)> {
-    let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
-    let Ok(data) = section.data() else { return Vec::new() };
-    let mut frames = gimli::EhFrame::new(data, gimli::LittleEndian);
-    frames.set_address_size(8);
-    let text = file.section_by_name(".text").map_or(0, |text| text.address());
-    let bases = gimli::BaseAddresses::default().set_eh_frame(section.address()).set_text(text);
-    let mut entries = frames.entries(&bases);
-    let mut ranges = Vec::new();
-    while let Ok(Some(entry)) = entries.next() {
-        let gimli::CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(entry) = partial.parse(gimli::EhFrame::cie_from_offset) else { continue };
-        ranges.push((entry.initial_address(), entry.initial_address() + entry.len()));
-    }
-    cut_linkage_tables(file, ranges)
-}
-
-/// One unwind entry covers a whole linkage table. As one function it would be thousands of indirect jumps, each of
-/// which may reach any of the others; so each of its entries is a function of its own.
-fn cut_linkage_tables(file: &ElfFile<'_>, ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    let linkage = file.sections().filter(|section| section.name().is_ok_and(|name| name.starts_with(".plt")));
-    let tables: Vec<Range<u64>> = linkage.map(|table| table.address()..table.address() + table.size()).collect();
-    let cut = |(start, end): (u64, u64)| {
-        let is_table = tables.iter().any(|table| table.contains(&start));
-        let bytes = if is_table { LINKAGE_BYTES } else { (end - start).max(1) };
-        let entries = (end - start).div_ceil(bytes);
-        (0..entries).map(move |entry| (start + entry * bytes, (start + (entry + 1) * bytes).min(end)))
-    };
-    ranges.into_iter().flat_map(cut).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::unwind::{LINKAGE_BYTES, cut_linkage_tables};
     use super::*;
 
     #[test]

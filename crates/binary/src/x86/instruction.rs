@@ -22,18 +22,23 @@ impl RegisterSet {
     /// Registers that a call leaves as they were (System V ABI for x86-64, table 3.4).
     pub const CALLEE_SAVED: Self = Self(1 << 3 | 1 << 5 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 15);
 
+    /// Whether a register is one of them.
     pub fn contains(self, register: Gpr) -> bool {
         self.0 >> register & 1 == 1
     }
 
+    /// Adds a register.
     pub fn insert(&mut self, register: Gpr) {
         self.0 |= 1 << register;
     }
 
+    /// Registers of either.
+    #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
+    /// The registers, by number.
     pub fn iter(self) -> impl Iterator<Item = Gpr> {
         (0..GENERAL).filter(move |register| self.contains(*register))
     }
@@ -52,14 +57,21 @@ pub enum Element {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[allow(clippy::struct_excessive_bools, reason = "independent properties, each a column of the encoding")]
 pub struct Operand {
+    /// Register that is added.
     pub base: Option<Gpr>,
+    /// Register that is added `scale` times.
     pub index: Option<Gpr>,
+    /// 1, 2, 4 or 8.
     pub scale: u64,
+    /// Constant that is added, modulo 2^64.
     pub displacement: u64,
+    /// The instruction reads there.
     pub read: bool,
+    /// The instruction writes there.
     pub write: bool,
     /// Bytes of one access; for gathers those of all lanes together.
     pub bytes: u32,
+    /// How wide an element is.
     pub element: Element,
     /// An index in a vector register: one address a lane.
     pub gather: bool,
@@ -79,12 +91,16 @@ impl Operand {
 /// One instruction with what it does.
 #[derive(Debug, Clone)]
 pub struct Step {
+    /// The instruction itself.
     pub code: Instruction,
+    /// Its operands in memory.
     pub operands: Vec<Operand>,
+    /// Registers that it writes.
     pub written: RegisterSet,
 }
 
 impl Step {
+    /// What an instruction reads and writes.
     pub fn new(code: Instruction, factory: &mut InstructionInfoFactory) -> Self {
         let info = factory.info(&code);
         let mut written = RegisterSet::default();
@@ -117,6 +133,7 @@ impl Step {
         }
     }
 
+    /// Whether it is a call, direct or not.
     pub fn is_call(&self) -> bool {
         matches!(self.code.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
     }

@@ -1,6 +1,6 @@
 //! The instructions of x86-64 processors: what each reads, writes and does.
 
-pub mod execute;
+pub mod flags;
 pub mod instruction;
 pub mod state;
 

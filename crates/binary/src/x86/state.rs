@@ -36,10 +36,12 @@ impl State {
         Self { values: [None; GENERAL], bias: 0 }
     }
 
+    /// What a register holds, if that is known.
     pub fn get(&self, register: Gpr) -> Option<u64> {
         self.values[register]
     }
 
+    /// Makes a register hold a value, or one that is not known.
     pub fn set(&mut self, register: Gpr, value: Option<u64>) {
         self.values[register] = value;
     }
@@ -50,11 +52,13 @@ impl State {
         }
     }
 
+    /// What these registers hold is not known any more.
     pub fn forget(&mut self, registers: RegisterSet) {
         registers.iter().for_each(|register| self.values[register] = None);
     }
 
     /// What this state or else the other one knows.
+    #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         let mut both = *self;
         for (mine, theirs) in both.values.iter_mut().zip(other.values) {

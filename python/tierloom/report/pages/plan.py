@@ -130,7 +130,7 @@ def run_section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a bui
         ],
         charts=_resided(data),
         tables=[_outcomes(data), *_counters(data)],
-        notes=[Notes("Warnings", data["warnings"])] if data["warnings"] else [],
+        notes=[Notes("Warnings", [warning["text"] for warning in data["warnings"]])] if data["warnings"] else [],
     )
 
 

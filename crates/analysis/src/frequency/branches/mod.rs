@@ -14,7 +14,8 @@ use iced_x86::{Instruction, Mnemonic, OpKind};
 use crate::attribution::{AttributedSample, Observed};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
-use tierloom_binary::x86::execute::{Behind, behind, flags_of, width};
+use tierloom_binary::dataflow::trip_count::{Behind, behind};
+use tierloom_binary::x86::flags::{flags_of, width};
 use tierloom_binary::x86::instruction::jump_taken;
 use tierloom_binary::x86::state::State;
 

@@ -21,7 +21,8 @@ use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::call_graph::unique_callers::Level;
 use tierloom_binary::cfg::{BlockId, Function};
 use tierloom_binary::code::{Code, FunctionId};
-use tierloom_binary::dataflow::induction::{Counter, Pace, counters};
+use tierloom_binary::dataflow::induction::{Counter, counters};
+use tierloom_binary::dataflow::update::Pace;
 use tierloom_binary::x86::instruction::RegisterSet;
 
 /// No round of a loop waits longer than this for each of its memory operands and for all its arithmetic:

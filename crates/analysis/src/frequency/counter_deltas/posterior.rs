@@ -121,7 +121,8 @@ fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Co
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierloom_binary::dataflow::induction::{Dial, Pace};
+    use tierloom_binary::dataflow::induction::Dial;
+    use tierloom_binary::dataflow::update::Pace;
 
     const COUNTER: Counter = Counter {
         dial: Dial::Register(0),

@@ -5,66 +5,28 @@
 //! Dominance Algorithm*, 2001) and merged by header. Where an indirect jump goes is not known; it is
 //! taken to reach every block that nothing else reaches.
 
-use std::collections::BTreeMap;
+mod block;
+mod dominators;
+mod loops;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory};
 
-use crate::x86::instruction::{RegisterSet, Step};
+pub use block::{Block, BlockId, Loop, LoopId};
 
-/// Position of a block in [`Function::blocks`].
-pub type BlockId = usize;
-/// Position of a loop in [`Function::loops`].
-pub type LoopId = usize;
-
-/// Instructions that run one after the other; calls end a block, too.
-#[derive(Debug, Clone, Default)]
-pub struct Block {
-    /// Position of the first instruction.
-    pub first: usize,
-    /// One past the position of the last instruction.
-    pub end: usize,
-    pub successors: Vec<BlockId>,
-    pub predecessors: Vec<BlockId>,
-    /// Control may leave the function at the end: return, tail call, jump into another part.
-    pub leaves: bool,
-    /// Innermost loop around the block.
-    pub inner_loop: Option<LoopId>,
-    /// How long it keeps a processor busy, in usual instructions.
-    pub work: f64,
-}
-
-impl Block {
-    pub fn len(&self) -> usize {
-        self.end - self.first
-    }
-}
-
-/// A natural loop; loops of one header are one loop.
-#[derive(Debug, Clone)]
-pub struct Loop {
-    pub header: BlockId,
-    /// Blocks that jump back to the header.
-    pub latches: Vec<BlockId>,
-    /// All blocks, inner loops included, ascending.
-    pub body: Vec<BlockId>,
-    pub parent: Option<LoopId>,
-    /// Registers that any instruction of the body writes.
-    pub written: RegisterSet,
-}
-
-impl Loop {
-    pub fn contains(&self, block: BlockId) -> bool {
-        self.body.binary_search(&block).is_ok()
-    }
-}
+use crate::x86::instruction::Step;
+use dominators::{dominates, dominators};
+use loops::loops;
 
 /// A decoded function.
 #[derive(Debug)]
 pub struct Function {
     /// Virtual address of the first byte.
     pub start: u64,
+    /// Its instructions, by address.
     pub steps: Vec<Step>,
+    /// Its blocks, by address.
     pub blocks: Vec<Block>,
+    /// Its loops, in no order that matters.
     pub loops: Vec<Loop>,
     /// By block: its immediate dominator; the entry is its own.
     dominators: Vec<BlockId>,
@@ -82,7 +44,7 @@ impl Function {
         function.block_of = blocks_of_steps(&function.blocks);
         function.connect();
         function.dominators = dominators(&function.blocks);
-        function.loops = loops(&function);
+        function.loops = loops(&function.blocks, &function.steps, &function.dominators);
         function.nest();
         function
     }
@@ -92,20 +54,14 @@ impl Function {
         self.steps.binary_search_by_key(&address, |step| step.code.ip()).ok()
     }
 
+    /// The block that an instruction is in.
     pub fn block_of(&self, step: usize) -> BlockId {
         self.block_of[step]
     }
 
     /// Whether every way from the entry to `block` goes through `over`.
-    pub fn dominates(&self, over: BlockId, mut block: BlockId) -> bool {
-        while block != over {
-            let above = self.dominators[block];
-            if above == block {
-                return false;
-            }
-            block = above;
-        }
-        true
+    pub fn dominates(&self, over: BlockId, block: BlockId) -> bool {
+        dominates(&self.dominators, over, block)
     }
 
     /// Loops around a block, innermost first.
@@ -229,90 +185,10 @@ fn blocks_of_steps(blocks: &[Block]) -> Vec<BlockId> {
     blocks.iter().enumerate().flat_map(|(id, block)| std::iter::repeat_n(id, block.len())).collect()
 }
 
-/// Immediate dominators; blocks that cannot be reached are their own.
-fn dominators(blocks: &[Block]) -> Vec<BlockId> {
-    let order = reverse_postorder(blocks);
-    let mut rank = vec![usize::MAX; blocks.len()];
-    order.iter().enumerate().for_each(|(position, block)| rank[*block] = position);
-    let mut dominator: Vec<Option<BlockId>> = vec![None; blocks.len()];
-    if let Some(entry) = order.first() {
-        dominator[*entry] = Some(*entry);
-    }
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for &block in order.iter().skip(1) {
-            let known = blocks[block].predecessors.iter().copied().filter(|from| dominator[*from].is_some());
-            let new = known.reduce(|left, right| meet(&dominator, &rank, left, right));
-            changed |= new != dominator[block];
-            dominator[block] = new;
-        }
-    }
-    dominator.into_iter().enumerate().map(|(block, over)| over.unwrap_or(block)).collect()
-}
-
-fn meet(dominator: &[Option<BlockId>], rank: &[usize], mut left: BlockId, mut right: BlockId) -> BlockId {
-    while left != right {
-        let deeper = if rank[left] > rank[right] { &mut left } else { &mut right };
-        match dominator[*deeper] {
-            Some(over) => *deeper = over,
-            None => return left.min(right),
-        }
-    }
-    left
-}
-
-fn reverse_postorder(blocks: &[Block]) -> Vec<BlockId> {
-    let mut order = Vec::with_capacity(blocks.len());
-    let mut seen = vec![false; blocks.len()];
-    let mut stack: Vec<(BlockId, usize)> = Vec::new();
-    if !blocks.is_empty() {
-        seen[0] = true;
-        stack.push((0, 0));
-    }
-    while let Some((block, next)) = stack.pop() {
-        let Some(&target) = blocks[block].successors.get(next) else {
-            order.push(block);
-            continue;
-        };
-        stack.push((block, next + 1));
-        if !std::mem::replace(&mut seen[target], true) {
-            stack.push((target, 0));
-        }
-    }
-    order.reverse();
-    order
-}
-
-fn loops(function: &Function) -> Vec<Loop> {
-    let mut latches: BTreeMap<BlockId, Vec<BlockId>> = BTreeMap::new();
-    for (block, content) in function.blocks.iter().enumerate() {
-        for &target in content.successors.iter().filter(|target| function.dominates(**target, block)) {
-            latches.entry(target).or_default().push(block);
-        }
-    }
-    latches.into_iter().map(|(header, latches)| natural_loop(function, header, latches)).collect()
-}
-
-fn natural_loop(function: &Function, header: BlockId, latches: Vec<BlockId>) -> Loop {
-    let mut inside = vec![false; function.blocks.len()];
-    inside[header] = true;
-    let mut open = latches.clone();
-    while let Some(block) = open.pop() {
-        if !std::mem::replace(&mut inside[block], true) {
-            open.extend(&function.blocks[block].predecessors);
-        }
-    }
-    let body: Vec<BlockId> = (0..inside.len()).filter(|block| inside[*block]).collect();
-    let steps =
-        body.iter().flat_map(|block| &function.steps[function.blocks[*block].first..function.blocks[*block].end]);
-    let written = steps.fold(RegisterSet::default(), |set, step| set.union(step.clobbered()));
-    Loop { header, latches, body, parent: None, written }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::x86::instruction::RegisterSet;
 
     /// Two nested counted loops: `for i { body; for j { body } }`.
     /// 0x1000 xor eax,eax | 0x1002 xor ecx,ecx | 0x1004 inc rcx; cmp rcx,rdx; jne 0x1004 |

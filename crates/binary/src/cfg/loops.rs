@@ -1,0 +1,32 @@
+//! Natural loops: an edge back to a block that dominates its source; loops of one header are one.
+
+use std::collections::BTreeMap;
+
+use crate::cfg::block::{Block, BlockId, Loop};
+use crate::cfg::dominators::dominates;
+use crate::x86::instruction::{RegisterSet, Step};
+
+pub(super) fn loops(blocks: &[Block], steps: &[Step], dominators: &[BlockId]) -> Vec<Loop> {
+    let mut latches: BTreeMap<BlockId, Vec<BlockId>> = BTreeMap::new();
+    for (block, content) in blocks.iter().enumerate() {
+        for &target in content.successors.iter().filter(|target| dominates(dominators, **target, block)) {
+            latches.entry(target).or_default().push(block);
+        }
+    }
+    latches.into_iter().map(|(header, latches)| natural_loop(blocks, steps, header, latches)).collect()
+}
+
+fn natural_loop(blocks: &[Block], steps: &[Step], header: BlockId, latches: Vec<BlockId>) -> Loop {
+    let mut inside = vec![false; blocks.len()];
+    inside[header] = true;
+    let mut open = latches.clone();
+    while let Some(block) = open.pop() {
+        if !std::mem::replace(&mut inside[block], true) {
+            open.extend(&blocks[block].predecessors);
+        }
+    }
+    let body: Vec<BlockId> = (0..inside.len()).filter(|block| inside[*block]).collect();
+    let inside = body.iter().flat_map(|block| &steps[blocks[*block].first..blocks[*block].end]);
+    let written = inside.fold(RegisterSet::default(), |set, step| set.union(step.clobbered()));
+    Loop { header, latches, body, parent: None, written }
+}
