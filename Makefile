@@ -16,7 +16,7 @@ NATIVE := python/tierloom/native
 PRELOAD := target/release/libtierloom_preload.so
 
 .PHONY: toolchain help demo test test-rust test-python test-long test-lab test-lab-long smoke smoke-bare test-bare \
-	bench fuzz lint format install core workloads man site wheel wheel-test lock clean
+	bench recordings estimates fuzz lint format install core workloads man site wheel wheel-test lock clean
 .DEFAULT_GOAL := help
 
 help: ## List what can be made
@@ -79,7 +79,14 @@ bench: install workloads ## Accuracy and overhead of profiling, published findin
 	$(BIN)/python benches/pmem_overhead.py --tool target/release/examples/transactions
 	$(BIN)/python benches/offload_study.py
 	$(BIN)/python benches/sweep.py
-	cargo bench --locked --quiet --package tierloom-predict --package tierloom-place --package tierloom-tiering --package tierloom-expander
+	cargo bench --locked --quiet --package tierloom-analysis --package tierloom-predict --package tierloom-place --package tierloom-tiering --package tierloom-expander
+
+recordings: install ## The recordings of tests/recordings anew, on a machine that does nothing else: some minutes
+	cargo build --release --locked --quiet --package tierloom-record --example analyse
+	$(BIN)/python tools/make_recordings.py
+
+estimates: install ## What the estimator says of the recordings, into its table and into docs/accuracy.md
+	PYTHONPATH=tests $(BIN)/python tests/recordings/estimates.py
 
 lint: install ## Formatting, lints, types, and the arrows between the rooms
 	cargo fmt --all --check

@@ -6,7 +6,7 @@ ALLOCATED(second)
 ALLOCATED(scores)
 ALLOCATED(ways)
 
-enum { LENGTH = 8192 };
+enum { LENGTH = 1 << 16, ROWS = 1 << 10 };
 
 KERNEL void fill(COUNT(char) *string, uint64_t seed) {
     for (size_t i = 0; i < LENGTH; ++i)
@@ -35,12 +35,12 @@ KERNEL void align_row(char letter, const COUNT(char) *RESTRICT second, COUNT(int
 int main(int argc, char **argv) {
     COUNT(char) *first = HEAP(first, char, LENGTH), *second = HEAP(second, char, LENGTH);
     COUNT(int32_t) *scores = HEAP(scores, int32_t, LENGTH);
-    COUNT(uint8_t) *ways = HEAP(ways, uint8_t, (size_t)LENGTH * LENGTH);
+    COUNT(uint8_t) *ways = HEAP(ways, uint8_t, (size_t)ROWS * LENGTH);
     fill(first, 1), fill(second, 2);
     for (long round = rounds(argc, argv, 6); round > 0; --round) {
         for (size_t j = 0; j < LENGTH; ++j)
             scores[j] = 0;
-        for (size_t i = 0; i < LENGTH; ++i)
+        for (size_t i = 0; i < ROWS; ++i)
             align_row(first[i], second, scores, ways + i * LENGTH);
     }
     return finish("alignment", scores[LENGTH - 1]);

@@ -6,7 +6,7 @@ ALLOCATED(labels)
 ALLOCATED(centres)
 ALLOCATED(sums)
 
-constexpr size_t POINTS = 400'000, DIMENSIONS = 4, CENTRES = 8, ROW = 512; // a page a centre
+constexpr size_t POINTS = 400'000, DIMENSIONS = 4, CENTRES = 8, ROW = 2064; // two pages a centre
 
 KERNEL void fill(COUNT(float) *RESTRICT points, COUNT(float) *RESTRICT centres) {
     uint64_t state = 1;

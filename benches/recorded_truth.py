@@ -1,7 +1,7 @@
 """Holds the counts of the recorded programs against valgrind's DHAT, which counts what the machine code does.
 
 Every program runs one round under DHAT, at -O2 and -O3, and once in its counted build. Bytes read and written
-of each object must agree. By hand: it takes minutes. Usage: check_truth.py FOLDER (as its Makefile made it).
+of each object must agree. By hand: it takes minutes. Usage: recorded_truth.py FOLDER (as their Makefile made it).
 """
 
 import json
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "workloads"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "workloads"))
 from check_truth import deviation, measured
 
 TOLERANCE = 0.001
