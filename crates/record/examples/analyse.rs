@@ -1,0 +1,46 @@
+//! Records a program, analyses the recording and writes the profile; says where each object's numbers
+//! stand. `cargo run --release --example analyse -- LIBRARY OUT.json COMMAND...`, or with a saved
+//! recording in the place of the library and without a command.
+//!
+//! `HZ=…` samples at another rate, `BACKEND=ptrace` by halting threads, `SAVE=…` keeps the recording.
+
+#![allow(clippy::print_stderr)]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use tierloom_analysis::analyse;
+use tierloom_binary::Files;
+use tierloom_record::{Backend, RecordRequest, file, record};
+use tierloom_recording::Recording;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut words = std::env::args_os().skip(1);
+    let usage = "usage: analyse LIBRARY|RECORDING OUT.json [COMMAND...]";
+    let source = words.next().map(PathBuf::from).ok_or(usage)?;
+    let out = words.next().map(PathBuf::from).ok_or(usage)?;
+    let command: Vec<OsString> = words.collect();
+    let recording = if command.is_empty() { file::load(&source)? } else { run(source, command)? };
+    let begun = Instant::now();
+    let (profile, _) = analyse(&recording, &Files);
+    eprintln!("{} samples, analysed in {:.2} s", recording.samples.len(), begun.elapsed().as_secs_f64());
+    for warning in profile.sampling.iter().flat_map(|sampling| &sampling.warnings) {
+        eprintln!("warning: {warning}");
+    }
+    std::fs::write(out, profile.to_json())?;
+    Ok(())
+}
+
+fn run(library: PathBuf, command: Vec<OsString>) -> Result<Recording, Box<dyn std::error::Error>> {
+    let mut request = RecordRequest::new(command, Some(library));
+    request.hz = std::env::var("HZ").ok().and_then(|text| text.parse().ok());
+    if std::env::var("BACKEND").as_deref() == Ok("ptrace") {
+        request.backend = Backend::Ptrace;
+    }
+    let recording = record(&request, &mut |_| ())?;
+    if let Some(path) = std::env::var_os("SAVE") {
+        file::save(&recording, path.as_ref())?;
+    }
+    Ok(recording)
+}
