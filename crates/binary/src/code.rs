@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+use index_vec::IndexVec;
+
 use crate::call_graph::sites::{CallIndex, CallKind};
 use crate::cfg::Function;
 use crate::elf::Binary;
-
-/// Position of a function in [`Code`].
-pub type FunctionId = usize;
+pub use crate::index::FunctionId;
 
 /// Functions longer than this are generated tables or broken bounds.
 const LONGEST_FUNCTION_BYTES: u64 = 4 << 20;
@@ -35,7 +35,7 @@ pub struct LoadedFunction {
 #[derive(Default)]
 pub struct Code {
     /// In the order in which they were first asked for.
-    pub functions: Vec<LoadedFunction>,
+    pub functions: IndexVec<FunctionId, LoadedFunction>,
     by_start: BTreeMap<(usize, u64), Option<FunctionId>>,
     /// By module, made when first asked for.
     calls: BTreeMap<usize, CallIndex>,
@@ -57,8 +57,7 @@ impl Code {
         }
         let bytes = modules[module].code(range).filter(|_| range.end - range.start <= LONGEST_FUNCTION_BYTES);
         let id = bytes.map(|bytes| {
-            self.functions.push(LoadedFunction { module, function: Rc::new(Function::decode(bytes, range.start)) });
-            self.functions.len() - 1
+            self.functions.push(LoadedFunction { module, function: Rc::new(Function::decode(bytes, range.start)) })
         });
         self.by_start.insert((module, range.start), id);
         id

@@ -12,6 +12,7 @@ pub mod demangle;
 pub mod elf;
 mod files;
 pub mod image;
+mod index;
 pub mod search;
 pub mod x86;
 

@@ -5,11 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use index_vec::{IndexVec, define_index_type};
 use tierloom_binary::code::CodePlace;
 use tierloom_model::ObjectKind;
 
-/// Position of an object in the books.
-pub(crate) type ObjectId = usize;
+define_index_type! {
+    /// Position of an object in the books.
+    pub(crate) struct ObjectId = u32;
+}
 
 /// What makes two pieces of memory the same object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +67,7 @@ impl DataObject {
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
     by_identity: BTreeMap<Identity, ObjectId>,
-    pub(crate) entries: Vec<DataObject>,
+    pub(crate) entries: IndexVec<ObjectId, DataObject>,
 }
 
 impl Objects {
@@ -73,10 +76,8 @@ impl Objects {
         if let Some(id) = self.by_identity.get(&identity) {
             return *id;
         }
-        let id = self.entries.len();
-        self.by_identity.insert(identity.clone(), id);
-        self.entries.push(DataObject {
-            identity,
+        let id = self.entries.push(DataObject {
+            identity: identity.clone(),
             kind,
             live_bytes: 0,
             most_bytes: 0,
@@ -86,6 +87,7 @@ impl Objects {
             touched_ns: None,
             filling: Filling::default(),
         });
+        self.by_identity.insert(identity, id);
         id
     }
 

@@ -15,9 +15,11 @@ use crate::address_space::objects::ObjectId;
 use crate::address_space::{AddressSpaces, Place};
 use crate::attribution::operand_addresses::{BlockStates, How, Touch, block_touches, loop_touches};
 use crate::attribution::waiting_instruction::{WaitingInstruction, blame};
+use crate::traffic::accesses::OperandId;
 use tierloom_binary::call_graph::complete::Roots;
 use tierloom_binary::call_graph::unique_callers::{Level, Levels};
 use tierloom_binary::cfg::Function;
+use tierloom_binary::cfg::LoopId;
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::x86::state::State;
@@ -71,6 +73,12 @@ pub(crate) struct OperandAddress {
     pub(crate) how: How,
 }
 
+impl OperandAddress {
+    pub(crate) fn id(&self) -> OperandId {
+        OperandId { function: self.function, instruction: self.step, operand: self.operand }
+    }
+}
+
 /// Everything the pass found.
 pub(crate) struct Observed {
     pub(crate) seen: Vec<AttributedSample>,
@@ -122,7 +130,7 @@ struct Pass<'a, 'r> {
     spaces: &'a mut AddressSpaces<'r>,
     threads: BTreeMap<(u32, u32), usize>,
     /// By function and loop: registers whose value is good anywhere in the loop.
-    steady: BTreeMap<(FunctionId, usize), tierloom_binary::x86::instruction::RegisterSet>,
+    steady: BTreeMap<(FunctionId, LoopId), tierloom_binary::x86::instruction::RegisterSet>,
     /// Whether samples fall right behind what waited.
     tells_instruction: bool,
     found: Observed,
@@ -253,7 +261,7 @@ impl Pass<'_, '_> {
         let states = BlockStates::new(&function, step, state);
         self.note(sample, id, block_touches(&function, step, &states));
         let block = function.block_of(step);
-        let mut inside: Option<usize> = None;
+        let mut inside: Option<LoopId> = None;
         for around in function.loops_around(block) {
             let valid = self.known(id, around);
             let inner = inside.map(|inner| &function.loops[inner]);
@@ -285,7 +293,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    fn known(&mut self, id: FunctionId, around: usize) -> tierloom_binary::x86::instruction::RegisterSet {
+    fn known(&mut self, id: FunctionId, around: LoopId) -> tierloom_binary::x86::instruction::RegisterSet {
         let function = &self.found.code.functions[id].function;
         *self.steady.entry((id, around)).or_insert_with(|| Steady::of(function, around).known())
     }

@@ -5,7 +5,7 @@
 //! elsewhere in the loops around it are read off where their registers do not change, or change only
 //! by the loop's steady steps.
 
-use tierloom_binary::cfg::{Function, LoopId};
+use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::x86::instruction::{Operand, RegisterSet};
 use tierloom_binary::x86::state::State;
 
@@ -96,7 +96,7 @@ pub(crate) fn loop_touches(
     inside: LoopId,
     valid: RegisterSet,
     state: &State,
-    except: impl Fn(usize) -> bool,
+    except: impl Fn(BlockId) -> bool,
 ) -> Vec<Touch> {
     let mut known = *state;
     known.forget(RegisterSet(!valid.0));

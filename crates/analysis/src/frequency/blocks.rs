@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use index_vec::IndexVec;
+use tierloom_binary::cfg::BlockId;
 use tierloom_binary::code::FunctionId;
 
 /// Of one function.
 pub(crate) struct BlockCounts {
-    pub(crate) executions: Vec<f64>,
+    pub(crate) executions: IndexVec<BlockId, f64>,
     /// Whether clocks, rounds and calls give the count; else it follows from samples.
-    pub(crate) counted: Vec<bool>,
+    pub(crate) counted: IndexVec<BlockId, bool>,
 }
 
 impl BlockCounts {

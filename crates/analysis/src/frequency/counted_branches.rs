@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
 use crate::attribution::Observed;
-use crate::frequency::flow_network::{Edge, Observation};
+use crate::frequency::flow_network::{Observation, edge};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::update::{Pace, steady_step};
@@ -30,7 +30,7 @@ const ALONG_THE_WAY: f64 = 0.05;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CountedBranch {
     moved: BlockId,
-    edge: Edge,
+    edge: (BlockId, BlockId),
     /// Times the edge is taken for each move, and one relative standard deviation.
     share: f64,
     relative_error: f64,
@@ -45,8 +45,8 @@ impl CountedBranch {
     /// As an equation for the flow through the function; `size` is about how often a block runs.
     pub(crate) fn observation(&self, size: impl Fn(BlockId) -> f64) -> Observation {
         Observation {
-            blocks: vec![(self.moved, -self.share)],
-            edges: vec![(self.edge, 1.0)],
+            blocks: vec![(self.moved.index(), -self.share)],
+            edges: vec![(edge(self.edge.0, self.edge.1), 1.0)],
             value: 0.0,
             deviation: self.relative_error * self.share * size(self.moved),
         }
@@ -63,7 +63,9 @@ pub(crate) fn batches(observed: &Observed) -> BTreeMap<FunctionId, Vec<CountedBr
     }
     let of_function = |(id, states): (FunctionId, Vec<(BlockId, &State)>)| {
         let function = &*observed.code.functions[id].function;
-        let found: Vec<CountedBranch> = (0..function.blocks.len())
+        let found: Vec<CountedBranch> = function
+            .blocks
+            .indices()
             .filter_map(|block| {
                 let way = Way::to(function, block)?;
                 let around = &function.loops[way.inside];
@@ -81,7 +83,7 @@ struct Way {
     inside: LoopId,
     counter: Gpr,
     moved: BlockId,
-    edge: Edge,
+    edge: (BlockId, BlockId),
     start: u64,
     step: i64,
     steps: u64,

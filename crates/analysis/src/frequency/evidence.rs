@@ -7,6 +7,7 @@ use crate::attribution::Observed;
 use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::flow_network::Observation;
 use crate::frequency::trip_count::TripCounts;
+use index_vec::{IndexSlice, IndexVec};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
 
@@ -83,7 +84,7 @@ pub(crate) fn by_clocks(clocks: &[&Count]) -> Vec<Observation> {
 
 /// The clock of a function to do without, where what was solved with all of them is far from one: then
 /// they contradict each other, and the one that ran backwards most is set anew unseen.
-pub(crate) fn contradicting<'a>(clocks: &[&'a Count], executions: &[f64]) -> Option<&'a Count> {
+pub(crate) fn contradicting<'a>(clocks: &[&'a Count], executions: &IndexSlice<BlockId, [f64]>) -> Option<&'a Count> {
     let used = of_blocks(clocks);
     let missed = |count: &&Count| {
         let (said, solved) = (count.executions, executions[count.block]);
@@ -105,7 +106,7 @@ pub(crate) fn counted(
     clocks: &[&Count],
     has_trip: impl Fn(LoopId) -> bool,
     entered: bool,
-) -> Vec<bool> {
+) -> IndexVec<BlockId, bool> {
     let hard = |around: LoopId| clocks.iter().any(|c| function.blocks[c.block].inner_loop == Some(around));
     let counted = |block: BlockId| {
         let mut within = block;
@@ -128,21 +129,21 @@ pub(crate) fn counted(
         entered
             && function
                 .blocks
-                .iter()
-                .enumerate()
+                .iter_enumerated()
                 .all(|(end, b)| !b.successors.is_empty() || function.dominates(within, end))
     };
-    (0..function.blocks.len()).map(counted).collect()
+    function.blocks.indices().map(counted).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use index_vec::index_vec;
 
-    fn clock(block: BlockId, executions: f64, backward: f64) -> Count {
+    fn clock(block: usize, executions: f64, backward: f64) -> Count {
         Count {
-            function: 0,
-            block,
+            function: FunctionId::new(0),
+            block: BlockId::new(block),
             executions,
             relative_error: 0.01,
             visible: 100,
@@ -155,17 +156,17 @@ mod tests {
     #[test]
     fn of_clocks_that_contradict_each_other_the_one_that_falls_back_goes() {
         let (good, bad) = (clock(0, 1e5, 0.0), clock(1, 200.0, 0.2));
-        let solved = [300.0, 210.0];
-        assert_eq!(contradicting(&[&good, &bad], &solved).map(|count| count.block), Some(1));
-        assert!(contradicting(&[&good, &bad], &[1e5, 200.0]).is_none(), "both hold");
+        let solved = index_vec![300.0, 210.0];
+        assert_eq!(contradicting(&[&good, &bad], &solved).map(|count| count.block), Some(BlockId::new(1)));
+        assert!(contradicting(&[&good, &bad], &index_vec![1e5, 200.0]).is_none(), "both hold");
         assert!(contradicting(&[&good], &solved).is_none(), "nothing to contradict it");
     }
 
     #[test]
     fn of_good_clocks_of_a_block_the_one_that_shows_least_is_right() {
         let (more, less) = (clock(0, 1.2e5, 0.0), clock(0, 1e5, 0.0));
-        assert_eq!(by_clocks(&[&more, &less]), [Observation::block(0, 1e5, 1000.5)]);
+        assert_eq!(by_clocks(&[&more, &less]), [Observation::block(BlockId::new(0), 1e5, 1000.5)]);
         let set_anew = clock(0, 1.2e4, 0.29);
-        assert_eq!(by_clocks(&[&set_anew, &less, &more]), [Observation::block(0, 1e5, 1000.5)]);
+        assert_eq!(by_clocks(&[&set_anew, &less, &more]), [Observation::block(BlockId::new(0), 1e5, 1000.5)]);
     }
 }

@@ -65,7 +65,7 @@ impl FlowNetwork {
 
     /// Number of a function's block.
     pub(crate) fn block(&self, function: usize, block: BlockId) -> usize {
-        self.first[function] + block
+        self.first[function] + block.index()
     }
 
     /// The part of a solution that belongs to a function: its blocks, then its outside.
@@ -81,8 +81,8 @@ impl FlowNetwork {
 /// Something known of a sum of block and edge counts, with one standard deviation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Observation {
-    /// Blocks with their coefficients.
-    pub(crate) blocks: Vec<(BlockId, f64)>,
+    /// Blocks with their coefficients, by their numbers in the network.
+    pub(crate) blocks: Vec<(usize, f64)>,
     /// Edges with their coefficients; the outside has the number of blocks as its number.
     pub(crate) edges: Vec<(Edge, f64)>,
     pub(crate) value: f64,
@@ -92,7 +92,7 @@ pub(crate) struct Observation {
 impl Observation {
     /// A block ran this often.
     pub(crate) fn block(block: BlockId, value: f64, deviation: f64) -> Self {
-        Self { blocks: vec![(block, 1.0)], edges: Vec::new(), value, deviation }
+        Self { blocks: vec![(block.index(), 1.0)], edges: Vec::new(), value, deviation }
     }
 
     /// The function was entered this often.
@@ -111,8 +111,8 @@ impl Observation {
     /// A loop goes round this often each time it is entered; `deviation` is of its header's count.
     pub(crate) fn rounds(function: &Function, inside: LoopId, rounds: f64, deviation: f64) -> Self {
         let header = function.loops[inside].header;
-        let edges = function.entries(inside).map(|from| ((from, header), -rounds)).collect();
-        Self { blocks: vec![(header, 1.0)], edges, value: 0.0, deviation }
+        let edges = function.entries(inside).map(|from| (edge(from, header), -rounds)).collect();
+        Self { blocks: vec![(header.index(), 1.0)], edges, value: 0.0, deviation }
     }
 }
 
@@ -130,6 +130,12 @@ pub(crate) fn solve(net: &FlowNetwork, observations: &[Observation]) -> Vec<f64>
 
 /// From and to.
 pub(crate) type Edge = (usize, usize);
+
+/// The edge from one block to another.
+pub(crate) fn edge(from: BlockId, to: BlockId) -> Edge {
+    (from.index(), to.index())
+}
+
 /// Circulations through an edge, with their direction.
 type Through = Vec<Vec<(usize, f64)>>;
 
@@ -141,7 +147,7 @@ fn edges(function: &Function) -> Vec<Edge> {
         if id == 0 {
             edges.push((outside, id));
         }
-        edges.extend(block.successors.iter().map(|to| (id, *to)));
+        edges.extend(block.successors.iter().map(|to| (id, to.index())));
         if block.leaves || block.successors.is_empty() {
             edges.push((id, outside));
         }
@@ -154,6 +160,7 @@ fn depth(function: &Function, (from, to): Edge) -> usize {
     if from.max(to) == function.blocks.len() {
         return 0;
     }
+    let (from, to) = (BlockId::new(from), BlockId::new(to));
     function.loops_around(from).filter(|around| function.loops[*around].contains(to)).count()
 }
 
@@ -343,8 +350,8 @@ mod tests {
     #[test]
     fn two_counts_of_a_nest_give_all_five_blocks() {
         let function = Function::decode(NEST, 0x1000);
-        let known = [Observation::block(2, 1000.0, 1.0), Observation::block(3, 50.0, 0.1)];
-        let entered = Observation::block(0, 2.0, 0.01);
+        let known = [Observation::block(BlockId::new(2), 1000.0, 1.0), Observation::block(BlockId::new(3), 50.0, 0.1)];
+        let entered = Observation::block(BlockId::new(0), 2.0, 0.01);
         let counts = solve(&FlowNetwork::of(&[&function]), &[&known[..], &[entered]].concat());
         assert!(close(&counts[..5], &[2.0, 50.0, 1000.0, 50.0, 2.0]), "{counts:?}");
     }
@@ -353,7 +360,8 @@ mod tests {
     fn rounds_tie_an_inner_loop_to_its_outer_one() {
         let function = Function::decode(NEST, 0x1000);
         let inner = function.blocks[2].inner_loop.unwrap();
-        let observations = [Observation::block(3, 50.0, 0.1), Observation::rounds(&function, inner, 20.0, 1.0)];
+        let observations =
+            [Observation::block(BlockId::new(3), 50.0, 0.1), Observation::rounds(&function, inner, 20.0, 1.0)];
         let counts = solve(&FlowNetwork::of(&[&function]), &observations);
         assert!(close(&counts[1..4], &[50.0, 1000.0, 50.0]), "{counts:?}");
     }
@@ -365,12 +373,12 @@ mod tests {
         let net = FlowNetwork::of(&[&callee, &caller]);
         let outer = callee.blocks[3].inner_loop.unwrap();
         let mut called = Observation::entered(&callee, 0.0, 0.003).within(&net, 0);
-        called.blocks.push((net.block(1, 0), -1.0));
+        called.blocks.push((net.block(1, BlockId::new(0)), -1.0));
         let observations = [
             Observation::entered(&caller, 3.0, 0.003).within(&net, 1),
             called,
             Observation::rounds(&callee, outer, 20.0, 0.06).within(&net, 0),
-            Observation::block(2, 1.2e9, 1e9).within(&net, 0),
+            Observation::block(BlockId::new(2), 1.2e9, 1e9).within(&net, 0),
         ];
         let counts = solve(&net, &observations);
         assert!(close(net.own(0, &counts), &[3.0, 60.0, 1.2e9, 60.0, 3.0, 3.0]), "{counts:?}");
@@ -381,7 +389,8 @@ mod tests {
         // 0: cmp; je 2 | 1: nop;nop;nop;nop | 2: dec rdi; jne 0 | 3: ret
         let code = [0x39, 0xc0, 0x74, 0x04, 0x90, 0x90, 0x90, 0x90, 0x48, 0xff, 0xcf, 0x75, 0xf3, 0xc3];
         let function = Function::decode(&code, 0);
-        let observations = [Observation::block(2, 1e6, 1e3), Observation::block(1, 2.5e5, 1e5)];
+        let observations =
+            [Observation::block(BlockId::new(2), 1e6, 1e3), Observation::block(BlockId::new(1), 2.5e5, 1e5)];
         let counts = solve(&FlowNetwork::of(&[&function]), &observations);
         assert!(close(&counts[..3], &[1e6, 2.5e5, 1e6]), "{counts:?}");
     }
@@ -393,8 +402,9 @@ mod tests {
         let code = [&branch[..], &branch[..], &[0x48, 0xff, 0xcf, 0x75, 0xeb, 0xc3]].concat();
         let function = Function::decode(&code, 0);
         // Block 1 cannot run oftener than its branch; that it seems to makes the second jump negative, too.
-        let tie = Observation { edges: vec![((2, 4), 1.0)], ..Observation::block(1, 180.0, 0.1) };
-        let observations = [Observation::block(0, 100.0, 0.1), Observation::block(1, 200.0, 30.0), tie];
+        let tie = Observation { edges: vec![((2, 4), 1.0)], ..Observation::block(BlockId::new(1), 180.0, 0.1) };
+        let observations =
+            [Observation::block(BlockId::new(0), 100.0, 0.1), Observation::block(BlockId::new(1), 200.0, 30.0), tie];
         let counts = solve(&FlowNetwork::of(&[&function]), &observations);
         assert!((counts[1] - 100.0).abs() < 1.0 && (counts[3] - 20.0).abs() < 1.0, "{counts:?}");
     }
@@ -405,7 +415,7 @@ mod tests {
         fn flows_stay_flows(values in prop::collection::vec(0.0f64..1e9, 5)) {
             let function = Function::decode(NEST, 0x1000);
             let observations: Vec<_> =
-                values.iter().enumerate().map(|(b, v)| Observation::block(b, *v, 0.1 * v + 1.0)).collect();
+                values.iter().enumerate().map(|(b, v)| Observation::block(BlockId::new(b), *v, 0.1 * v + 1.0)).collect();
             let counts = solve(&FlowNetwork::of(&[&function]), &observations);
             prop_assert!(counts.iter().all(|count| count.is_finite() && *count >= 0.0));
             let most = values.iter().copied().fold(1.0, f64::max);

@@ -36,6 +36,7 @@ use crate::frequency::flow_network::{FlowNetwork, MOST_TOGETHER, Observation, so
 use crate::frequency::sampling::Densities;
 use crate::frequency::trip_count::TripCount;
 use crate::frequency::trip_count::TripCounts;
+use index_vec::IndexVec;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
 
@@ -190,7 +191,7 @@ impl<'a> Evidence<'a> {
         let worth = net.is_small() && (clocked || entered.is_some() || self.densities.is_sampled(id));
         let solved = if worth { solve(net, &observations) } else { Vec::new() };
         let finite = worth && solved.iter().all(|count| count.is_finite());
-        let executions = if finite { solved } else { self.densities.guesses(id, function) };
+        let executions = if finite { solved.into() } else { self.densities.guesses(id, function) };
         self.limited(id, executions, blocks)
     }
 
@@ -209,7 +210,7 @@ impl<'a> Evidence<'a> {
             return;
         }
         for (position, &id) in together.members.iter().enumerate() {
-            let own = together.net.own(position, &solved).to_vec();
+            let own = together.net.own(position, &solved).to_vec().into();
             blocks.insert(id, self.limited(id, own, blocks));
         }
     }
@@ -240,7 +241,7 @@ impl<'a> Evidence<'a> {
         self.clocks.iter().filter(move |count| count.function == id)
     }
 
-    fn limited(&self, id: FunctionId, mut executions: Vec<f64>, blocks: &Blocks) -> BlockCounts {
+    fn limited(&self, id: FunctionId, mut executions: IndexVec<BlockId, f64>, blocks: &Blocks) -> BlockCounts {
         let function = self.function(id);
         executions.truncate(function.blocks.len());
         // Calls in circles would feed each other without end.
@@ -286,6 +287,6 @@ impl<'a> Evidence<'a> {
     }
 
     fn trips_of(&self, id: FunctionId) -> impl Iterator<Item = (LoopId, &TripCount)> {
-        self.trips.range((id, 0)..(id + 1, 0)).map(|((_, inside), trip)| (*inside, trip))
+        self.trips.range((id, LoopId::new(0))..(id + 1, LoopId::new(0))).map(|((_, inside), trip)| (*inside, trip))
     }
 }

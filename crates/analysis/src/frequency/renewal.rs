@@ -44,7 +44,7 @@ pub(crate) fn trips(observed: &Observed) -> TripCounts {
     functions.sort_unstable();
     functions.dedup();
     for id in functions {
-        for inside in 0..observed.code.functions[id].function.loops.len() {
+        for inside in observed.code.functions[id].function.loops.indices() {
             let empty = Vec::new();
             let own = samples.get(&(id, inside)).unwrap_or(&empty);
             let all = around.get(&(id, inside)).unwrap_or(&empty);

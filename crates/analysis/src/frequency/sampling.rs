@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use iced_x86::Mnemonic;
+use index_vec::{IndexSlice, IndexVec, index_vec};
 
 use crate::attribution::Observed;
 use crate::frequency::blocks::BlockCounts;
@@ -43,12 +44,15 @@ const WAIT_SPREAD: f64 = 1.2;
 /// Steps of the logarithm that one pass may take.
 const LONGEST_STEP: f64 = 1.5;
 
+/// A number for each block of a function.
+type ByBlock = IndexVec<BlockId, f64>;
+
 /// Samples by block, and how many instructions one of them stands for.
 pub(crate) struct Densities {
     /// Those that did not wait for an object.
-    free: BTreeMap<FunctionId, Vec<f64>>,
+    free: BTreeMap<FunctionId, ByBlock>,
     /// Those that did.
-    waiting: BTreeMap<FunctionId, Vec<f64>>,
+    waiting: BTreeMap<FunctionId, ByBlock>,
     typical: f64,
     period_ns: f64,
 }
@@ -70,8 +74,8 @@ impl Densities {
     }
 
     /// Executions of each block by its samples alone.
-    pub(crate) fn guesses(&self, id: FunctionId, function: &Function) -> Vec<f64> {
-        let samples = self.free.get(&id).map_or(&[][..], Vec::as_slice).iter();
+    pub(crate) fn guesses(&self, id: FunctionId, function: &Function) -> ByBlock {
+        let samples = self.free.get(&id).into_iter().flatten();
         let guesses = samples.zip(&function.blocks).map(|(samples, block)| samples * self.typical / block.work);
         guesses.chain(std::iter::repeat(0.0)).take(function.blocks.len()).collect()
     }
@@ -84,11 +88,11 @@ impl Densities {
         clocks: &[&Count],
         before: Option<&'a BlockCounts>,
     ) -> Within<'a> {
-        let none = || vec![0.0; function.blocks.len()];
+        let none = || index_vec![0.0; function.blocks.len()];
         let samples = self.free.get(&id).cloned().unwrap_or_else(none);
         let waits = self.waiting.get(&id).cloned().unwrap_or_else(none);
         let around = self.outermost(function, clocks, &samples, before);
-        let densities = (0..function.blocks.len()).map(|block| {
+        let densities = function.blocks.indices().map(|block| {
             let outermost = function.loops_around(block).last();
             let usual = outermost.and_then(|outermost| around.get(&outermost)).copied().unwrap_or(self.typical);
             density(function, clocks, &samples, block, usual)
@@ -102,7 +106,7 @@ impl Densities {
         &self,
         function: &Function,
         clocks: &[&Count],
-        samples: &[f64],
+        samples: &IndexSlice<BlockId, [f64]>,
         before: Option<&BlockCounts>,
     ) -> BTreeMap<LoopId, f64> {
         let Some(before) = before else { return BTreeMap::new() };
@@ -127,9 +131,9 @@ pub(crate) struct Within<'a> {
     all: &'a Densities,
     function: &'a Function,
     before: Option<&'a BlockCounts>,
-    densities: Vec<f64>,
-    pub(crate) samples: Vec<f64>,
-    waits: Vec<f64>,
+    densities: ByBlock,
+    pub(crate) samples: ByBlock,
+    waits: ByBlock,
 }
 
 impl Within<'_> {
@@ -146,7 +150,7 @@ impl Within<'_> {
 
     /// What the samples of each block say.
     pub(crate) fn observations(&self) -> impl Iterator<Item = (BlockId, Observation)> {
-        (0..self.densities.len()).map(|block| {
+        self.densities.indices().map(|block| {
             let known = self.before.map(|counts| counts.executions[block]);
             let (samples, waits) = (self.samples[block], self.waits[block]);
             let told = if samples < ENOUGH_SAMPLES && waits >= ENOUGH_SAMPLES {
@@ -161,12 +165,12 @@ impl Within<'_> {
 
 /// Samples in each block that did not wait for memory, scaled up to all of its instructions: waiting
 /// takes time and no instructions.
-fn samples_by_block(observed: &Observed) -> BTreeMap<FunctionId, Vec<f64>> {
-    let mut samples: BTreeMap<FunctionId, Vec<f64>> = BTreeMap::new();
+fn samples_by_block(observed: &Observed) -> BTreeMap<FunctionId, ByBlock> {
+    let mut samples: BTreeMap<FunctionId, ByBlock> = BTreeMap::new();
     for seen in &observed.seen {
         let Some((id, step)) = seen.at else { continue };
         let function = &observed.code.functions[id].function;
-        let by_block = samples.entry(id).or_insert_with(|| vec![0.0; function.blocks.len()]);
+        let by_block = samples.entry(id).or_insert_with(|| index_vec![0.0; function.blocks.len()]);
         if seen.waited.is_none() {
             let block = function.block_of(step);
             by_block[block] += unstalled_scale(function, block);
@@ -176,12 +180,12 @@ fn samples_by_block(observed: &Observed) -> BTreeMap<FunctionId, Vec<f64>> {
 }
 
 /// Samples in each block that waited for an object.
-fn waits_by_block(observed: &Observed) -> BTreeMap<FunctionId, Vec<f64>> {
-    let mut waits: BTreeMap<FunctionId, Vec<f64>> = BTreeMap::new();
+fn waits_by_block(observed: &Observed) -> BTreeMap<FunctionId, ByBlock> {
+    let mut waits: BTreeMap<FunctionId, ByBlock> = BTreeMap::new();
     for seen in observed.seen.iter().filter(|seen| seen.waited.is_some()) {
         let Some((id, step)) = seen.at else { continue };
         let function = &observed.code.functions[id].function;
-        waits.entry(id).or_insert_with(|| vec![0.0; function.blocks.len()])[function.block_of(step)] += 1.0;
+        waits.entry(id).or_insert_with(|| index_vec![0.0; function.blocks.len()])[function.block_of(step)] += 1.0;
     }
     waits
 }
@@ -200,7 +204,7 @@ fn unstalled_scale(function: &Function, block: BlockId) -> f64 {
 fn typical_density(
     observed: &Observed,
     clocks: &[Count],
-    samples: &BTreeMap<FunctionId, Vec<f64>>,
+    samples: &BTreeMap<FunctionId, ByBlock>,
     period_ns: f64,
 ) -> f64 {
     let machine: Vec<u64> = observed.seen.iter().map(|seen| seen.instructions).filter(|n| *n > 0).collect();
@@ -233,7 +237,7 @@ fn waits_idly(function: &Function, block: BlockId) -> bool {
 }
 
 /// Instructions and samples of the blocks that run as often as the counted one.
-fn round(function: &Function, count: &Count, samples: &[f64]) -> (f64, f64) {
+fn round(function: &Function, count: &Count, samples: &IndexSlice<BlockId, [f64]>) -> (f64, f64) {
     let Some(inside) = function.blocks[count.block].inner_loop else { return (0.0, 0.0) };
     if !function.once_per_round(inside, count.block) {
         return (0.0, 0.0);
@@ -246,7 +250,13 @@ fn round(function: &Function, count: &Count, samples: &[f64]) -> (f64, f64) {
 }
 
 /// Instructions per sample near a block: of the innermost loop around it that a clock counts.
-fn density(function: &Function, clocks: &[&Count], samples: &[f64], block: BlockId, typical: f64) -> f64 {
+fn density(
+    function: &Function,
+    clocks: &[&Count],
+    samples: &IndexSlice<BlockId, [f64]>,
+    block: BlockId,
+    typical: f64,
+) -> f64 {
     for around in function.loops_around(block) {
         for count in clocks.iter().filter(|count| function.blocks[count.block].inner_loop == Some(around)) {
             let (instructions, seen) = round(function, count, samples);

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use index_vec::IndexSlice;
 use tierloom_model::HOTNESS_BINS;
 
 use crate::address_space::Place;
@@ -21,7 +22,10 @@ const BEYOND_CHANCE: f64 = 5.0;
 
 /// Falling shares of the accesses in each sixteenth of an object; only for objects that were allocated
 /// once and are not evenly used.
-pub(crate) fn hotness(observed: &Observed, entries: &[DataObject]) -> BTreeMap<ObjectId, Vec<f64>> {
+pub(crate) fn hotness(
+    observed: &Observed,
+    entries: &IndexSlice<ObjectId, [DataObject]>,
+) -> BTreeMap<ObjectId, Vec<f64>> {
     let mut bins: BTreeMap<ObjectId, [f64; HOTNESS_BINS]> = BTreeMap::new();
     for operand_address in
         observed.operand_addresses.iter().filter(|operand_address| operand_address.how == How::Replayed)

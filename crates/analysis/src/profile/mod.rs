@@ -55,7 +55,7 @@ impl ProfileBuilder<'_> {
     pub(crate) fn profile(&self) -> (Profile, Vec<SampleRow>) {
         let stalls = self.overlaps.waiting(self.observed, &self.observed.seen);
         let mut order: Vec<ObjectId> =
-            (0..self.spaces.objects.entries.len()).filter(|id| self.matters(*id, &stalls)).collect();
+            self.spaces.objects.entries.indices().filter(|id| self.matters(*id, &stalls)).collect();
         order.sort_by(|left, right| {
             let waited = |id: &ObjectId| stalls.get(id).map_or(0.0, |waited| waited.shared);
             waited(right).total_cmp(&waited(left)).then(left.cmp(right))

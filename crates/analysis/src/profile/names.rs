@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use index_vec::IndexSlice;
 use tierloom_binary::Binaries;
 use tierloom_binary::code::CodePlace;
 use tierloom_binary::debug_info::Missing;
@@ -13,7 +14,7 @@ use tierloom_binary::demangle::demangled;
 use tierloom_binary::elf::Binary;
 use tierloom_model::{Frame, Site};
 
-use crate::address_space::objects::{DataObject, Identity};
+use crate::address_space::objects::{DataObject, Identity, ObjectId};
 use crate::profile::frames::{Frames, functions};
 
 /// Functions that allocate for others, by the start of their demangled names.
@@ -76,7 +77,11 @@ pub(crate) struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Names for these objects, in the order in which they will be asked for.
-    pub(crate) fn new(modules: &'a [Binary], binaries: &'a dyn Binaries, entries: &[DataObject]) -> Self {
+    pub(crate) fn new(
+        modules: &'a [Binary],
+        binaries: &'a dyn Binaries,
+        entries: &IndexSlice<ObjectId, [DataObject]>,
+    ) -> Self {
         let (taken, askers, lineless) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         let mut names = Self { modules, frames: Frames::new(modules, binaries), taken, askers, lineless };
         let mut statements: BTreeMap<Statement, Vec<Request>> = BTreeMap::new();
@@ -299,7 +304,7 @@ mod tests {
     fn names_are_short_and_unique() {
         assert_eq!(shortened("void fill<double, 3>(double*, int)"), "fill");
         assert_eq!(shortened("mesh::Grid<double>::resize(unsigned long)"), "mesh::Grid::resize");
-        let mut names = Names::new(&[], &tierloom_binary::Files, &[]);
+        let mut names = Names::new(&[], &tierloom_binary::Files, IndexSlice::new(&[]));
         let all: Vec<String> = (0..3).map(|_| names.unique("a".to_owned())).collect();
         assert_eq!(all, ["a", "a#2", "a#3"]);
     }

@@ -2,7 +2,7 @@
 
 use crate::attribution::{Attribution, Observed, Rest};
 use crate::frequency::Counts;
-use crate::traffic::accesses::AllAccesses;
+use crate::traffic::accesses::{AllAccesses, OperandId};
 use tierloom_binary::debug_info::Missing;
 use tierloom_model::Warning;
 use tierloom_recording::Recording;
@@ -58,10 +58,10 @@ impl Doubts<'_> {
 
     fn about_counts(&self) -> Vec<Warning> {
         let known: f64 = self.tallies.known.iter().map(|tally| tally.executions).sum();
-        let counted = |operand: &(usize, usize, usize)| {
-            let function = &self.observed.code.functions[operand.0].function;
-            let block = function.block_of(operand.1);
-            self.counts.blocks.get(&operand.0).is_some_and(|blocks| blocks.counted[block])
+        let counted = |operand: &OperandId| {
+            let function = &self.observed.code.functions[operand.function].function;
+            let block = function.block_of(operand.instruction);
+            self.counts.blocks.get(&operand.function).is_some_and(|blocks| blocks.counted[block])
         };
         let guessed: f64 =
             self.tallies.known.iter().filter(|tally| !counted(&tally.operand)).map(|tally| tally.executions).sum();

@@ -88,8 +88,7 @@ fn shares(observed: &Observed, counts: &Counts, tallies: &[OperandAccesses], beg
         tallies.iter().map(|tally| ((tally.operand, tally.object), vec![0.0; phases])).collect();
     for operand_address in &observed.operand_addresses {
         let Place::Object(object, _) = operand_address.place else { continue };
-        let id = (operand_address.function, operand_address.step, operand_address.operand);
-        let Some(weights) = seen.get_mut(&(id, object)) else { continue };
+        let Some(weights) = seen.get_mut(&(operand_address.id(), object)) else { continue };
         let function = &observed.code.functions[operand_address.function].function;
         let mut around = function.loops_around(function.block_of(operand_address.step));
         let clock = around.find_map(|around| counts.by_loop.get(&(operand_address.function, around)));
@@ -110,7 +109,7 @@ fn normalised(weights: &[f64]) -> Vec<f64> {
 /// What each sample waited for, as small numbers; rare classes share the last one.
 fn classes(seen: &[AttributedSample]) -> Vec<usize> {
     let key = |seen: &AttributedSample| match seen.verdict {
-        Attribution::Object { object, .. } => (0, object),
+        Attribution::Object { object, .. } => (0, object.index()),
         Attribution::Rest(rest) => (1, rest as usize),
     };
     let mut counts: BTreeMap<(usize, usize), usize> = BTreeMap::new();

@@ -47,7 +47,7 @@ impl Overlaps {
         let mut missing: BTreeMap<Place, Vec<&OperandAccesses>> = BTreeMap::new();
         for tally in tallies {
             let waits = matches!(traffic.patterns[&tally.operand], Pattern::Random | Pattern::Strided);
-            if let Some(place) = inside(observed, tally.operand.0, tally.operand.1).filter(|_| waits) {
+            if let Some(place) = inside(observed, tally.operand.function, tally.operand.instruction).filter(|_| waits) {
                 missing.entry(place).or_default().push(tally);
             }
         }
@@ -95,7 +95,7 @@ fn inside(observed: &Observed, id: FunctionId, step: usize) -> Option<Place> {
 /// Whether no address of the members is made of what another one of them loads.
 fn independent(observed: &Observed, (id, inside): Place, members: &[&OperandAccesses]) -> bool {
     let function = &observed.code.functions[id].function;
-    let steps: BTreeSet<usize> = members.iter().map(|tally| tally.operand.1).collect();
+    let steps: BTreeSet<usize> = members.iter().map(|tally| tally.operand.instruction).collect();
     let loaded = |step: usize| &function.steps[step].written;
     steps.iter().all(|step| {
         let operands = function.steps[*step].operands.iter();

@@ -10,8 +10,15 @@ use crate::frequency::Counts;
 use crate::frequency::counter_deltas::delta::Count;
 use tierloom_binary::code::FunctionId;
 
-/// A static operand, by function, position of the instruction, position among its operands.
-pub(crate) type OperandId = (FunctionId, usize, usize);
+/// A static operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OperandId {
+    pub(crate) function: FunctionId,
+    /// Position of the instruction in the function.
+    pub(crate) instruction: usize,
+    /// Position among the operands of the instruction.
+    pub(crate) operand: usize,
+}
 
 /// Executions of one operand on one object.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,13 +44,14 @@ pub(crate) fn tally(observed: &Observed, counts: &Counts) -> AllAccesses {
     let mut tallies = AllAccesses::default();
     for (&id, blocks) in &counts.blocks {
         let function = &observed.code.functions[id].function;
-        for (step, content) in function.steps.iter().enumerate() {
-            let block = function.block_of(step);
+        for (instruction, content) in function.steps.iter().enumerate() {
+            let block = function.block_of(instruction);
             let executions = blocks.executions[block];
             let clock = function.loops_around(block).find_map(|around| counts.by_loop.get(&(id, around)));
             for operand in 0..content.operands.len() {
-                let seen = operand_addresses.get(&(id, step, operand)).map_or(&[][..], Vec::as_slice);
-                spread(&mut tallies, (id, step, operand), executions, seen, clock);
+                let operand = OperandId { function: id, instruction, operand };
+                let seen = operand_addresses.get(&operand).map_or(&[][..], Vec::as_slice);
+                spread(&mut tallies, operand, executions, seen, clock);
             }
         }
     }
@@ -53,10 +61,7 @@ pub(crate) fn tally(observed: &Observed, counts: &Counts) -> AllAccesses {
 fn by_operand(operand_addresses: &[OperandAddress]) -> BTreeMap<OperandId, Vec<&OperandAddress>> {
     let mut sorted: BTreeMap<OperandId, Vec<&OperandAddress>> = BTreeMap::new();
     for operand_address in operand_addresses {
-        sorted
-            .entry((operand_address.function, operand_address.step, operand_address.operand))
-            .or_default()
-            .push(operand_address);
+        sorted.entry(operand_address.id()).or_default().push(operand_address);
     }
     for list in sorted.values_mut() {
         // Guesses only count where nothing better is known.
@@ -106,24 +111,28 @@ fn spread(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierloom_binary::cfg::BlockId;
 
     fn operand_address(seen: usize, place: Place) -> OperandAddress {
-        OperandAddress { seen, function: 0, step: 0, operand: 0, place, how: How::Replayed }
+        OperandAddress { seen, function: FunctionId::new(0), step: 0, operand: 0, place, how: How::Replayed }
     }
 
     /// Executions of an operand by object, and those that no sample shows.
-    fn spread_by(clock: &Count, seen: &[OperandAddress]) -> (Vec<(ObjectId, f64)>, f64) {
+    fn spread_by(clock: &Count, seen: &[OperandAddress]) -> (Vec<(usize, f64)>, f64) {
         let mut tallies = AllAccesses::default();
-        spread(&mut tallies, (0, 0, 0), 100.0, &seen.iter().collect::<Vec<_>>(), Some(clock));
-        (tallies.known.iter().map(|tally| (tally.object, tally.executions)).collect(), tallies.unseen)
+        spread(&mut tallies, seen[0].id(), 100.0, &seen.iter().collect::<Vec<_>>(), Some(clock));
+        (tallies.known.iter().map(|tally| (tally.object.index(), tally.executions)).collect(), tallies.unseen)
     }
 
     #[test]
     fn samples_weigh_as_much_as_ran_since_the_one_before_where_a_clock_tells() {
-        let seen = [operand_address(1, Place::Object(7, 0)), operand_address(2, Place::Object(9, 0))];
+        let seen = [
+            operand_address(1, Place::Object(ObjectId::new(7), 0)),
+            operand_address(2, Place::Object(ObjectId::new(9), 0)),
+        ];
         let clock = |executions, by_sample| Count {
-            function: 0,
-            block: 0,
+            function: FunctionId::new(0),
+            block: BlockId::new(0),
             executions,
             relative_error: 0.0,
             visible: 10,

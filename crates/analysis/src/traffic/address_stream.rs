@@ -7,7 +7,7 @@
 use tierloom_model::Pattern;
 use tierloom_model::units::LINE_BYTES;
 
-use tierloom_binary::cfg::{Function, LoopId};
+use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::update::Pace;
 use tierloom_binary::x86::instruction::{GENERAL, Gpr, Operand, RegisterSet, gpr};
@@ -68,7 +68,7 @@ fn is_short(shape: AddressStream, rounds: f64) -> bool {
 }
 
 /// Outside all loops, or never moving: the function is called anew for each address.
-fn at_rest(function: &Function, block: usize, operand: &Operand) -> AddressStream {
+fn at_rest(function: &Function, block: BlockId, operand: &Operand) -> AddressStream {
     let looped = function.loops_around(block).next().is_some();
     let fixed = looped || operand.registers() == RegisterSet::default();
     let pattern = if fixed { Pattern::Stream } else { Pattern::Random };

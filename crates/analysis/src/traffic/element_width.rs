@@ -11,7 +11,8 @@ use iced_x86::{Instruction, Register};
 use crate::address_space::objects::ObjectId;
 use crate::attribution::Observed;
 use crate::traffic::accesses::{OperandAccesses, OperandId};
-use tierloom_binary::cfg::Function;
+use tierloom_binary::cfg::{Function, LoopId};
+use tierloom_binary::code::FunctionId;
 use tierloom_binary::x86::instruction::{Element, Operand, packed_element};
 
 /// Width taken where nothing tells: numbers of scientific programs are doubles. Assumed.
@@ -19,7 +20,7 @@ const USUAL_BYTES: u32 = 8;
 
 /// Element widths of the operands of a run.
 pub(crate) struct Elements {
-    by_loop: BTreeMap<(usize, Option<usize>), Option<u32>>,
+    by_loop: BTreeMap<(FunctionId, Option<LoopId>), Option<u32>>,
     by_object: BTreeMap<ObjectId, u32>,
 }
 
@@ -56,18 +57,18 @@ impl Elements {
         if let Element::Bytes(width) = operand.element {
             return Some(width);
         }
-        let function = &observed.code.functions[id.0].function;
-        if let Some(width) = neighbour(function, id.1) {
+        let function = &observed.code.functions[id.function].function;
+        if let Some(width) = neighbour(function, id.instruction) {
             return Some(width);
         }
-        let inside = function.blocks[function.block_of(id.1)].inner_loop;
-        *self.by_loop.entry((id.0, inside)).or_insert_with(|| arithmetic(function, inside))
+        let inside = function.blocks[function.block_of(id.instruction)].inner_loop;
+        *self.by_loop.entry((id.function, inside)).or_insert_with(|| arithmetic(function, inside))
     }
 }
 
 /// The operand itself.
 pub(crate) fn operand(observed: &Observed, id: OperandId) -> &Operand {
-    &observed.code.functions[id.0].function.steps[id.1].operands[id.2]
+    &observed.code.functions[id.function].function.steps[id.instruction].operands[id.operand]
 }
 
 /// Width that the first instruction of the block says which uses what was loaded, or the last one which
@@ -87,7 +88,7 @@ fn neighbour(function: &Function, position: usize) -> Option<u32> {
 }
 
 /// Width of the packed arithmetic in a loop, if all of it agrees.
-fn arithmetic(function: &Function, inside: Option<usize>) -> Option<u32> {
+fn arithmetic(function: &Function, inside: Option<LoopId>) -> Option<u32> {
     let natural = &function.loops[inside?];
     let blocks = natural.body.iter().map(|block| &function.blocks[*block]);
     let mut widths =

@@ -15,6 +15,7 @@ use crate::traffic::accesses::{OperandAccesses, OperandId};
 use crate::traffic::address_stream::AddressStream;
 use crate::traffic::element_width::operand;
 use crate::traffic::row::Row;
+use tierloom_binary::cfg::LoopId;
 use tierloom_binary::code::FunctionId;
 
 /// Touches of whole lines by one pattern on one object, during the run.
@@ -29,7 +30,7 @@ pub(crate) struct Touches {
 pub(crate) type ByFunction = BTreeMap<(FunctionId, Row), Touches>;
 
 /// Operands that may meet: of one loop, on one object, both walking or of the same registers.
-type Group = (FunctionId, Option<usize>, ObjectId, Option<(Option<usize>, Option<usize>)>);
+type Group = (FunctionId, Option<LoopId>, ObjectId, Option<(Option<usize>, Option<usize>)>);
 
 /// Where an operand touched an object, relative to others of its loop.
 struct Member {
@@ -50,12 +51,12 @@ pub(crate) fn touches(
     let offsets = offsets(observed);
     let mut groups: BTreeMap<Group, Vec<Member>> = BTreeMap::new();
     for tally in tallies {
-        let (function, step, _) = tally.operand;
+        let OperandId { function, instruction, .. } = tally.operand;
         let content = operand(observed, tally.operand);
         let shape = shapes[&tally.operand];
         let inside = &observed.code.functions[function].function;
         let walks = matches!(shape.pattern, Pattern::Stream | Pattern::Strided);
-        let inner = inside.blocks[inside.block_of(step)].inner_loop;
+        let inner = inside.blocks[inside.block_of(instruction)].inner_loop;
         let lines = lines_each(shape, content) * tally.executions;
         let offset = if walks {
             offsets.get(&(tally.operand, tally.object)).copied().unwrap_or(0)
@@ -100,8 +101,7 @@ fn offsets(observed: &Observed) -> BTreeMap<(OperandId, ObjectId), i128> {
     // Later samples overwrite earlier ones, so that operands of a loop mostly share the last one.
     for operand_address in &observed.operand_addresses {
         if let Place::Object(object, offset) = operand_address.place {
-            let id = (operand_address.function, operand_address.step, operand_address.operand);
-            offsets.insert((id, object), i128::from(offset));
+            offsets.insert((operand_address.id(), object), i128::from(offset));
         }
     }
     offsets

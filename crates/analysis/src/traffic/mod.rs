@@ -10,6 +10,7 @@ pub(crate) mod time_bound;
 
 use std::collections::BTreeMap;
 
+use index_vec::IndexSlice;
 use tierloom_model::Pattern;
 use tierloom_model::units::LINE_BYTES;
 
@@ -25,7 +26,7 @@ use crate::traffic::line_reuse::{ByFunction, Touches, touches};
 use crate::traffic::row::Row;
 use crate::traffic::row::Traffic;
 use crate::traffic::time_bound::limit;
-use tierloom_binary::cfg::LoopId;
+use tierloom_binary::cfg::{BlockId, LoopId};
 use tierloom_binary::code::FunctionId;
 
 /// Instructions that a core looks ahead: reorder buffer of Zen 3 (AMD, *Software Optimization Guide
@@ -50,7 +51,7 @@ pub(crate) fn traffic(
     observed: &Observed,
     tallies: &[OperandAccesses],
     counts: &Counts,
-    entries: &[DataObject],
+    entries: &IndexSlice<ObjectId, [DataObject]>,
     trips: &TripCounts,
     llc_bytes: u64,
     sample_ns: f64,
@@ -76,16 +77,14 @@ fn shapes(
 ) -> BTreeMap<OperandId, AddressStream> {
     let mut state = BTreeMap::new();
     for operand_address in &observed.operand_addresses {
-        state
-            .entry((operand_address.function, operand_address.step, operand_address.operand))
-            .or_insert(operand_address.seen);
+        state.entry(operand_address.id()).or_insert(operand_address.seen);
     }
     let mut shapes = BTreeMap::new();
     for id in tallies.iter().map(|tally| tally.operand) {
         shapes.entry(id).or_insert_with(|| {
-            let function = &observed.code.functions[id.0].function;
+            let function = &observed.code.functions[id.function].function;
             let seen = state.get(&id).map(|seen| &observed.seen[*seen].state);
-            shape(function, id.1, operand(observed, id), seen, |inside| rounds(id.0, inside))
+            shape(function, id.instruction, operand(observed, id), seen, |inside| rounds(id.function, inside))
         });
     }
     shapes
@@ -116,7 +115,12 @@ fn by_row(
 }
 
 /// Memory traffic of every row, all objects sharing the last-level cache.
-fn memory(rows: &mut BTreeMap<Row, Traffic>, touched: &ByFunction, entries: &[DataObject], llc_bytes: u64) {
+fn memory(
+    rows: &mut BTreeMap<Row, Traffic>,
+    touched: &ByFunction,
+    entries: &IndexSlice<ObjectId, [DataObject]>,
+    llc_bytes: u64,
+) {
     let line = LINE_BYTES as f64;
     let mut by_object: BTreeMap<ObjectId, (f64, f64)> = BTreeMap::new();
     let mut by_row: BTreeMap<Row, Touches> = BTreeMap::new();
@@ -159,7 +163,7 @@ fn overlap(
     let independent =
         |tally: &&OperandAccesses| matches!(shapes[&tally.operand].pattern, Pattern::Random | Pattern::Strided);
     // Misses of independent accesses in each loop, by instruction executed there.
-    let mut misses: BTreeMap<(usize, Option<usize>), f64> = BTreeMap::new();
+    let mut misses: BTreeMap<(FunctionId, Option<LoopId>), f64> = BTreeMap::new();
     for tally in tallies.iter().filter(independent) {
         let miss = rows.get(&(tally.object, shapes[&tally.operand].pattern)).map_or(0.0, |row| row.miss);
         *misses.entry(place(observed, tally)).or_default() += tally.executions * miss;
@@ -181,19 +185,19 @@ fn overlap(
     }
 }
 
-fn place(observed: &Observed, tally: &OperandAccesses) -> (usize, Option<usize>) {
-    let (function, step, _) = tally.operand;
+fn place(observed: &Observed, tally: &OperandAccesses) -> (FunctionId, Option<LoopId>) {
+    let OperandId { function, instruction, .. } = tally.operand;
     let content = &observed.code.functions[function].function;
-    (function, content.blocks[content.block_of(step)].inner_loop)
+    (function, content.blocks[content.block_of(instruction)].inner_loop)
 }
 
 /// Instructions executed in a loop, inner loops included; in the whole function outside loops.
-fn instructions(observed: &Observed, counts: &Counts, (id, inside): (usize, Option<usize>)) -> f64 {
+fn instructions(observed: &Observed, counts: &Counts, (id, inside): (FunctionId, Option<LoopId>)) -> f64 {
     let function = &observed.code.functions[id].function;
     let Some(blocks) = counts.blocks.get(&id) else { return 0.0 };
-    let ran = |block: usize| blocks.executions[block] * function.blocks[block].len() as f64;
+    let ran = |block: BlockId| blocks.executions[block] * function.blocks[block].len() as f64;
     match inside {
         Some(inside) => function.loops[inside].body.iter().map(|block| ran(*block)).sum(),
-        None => (0..function.blocks.len()).map(ran).sum(),
+        None => function.blocks.indices().map(ran).sum(),
     }
 }

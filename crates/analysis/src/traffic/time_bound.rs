@@ -95,18 +95,22 @@ fn most_samples(seen: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address_space::objects::ObjectId;
     use crate::traffic::line_reuse::Touches;
 
     const MS: f64 = 1e6;
-    const ROW: Row = (7, Pattern::Chain);
+    const OBJECT: ObjectId = ObjectId::from_raw_unchecked(7);
+    const ROW: Row = (OBJECT, Pattern::Chain);
+    const FIRST: FunctionId = FunctionId::from_raw_unchecked(1);
+    const SECOND: FunctionId = FunctionId::from_raw_unchecked(2);
 
     fn after(lines: f64, samples: usize, pattern: Pattern) -> (f64, f64) {
-        let row = (7, pattern);
+        let row = (OBJECT, pattern);
         let traffic =
             Traffic { dram_read_bytes: 64.0 * lines, dram_write_bytes: 64.0, miss: 1.0, ..Traffic::default() };
         let mut rows = BTreeMap::from([(row, traffic)]);
-        let touched = BTreeMap::from([((3, row), Touches { lines, dirty: 1.0 })]);
-        let cut = cut(&mut rows, &touched, &BTreeMap::from([(3, samples)]), MS);
+        let touched = BTreeMap::from([((FIRST, row), Touches { lines, dirty: 1.0 })]);
+        let cut = cut(&mut rows, &touched, &BTreeMap::from([(FIRST, samples)]), MS);
         (rows[&row].dram_read_bytes / 64.0, cut)
     }
 
@@ -129,9 +133,9 @@ mod tests {
         let traffic = Traffic { dram_read_bytes: 128e9, miss: 1.0, ..Traffic::default() };
         let mut rows = BTreeMap::from([(ROW, traffic)]);
         let half = Touches { lines: 1e9, dirty: 0.0 };
-        let touched = BTreeMap::from([((1, ROW), half), ((2, ROW), half)]);
+        let touched = BTreeMap::from([((FIRST, ROW), half), ((SECOND, ROW), half)]);
         let long = 1_000_000;
-        cut(&mut rows, &touched, &BTreeMap::from([(1, long), (2, 0)]), MS);
+        cut(&mut rows, &touched, &BTreeMap::from([(FIRST, long), (SECOND, 0)]), MS);
         let lines = rows[&ROW].dram_read_bytes / 64.0;
         assert!((lines - 1e9 - 3.0 * MS / SOONEST_NS).abs() < 1.0, "{lines}");
     }

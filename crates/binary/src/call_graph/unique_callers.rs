@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::cfg::{Function, LoopId};
+use crate::cfg::{BlockId, Function, LoopId};
 use crate::code::{Code, FunctionId};
 use crate::elf::Binary;
 use crate::x86::instruction::RegisterSet;
@@ -78,7 +78,7 @@ fn written(function: &Function) -> RegisterSet {
 }
 
 fn common_loop(function: &Function, sites: &[usize]) -> Option<LoopId> {
-    let blocks: Vec<usize> = sites.iter().map(|site| function.block_of(*site)).collect();
+    let blocks: Vec<BlockId> = sites.iter().map(|site| function.block_of(*site)).collect();
     let around = function.loops_around(*blocks.first()?);
     around.into_iter().find(|id| blocks.iter().all(|block| function.loops[*id].contains(*block)))
 }

@@ -2,10 +2,7 @@
 
 use crate::x86::instruction::RegisterSet;
 
-/// Position of a block in [`Function::blocks`](super::Function::blocks).
-pub type BlockId = usize;
-/// Position of a loop in [`Function::loops`](super::Function::loops).
-pub type LoopId = usize;
+pub use crate::index::{BlockId, LoopId};
 
 /// Instructions that run one after the other; calls end a block, too.
 #[derive(Debug, Clone, Default)]

@@ -1,13 +1,15 @@
 //! Which blocks lie on every way to a block (Cooper, Harvey, Kennedy, *A Simple, Fast Dominance Algorithm*, 2001).
 
+use index_vec::{IndexSlice, IndexVec, index_vec};
+
 use crate::cfg::block::{Block, BlockId};
 
 /// Immediate dominators; blocks that cannot be reached are their own.
-pub(super) fn dominators(blocks: &[Block]) -> Vec<BlockId> {
+pub(super) fn dominators(blocks: &IndexSlice<BlockId, [Block]>) -> IndexVec<BlockId, BlockId> {
     let order = reverse_postorder(blocks);
-    let mut rank = vec![usize::MAX; blocks.len()];
+    let mut rank: IndexVec<BlockId, usize> = index_vec![usize::MAX; blocks.len()];
     order.iter().enumerate().for_each(|(position, block)| rank[*block] = position);
-    let mut dominator: Vec<Option<BlockId>> = vec![None; blocks.len()];
+    let mut dominator: IndexVec<BlockId, Option<BlockId>> = index_vec![None; blocks.len()];
     if let Some(entry) = order.first() {
         dominator[*entry] = Some(*entry);
     }
@@ -21,11 +23,11 @@ pub(super) fn dominators(blocks: &[Block]) -> Vec<BlockId> {
             dominator[block] = new;
         }
     }
-    dominator.into_iter().enumerate().map(|(block, over)| over.unwrap_or(block)).collect()
+    dominator.into_iter_enumerated().map(|(block, over)| over.unwrap_or(block)).collect()
 }
 
 /// Whether every way from the entry to `block` goes through `over`.
-pub(super) fn dominates(dominators: &[BlockId], over: BlockId, mut block: BlockId) -> bool {
+pub(super) fn dominates(dominators: &IndexSlice<BlockId, [BlockId]>, over: BlockId, mut block: BlockId) -> bool {
     while block != over {
         let above = dominators[block];
         if above == block {
@@ -36,7 +38,12 @@ pub(super) fn dominates(dominators: &[BlockId], over: BlockId, mut block: BlockI
     true
 }
 
-fn meet(dominator: &[Option<BlockId>], rank: &[usize], mut left: BlockId, mut right: BlockId) -> BlockId {
+fn meet(
+    dominator: &IndexSlice<BlockId, [Option<BlockId>]>,
+    rank: &IndexSlice<BlockId, [usize]>,
+    mut left: BlockId,
+    mut right: BlockId,
+) -> BlockId {
     while left != right {
         let deeper = if rank[left] > rank[right] { &mut left } else { &mut right };
         match dominator[*deeper] {
@@ -47,13 +54,13 @@ fn meet(dominator: &[Option<BlockId>], rank: &[usize], mut left: BlockId, mut ri
     left
 }
 
-fn reverse_postorder(blocks: &[Block]) -> Vec<BlockId> {
+fn reverse_postorder(blocks: &IndexSlice<BlockId, [Block]>) -> Vec<BlockId> {
     let mut order = Vec::with_capacity(blocks.len());
-    let mut seen = vec![false; blocks.len()];
+    let mut seen: IndexVec<BlockId, bool> = index_vec![false; blocks.len()];
     let mut stack: Vec<(BlockId, usize)> = Vec::new();
-    if !blocks.is_empty() {
-        seen[0] = true;
-        stack.push((0, 0));
+    if let Some(entry) = blocks.indices().next() {
+        seen[entry] = true;
+        stack.push((entry, 0));
     }
     while let Some((block, next)) = stack.pop() {
         let Some(&target) = blocks[block].successors.get(next) else {

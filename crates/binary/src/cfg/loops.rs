@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::cfg::block::{Block, BlockId, Loop};
+use index_vec::{IndexSlice, IndexVec, index_vec};
+
+use crate::cfg::block::{Block, BlockId, Loop, LoopId};
 use crate::cfg::dominators::dominates;
 use crate::x86::instruction::{RegisterSet, Step};
 
-pub(super) fn loops(blocks: &[Block], steps: &[Step], dominators: &[BlockId]) -> Vec<Loop> {
+pub(super) fn loops(
+    blocks: &IndexSlice<BlockId, [Block]>,
+    steps: &[Step],
+    dominators: &IndexSlice<BlockId, [BlockId]>,
+) -> IndexVec<LoopId, Loop> {
     let mut latches: BTreeMap<BlockId, Vec<BlockId>> = BTreeMap::new();
-    for (block, content) in blocks.iter().enumerate() {
+    for (block, content) in blocks.iter_enumerated() {
         for &target in content.successors.iter().filter(|target| dominates(dominators, **target, block)) {
             latches.entry(target).or_default().push(block);
         }
@@ -16,8 +22,8 @@ pub(super) fn loops(blocks: &[Block], steps: &[Step], dominators: &[BlockId]) ->
     latches.into_iter().map(|(header, latches)| natural_loop(blocks, steps, header, latches)).collect()
 }
 
-fn natural_loop(blocks: &[Block], steps: &[Step], header: BlockId, latches: Vec<BlockId>) -> Loop {
-    let mut inside = vec![false; blocks.len()];
+fn natural_loop(blocks: &IndexSlice<BlockId, [Block]>, steps: &[Step], header: BlockId, latches: Vec<BlockId>) -> Loop {
+    let mut inside: IndexVec<BlockId, bool> = index_vec![false; blocks.len()];
     inside[header] = true;
     let mut open = latches.clone();
     while let Some(block) = open.pop() {
@@ -25,7 +31,7 @@ fn natural_loop(blocks: &[Block], steps: &[Step], header: BlockId, latches: Vec<
             open.extend(&blocks[block].predecessors);
         }
     }
-    let body: Vec<BlockId> = (0..inside.len()).filter(|block| inside[*block]).collect();
+    let body: Vec<BlockId> = inside.indices().filter(|block| inside[*block]).collect();
     let inside = body.iter().flat_map(|block| &steps[blocks[*block].first..blocks[*block].end]);
     let written = inside.fold(RegisterSet::default(), |set, step| set.union(step.clobbered()));
     Loop { header, latches, body, parent: None, written }

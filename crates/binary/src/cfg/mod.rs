@@ -10,6 +10,7 @@ mod dominators;
 mod loops;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory};
+use index_vec::{IndexSlice, IndexVec, index_vec};
 
 pub use block::{Block, BlockId, Loop, LoopId};
 
@@ -25,11 +26,11 @@ pub struct Function {
     /// Its instructions, by address.
     pub steps: Vec<Step>,
     /// Its blocks, by address.
-    pub blocks: Vec<Block>,
+    pub blocks: IndexVec<BlockId, Block>,
     /// Its loops, in no order that matters.
-    pub loops: Vec<Loop>,
+    pub loops: IndexVec<LoopId, Loop>,
     /// By block: its immediate dominator; the entry is its own.
-    dominators: Vec<BlockId>,
+    dominators: IndexVec<BlockId, BlockId>,
     block_of: Vec<BlockId>,
 }
 
@@ -39,8 +40,14 @@ impl Function {
         let mut factory = InstructionInfoFactory::new();
         let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
         let steps: Vec<Step> = decoder.into_iter().map(|instruction| Step::new(instruction, &mut factory)).collect();
-        let mut function =
-            Self { start, blocks: cut(&steps), block_of: Vec::new(), loops: Vec::new(), dominators: Vec::new(), steps };
+        let mut function = Self {
+            start,
+            blocks: cut(&steps),
+            block_of: Vec::new(),
+            loops: IndexVec::new(),
+            dominators: IndexVec::new(),
+            steps,
+        };
         function.block_of = blocks_of_steps(&function.blocks);
         function.connect();
         function.dominators = dominators(&function.blocks);
@@ -76,7 +83,7 @@ impl Function {
         goal: impl Fn(BlockId) -> bool,
         passes: impl Fn(BlockId) -> bool,
     ) -> bool {
-        let mut seen = vec![false; self.blocks.len()];
+        let mut seen: IndexVec<BlockId, bool> = index_vec![false; self.blocks.len()];
         while let Some(block) = open.pop() {
             if goal(block) {
                 return true;
@@ -106,7 +113,7 @@ impl Function {
 
     fn connect(&mut self) {
         let mut indirect = Vec::new();
-        for block in 0..self.blocks.len() {
+        for block in self.blocks.indices() {
             let last = &self.steps[self.blocks[block].end - 1].code;
             let next = (block + 1 < self.blocks.len()).then_some(block + 1);
             let flow = last.flow_control();
@@ -138,7 +145,7 @@ impl Function {
 
     fn connect_indirect(&mut self, jumps: &[BlockId]) {
         let orphans: Vec<BlockId> =
-            (1..self.blocks.len()).filter(|b| self.blocks[*b].predecessors.is_empty()).collect();
+            self.blocks.indices().skip(1).filter(|b| self.blocks[*b].predecessors.is_empty()).collect();
         for &jump in jumps {
             self.link(jump, &orphans);
             self.blocks[jump].leaves = true;
@@ -147,7 +154,7 @@ impl Function {
 
     fn nest(&mut self) {
         // Larger loops first, so that the last one to claim a block is its innermost.
-        let mut order: Vec<LoopId> = (0..self.loops.len()).collect();
+        let mut order: Vec<LoopId> = self.loops.indices().collect();
         order.sort_by_key(|id| std::cmp::Reverse(self.loops[*id].body.len()));
         for id in order {
             let header = self.loops[id].header;
@@ -159,7 +166,7 @@ impl Function {
     }
 }
 
-fn cut(steps: &[Step]) -> Vec<Block> {
+fn cut(steps: &[Step]) -> IndexVec<BlockId, Block> {
     let mut leader = vec![false; steps.len() + 1];
     leader[0] = true;
     leader[steps.len()] = true;
@@ -181,8 +188,8 @@ fn cut(steps: &[Step]) -> Vec<Block> {
     starts.windows(2).map(|pair| block(pair[0], pair[1])).collect()
 }
 
-fn blocks_of_steps(blocks: &[Block]) -> Vec<BlockId> {
-    blocks.iter().enumerate().flat_map(|(id, block)| std::iter::repeat_n(id, block.len())).collect()
+fn blocks_of_steps(blocks: &IndexSlice<BlockId, [Block]>) -> Vec<BlockId> {
+    blocks.iter_enumerated().flat_map(|(id, block)| std::iter::repeat_n(id, block.len())).collect()
 }
 
 #[cfg(test)]
@@ -207,8 +214,9 @@ pub(crate) mod tests {
         let outer = function.loops[inner].parent.unwrap();
         assert_eq!(function.loops[inner].body.len(), 1);
         assert_eq!(function.loops[outer].body.len(), 3);
-        assert!(function.once_per_round(outer, 1) && function.once_per_round(outer, 3));
-        assert!(!function.once_per_round(outer, 2), "the inner loop runs more than once");
+        let once = |block: usize| function.once_per_round(outer, BlockId::new(block));
+        assert!(once(1) && once(3));
+        assert!(!once(2), "the inner loop runs more than once");
         assert_eq!(function.entries(inner).collect::<Vec<_>>(), vec![1]);
         assert_eq!(function.loops[inner].written, RegisterSet(1 << 1));
     }
@@ -218,8 +226,9 @@ pub(crate) mod tests {
         // 0: je 3 | 1: nop; jmp 4 -> | 2: nop | 3: ret   (75 03 90 eb 01 90 c3)
         let function = Function::decode(&[0x75, 0x03, 0x90, 0xeb, 0x01, 0x90, 0xc3], 0);
         assert_eq!(function.blocks.len(), 4);
-        assert!(function.dominates(0, 3) && function.dominates(3, 3));
-        assert!(!function.dominates(1, 3) && !function.dominates(2, 3) && !function.dominates(1, 2));
+        let dominates = |over: usize, block: usize| function.dominates(BlockId::new(over), BlockId::new(block));
+        assert!(dominates(0, 3) && dominates(3, 3));
+        assert!(!dominates(1, 3) && !dominates(2, 3) && !dominates(1, 2));
         assert!(function.loops.is_empty());
     }
 

@@ -64,7 +64,7 @@ pub struct InductionVariable {
 /// All clocks of a function.
 pub fn counters(function: &Function) -> Vec<InductionVariable> {
     let mut found: Vec<InductionVariable> = Vec::new();
-    for inside in 0..function.loops.len() {
+    for inside in function.loops.indices() {
         let steady = Steady::of(function, inside);
         for counter in steady.counters(function) {
             // The same clock in a wider loop replaces that of the inner one.
@@ -301,8 +301,8 @@ mod tests {
         assert_eq!(clocks.len(), 2);
         let inner = clocks.iter().find(|clock| clock.value == Value::Register(1)).unwrap();
         let outer = clocks.iter().find(|clock| clock.value == Value::Register(0)).unwrap();
-        assert_eq!((inner.counted, inner.pace), (2, Pace::Constant(1)));
-        assert_eq!((outer.counted, outer.pace), (3, Pace::Constant(1)));
+        assert_eq!((inner.counted, inner.pace), (BlockId::new(2), Pace::Constant(1)));
+        assert_eq!((outer.counted, outer.pace), (BlockId::new(3), Pace::Constant(1)));
         assert_eq!(function.loops[inner.region].parent, Some(outer.region));
     }
 
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn a_register_that_each_way_round_moves_once_counts_the_rounds() {
         let clocks = counters(&Function::decode(TWO_ENDS, 0));
-        assert_eq!((clocks[0].counted, clocks[0].pace), (0, Pace::Constant(8)), "{clocks:?}");
+        assert_eq!((clocks[0].counted, clocks[0].pace), (BlockId::new(0), Pace::Constant(8)), "{clocks:?}");
         let uneven = [&TWO_ENDS[..18], &[16], &TWO_ENDS[19..]].concat();
         assert_eq!(counters(&Function::decode(&uneven, 0)), [], "one way moves it further than the other");
         let twice = [&TWO_ENDS[..14], &[0x48, 0x83, 0xc7, 8], &TWO_ENDS[15..]].concat();

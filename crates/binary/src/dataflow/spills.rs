@@ -212,7 +212,7 @@ mod tests {
 
     fn spilled() -> (Function, LoopId) {
         let function = Function::decode(SPILLED, 0);
-        let outer = function.loops.iter().position(|natural| natural.parent.is_none()).unwrap();
+        let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
         (function, outer)
     }
 
@@ -241,7 +241,7 @@ mod tests {
         // mov [rsp-8],rsi in the place of the move back: the slot holds something else then.
         code.splice(0xf..0x14, [0x48, 0x89, 0x74, 0x24, 0xf8]);
         let function = Function::decode(&code, 0);
-        let outer = function.loops.iter().position(|natural| natural.parent.is_none()).unwrap();
+        let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
         let at = function.step_at(0x14).unwrap();
         assert!(follow(&function, outer, Move { at, from: 7, to: 7 }).is_none());
     }

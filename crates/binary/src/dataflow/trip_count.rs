@@ -19,6 +19,8 @@ use crate::x86::state::State;
 const MOST_STEPS: usize = 6000;
 /// Rounds run before the rest may be computed.
 const ROUNDS_SEEN: usize = 3;
+/// Stands for every place outside of the function: no function has so many blocks.
+const OUTSIDE: BlockId = BlockId::from_raw_unchecked(u32::MAX);
 /// More rounds than this are a number that was invented.
 const MOST_ROUNDS: f64 = 1e12;
 
@@ -239,10 +241,10 @@ impl<'a> Machine<'a> {
         match last.flow_control() {
             FlowControl::ConditionalBranch if !jump_taken(last, self.flags)? => Some(block + 1),
             // A jump out of the function leaves the loop, too.
-            FlowControl::ConditionalBranch => Some(target().unwrap_or(usize::MAX)),
-            FlowControl::UnconditionalBranch => Some(target().unwrap_or(usize::MAX)),
+            FlowControl::ConditionalBranch => Some(target().unwrap_or(OUTSIDE)),
+            FlowControl::UnconditionalBranch => Some(target().unwrap_or(OUTSIDE)),
             FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => Some(block + 1),
-            _ => Some(usize::MAX),
+            _ => Some(OUTSIDE),
         }
     }
 
@@ -406,7 +408,7 @@ mod tests {
     fn a_fixed_count_needs_no_sample() {
         // xor eax,eax | 2: inc rax; cmp rax, 40; jne 2 | ret
         let code = [0x31, 0xc0, 0x48, 0xff, 0xc0, 0x48, 0x83, 0xf8, 40, 0x75, 0xf7, 0xc3];
-        assert_eq!(rounds(&Function::decode(&code, 0), 0, None), Some(40.0));
+        assert_eq!(rounds(&Function::decode(&code, 0), LoopId::new(0), None), Some(40.0));
     }
 
     #[test]
@@ -416,14 +418,14 @@ mod tests {
             0x48, 0x8b, 0x07, 0x48, 0x8d, 0x90, 128, 0, 0, 0, 0x48, 0x03, 0x08, 0x48, 0x83, 0xc0, 8, 0x48, 0x39, 0xd0,
             0x75, 0xf4, 0xc3,
         ];
-        assert_eq!(rounds(&Function::decode(&code, 0), 0, None), Some(16.0));
+        assert_eq!(rounds(&Function::decode(&code, 0), LoopId::new(0), None), Some(16.0));
     }
 
     #[test]
     fn padding_before_a_loop_is_no_way_into_it() {
         // xor eax,eax; jmp 7 | 4: nop | 7: inc rax; cmp rax,40; jne 7 | ret
         let code = [0x31, 0xc0, 0xeb, 3, 0x0f, 0x1f, 0, 0x48, 0xff, 0xc0, 0x48, 0x83, 0xf8, 40, 0x75, 0xf7, 0xc3];
-        assert_eq!(rounds(&Function::decode(&code, 0), 0, None), Some(40.0));
+        assert_eq!(rounds(&Function::decode(&code, 0), LoopId::new(0), None), Some(40.0));
     }
 
     #[test]
@@ -447,13 +449,13 @@ mod tests {
             0xb8, 0xe8, 3, 0, 0, 0x48, 0x89, 0xc2, 0x48, 0xd1, 0xea, 0x48, 0x29, 0xd0, 0x48, 0x83, 0xf8, 1, 0x77, 0xf1,
             0xc3,
         ];
-        assert_eq!(rounds(&Function::decode(&code, 0), 0, None), Some(10.0));
+        assert_eq!(rounds(&Function::decode(&code, 0), LoopId::new(0), None), Some(10.0));
     }
 
     #[test]
     fn a_loop_that_data_ends_has_no_count() {
         // cmp qword [rdi], 0; lea rdi,[rdi+8]; jne 0 | ret
         let code = [0x48, 0x83, 0x3f, 0, 0x48, 0x8d, 0x7f, 8, 0x75, 0xf6, 0xc3];
-        assert_eq!(rounds(&Function::decode(&code, 0), 0, None), None);
+        assert_eq!(rounds(&Function::decode(&code, 0), LoopId::new(0), None), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Instructions that move a register on by a step, and what the step is.
 
 use iced_x86::{Instruction, Mnemonic, OpKind};
+use index_vec::{IndexSlice, IndexVec, index_vec};
 
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::x86::instruction::{Gpr, Operand, RegisterSet, gpr};
@@ -68,8 +69,8 @@ fn one_in_each_round(function: &Function, inside: LoopId, blocks: &[BlockId]) ->
     const MORE: u8 = 4;
     let natural = &function.loops[inside];
     // By block of the body: how many were passed at its end, on any of the ways there.
-    let mut passed = vec![0u8; function.blocks.len()];
-    let end = |block: BlockId, passed: &[u8]| {
+    let mut passed: IndexVec<BlockId, u8> = index_vec![0; function.blocks.len()];
+    let end = |block: BlockId, passed: &IndexSlice<BlockId, [u8]>| {
         let before = function.blocks[block].predecessors.iter().filter(|from| natural.contains(**from));
         let start = if block == natural.header { NONE } else { before.fold(0, |ways, from| ways | passed[*from]) };
         blocks.iter().filter(|mover| **mover == block).fold(start, |ways, _| (ways << 1 | ways & MORE) & (ONE | MORE))

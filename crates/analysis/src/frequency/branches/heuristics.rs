@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use crate::frequency::branches::BranchTable;
 use crate::frequency::counter_deltas::delta::Count;
-use crate::frequency::flow_network::Observation;
+use crate::frequency::flow_network::{Observation, edge};
 use crate::frequency::trip_count::TripCounts;
+use index_vec::IndexSlice;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
 
@@ -31,7 +32,7 @@ const TELLING_SAMPLES: f64 = 8.0;
 pub(crate) fn branches(
     function: &Function,
     size: impl Fn(BlockId, f64) -> f64,
-    samples: &[f64],
+    samples: &IndexSlice<BlockId, [f64]>,
     trips: &TripCounts,
     outcomes: &BranchTable,
     id_of_function: FunctionId,
@@ -58,10 +59,10 @@ pub(crate) fn branches(
         }
     };
     let mut observations = Vec::new();
-    for (id, block) in function.blocks.iter().enumerate() {
+    for (id, block) in function.blocks.iter_enumerated() {
         let [one, other] = block.successors[..] else { continue };
         let known = size(id, rounds(one).max(rounds(other)));
-        let edges = |share: f64| vec![((id, one), 1.0 - share), ((id, other), -share)];
+        let edges = |share: f64| vec![(edge(id, one), 1.0 - share), (edge(id, other), -share)];
         // Where the rounds of a loop are known, that is how often it ends. Samples tell that by time, and those
         // that wait for the first line of a walk are never in its last round.
         let ends = block.inner_loop.is_some_and(|around| {
@@ -127,7 +128,7 @@ pub(crate) fn outermost(function: &Function, clocks: &[&Count]) -> Vec<Observati
     }
     let entered = |(inside, visible): (LoopId, usize)| Observation {
         blocks: Vec::new(),
-        edges: function.entries(inside).map(|from| ((from, function.loops[inside].header), 1.0)).collect(),
+        edges: function.entries(inside).map(|from| (edge(from, function.loops[inside].header), 1.0)).collect(),
         value: 0.0,
         deviation: 10.0 * visible as f64,
     };
@@ -141,6 +142,8 @@ mod tests {
     use crate::frequency::nest::NEST;
     use crate::frequency::trip_count::TripCount;
 
+    const ID: FunctionId = FunctionId::from_raw_unchecked(0);
+
     // 0: test rsi,rsi; je c | 5: xor eax,eax | 7: inc rax; cmp rax,rsi; (jne 7) | c: ret
     const GUARDED: &[u8] =
         &[0x48, 0x85, 0xf6, 0x74, 0x0a, 0x31, 0xc0, 0x48, 0xff, 0xc0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3];
@@ -150,9 +153,9 @@ mod tests {
         let function = Function::decode(GUARDED, 0x1000);
         let inside = function.blocks[2].inner_loop.unwrap();
         let trips =
-            BTreeMap::from([((0, inside), TripCount { rounds: 5e5, relative_error: 0.001, variance: Some(0.0) })]);
+            BTreeMap::from([((ID, inside), TripCount { rounds: 5e5, relative_error: 0.001, variance: Some(0.0) })]);
         let size = |_, rounds: f64| 1e4 / rounds;
-        let told = branches(&function, size, &[0.0; 4], &trips, &BranchTable::new(), 0);
+        let told = branches(&function, size, IndexSlice::new(&[0.0; 4]), &trips, &BranchTable::new(), ID);
         assert_eq!(told.len(), 1, "the guard; the end of the rounds is known");
         assert!((told[0].deviation - 0.05 * 1e4 / 5e5).abs() < 1e-9, "{}", told[0].deviation);
     }
@@ -162,9 +165,9 @@ mod tests {
         let function = Function::decode(NEST, 0x1000);
         let inner = function.blocks[2].inner_loop.unwrap();
         let never_ends = BranchCounts { taken: 60.0, ..BranchCounts::default() };
-        let outcomes = BranchTable::from([((0, 2), never_ends)]);
-        let told = |trips| branches(&function, |_, _| 1e6, &[0.0; 5], &trips, &outcomes, 0).len();
+        let outcomes = BranchTable::from([((ID, BlockId::new(2)), never_ends)]);
+        let told = |trips| branches(&function, |_, _| 1e6, IndexSlice::new(&[0.0; 5]), &trips, &outcomes, ID).len();
         let trip = TripCount { rounds: 25.0, relative_error: 0.001, variance: None };
-        assert_eq!((told(BTreeMap::new()), told(BTreeMap::from([((0, inner), trip)]))), (1, 0));
+        assert_eq!((told(BTreeMap::new()), told(BTreeMap::from([((ID, inner), trip)]))), (1, 0));
     }
 }

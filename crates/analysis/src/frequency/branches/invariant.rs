@@ -75,13 +75,14 @@ mod tests {
     #[test]
     fn a_guard_on_what_stays_is_answered_by_any_sample_of_the_loop() {
         let function = Function::decode(GUARDED, 0);
-        let outer = function.loops.iter().position(|natural| natural.parent.is_none()).unwrap();
+        let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
+        let guard = BlockId::new(0);
         let answer = |rows: u64| {
             let mut registers = [0; REGISTERS];
             registers[register::SI] = rows;
-            taken(&function, outer, 0, &State::of_sample(&registers, 0))
+            taken(&function, outer, guard, &State::of_sample(&registers, 0))
         };
-        assert!(is_branch(&function, outer, 0));
+        assert!(is_branch(&function, outer, guard));
         assert_eq!((answer(142), answer(0)), (Some(false), Some(true)));
         let latch = function.loops[outer].latches[0];
         assert!(!is_branch(&function, outer, latch), "the end of the rounds");

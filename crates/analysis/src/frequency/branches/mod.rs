@@ -180,13 +180,13 @@ mod tests {
     // 0: cmp rax, rdx; jae 10 | 5: cmp [rdi], eax; jne 10 | 9: nop | 10: ret
     const CODE: &[u8] = &[0x48, 0x39, 0xd0, 0x73, 0x05, 0x39, 0x07, 0x75, 0x01, 0x90, 0xc3];
 
-    fn told(left: u64, right: u64) -> Vec<(BlockId, Option<bool>)> {
+    fn told(left: u64, right: u64) -> Vec<(usize, Option<bool>)> {
         let mut registers = [0; REGISTERS];
         registers[register::AX] = left;
         registers[register::DX] = right;
         let mut told = Vec::new();
         run_on(&Function::decode(CODE, 0), 0, State::of_sample(&registers, 0), |block, taken| {
-            told.push((block, taken));
+            told.push((block.index(), taken));
         });
         told
     }
@@ -209,7 +209,7 @@ mod tests {
     fn the_last_round_of_an_outer_loop_shows_in_what_the_inner_one_leaves_alone() {
         use crate::frequency::nest::NEST;
         let function = Function::decode(NEST, 0x1000);
-        let outer = function.loops.iter().position(|natural| natural.parent.is_none()).unwrap();
+        let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
         let round = |count: u64, end: u64| {
             let mut registers = [0; REGISTERS];
             (registers[register::AX], registers[register::SI]) = (count, end);

@@ -207,11 +207,13 @@ fn together(kinds: &[(usize, Found)]) -> Option<Count> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierloom_binary::cfg::BlockId;
+    use tierloom_binary::code::FunctionId;
 
     fn count(executions: f64, visible: usize) -> Count {
         Count {
-            function: 0,
-            block: 0,
+            function: FunctionId::new(0),
+            block: BlockId::new(0),
             executions,
             relative_error: 0.01,
             visible,

@@ -121,18 +121,20 @@ fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Co
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierloom_binary::cfg::{BlockId, LoopId};
     use tierloom_binary::dataflow::induction::Value;
     use tierloom_binary::dataflow::update::Pace;
 
     const COUNTER: InductionVariable = InductionVariable {
         value: Value::Register(0),
         pace: Pace::Constant(1),
-        counted: 0,
-        region: 0,
+        counted: BlockId::from_raw_unchecked(0),
+        region: LoopId::from_raw_unchecked(0),
         narrow: false,
         restarts: false,
     };
-    const CLOCK: Clock<'static> = Clock { function: 0, counter: &COUNTER, length: 1.0, least: 0.0 };
+    const CLOCK: Clock<'static> =
+        Clock { function: FunctionId::from_raw_unchecked(0), counter: &COUNTER, length: 1.0, least: 0.0 };
 
     fn readings(pairs: Vec<Delta>) -> Readings {
         let seen: Vec<usize> = (0..=pairs.len()).collect();
