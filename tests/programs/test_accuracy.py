@@ -2,7 +2,7 @@
 
 The bounds are those that we publish. One recording in some fifty lies just outside of one by chance, so the
 verdict is the median of three; two that agree are enough. What recorded runs give, to the digit, is tested in
-`tests/recordings`.
+`tests/recordings`. Programs with looser bounds run in the long job, one at a time.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def test_programs_whose_loops_count(
     assert most_of_three(lambda: is_within(executable, folder, path, threads))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("program", bench().OTHERS)
 def test_programs_with_loops_that_do_not(executable: Path, folder: Path, workloads: Path, program: str) -> None:

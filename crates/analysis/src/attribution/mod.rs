@@ -15,7 +15,6 @@ use crate::address_space::objects::ObjectId;
 use crate::address_space::{AddressSpaces, Place};
 use crate::attribution::operand_addresses::{BlockStates, How, Touch, block_touches, loop_touches};
 use crate::attribution::waiting_instruction::{WaitingInstruction, blame};
-use crate::traffic::accesses::OperandId;
 use tierloom_binary::call_graph::complete::Roots;
 use tierloom_binary::call_graph::unique_callers::{Level, Levels};
 use tierloom_binary::cfg::Function;
@@ -24,6 +23,16 @@ use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::x86::state::State;
 use tierloom_recording::{Change, Recording, Sample, register};
+
+/// A static operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OperandId {
+    pub(crate) function: FunctionId,
+    /// Position of the instruction in the function.
+    pub(crate) instruction: usize,
+    /// Position among the operands of the instruction.
+    pub(crate) operand: usize,
+}
 
 /// What a sample waited on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

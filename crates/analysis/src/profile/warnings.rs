@@ -1,8 +1,9 @@
 //! What a reader must know before believing the numbers: cause and remedy.
 
+use crate::attribution::OperandId;
 use crate::attribution::{Attribution, Observed, Rest};
 use crate::frequency::Counts;
-use crate::traffic::accesses::{AllAccesses, OperandId};
+use crate::traffic::accesses::AllAccesses;
 use tierloom_binary::debug_info::Missing;
 use tierloom_model::Warning;
 use tierloom_recording::Recording;

@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 
 use crate::address_space::Place;
 use crate::address_space::objects::ObjectId;
+use crate::attribution::OperandId;
 use crate::attribution::{AttributedSample, Attribution, Observed};
 use crate::frequency::Counts;
 use crate::traffic::Traffics;
-use crate::traffic::accesses::{OperandAccesses, OperandId};
+use crate::traffic::accesses::OperandAccesses;
 use crate::traffic::element_width::operand;
 use crate::traffic::row::{Row, Traffic};
 

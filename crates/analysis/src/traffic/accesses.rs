@@ -4,21 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::address_space::Place;
 use crate::address_space::objects::ObjectId;
+use crate::attribution::OperandId;
 use crate::attribution::operand_addresses::How;
 use crate::attribution::{Observed, OperandAddress};
 use crate::frequency::Counts;
 use crate::frequency::counter_deltas::delta::Count;
-use tierloom_binary::code::FunctionId;
-
-/// A static operand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct OperandId {
-    pub(crate) function: FunctionId,
-    /// Position of the instruction in the function.
-    pub(crate) instruction: usize,
-    /// Position among the operands of the instruction.
-    pub(crate) operand: usize,
-}
 
 /// Executions of one operand on one object.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,7 +10,8 @@ use iced_x86::{Instruction, Register};
 
 use crate::address_space::objects::ObjectId;
 use crate::attribution::Observed;
-use crate::traffic::accesses::{OperandAccesses, OperandId};
+use crate::attribution::OperandId;
+use crate::traffic::accesses::OperandAccesses;
 use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::x86::instruction::{Element, Operand, packed_element};

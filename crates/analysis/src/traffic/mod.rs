@@ -16,9 +16,10 @@ use tierloom_model::units::LINE_BYTES;
 
 use crate::address_space::objects::{DataObject, ObjectId};
 use crate::attribution::Observed;
+use crate::attribution::OperandId;
 use crate::frequency::Counts;
 use crate::frequency::trip_count::TripCounts;
-use crate::traffic::accesses::{OperandAccesses, OperandId};
+use crate::traffic::accesses::OperandAccesses;
 use crate::traffic::address_stream::{AddressStream, shape};
 use crate::traffic::cache_filter::{WorkingSet, characteristic_time};
 use crate::traffic::element_width::{Elements, operand};
