@@ -100,6 +100,8 @@ fn spread(
 
 #[cfg(test)]
 mod tests {
+    use tierloom_binary::code::FunctionId;
+
     use super::*;
     use tierloom_binary::cfg::BlockId;
 
