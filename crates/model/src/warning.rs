@@ -112,8 +112,8 @@ pub enum Warning {
     Rebuilt { files: Vec<String> },
 
     #[error(
-        "files of code are not here as they ran, so their samples are [unrecovered]: {}; analyse the recording with \
-         --binaries FOLDER, a folder that has them",
+        "files of code are not here as they ran, so their samples are [unrecovered]: {}; put those that ran in their \
+         places, or analyse a recording with --binaries FOLDER, a folder that has them",
         lacking(.rebuilt, .missing)
     )]
     CodeLacking { rebuilt: Vec<String>, missing: Vec<String> },

@@ -80,7 +80,9 @@ pub(crate) fn worked_out(
 #[pyfunction]
 pub(crate) fn import_perf(py: Python<'_>, path: PathBuf, name: Option<String>) -> PyResult<(String, Py<PyBytes>)> {
     let read = py.detach(|| tierloom_perfdata::read(&path).map(|recording| completed(recording, &Root::default())));
-    let recording = read.map_err(|error| errors::from_perf_data(&error))?;
+    let mut recording = read.map_err(|error| errors::from_perf_data(&error))?;
+    recording.warnings.extend(py.detach(|| CodeFiles::find(&recording, &[])).warning());
+    // Not all that was mapped has a build in such a file; what has none is read as it is.
     worked_out(py, name, Some(&path), &recording, &Files)
 }
 

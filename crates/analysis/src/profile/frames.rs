@@ -9,6 +9,11 @@ use tierloom_binary::demangle::demangled;
 use tierloom_binary::elf::Binary;
 use tierloom_model::{Frame, InlinedInto};
 
+/// Libraries that come with the compiler and the system. Their lines are not asked for: nobody is told to mend them,
+/// their debug information is large, and it is there on one machine and not on the next.
+const RUNTIMES: [&str; 7] =
+    ["libc.so", "ld-linux", "libpthread.so", "libstdc++.so", "libgomp.so", "libgfortran.so", "libm.so"];
+
 /// Frames of all modules; debug information of a module is read when its first frame is asked for.
 pub(crate) struct Frames<'a> {
     modules: &'a [Binary],
@@ -45,12 +50,16 @@ impl<'a> Frames<'a> {
         self.debug[module].get()?.missing()
     }
 
+    fn debug_info(&self, id: usize) -> &DebugInfo {
+        self.debug[id].get_or_init(|| self.binaries.debug_info(&self.modules[id]))
+    }
+
     /// Functions before a return address, innermost first; at least one.
     fn functions(&self, id: usize, address: u64) -> Vec<SourceFrame> {
         // A return address lies behind the call; the call itself is one byte before it.
         let call = address.saturating_sub(1);
         let module = &self.modules[id];
-        let mut functions = self.debug[id].get_or_init(|| self.binaries.debug_info(module)).frames(call);
+        let mut functions = if is_runtime(module.name()) { Vec::new() } else { self.debug_info(id).frames(call) };
         if functions.is_empty() {
             functions.push(SourceFrame::default());
         }
@@ -60,6 +69,11 @@ impl<'a> Frames<'a> {
         }
         functions
     }
+}
+
+/// Whether a module is a library of the compiler or the system.
+pub(crate) fn is_runtime(module: &str) -> bool {
+    RUNTIMES.iter().any(|prefix| module.starts_with(prefix))
 }
 
 /// The functions of a frame with their lines, innermost first.

@@ -15,7 +15,7 @@ use tierloom_binary::elf::Binary;
 use tierloom_model::{Frame, Site};
 
 use crate::address_space::objects::{DataObject, Identity, ObjectId};
-use crate::profile::frames::{Frames, functions};
+use crate::profile::frames::{Frames, functions, is_runtime};
 
 /// Functions that allocate for others, by the start of their demangled names.
 const WRAPPERS: [&str; 33] = [
@@ -56,9 +56,6 @@ const WRAPPERS: [&str; 33] = [
 /// Functions of the C library that start a program or a thread: everything is called by them.
 const STARTERS: [&str; 7] =
     ["__libc_start_main", "__libc_start_call_main", "_start", "start_thread", "clone", "__clone", "__clone3"];
-/// Libraries that allocate for every program; by the start of their file names.
-const RUNTIMES: [&str; 7] =
-    ["libc.so", "ld-linux", "libpthread.so", "libstdc++.so", "libgomp.so", "libgfortran.so", "libm.so"];
 /// Longest function name within an object's name.
 const LONGEST_NAME: usize = 60;
 /// Callers that are looked at to tell apart what one statement allocates: further out are the program's loops.
@@ -166,7 +163,7 @@ impl<'a> Names<'a> {
             return;
         };
         let has_line = named(frame).map_or(frame.line.is_some(), |(_, line)| line.is_some());
-        if !has_line && !RUNTIMES.iter().any(|prefix| frame.module.starts_with(prefix)) {
+        if !has_line && !is_runtime(&frame.module) {
             self.lineless.insert(module);
         }
     }
