@@ -45,6 +45,13 @@ ONCE = {
 }
 """What may stand in these files alone: `wire` uses nothing of ours, and `binary` knows nothing of it."""
 
+DECODER = "iced_x86"
+MEET_THE_DECODER = ("binary/src/x86/", "bursts/")
+"""What reads x86-64 machine code, and what makes some; everyone else has the instructions of `binary`."""
+
+SEAM = "binary/src/arch.rs"
+"""All of an architecture that the rest of `binary` may name."""
+
 
 @cache
 def packages() -> list[dict]:
@@ -86,6 +93,17 @@ def test_no_circle_runs_between_the_files_of_a_crate(name: str) -> None:
     uses = crate(name).uses
     circles = [line for circle in modules.circles(uses) for line in modules.told(modules.inside(uses, circle))]
     assert not circles, "\n".join(["a circle: what both need belongs into a file below them", *circles])
+
+
+def test_an_architecture_stays_behind_its_seam() -> None:
+    files = {str(path.relative_to(ROOT / "crates")): path for path in (ROOT / "crates").glob("*/*/**/*.rs")}
+    code = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
+    decoding = {name for name, text in code.items() if DECODER in text}
+    strangers = {name for name in decoding if not name.startswith(MEET_THE_DECODER)}
+    assert decoding, f"nothing names {DECODER}: is it still the decoder?"
+    assert strangers == set(), "ask `binary::instruction`, or let the folder of the architecture say what is missing"
+    named = {name for name, text in code.items() if name.startswith("binary/src/") and "crate::x86" in text}
+    assert {name for name in named if not name.startswith("binary/src/x86/")} == {SEAM}, f"{SEAM} is the seam"
 
 
 def test_the_preload_library_brings_nothing_else_into_the_process() -> None:

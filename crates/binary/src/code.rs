@@ -47,7 +47,7 @@ impl Code {
         let module = place.module?;
         let range = modules[module].function_at(place.address)?;
         let id = self.function(modules, module, &range)?;
-        let step = self.functions[id].function.step_at(place.address)?;
+        let step = self.functions[id].function.instruction_at(place.address)?;
         Some((id, step))
     }
 

@@ -2,6 +2,7 @@
 //!
 //! It knows nothing of samples, objects or profiles, and stands alone.
 
+pub mod arch;
 pub mod build_id;
 pub mod call_graph;
 pub mod cfg;
@@ -13,8 +14,9 @@ pub mod elf;
 mod files;
 pub mod image;
 mod index;
+pub mod instruction;
 pub mod search;
-pub mod x86;
+mod x86;
 
 use debug_info::DebugInfo;
 use elf::Binary;

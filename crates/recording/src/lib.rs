@@ -21,7 +21,7 @@ pub use processor::Processor;
 use signals::signal_name;
 use tierloom_model::Warning;
 // Those that the kernel tells and that code is followed with.
-pub use tierloom_binary::x86::{REGISTERS, register};
+pub use tierloom_binary::arch::{REGISTERS, register};
 // Told by the preload library and kept as it came.
 pub use tierloom_wire::Source;
 

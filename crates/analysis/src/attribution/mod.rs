@@ -21,7 +21,8 @@ use tierloom_binary::cfg::Function;
 use tierloom_binary::cfg::LoopId;
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::Steady;
-use tierloom_binary::x86::state::State;
+use tierloom_binary::dataflow::state::State;
+use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
 use tierloom_recording::{Change, Recording, Sample, register};
 
 /// A static operand.
@@ -139,7 +140,7 @@ struct Pass<'a, 'r> {
     spaces: &'a mut AddressSpaces<'r>,
     threads: BTreeMap<(u32, u32), usize>,
     /// By function and loop: registers whose value is good anywhere in the loop.
-    steady: BTreeMap<(FunctionId, LoopId), tierloom_binary::x86::instruction::RegisterSet>,
+    steady: BTreeMap<(FunctionId, LoopId), RegisterSet>,
     /// Whether samples fall right behind what waited.
     tells_instruction: bool,
     found: Observed,
@@ -202,7 +203,7 @@ impl Pass<'_, '_> {
         }
         let Some((id, step)) = at else { return (Attribution::Rest(self.without_code(sample)), None) };
         let function = self.found.code.functions[id].function.clone();
-        let blamed = blame(&function, step, sample.registers[register::FLAGS], state);
+        let blamed = blame(&function, step, Flags(sample.registers[register::FLAGS]), state);
         let sharp = self.verdict_of(sample, &function, blamed);
         let waited = match (sharp, blamed) {
             (Attribution::Object { .. }, WaitingInstruction::Memory { step, .. }) => Some(step),
@@ -225,7 +226,7 @@ impl Pass<'_, '_> {
                     Place::Nowhere => Attribution::Rest(Rest::Other),
                     Place::Object(object, offset) => {
                         self.spaces.objects.touch(object, sample.time_ns);
-                        Attribution::Object { object, offset, access: access(&function.steps[step].operands) }
+                        Attribution::Object { object, offset, access: access(&function.instructions[step].operands) }
                     }
                 }
             }
@@ -235,9 +236,9 @@ impl Pass<'_, '_> {
     /// Where the skid blurs instructions: what all of the block's operands touch, if that is one object.
     fn verdict_of_block(&mut self, sample: &Sample, function: &Function, step: usize, state: &State) -> Attribution {
         let states = BlockStates::new(function, step, state);
-        let block = &function.blocks[function.block_of(step)];
         let touches = block_touches(function, step, &states);
-        let operands: usize = function.steps[block.first..block.end].iter().map(|step| step.operands.len()).sum();
+        let block = function.instructions_of(function.block_of(step)).iter();
+        let operands: usize = block.map(|instruction| instruction.operands.len()).sum();
         let stack_pointer = sample.registers[register::SP];
         let places: Vec<(Place, usize)> = touches
             .iter()
@@ -250,7 +251,7 @@ impl Pass<'_, '_> {
                     && places.iter().all(|(place, _)| matches!(place, Place::Object(other, _) if *other == object)) =>
             {
                 self.spaces.objects.touch(object, sample.time_ns);
-                Attribution::Object { object, offset, access: access(&function.steps[first].operands) }
+                Attribution::Object { object, offset, access: access(&function.instructions[first].operands) }
             }
             _ => Attribution::Rest(Rest::Unrecovered),
         }
@@ -302,7 +303,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    fn known(&mut self, id: FunctionId, around: LoopId) -> tierloom_binary::x86::instruction::RegisterSet {
+    fn known(&mut self, id: FunctionId, around: LoopId) -> RegisterSet {
         let function = &self.found.code.functions[id].function;
         *self.steady.entry((id, around)).or_insert_with(|| Steady::of(function, around).known())
     }
@@ -320,7 +321,7 @@ impl Pass<'_, '_> {
     }
 }
 
-fn access(operands: &[tierloom_binary::x86::instruction::Operand]) -> AccessKind {
+fn access(operands: &[Operand]) -> AccessKind {
     match operands.first() {
         Some(operand) if operand.read && operand.write => AccessKind::ReadWrite,
         Some(operand) if operand.write => AccessKind::Write,

@@ -6,8 +6,8 @@
 //! by the loop's steady steps.
 
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
-use tierloom_binary::x86::instruction::{Operand, RegisterSet};
-use tierloom_binary::x86::state::State;
+use tierloom_binary::dataflow::state::State;
+use tierloom_binary::instruction::{Operand, RegisterSet};
 
 /// An operand with an address that it touched near a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,19 +45,19 @@ impl BlockStates {
         let mut before = vec![*sample; block.len()];
         let mut state = *sample;
         for position in (block.first..at).rev() {
-            state.undo(&function.steps[position]);
+            state.undo(&function.instructions[position]);
             before[position - block.first] = state;
         }
         for position in block.first..at {
             // What undoing lost may be known from replaying.
             before[position - block.first] = before[position - block.first].or(&state);
             state = before[position - block.first];
-            state.step(&function.steps[position]);
+            state.execute(&function.instructions[position]);
         }
         let mut state = *sample;
         for position in at..block.end {
             before[position - block.first] = state;
-            state.step(&function.steps[position]);
+            state.execute(&function.instructions[position]);
         }
         Self { first: block.first, before, sample: *sample }
     }
@@ -81,7 +81,7 @@ pub(crate) fn block_touches(function: &Function, at: usize, states: &BlockStates
     let block = &function.blocks[function.block_of(at)];
     let mut touches = Vec::new();
     for step in block.first..block.end {
-        for (operand, content) in function.steps[step].operands.iter().enumerate() {
+        for (operand, content) in function.instructions[step].operands.iter().enumerate() {
             let found = states.address(step, content);
             touches.extend(found.map(|(address, how)| Touch { step, operand, address, how }));
         }
@@ -103,7 +103,7 @@ pub(crate) fn loop_touches(
     let mut touches = Vec::new();
     for &block in function.loops[inside].body.iter().filter(|block| !except(**block)) {
         for step in function.blocks[block].first..function.blocks[block].end {
-            for (operand, content) in function.steps[step].operands.iter().enumerate() {
+            for (operand, content) in function.instructions[step].operands.iter().enumerate() {
                 let address = known.address(content).or_else(|| known.address_without_index(content));
                 touches.extend(address.map(|address| Touch { step, operand, address, how: How::Near }));
             }

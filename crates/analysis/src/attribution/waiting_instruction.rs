@@ -7,8 +7,8 @@
 //! does.
 
 use tierloom_binary::cfg::{BlockId, Function};
-use tierloom_binary::x86::instruction::{Step, jump_taken};
-use tierloom_binary::x86::state::State;
+use tierloom_binary::dataflow::state::State;
+use tierloom_binary::instruction::{Flags, Instruction};
 
 /// What a sample waited on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,25 +24,25 @@ pub(crate) enum WaitingInstruction {
 }
 
 /// Blames the instruction before position `at`.
-pub(crate) fn blame(function: &Function, at: usize, flags: u64, state: &State) -> WaitingInstruction {
+pub(crate) fn blame(function: &Function, at: usize, flags: Flags, state: &State) -> WaitingInstruction {
     match previous(function, at, flags) {
-        Previous::Step(step) => blame_step(function, step, state),
+        Previous::Instruction(step) => blame_step(function, step, state),
         Previous::Call => WaitingInstruction::Stack,
         Previous::Unknown => WaitingInstruction::Unrecovered,
     }
 }
 
 enum Previous {
-    Step(usize),
+    Instruction(usize),
     /// A call came back (its return popped the stack) or the function was just called.
     Call,
     Unknown,
 }
 
-fn previous(function: &Function, at: usize, flags: u64) -> Previous {
+fn previous(function: &Function, at: usize, flags: Flags) -> Previous {
     let block = function.block_of(at);
     if at > function.blocks[block].first {
-        return Previous::Step(at - 1);
+        return Previous::Instruction(at - 1);
     }
     if at == 0 {
         return Previous::Call;
@@ -54,8 +54,8 @@ fn previous(function: &Function, at: usize, flags: u64) -> Previous {
         .filter(|from| may_come_from(function, *from, block, flags))
         .collect();
     match choose(function, block, &allowed) {
-        Some(from) if function.steps[function.blocks[from].end - 1].is_call() => Previous::Call,
-        Some(from) => Previous::Step(function.blocks[from].end - 1),
+        Some(from) if function.last(from).is_call() => Previous::Call,
+        Some(from) => Previous::Instruction(function.blocks[from].end - 1),
         None => Previous::Unknown,
     }
 }
@@ -71,8 +71,8 @@ fn choose(function: &Function, block: BlockId, allowed: &[BlockId]) -> Option<Bl
     }
     let mut waiting = allowed.iter().filter(|from| {
         let end = function.blocks[**from].end;
-        let last = if function.steps[end - 1].code.is_jcc_short_or_near() { end.saturating_sub(2) } else { end - 1 };
-        !function.steps[last].operands.is_empty()
+        let last = if function.last(**from).flow.asks_flags() { end.saturating_sub(2) } else { end - 1 };
+        !function.instructions[last].operands.is_empty()
     });
     match (waiting.next(), waiting.next()) {
         (Some(only), None) => Some(*only),
@@ -81,45 +81,35 @@ fn choose(function: &Function, block: BlockId, allowed: &[BlockId]) -> Option<Bl
 }
 
 /// Whether the flags let control pass from one block to the other.
-fn may_come_from(function: &Function, from: BlockId, to: BlockId, flags: u64) -> bool {
-    let last = &function.steps[function.blocks[from].end - 1].code;
-    match jump_taken(last, flags) {
+fn may_come_from(function: &Function, from: BlockId, to: BlockId, flags: Flags) -> bool {
+    match function.last(from).flow.is_taken(flags) {
         None => true,
-        Some(taken) => {
-            let target = function.step_at(last.near_branch_target()).map(|step| function.block_of(step));
-            let falls_to = from + 1 == to;
-            (taken && target == Some(to)) || (!taken && falls_to)
-        }
+        Some(true) => function.jump_target(from) == Some(to),
+        Some(false) => from + 1 == to,
     }
 }
 
 fn blame_step(function: &Function, step: usize, state: &State) -> WaitingInstruction {
     let first = function.blocks[function.block_of(step)].first;
-    let jump = &function.steps[step];
-    let fused = jump.code.is_jcc_short_or_near() && step > first && jump.operands.is_empty();
+    let jump = &function.instructions[step];
+    let fused = jump.flow.asks_flags() && step > first && jump.operands.is_empty();
     let mut before = *state;
     before.undo(jump);
-    if fused && !function.steps[step - 1].operands.is_empty() {
-        let compare = &function.steps[step - 1];
+    if fused && !function.instructions[step - 1].operands.is_empty() {
+        let compare = &function.instructions[step - 1];
         let mut earlier = before;
         earlier.undo(compare);
         return blame_operand(compare, step - 1, &earlier, &before);
     }
     if jump.operands.is_empty() {
-        let stack = touches_stack(jump);
-        return if stack { WaitingInstruction::Stack } else { WaitingInstruction::Compute };
+        return if jump.uses_stack { WaitingInstruction::Stack } else { WaitingInstruction::Compute };
     }
     blame_operand(jump, step, &before, state)
 }
 
-fn touches_stack(step: &Step) -> bool {
-    use iced_x86::Mnemonic::{Leave, Pop, Push, Ret};
-    matches!(step.code.mnemonic(), Push | Pop | Ret | Leave)
-}
-
 /// A load that overwrote its own base is blamed by the new value: the address of its next round.
-fn blame_operand(step: &Step, position: usize, before: &State, after: &State) -> WaitingInstruction {
-    let address = step.operands.iter().find_map(|operand| before.address(operand).or_else(|| after.address(operand)));
+fn blame_operand(instruction: &Instruction, position: usize, before: &State, after: &State) -> WaitingInstruction {
+    let address = instruction.operands.iter().find_map(|one| before.address(one).or_else(|| after.address(one)));
     address.map_or(WaitingInstruction::Unrecovered, |address| WaitingInstruction::Memory { step: position, address })
 }
 
@@ -138,14 +128,14 @@ mod tests {
 
     // 0: cmp [rdi], eax | 1: je 4 | 2: mov rcx,[rsi] | 3: inc rcx | 4: ret
     const BRANCH: &[u8] = &[0x39, 0x07, 0x74, 0x06, 0x48, 0x8b, 0x0e, 0x48, 0xff, 0xc1, 0xc3];
-    const ZERO: u64 = 1 << 6;
+    const ZERO: Flags = Flags(1 << 6);
 
     #[test]
     fn the_instruction_before_is_blamed() {
         let function = Function::decode(BRANCH, 0);
         let state = state(&[(register::SI, 0x500), (register::DI, 0x700)]);
-        assert_eq!(blame(&function, 3, 0, &state), WaitingInstruction::Memory { step: 2, address: 0x500 });
-        assert_eq!(blame(&function, 0, 0, &state), WaitingInstruction::Stack);
+        assert_eq!(blame(&function, 3, Flags(0), &state), WaitingInstruction::Memory { step: 2, address: 0x500 });
+        assert_eq!(blame(&function, 0, Flags(0), &state), WaitingInstruction::Stack);
     }
 
     #[test]
@@ -153,7 +143,7 @@ mod tests {
         let function = Function::decode(BRANCH, 0);
         let state = state(&[(register::DI, 0x700)]);
         assert_eq!(blame(&function, 4, ZERO, &state), WaitingInstruction::Memory { step: 0, address: 0x700 });
-        assert_eq!(blame(&function, 4, 0, &state), WaitingInstruction::Compute, "inc rcx came before");
-        assert_eq!(blame(&function, 2, 0, &state), WaitingInstruction::Memory { step: 0, address: 0x700 });
+        assert_eq!(blame(&function, 4, Flags(0), &state), WaitingInstruction::Compute, "inc rcx came before");
+        assert_eq!(blame(&function, 2, Flags(0), &state), WaitingInstruction::Memory { step: 0, address: 0x700 });
     }
 }

@@ -6,16 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iced_x86::{Instruction, Mnemonic, OpKind};
-
 use crate::attribution::Observed;
 use crate::frequency::flow_network::{Observation, edge};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
-use tierloom_binary::dataflow::update::{Pace, steady_step};
-use tierloom_binary::x86::flags::{flags_of, width};
-use tierloom_binary::x86::instruction::{Gpr, constant, gpr, jump_taken};
-use tierloom_binary::x86::state::State;
+use tierloom_binary::dataflow::state::State;
+use tierloom_binary::dataflow::update::{Step, steady_step};
+use tierloom_binary::instruction::{Arithmetic, Compute, Flags, Gpr, Instruction, Operation, Part, Place, Source};
 
 /// Of a shorter way the steps are rounds of their own kind, which take unlike times. Assumed.
 const FEWEST_STEPS: u64 = 8;
@@ -94,11 +91,9 @@ impl Way {
     fn to(function: &Function, branch: BlockId) -> Option<Self> {
         let content = &function.blocks[branch];
         let inside = content.inner_loop?;
-        let steps = &function.steps[content.first..content.end];
-        let jump = &steps.last()?.code;
-        let compared = &steps[..steps.len() - 1].iter().rfind(|step| step.code.rflags_modified() != 0)?.code;
-        let against = end(compared)?;
-        let counter = gpr(compared.op0_register())?;
+        let (jump, before) = function.instructions_of(branch).split_last()?;
+        let (compared, against) = end(before.iter().rfind(|instruction| instruction.sets_flags)?)?;
+        let counter = compared.register;
         let (moved, step, sets, start) = writers(function, inside, counter)?;
         let back = |to: BlockId| sets_back(function, inside, &sets, branch, to);
         let to = match content.successors[..] {
@@ -113,7 +108,7 @@ impl Way {
         };
         let is_there = |steps: u64| {
             let value = start.wrapping_add(steps.wrapping_mul(step.cast_unsigned()));
-            let taken = jump_taken(jump, flags_of(value, against, width(compared)));
+            let taken = jump.flow.is_taken(Flags::of_difference(value, against, 8 * u32::from(compared.bytes)));
             taken.is_some_and(|taken| (to == content.successors[0]) == taken)
         };
         let steps = (1..=MOST_STEPS).find(|steps| is_there(*steps)).filter(|steps| *steps >= FEWEST_STEPS)?;
@@ -142,10 +137,18 @@ impl Way {
     }
 }
 
-/// The constant that a register is compared with.
-fn end(code: &Instruction) -> Option<u64> {
-    let is_comparison = code.mnemonic() == Mnemonic::Cmp && code.op0_kind() == OpKind::Register;
-    (is_comparison && code.op0_register().size() >= 4).then(|| code.try_immediate(1).ok())?
+/// A register, and the constant that it is compared with.
+fn end(instruction: &Instruction) -> Option<(Part, u64)> {
+    match instruction.operation {
+        Operation::Compute(Compute {
+            what: Arithmetic::Subtract,
+            to: Place::Nowhere,
+            left: Source::Register(register),
+            right: Source::Constant(value),
+            ..
+        }) if register.bytes >= 4 => Some((register, value)),
+        _ => None,
+    }
 }
 
 /// What writes a register in a loop: the block that moves it, by how much, the blocks that set it and to what.
@@ -153,11 +156,9 @@ fn writers(function: &Function, inside: LoopId, register: Gpr) -> Option<(BlockI
     let natural = &function.loops[inside];
     let (mut moves, mut sets) = (Vec::new(), Vec::new());
     for &block in &natural.body {
-        let content = &function.blocks[block];
-        for step in function.steps[content.first..content.end].iter().filter(|step| step.clobbered().contains(register))
-        {
-            match (steady_step(&step.code, natural.written), constant(&step.code)) {
-                (Some((_, Pace::Constant(pace), _)), _) => moves.push((block, pace)),
+        for writer in function.instructions_of(block).iter().filter(|one| one.clobbered.contains(register)) {
+            match (steady_step(writer, natural.written), writer.operation.constant()) {
+                (Some((_, Step::Constant(step), _)), _) => moves.push((block, step)),
                 (None, Some(value)) => sets.push((block, value)),
                 _ => return None,
             }
@@ -188,7 +189,7 @@ mod tests {
     ];
 
     fn at(function: &Function, address: u64) -> BlockId {
-        function.block_of(function.step_at(address).unwrap())
+        function.block_of(function.instruction_at(address).unwrap())
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::trip_count::{at_entry, remaining, rounds};
-use tierloom_binary::x86::instruction::RegisterSet;
+use tierloom_binary::instruction::RegisterSet;
 
 /// Samples of a loop that are emulated at most.
 const MOST_SAMPLES: usize = 240;
@@ -223,9 +223,9 @@ fn by_last_rounds(
     let steady = Steady::of(function, inside);
     let jumps = |(number, _): &&(usize, usize)| {
         observed.seen[*number].waited.is_some_and(|waited| {
-            let walks = |operand| steady.still(operand) || steady.pace(operand).is_some();
+            let walks = |operand| steady.still(operand) || steady.step(operand).is_some();
             function.loops[inside].contains(function.block_of(waited))
-                && !function.steps[waited].operands.iter().any(walks)
+                && !function.instructions[waited].operands.iter().any(walks)
         })
     };
     let jumping: Vec<(usize, usize)> = samples.iter().filter(jumps).copied().collect();

@@ -7,16 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use iced_x86::Mnemonic;
 use index_vec::{IndexSlice, IndexVec, index_vec};
 
 use crate::attribution::Observed;
 use crate::frequency::blocks::BlockCounts;
 use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::flow_network::Observation;
+use tierloom_binary::arch::STACK_POINTER;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
-use tierloom_binary::x86::instruction::{STACK_POINTER, Step};
+use tierloom_binary::instruction::{Instruction, Operation};
 
 /// Instructions per ns where nothing in the recording tells: in between memory-bound code (below 1)
 /// and compute-bound code (above 6) on server cores of 2020 to 2025. Assumed.
@@ -194,8 +194,8 @@ fn waits_by_block(observed: &Observed) -> BTreeMap<FunctionId, ByBlock> {
 /// or one on the stack.
 fn unstalled_scale(function: &Function, block: BlockId) -> f64 {
     let content = &function.blocks[block];
-    let on_stack = |step: &&Step| step.operands.iter().all(|operand| operand.base == Some(STACK_POINTER));
-    let plain: f64 = function.steps[content.first..content.end].iter().filter(on_stack).map(Step::work).sum();
+    let on_stack = |one: &&Instruction| one.operands.iter().all(|operand| operand.base == Some(STACK_POINTER));
+    let plain: f64 = function.instructions_of(block).iter().filter(on_stack).map(|one| one.work).sum();
     content.work / plain.max(1.0)
 }
 
@@ -229,11 +229,8 @@ fn typical_density(
 /// measure of what works.
 fn waits_idly(function: &Function, block: BlockId) -> bool {
     let inside = function.blocks[block].inner_loop.map_or(&[][..], |inside| &function.loops[inside].body);
-    let mut steps = inside.iter().flat_map(|block| {
-        let content = &function.blocks[*block];
-        &function.steps[content.first..content.end]
-    });
-    steps.any(|step| step.code.mnemonic() == Mnemonic::Pause)
+    let mut body = inside.iter().flat_map(|block| function.instructions_of(*block));
+    body.any(|instruction| instruction.operation == Operation::Pause)
 }
 
 /// Instructions and samples of the blocks that run as often as the counted one.

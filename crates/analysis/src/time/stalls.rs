@@ -16,9 +16,9 @@ use crate::frequency::Counts;
 use crate::time::confidence::share;
 use crate::traffic::Traffics;
 use crate::traffic::accesses::OperandAccesses;
-use crate::traffic::address_stream::sources_of;
 use tierloom_binary::cfg::LoopId;
 use tierloom_binary::code::FunctionId;
+use tierloom_binary::dataflow::dependence::sources_of;
 
 type Place = (FunctionId, LoopId);
 
@@ -96,11 +96,10 @@ fn inside(observed: &Observed, id: FunctionId, step: usize) -> Option<Place> {
 fn independent(observed: &Observed, (id, inside): Place, members: &[&OperandAccesses]) -> bool {
     let function = &observed.code.functions[id].function;
     let steps: BTreeSet<usize> = members.iter().map(|tally| tally.operand.instruction).collect();
-    let loaded = |step: usize| &function.steps[step].written;
+    let loaded = |step: usize| &function.instructions[step].written;
     steps.iter().all(|step| {
-        let operands = function.steps[*step].operands.iter();
-        let address =
-            operands.fold(tierloom_binary::x86::instruction::RegisterSet::default(), |set, o| set.union(o.registers()));
+        let operands = function.instructions[*step].operands.iter();
+        let address = operands.flat_map(|operand| operand.registers().iter()).collect();
         let from = sources_of(function, inside, address);
         steps.iter().all(|other| loaded(*other).iter().all(|register| !from.contains(register)))
     })

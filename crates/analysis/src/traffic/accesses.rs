@@ -34,7 +34,7 @@ pub(crate) fn tally(observed: &Observed, counts: &Counts) -> AllAccesses {
     let mut tallies = AllAccesses::default();
     for (&id, blocks) in &counts.blocks {
         let function = &observed.code.functions[id].function;
-        for (instruction, content) in function.steps.iter().enumerate() {
+        for (instruction, content) in function.instructions.iter().enumerate() {
             let block = function.block_of(instruction);
             let executions = blocks.executions[block];
             let clock = function.loops_around(block).find_map(|around| counts.by_loop.get(&(id, around)));

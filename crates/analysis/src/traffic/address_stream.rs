@@ -8,10 +8,11 @@ use tierloom_model::Pattern;
 use tierloom_model::units::LINE_BYTES;
 
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
+use tierloom_binary::dataflow::dependence::feeds_itself;
 use tierloom_binary::dataflow::induction::Steady;
-use tierloom_binary::dataflow::update::Pace;
-use tierloom_binary::x86::instruction::{GENERAL, Gpr, Operand, RegisterSet, gpr};
-use tierloom_binary::x86::state::State;
+use tierloom_binary::dataflow::state::State;
+use tierloom_binary::dataflow::update::Step;
+use tierloom_binary::instruction::{Operand, RegisterSet};
 
 /// Pattern of an operand, and how far apart its addresses are where that is constant.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,8 +41,8 @@ pub(crate) fn shape(
         if steady.still(operand) {
             continue;
         }
-        if let Some((pace, _)) = steady.pace(operand) {
-            let shape = moving(pace, state);
+        if let Some((step, _)) = steady.step(operand) {
+            let shape = moving(step, state);
             match rounds(around).filter(|rounds| walk.is_none() && is_short(shape, *rounds)) {
                 Some(rounds) => walk = Some((shape, rounds)),
                 None => return walk.map_or(shape, |(walk, _)| walk),
@@ -55,7 +56,7 @@ pub(crate) fn shape(
     }
     match walk {
         Some((walk, _)) => walk,
-        None if operand.string => moving(Pace::Constant(8), None),
+        None if operand.string => moving(Step::Constant(8), None),
         None => at_rest(function, block, operand),
     }
 }
@@ -75,79 +76,15 @@ fn at_rest(function: &Function, block: BlockId, operand: &Operand) -> AddressStr
     AddressStream { pattern, stride: fixed.then_some(0), short_walk: None }
 }
 
-fn moving(pace: Pace, state: Option<&State>) -> AddressStream {
-    let stride = match pace {
-        Pace::Constant(stride) => Some(stride),
-        Pace::Register { .. } => state.and_then(|state| pace.value(state)),
-        Pace::Unknown => None,
+fn moving(step: Step, state: Option<&State>) -> AddressStream {
+    let stride = match step {
+        Step::Constant(stride) => Some(stride),
+        Step::Register { .. } => state.and_then(|state| step.value(state)),
+        Step::Unknown => None,
     };
     // A stride that is not known is at least not zero; rows of a matrix are the usual case.
     let near = stride.is_some_and(|stride| stride.unsigned_abs() <= LINE_BYTES);
     AddressStream { pattern: if near { Pattern::Stream } else { Pattern::Strided }, stride, short_walk: None }
-}
-
-/// Whether the value of a register in one round depends on a load at an address made of its value in
-/// the round before.
-fn feeds_itself(function: &Function, inside: LoopId, register: Gpr) -> bool {
-    let sources = sources(function, inside);
-    // (register, whether a load lies on the way)
-    let mut seen = [[false; 2]; GENERAL];
-    let mut open = vec![(register, false)];
-    while let Some((current, loaded)) = open.pop() {
-        for &(from, load) in &sources[current] {
-            let loaded = loaded || load;
-            if from == register && loaded {
-                return true;
-            }
-            if !std::mem::replace(&mut seen[from][usize::from(loaded)], true) {
-                open.push((from, loaded));
-            }
-        }
-    }
-    false
-}
-
-/// Registers that the values of some registers are made of in a loop, those themselves included.
-pub(crate) fn sources_of(function: &Function, inside: LoopId, registers: RegisterSet) -> RegisterSet {
-    let sources = sources(function, inside);
-    let mut found = registers;
-    let mut open: Vec<Gpr> = registers.iter().collect();
-    while let Some(current) = open.pop() {
-        for &(from, _) in &sources[current] {
-            if !found.contains(from) {
-                found.insert(from);
-                open.push(from);
-            }
-        }
-    }
-    found
-}
-
-/// By register: the registers that its writers in the loop read, and whether through a load.
-fn sources(function: &Function, inside: LoopId) -> [Vec<(Gpr, bool)>; GENERAL] {
-    let mut sources: [Vec<(Gpr, bool)>; GENERAL] = Default::default();
-    for &block in &function.loops[inside].body {
-        for step in &function.steps[function.blocks[block].first..function.blocks[block].end] {
-            if step.is_call() {
-                continue;
-            }
-            let address: Vec<Gpr> =
-                step.operands.iter().flat_map(|o| o.registers().iter().collect::<Vec<_>>()).collect();
-            let plain = (0..step.code.op_count()).filter_map(|k| gpr(step.code.op_register(k)));
-            let lea = [step.code.memory_base(), step.code.memory_index()].into_iter().filter_map(gpr);
-            let mut read: Vec<(Gpr, bool)> = address.iter().map(|register| (*register, true)).collect();
-            read.extend(plain.map(|register| (register, false)));
-            if address.is_empty() {
-                read.extend(lea.map(|register| (register, false)));
-            }
-            for target in step.written.iter() {
-                // A plain move or load does not keep what was in the target.
-                let overwrites = matches!(step.code.mnemonic(), iced_x86::Mnemonic::Mov | iced_x86::Mnemonic::Movsxd);
-                sources[target].extend(read.iter().filter(|(r, load)| !(overwrites && *r == target && !load)));
-            }
-        }
-    }
-    sources
 }
 
 #[cfg(test)]
@@ -156,7 +93,7 @@ mod tests {
 
     fn pattern_of(code: &[u8], position: usize) -> AddressStream {
         let function = Function::decode(code, 0);
-        let operand = function.steps[position].operands[0];
+        let operand = function.instructions[position].operands[0];
         shape(&function, position, &operand, None, |_| None)
     }
 
@@ -189,7 +126,7 @@ mod tests {
             0x75, 0xf5, 0x48, 0x39, 0xfe, 0x75, 0xe4, 0xc3,
         ];
         let function = Function::decode(&code, 0);
-        let operand = function.steps[3].operands[0];
+        let operand = function.instructions[3].operands[0];
         let known = shape(&function, 3, &operand, None, |_| Some(4.0));
         assert_eq!(known, AddressStream { pattern: Pattern::Random, stride: Some(8), short_walk: Some(4.0) });
         assert_eq!(shape(&function, 3, &operand, None, |_| Some(1e6)).pattern, Pattern::Stream);

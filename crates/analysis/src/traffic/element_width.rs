@@ -6,15 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use iced_x86::{Instruction, Register};
-
 use crate::address_space::objects::ObjectId;
 use crate::attribution::Observed;
 use crate::attribution::OperandId;
 use crate::traffic::accesses::OperandAccesses;
 use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
-use tierloom_binary::x86::instruction::{Element, Operand, packed_element};
+use tierloom_binary::instruction::{Element, Operand};
 
 /// Width taken where nothing tells: numbers of scientific programs are doubles. Assumed.
 const USUAL_BYTES: u32 = 8;
@@ -69,31 +67,28 @@ impl Elements {
 
 /// The operand itself.
 pub(crate) fn operand(observed: &Observed, id: OperandId) -> &Operand {
-    &observed.code.functions[id.function].function.steps[id.instruction].operands[id.operand]
+    &observed.code.functions[id.function].function.instructions[id.instruction].operands[id.operand]
 }
 
 /// Width that the first instruction of the block says which uses what was loaded, or the last one which
 /// made what is stored.
 fn neighbour(function: &Function, position: usize) -> Option<u32> {
     let block = &function.blocks[function.block_of(position)];
-    let code = &function.steps[position].code;
-    let vector = |register: Register| register.is_vector_register().then_some(register);
-    if let Some(loaded) = vector(code.op0_register()) {
-        let after = function.steps[position + 1..block.end].iter().map(|step| &step.code);
-        let uses = |other: &&Instruction| (0..other.op_count()).any(|k| other.op_register(k) == loaded);
-        return after.filter(uses).find_map(packed_element);
+    let [first, second, ..] = function.instructions[position].vectors.registers;
+    if let Some(loaded) = first {
+        let mut after = function.instructions[position + 1..block.end].iter().map(|other| &other.vectors);
+        return after.find_map(|other| other.element.filter(|_| other.name(loaded)));
     }
-    let stored = vector(code.op1_register())?;
-    let before = function.steps[block.first..position].iter().rev().map(|step| &step.code);
-    before.filter(|other| other.op0_register() == stored).find_map(packed_element)
+    let stored = Some(second?);
+    let mut before = function.instructions[block.first..position].iter().rev().map(|other| &other.vectors);
+    before.find_map(|other| other.element.filter(|_| other.registers[0] == stored))
 }
 
 /// Width of the packed arithmetic in a loop, if all of it agrees.
 fn arithmetic(function: &Function, inside: Option<LoopId>) -> Option<u32> {
     let natural = &function.loops[inside?];
-    let blocks = natural.body.iter().map(|block| &function.blocks[*block]);
-    let mut widths =
-        blocks.flat_map(|block| &function.steps[block.first..block.end]).filter_map(|s| packed_element(&s.code));
+    let body = natural.body.iter().flat_map(|block| function.instructions_of(*block));
+    let mut widths = body.filter_map(|instruction| instruction.vectors.element);
     let first = widths.next()?;
     widths.all(|width| width == first).then_some(first)
 }

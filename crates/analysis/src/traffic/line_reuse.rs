@@ -82,7 +82,7 @@ pub(crate) fn touches(
 }
 
 /// Lines that one execution touches.
-fn lines_each(shape: AddressStream, content: &tierloom_binary::x86::instruction::Operand) -> f64 {
+fn lines_each(shape: AddressStream, content: &tierloom_binary::instruction::Operand) -> f64 {
     let line = LINE_BYTES as f64;
     if let (Some(rounds), Some(stride)) = (shape.short_walk, shape.stride) {
         // The first line of each walk, and half a line more for where it starts.

@@ -73,8 +73,8 @@ impl Search<'_> {
 
     /// A jump that is taken at times runs the function less often than its block.
     fn is_conditional_jump(&self, runner: &CallSite) -> bool {
-        let step = &self.code.functions[runner.function].function.steps[runner.step];
-        runner.run == CallKind::Jump && step.code.is_jcc_short_or_near()
+        let jump = &self.code.functions[runner.function].function.instructions[runner.step];
+        runner.run == CallKind::Jump && jump.flow.asks_flags()
     }
 
     fn collect(&self, id: FunctionId, into: &mut BTreeMap<FunctionId, Vec<CallSite>>) {

@@ -6,11 +6,11 @@
 //! for each process. Functions whose address is kept anywhere else may be called by anyone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
-
+use crate::arch::{self, ARGUMENTS, CALLEE_SAVED};
 use crate::elf::Binary;
-use crate::x86::instruction::{GENERAL, Gpr, RegisterSet, gpr};
+use crate::instruction::{Flow, GENERAL, Gpr, Outline, Setting};
 
 /// How a place runs a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,13 +25,13 @@ pub enum CallKind {
     Team,
 }
 
-/// Runtimes by the start of the name: the register that holds the function, and how it is run. The C
+/// Runtimes by the start of the name: which argument is the function, and how it is run. The C
 /// library's start of a program, POSIX threads, and the parallel regions of the OpenMP runtimes of GNU
 /// and LLVM.
-const RUNTIMES: [(&str, Gpr, CallKind); 4] = [
-    ("__libc_start_main", 7, CallKind::Once),
+const RUNTIMES: [(&str, usize, CallKind); 4] = [
+    ("__libc_start_main", 0, CallKind::Once),
     ("pthread_create", 2, CallKind::Once),
-    ("GOMP_parallel", 7, CallKind::Team),
+    ("GOMP_parallel", 0, CallKind::Team),
     ("__kmpc_fork_call", 2, CallKind::Team),
 ];
 
@@ -60,9 +60,7 @@ impl CallIndex {
         for range in module.function_ranges() {
             scan.held = [None; GENERAL];
             let Some(bytes) = module.code(&range) else { continue };
-            for code in &mut Decoder::with_ip(64, bytes, range.start, DecoderOptions::NONE) {
-                scan.take(&code, range.start..range.end);
-            }
+            arch::outlines(bytes, range.start).for_each(|outline| scan.take(&outline, &range));
         }
         scan.index()
     }
@@ -93,23 +91,21 @@ impl<'a> Scan<'a> {
         Self { module, starts: BTreeSet::new(), sites: BTreeMap::new(), taken: BTreeMap::new(), held: [None; GENERAL] }
     }
 
-    fn take(&mut self, code: &Instruction, around: std::ops::Range<u64>) {
-        match code.flow_control() {
-            FlowControl::Call => {
-                self.site(code.near_branch_target(), code.ip(), CallKind::Call);
-                self.hand_over(self.module.import_behind(code.near_branch_target()), code.ip());
+    fn take(&mut self, outline: &Outline, around: &Range<u64>) {
+        match outline.flow {
+            Flow::Call(target) => {
+                self.site(target, outline.address, CallKind::Call);
+                self.hand_over(self.module.import_behind(target), outline.address);
             }
-            FlowControl::IndirectCall => {
-                let slot = code.is_ip_rel_memory_operand().then(|| code.memory_displacement64());
-                self.hand_over(slot.and_then(|slot| self.module.import(slot)), code.ip());
+            Flow::IndirectCall { slot } => {
+                self.hand_over(slot.and_then(|slot| self.module.import(slot)), outline.address);
             }
-            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
-                let target = code.near_branch_target();
+            Flow::Jump(target) | Flow::Branch { target, .. } => {
                 if !around.contains(&target) && self.starts.contains(&target) {
-                    self.site(target, code.ip(), CallKind::Jump);
+                    self.site(target, outline.address, CallKind::Jump);
                 }
             }
-            _ => self.hold(code),
+            _ => outline.setting.into_iter().for_each(|(register, setting)| self.hold(register, setting)),
         }
     }
 
@@ -120,35 +116,24 @@ impl<'a> Scan<'a> {
     /// A call of an imported function: is it given one of ours to run?
     fn hand_over(&mut self, import: Option<&str>, address: u64) {
         let runtime = import.and_then(|name| RUNTIMES.iter().find(|(start, ..)| name.starts_with(start)));
-        if let Some((_, register, run)) = runtime
-            && let Some(function) = self.held[*register]
+        if let Some((_, argument, run)) = runtime
+            && let Some(function) = self.held[ARGUMENTS[*argument]]
         {
             self.site(function, address, *run);
         }
-        let kept = RegisterSet::CALLEE_SAVED;
-        (0..GENERAL).filter(|register| !kept.contains(*register)).for_each(|register| self.held[register] = None);
+        (0..GENERAL).filter(|one| !CALLEE_SAVED.contains(*one)).for_each(|lost| self.held[lost] = None);
     }
 
     /// Follows addresses of functions through registers.
-    fn hold(&mut self, code: &Instruction) {
-        if code.op_count() == 0 || code.op0_kind() != OpKind::Register {
-            return;
-        }
-        let Some(target) = gpr(code.op0_register()) else { return };
-        let value = match code.mnemonic() {
-            Mnemonic::Lea if code.memory_base() == Register::RIP => Some(code.memory_displacement64()),
-            Mnemonic::Mov if code.op1_kind() == OpKind::Register => {
-                self.held[target] = gpr(code.op1_register()).and_then(|source| self.held[source]);
-                return;
+    fn hold(&mut self, target: Gpr, setting: Setting) {
+        self.held[target] = match setting {
+            Setting::Constant(value) if self.starts.contains(&value) => {
+                *self.taken.entry(value).or_default() += 1;
+                Some(value)
             }
-            Mnemonic::Mov => code.try_immediate(1).ok(),
-            Mnemonic::Cmp | Mnemonic::Test => return,
-            _ => None,
+            Setting::Copy(source) => self.held[source],
+            Setting::Constant(_) | Setting::Other => None,
         };
-        self.held[target] = value.filter(|address| self.starts.contains(address));
-        if let Some(function) = self.held[target] {
-            *self.taken.entry(function).or_default() += 1;
-        }
     }
 
     fn index(mut self) -> CallIndex {

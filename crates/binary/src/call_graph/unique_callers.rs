@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::arch::CALLEE_SAVED;
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::code::{Code, FunctionId};
 use crate::elf::Binary;
-use crate::x86::instruction::RegisterSet;
+use crate::instruction::RegisterSet;
 
 /// Callers up to this far away are looked at.
 const DEEPEST: usize = 4;
@@ -55,7 +56,7 @@ impl Levels {
 fn find(code: &mut Code, modules: &[Binary], id: FunctionId) -> Vec<Level> {
     let mut levels: Vec<Level> = Vec::new();
     let mut current = id;
-    let mut valid = RegisterSet::CALLEE_SAVED;
+    let mut valid = CALLEE_SAVED;
     while levels.len() < DEEPEST {
         valid.0 &= !written(&code.functions[current].function).0;
         let calls = code.callers(modules, current);
@@ -74,7 +75,7 @@ fn find(code: &mut Code, modules: &[Binary], id: FunctionId) -> Vec<Level> {
 
 /// Everything a function writes itself; what it calls restores what it must.
 fn written(function: &Function) -> RegisterSet {
-    function.steps.iter().fold(RegisterSet::default(), |set, step| set.union(step.written))
+    function.instructions.iter().fold(RegisterSet::default(), |set, one| set.union(one.written))
 }
 
 fn common_loop(function: &Function, sites: &[usize]) -> Option<LoopId> {

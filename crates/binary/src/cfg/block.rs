@@ -1,6 +1,6 @@
 //! Blocks of a function and the loops that they make.
 
-use crate::x86::instruction::RegisterSet;
+use crate::instruction::RegisterSet;
 
 pub use crate::index::{BlockId, LoopId};
 

@@ -6,11 +6,11 @@ use index_vec::{IndexSlice, IndexVec, index_vec};
 
 use crate::cfg::block::{Block, BlockId, Loop, LoopId};
 use crate::cfg::dominators::dominates;
-use crate::x86::instruction::{RegisterSet, Step};
+use crate::instruction::{Instruction, RegisterSet};
 
 pub(super) fn loops(
     blocks: &IndexSlice<BlockId, [Block]>,
-    steps: &[Step],
+    instructions: &[Instruction],
     dominators: &IndexSlice<BlockId, [BlockId]>,
 ) -> IndexVec<LoopId, Loop> {
     let mut latches: BTreeMap<BlockId, Vec<BlockId>> = BTreeMap::new();
@@ -19,10 +19,15 @@ pub(super) fn loops(
             latches.entry(target).or_default().push(block);
         }
     }
-    latches.into_iter().map(|(header, latches)| natural_loop(blocks, steps, header, latches)).collect()
+    latches.into_iter().map(|(header, latches)| natural_loop(blocks, instructions, header, latches)).collect()
 }
 
-fn natural_loop(blocks: &IndexSlice<BlockId, [Block]>, steps: &[Step], header: BlockId, latches: Vec<BlockId>) -> Loop {
+fn natural_loop(
+    blocks: &IndexSlice<BlockId, [Block]>,
+    instructions: &[Instruction],
+    header: BlockId,
+    latches: Vec<BlockId>,
+) -> Loop {
     let mut inside: IndexVec<BlockId, bool> = index_vec![false; blocks.len()];
     inside[header] = true;
     let mut open = latches.clone();
@@ -32,7 +37,7 @@ fn natural_loop(blocks: &IndexSlice<BlockId, [Block]>, steps: &[Step], header: B
         }
     }
     let body: Vec<BlockId> = inside.indices().filter(|block| inside[*block]).collect();
-    let inside = body.iter().flat_map(|block| &steps[blocks[*block].first..blocks[*block].end]);
-    let written = inside.fold(RegisterSet::default(), |set, step| set.union(step.clobbered()));
+    let inside = body.iter().flat_map(|block| &instructions[blocks[*block].first..blocks[*block].end]);
+    let written = inside.fold(RegisterSet::default(), |set, one| set.union(one.clobbered));
     Loop { header, latches, body, parent: None, written }
 }

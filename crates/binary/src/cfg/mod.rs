@@ -9,12 +9,12 @@ mod block;
 mod dominators;
 mod loops;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory};
 use index_vec::{IndexSlice, IndexVec, index_vec};
 
 pub use block::{Block, BlockId, Loop, LoopId};
 
-use crate::x86::instruction::Step;
+use crate::arch;
+use crate::instruction::{Flow, Instruction};
 use dominators::{dominates, dominators};
 use loops::loops;
 
@@ -24,7 +24,7 @@ pub struct Function {
     /// Virtual address of the first byte.
     pub start: u64,
     /// Its instructions, by address.
-    pub steps: Vec<Step>,
+    pub instructions: Vec<Instruction>,
     /// Its blocks, by address.
     pub blocks: IndexVec<BlockId, Block>,
     /// Its loops, in no order that matters.
@@ -37,33 +37,46 @@ pub struct Function {
 impl Function {
     /// Decodes the bytes of a function that starts at a virtual address.
     pub fn decode(code: &[u8], start: u64) -> Self {
-        let mut factory = InstructionInfoFactory::new();
-        let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
-        let steps: Vec<Step> = decoder.into_iter().map(|instruction| Step::new(instruction, &mut factory)).collect();
+        let instructions = arch::decode(code, start);
         let mut function = Self {
             start,
-            blocks: cut(&steps),
+            blocks: cut(&instructions),
             block_of: Vec::new(),
             loops: IndexVec::new(),
             dominators: IndexVec::new(),
-            steps,
+            instructions,
         };
-        function.block_of = blocks_of_steps(&function.blocks);
+        function.block_of = blocks_of_instructions(&function.blocks);
         function.connect();
         function.dominators = dominators(&function.blocks);
-        function.loops = loops(&function.blocks, &function.steps, &function.dominators);
+        function.loops = loops(&function.blocks, &function.instructions, &function.dominators);
         function.nest();
         function
     }
 
     /// Position of the instruction at a virtual address.
-    pub fn step_at(&self, address: u64) -> Option<usize> {
-        self.steps.binary_search_by_key(&address, |step| step.code.ip()).ok()
+    pub fn instruction_at(&self, address: u64) -> Option<usize> {
+        self.instructions.binary_search_by_key(&address, |instruction| instruction.address).ok()
     }
 
     /// The block that an instruction is in.
-    pub fn block_of(&self, step: usize) -> BlockId {
-        self.block_of[step]
+    pub fn block_of(&self, instruction: usize) -> BlockId {
+        self.block_of[instruction]
+    }
+
+    /// The instructions of a block.
+    pub fn instructions_of(&self, block: BlockId) -> &[Instruction] {
+        &self.instructions[self.blocks[block].first..self.blocks[block].end]
+    }
+
+    /// The last instruction of a block.
+    pub fn last(&self, block: BlockId) -> &Instruction {
+        &self.instructions[self.blocks[block].end - 1]
+    }
+
+    /// The block that the jump at the end of a block names; nothing where that is not in this function.
+    pub fn jump_target(&self, block: BlockId) -> Option<BlockId> {
+        self.instruction_at(self.last(block).flow.jump_target()?).map(|target| self.block_of[target])
     }
 
     /// Whether every way from the entry to `block` goes through `over`.
@@ -114,23 +127,18 @@ impl Function {
     fn connect(&mut self) {
         let mut indirect = Vec::new();
         for block in self.blocks.indices() {
-            let last = &self.steps[self.blocks[block].end - 1].code;
+            let flow = self.last(block).flow;
             let next = (block + 1 < self.blocks.len()).then_some(block + 1);
-            let flow = last.flow_control();
-            let jumps = matches!(flow, FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch);
-            let target = jumps.then(|| self.step_at(last.near_branch_target()).map(|step| self.block_of[step]));
-            let falls = matches!(
-                flow,
-                FlowControl::Next | FlowControl::ConditionalBranch | FlowControl::Call | FlowControl::IndirectCall
-            );
+            let target = flow.jump_target().map(|_| self.jump_target(block));
+            let falls = flow.falls_through();
             let mut successors: Vec<BlockId> = target.flatten().into_iter().collect();
             successors.extend(next.filter(|_| falls));
             successors.dedup();
-            let leaves = matches!(target, Some(None)) || flow == FlowControl::Return || falls && next.is_none();
-            if flow == FlowControl::IndirectBranch {
+            if flow == Flow::IndirectJump {
                 indirect.push(block);
             }
-            self.blocks[block].leaves = leaves || flow == FlowControl::Exception || flow == FlowControl::Interrupt;
+            let ends = matches!(flow, Flow::Return | Flow::Stop);
+            self.blocks[block].leaves = ends || matches!(target, Some(None)) || falls && next.is_none();
             self.link(block, &successors);
         }
         self.connect_indirect(&indirect);
@@ -166,36 +174,36 @@ impl Function {
     }
 }
 
-fn cut(steps: &[Step]) -> IndexVec<BlockId, Block> {
-    let mut leader = vec![false; steps.len() + 1];
+fn cut(instructions: &[Instruction]) -> IndexVec<BlockId, Block> {
+    let mut leader = vec![false; instructions.len() + 1];
     leader[0] = true;
-    leader[steps.len()] = true;
-    for (position, step) in steps.iter().enumerate() {
-        let flow = step.code.flow_control();
-        if flow != FlowControl::Next {
+    leader[instructions.len()] = true;
+    for (position, instruction) in instructions.iter().enumerate() {
+        if instruction.flow != Flow::Next {
             leader[position + 1] = true;
         }
-        if matches!(flow, FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch) {
-            let target = step.code.near_branch_target();
-            steps.binary_search_by_key(&target, |other| other.code.ip()).into_iter().for_each(|at| leader[at] = true);
+        if let Some(target) = instruction.flow.jump_target()
+            && let Ok(at) = instructions.binary_search_by_key(&target, |other| other.address)
+        {
+            leader[at] = true;
         }
     }
-    let starts: Vec<usize> = (0..=steps.len()).filter(|position| leader[*position]).collect();
+    let starts: Vec<usize> = (0..=instructions.len()).filter(|position| leader[*position]).collect();
     let block = |first: usize, end: usize| {
-        let work = steps[first..end].iter().map(Step::work).sum();
+        let work = instructions[first..end].iter().map(|instruction| instruction.work).sum();
         Block { first, end, work, ..Block::default() }
     };
     starts.windows(2).map(|pair| block(pair[0], pair[1])).collect()
 }
 
-fn blocks_of_steps(blocks: &IndexSlice<BlockId, [Block]>) -> Vec<BlockId> {
+fn blocks_of_instructions(blocks: &IndexSlice<BlockId, [Block]>) -> Vec<BlockId> {
     blocks.iter_enumerated().flat_map(|(id, block)| std::iter::repeat_n(id, block.len())).collect()
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::x86::instruction::RegisterSet;
+    use crate::instruction::RegisterSet;
 
     /// Two nested counted loops: `for i { body; for j { body } }`.
     /// 0x1000 xor eax,eax | 0x1002 xor ecx,ecx | 0x1004 inc rcx; cmp rcx,rdx; jne 0x1004 |
@@ -210,7 +218,7 @@ pub(crate) mod tests {
         let function = Function::decode(NEST, 0x1000);
         assert_eq!(function.blocks.len(), 5);
         assert_eq!(function.loops.len(), 2);
-        let inner = function.blocks[function.block_of(function.step_at(0x1004).unwrap())].inner_loop.unwrap();
+        let inner = function.blocks[function.block_of(function.instruction_at(0x1004).unwrap())].inner_loop.unwrap();
         let outer = function.loops[inner].parent.unwrap();
         assert_eq!(function.loops[inner].body.len(), 1);
         assert_eq!(function.loops[outer].body.len(), 3);
@@ -236,7 +244,7 @@ pub(crate) mod tests {
     fn any_bytes_decode_to_something_consistent() {
         let bytes: Vec<u8> = (0u32..3000).map(|k| k.wrapping_mul(2_654_435_761).to_le_bytes()[2]).collect();
         let function = Function::decode(&bytes, 0x40_0000);
-        assert_eq!(function.blocks.iter().map(Block::len).sum::<usize>(), function.steps.len());
+        assert_eq!(function.blocks.iter().map(Block::len).sum::<usize>(), function.instructions.len());
         for natural in &function.loops {
             assert!(natural.body.iter().all(|block| function.dominates(natural.header, *block)));
         }

@@ -8,14 +8,13 @@
 //! base and index are such registers is a clock, too, and one that often runs on from one short
 //! instance of the loop to the next where the index itself starts again.
 
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
-
+use crate::arch::STACK_POINTER;
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::dataflow::spills::{CopyChain, Move, follow};
+use crate::dataflow::state::State;
 use crate::dataflow::trip_count::rounds;
-use crate::dataflow::update::{Pace, Update, loaded_step, steady_step, together};
-use crate::x86::instruction::{Gpr, Operand, RegisterSet, STACK_POINTER, Step, constant, gpr};
-use crate::x86::state::State;
+use crate::dataflow::update::{Step, Update, loaded_step, steady_step, together};
+use crate::instruction::{GENERAL, Gpr, Instruction, Operand, Operation, RegisterSet, Source};
 
 /// An address that runs on from one instance of a loop to the next leaves out no more of its way than this: rows may
 /// have some points at their ends that a loop passes by (assumed).
@@ -33,12 +32,12 @@ pub enum Value {
 }
 
 impl Value {
-    /// Value at a sample before the instruction at position `step`.
-    pub fn read(&self, state: &State, step: usize) -> Option<u64> {
+    /// Value at a sample before the instruction at a position.
+    pub fn read(&self, state: &State, instruction: usize) -> Option<u64> {
         match self {
             Self::Register(register) => state.get(*register),
             Self::Address(operand) => state.address(operand),
-            Self::Carried(carrier) => state.get(carrier.holder(step)?),
+            Self::Carried(carrier) => state.get(carrier.holder(instruction)?),
         }
     }
 }
@@ -49,7 +48,7 @@ pub struct InductionVariable {
     /// What it shows.
     pub value: Value,
     /// By how much it moves.
-    pub pace: Pace,
+    pub step: Step,
     /// Block that moves it: the one whose executions it counts.
     pub counted: BlockId,
     /// Samples in this loop see it: outermost loop in which nothing else writes its registers.
@@ -79,16 +78,16 @@ pub fn counters(function: &Function) -> Vec<InductionVariable> {
 
 /// Whether the loop around a loop sets a clock of it to the same value before each instance, or to one that does not go
 /// on where the last instance ended.
-fn restarts(function: &Function, value: &Value, pace: Pace, region: LoopId) -> bool {
+fn restarts(function: &Function, value: &Value, step: Step, region: LoopId) -> bool {
     let registers = match value {
-        Value::Register(register) => RegisterSet(1 << register),
+        Value::Register(register) => RegisterSet::from_iter([*register]),
         Value::Address(operand) => operand.registers(),
         Value::Carried(_) => return false,
     };
     let inner = &function.loops[region];
     let Some(outer) = inner.parent.map(|parent| &function.loops[parent]) else { return false };
     let (moving, still) = (RegisterSet(registers.0 & inner.written.0), RegisterSet(registers.0 & !inner.written.0));
-    if still.0 & outer.written.0 != 0 && !leaps(function, value, pace, region) {
+    if still.0 & outer.written.0 != 0 && !leaps(function, value, step, region) {
         return false;
     }
     moving.iter().all(|register| {
@@ -97,7 +96,7 @@ fn restarts(function: &Function, value: &Value, pace: Pace, region: LoopId) -> b
             outer.body.iter().filter(|block| !inner.contains(**block)).filter(writer).copied().collect();
         let sets = |block: BlockId| {
             last_write(function, block, register)
-                .is_some_and(|step| !step.is_call() && sets_alike(&step.code, outer.written))
+                .is_some_and(|last| !last.is_call() && sets_alike(&last.operation, outer.written))
         };
         let (set, other): (Vec<BlockId>, Vec<BlockId>) = writers.into_iter().partition(|block| sets(*block));
         // Whatever else is written there in between, it is set again before the next instance.
@@ -112,8 +111,8 @@ fn restarts(function: &Function, value: &Value, pace: Pace, region: LoopId) -> b
 
 /// Whether an address that the loop around moves on goes much further by that than by all rounds of an instance, or
 /// much less far: a block of a matrix is narrower than its rows.
-fn leaps(function: &Function, value: &Value, pace: Pace, region: LoopId) -> bool {
-    let (Value::Address(operand), Pace::Constant(pace)) = (value, pace) else { return false };
+fn leaps(function: &Function, value: &Value, step: Step, region: LoopId) -> bool {
+    let (Value::Address(operand), Step::Constant(step)) = (value, step) else { return false };
     let Some(parent) = function.loops[region].parent else { return false };
     let outer = Steady::of(function, parent);
     let written = function.loops[region].written;
@@ -121,13 +120,13 @@ fn leaps(function: &Function, value: &Value, pace: Pace, region: LoopId) -> bool
     let between = parts.into_iter().try_fold(0i64, |sum, (register, times)| match register {
         Some(register) if outer.written.contains(register) && !written.contains(register) => {
             match outer.moves[register]? {
-                (Pace::Constant(step), ..) => Some(sum.wrapping_add(step.wrapping_mul(times))),
+                (Step::Constant(step), ..) => Some(sum.wrapping_add(step.wrapping_mul(times))),
                 _ => None,
             }
         }
         _ => Some(sum),
     });
-    let within = rounds(function, region, None).map(|rounds| rounds * pace.unsigned_abs() as f64);
+    let within = rounds(function, region, None).map(|rounds| rounds * step.unsigned_abs() as f64);
     between.zip(within).is_some_and(|(between, within)| {
         let between = between.unsigned_abs() as f64;
         between.max(within) > MUCH_FURTHER * between.min(within)
@@ -135,27 +134,24 @@ fn leaps(function: &Function, value: &Value, pace: Pace, region: LoopId) -> bool
 }
 
 /// The last instruction of a block that writes a register.
-fn last_write(function: &Function, block: BlockId, register: Gpr) -> Option<&Step> {
-    let content = &function.blocks[block];
-    function.steps[content.first..content.end].iter().rfind(|step| step.clobbered().contains(register))
+fn last_write(function: &Function, block: BlockId, register: Gpr) -> Option<&Instruction> {
+    function.instructions_of(block).iter().rfind(|one| one.clobbered.contains(register))
 }
 
-/// `xor r, r`, and copies and addresses made of constants and of registers that a loop leaves alone.
-fn sets_alike(code: &Instruction, written: RegisterSet) -> bool {
-    let left_alone = |register: Register| match register {
-        Register::None | Register::RIP => true,
-        _ => gpr(register).is_some_and(|register| !written.contains(register)),
-    };
-    match code.mnemonic() {
-        _ if constant(code).is_some() => true,
-        Mnemonic::Mov => code.op1_kind() == OpKind::Register && left_alone(code.op1_register()),
-        Mnemonic::Lea => left_alone(code.memory_base()) && left_alone(code.memory_index()),
+/// Constants, and copies and addresses made of constants and of registers that a loop leaves alone.
+fn sets_alike(operation: &Operation, written: RegisterSet) -> bool {
+    match operation {
+        _ if operation.constant().is_some() => true,
+        Operation::Move { from: Source::Register(from), .. } => !written.contains(from.register),
+        Operation::Address { address, .. } => {
+            address.base.into_iter().chain(address.index).all(|register| !written.contains(register))
+        }
         _ => false,
     }
 }
 
 fn same_clock(left: &InductionVariable, right: &InductionVariable) -> bool {
-    left.value == right.value && left.counted == right.counted && left.pace == right.pace
+    left.value == right.value && left.counted == right.counted && left.step == right.step
 }
 
 /// Whether loop `inner` lies in `outer` or is it.
@@ -167,26 +163,26 @@ fn nested(function: &Function, inner: LoopId, outer: LoopId) -> bool {
 pub struct Steady {
     inside: LoopId,
     /// By register: how it moves and where; `None` for those that move otherwise.
-    moves: [Option<Update>; 16],
+    moves: [Option<Update>; GENERAL],
     written: RegisterSet,
 }
 
 impl Steady {
     /// What a loop does to each register.
     pub fn of(function: &Function, inside: LoopId) -> Self {
-        let mut writers = [0usize; 16];
-        let mut movers: [Vec<Update>; 16] = Default::default();
+        let mut writers = [0usize; GENERAL];
+        let mut movers: [Vec<Update>; GENERAL] = Default::default();
         let written = function.loops[inside].written;
         for &block in &function.loops[inside].body {
-            for step in &function.steps[function.blocks[block].first..function.blocks[block].end] {
-                step.clobbered().iter().for_each(|register| writers[register] += 1);
-                if let Some((register, pace, narrow)) = steady_step(&step.code, written) {
-                    movers[register].push((pace, block, narrow));
+            for instruction in function.instructions_of(block) {
+                instruction.clobbered.iter().for_each(|register| writers[register] += 1);
+                if let Some((register, step, narrow)) = steady_step(instruction, written) {
+                    movers[register].push((step, block, narrow));
                 }
             }
         }
-        let mut moves = [None; 16];
-        for register in (0..16).filter(|register| *register != STACK_POINTER) {
+        let mut moves = [None; GENERAL];
+        for register in (0..GENERAL).filter(|register| *register != STACK_POINTER) {
             if writers[register] == movers[register].len() {
                 moves[register] = together(function, inside, &movers[register]);
             }
@@ -196,12 +192,12 @@ impl Steady {
 
     /// Registers that move by a constant once in each round: (register, position of the instruction, step).
     pub fn every_round(&self, function: &Function) -> Vec<(Gpr, usize, i64)> {
-        let movers = (0..16).filter_map(|register| {
-            let (pace, block, narrow) = self.moves[register]?;
-            let Pace::Constant(step) = pace else { return None };
+        let movers = (0..GENERAL).filter_map(|register| {
+            let (step, block, narrow) = self.moves[register]?;
+            let Step::Constant(step) = step else { return None };
             let content = &function.blocks[block];
             let moves = |at: &usize| {
-                steady_step(&function.steps[*at].code, self.written).is_some_and(|(target, ..)| target == register)
+                steady_step(&function.instructions[*at], self.written).is_some_and(|(target, ..)| target == register)
             };
             let at = (content.first..content.end).find(moves)?;
             (function.once_per_round(self.inside, block) && !narrow).then_some((register, at, step))
@@ -211,23 +207,23 @@ impl Steady {
 
     /// Registers whose value tells the address of any round, up to a few steps.
     pub fn known(&self) -> RegisterSet {
-        let moving = (0..16).filter(|register| self.moves[*register].is_some());
+        let moving = (0..GENERAL).filter(|register| self.moves[*register].is_some());
         RegisterSet(!self.written.0 | moving.fold(0, |set, register| set | 1 << register))
     }
 
-    /// How an operand moves per round: its pace and the block that moves it. `None` when it does not
+    /// How an operand moves per round: its step and the block that moves it. `None` when it does not
     /// move or moves otherwise.
-    pub fn pace(&self, operand: &Operand) -> Option<(Pace, BlockId)> {
+    pub fn step(&self, operand: &Operand) -> Option<(Step, BlockId)> {
         let part = |register: Option<Gpr>| match register {
             Some(register) if self.written.contains(register) => self.moves[register].map(Some),
             _ => Some(None),
         };
         match (part(operand.base)?, part(operand.index)?) {
-            (Some((pace, block, _)), None) => Some((pace, block)),
-            (None, Some((pace, block, _))) => Some((pace.scaled(operand.scale), block)),
-            (Some((Pace::Constant(base), block, _)), Some((Pace::Constant(index), other, _))) if block == other => {
+            (Some((step, block, _)), None) => Some((step, block)),
+            (None, Some((step, block, _))) => Some((step.scaled(operand.scale), block)),
+            (Some((Step::Constant(base), block, _)), Some((Step::Constant(index), other, _))) if block == other => {
                 let step = base.wrapping_add(index.wrapping_mul(operand.scale.cast_signed()));
-                (step != 0).then_some((Pace::Constant(step), block))
+                (step != 0).then_some((Step::Constant(step), block))
             }
             _ => None,
         }
@@ -238,25 +234,26 @@ impl Steady {
         !operand.registers().iter().any(|register| self.written.contains(register))
     }
 
-    fn counter(&self, function: &Function, value: Value, (pace, counted, narrow): Update) -> InductionVariable {
-        let restarts = restarts(function, &value, pace, self.inside);
-        InductionVariable { value, pace, counted, region: self.inside, narrow, restarts }
+    fn counter(&self, function: &Function, value: Value, (step, counted, narrow): Update) -> InductionVariable {
+        let restarts = restarts(function, &value, step, self.inside);
+        InductionVariable { value, step, counted, region: self.inside, narrow, restarts }
     }
 
     fn counters(&self, function: &Function) -> Vec<InductionVariable> {
         let region = self.inside;
-        let registers = (0..16).filter_map(|register| {
+        let registers = (0..GENERAL).filter_map(|register| {
             let mover = self.moves[register]?;
             Some(self.counter(function, Value::Register(register), mover))
         });
         let mut all: Vec<InductionVariable> = registers.collect();
         all.extend(self.carried(function));
         for &block in function.loops[region].body.iter().filter(|b| function.blocks[**b].inner_loop == Some(region)) {
-            for step in &function.steps[function.blocks[block].first..function.blocks[block].end] {
-                for operand in step.operands.iter().filter(|o| o.base.is_some() && o.index.is_some() && !o.gather) {
-                    let Some((pace, counted)) = self.pace(operand) else { continue };
+            for instruction in function.instructions_of(block) {
+                let both = |o: &&Operand| o.base.is_some() && o.index.is_some() && !o.gather;
+                for operand in instruction.operands.iter().filter(both) {
+                    let Some((step, counted)) = self.step(operand) else { continue };
                     let plain = Operand { displacement: 0, read: true, write: false, bytes: 0, ..*operand };
-                    let counter = self.counter(function, Value::Address(plain), (pace, counted, false));
+                    let counter = self.counter(function, Value::Address(plain), (step, counted, false));
                     if !all.iter().any(|known| same_clock(known, &counter)) {
                         all.push(counter);
                     }
@@ -276,14 +273,13 @@ impl Steady {
             (content.first..content.end).map(move |at| (block, at))
         });
         places.filter_map(|(counted, at)| {
-            let code = &function.steps[at].code;
-            let step = steady_step(code, self.written);
-            let (to, pace, narrow) = step.or_else(|| loaded_step(function, self.inside, counted, at))?;
+            let step = steady_step(&function.instructions[at], self.written);
+            let (to, step, narrow) = step.or_else(|| loaded_step(function, self.inside, counted, at))?;
             if self.moves[to].is_some() || to == STACK_POINTER {
                 return None;
             }
             let carrier = follow(function, self.inside, Move { at, from: to, to })?;
-            Some(self.counter(function, Value::Carried(carrier), (pace, counted, narrow)))
+            Some(self.counter(function, Value::Carried(carrier), (step, counted, narrow)))
         })
     }
 }
@@ -301,8 +297,8 @@ mod tests {
         assert_eq!(clocks.len(), 2);
         let inner = clocks.iter().find(|clock| clock.value == Value::Register(1)).unwrap();
         let outer = clocks.iter().find(|clock| clock.value == Value::Register(0)).unwrap();
-        assert_eq!((inner.counted, inner.pace), (BlockId::new(2), Pace::Constant(1)));
-        assert_eq!((outer.counted, outer.pace), (BlockId::new(3), Pace::Constant(1)));
+        assert_eq!((inner.counted, inner.step), (BlockId::new(2), Step::Constant(1)));
+        assert_eq!((outer.counted, outer.step), (BlockId::new(3), Step::Constant(1)));
         assert_eq!(function.loops[inner.region].parent, Some(outer.region));
     }
 
@@ -311,7 +307,7 @@ mod tests {
         // 0: add rax, rdx; cmp rax, rsi; jne 0; ret
         let function = Function::decode(&[0x48, 0x01, 0xd0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3], 0);
         let clocks = counters(&function);
-        assert_eq!(clocks[0].pace, Pace::Register { register: 2, times: 1 });
+        assert_eq!(clocks[0].step, Step::Register { register: 2, times: 1 });
         // add rax, rax is not.
         let doubling = Function::decode(&[0x48, 0x01, 0xc0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3], 0);
         assert!(counters(&doubling).is_empty());
@@ -326,7 +322,7 @@ mod tests {
     #[test]
     fn a_register_that_each_way_round_moves_once_counts_the_rounds() {
         let clocks = counters(&Function::decode(TWO_ENDS, 0));
-        assert_eq!((clocks[0].counted, clocks[0].pace), (BlockId::new(0), Pace::Constant(8)), "{clocks:?}");
+        assert_eq!((clocks[0].counted, clocks[0].step), (BlockId::new(0), Step::Constant(8)), "{clocks:?}");
         let uneven = [&TWO_ENDS[..18], &[16], &TWO_ENDS[19..]].concat();
         assert_eq!(counters(&Function::decode(&uneven, 0)), [], "one way moves it further than the other");
         let twice = [&TWO_ENDS[..14], &[0x48, 0x83, 0xc7, 8], &TWO_ENDS[15..]].concat();
@@ -340,7 +336,7 @@ mod tests {
             [0x48, 0x8b, 0x14, 0xc7, 0x48, 0xff, 0xc0, 0x48, 0x83, 0xc7, 0x10, 0x48, 0x39, 0xf0, 0x75, 0xf0, 0xc3];
         let clocks = counters(&Function::decode(&code, 0));
         let address = clocks.iter().find(|clock| matches!(clock.value, Value::Address(_))).unwrap();
-        assert_eq!(address.pace, Pace::Constant(24));
+        assert_eq!(address.step, Step::Constant(24));
     }
 
     // 0: xor r9d,r9d | 3: mov rax,[r11+r9]; add r9,0x10; cmp r9,0x200; jne 3 | add r11,0x1000; cmp r11,rbx; jne 0 | ret

@@ -1,6 +1,8 @@
 //! Where values come from and how they change from round to round.
 
+pub mod dependence;
 pub mod induction;
 pub mod spills;
+pub mod state;
 pub mod trip_count;
 pub mod update;

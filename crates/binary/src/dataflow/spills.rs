@@ -8,13 +8,12 @@
 
 use std::rc::Rc;
 
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
-
+use crate::arch::STACK_POINTER;
 use crate::cfg::{BlockId, Function, LoopId};
-use crate::x86::instruction::{GENERAL, Gpr, STACK_POINTER, Step, gpr};
+use crate::instruction::{self, GENERAL, Gpr, Instruction, Operand, Operation, Part, Source};
 
 /// Loops with more instructions than this are not followed: generated code.
-const MOST_STEPS: usize = 4000;
+const MOST_INSTRUCTIONS: usize = 4000;
 
 /// Where a counter is, by position of the instruction.
 #[derive(Debug, Clone)]
@@ -26,8 +25,8 @@ pub struct CopyChain {
 
 impl CopyChain {
     /// A register that holds it before an instruction.
-    pub fn holder(&self, step: usize) -> Option<Gpr> {
-        self.holders[step]
+    pub fn holder(&self, instruction: usize) -> Option<Gpr> {
+        self.holders[instruction]
     }
 }
 
@@ -53,14 +52,14 @@ pub struct Move {
 pub fn follow(function: &Function, inside: LoopId, moved: Move) -> Option<CopyChain> {
     let web = Web::new(function, inside, moved)?;
     let held = web.settle();
-    let mut holders = vec![None; function.steps.len()];
+    let mut holders = vec![None; function.instructions.len()];
     let mut comes_back = false;
     for (&block, entry) in function.loops[inside].body.iter().zip(held) {
         let mut places = entry;
-        for (step, holder) in steps(function, block).zip(&mut holders[function.blocks[block].first..]) {
-            comes_back |= step == moved.at && places >> moved.from & 1 == 1;
+        for (at, holder) in positions(function, block).zip(&mut holders[function.blocks[block].first..]) {
+            comes_back |= at == moved.at && places >> moved.from & 1 == 1;
             *holder = (0..GENERAL).find(|register| places >> register & 1 == 1);
-            places = web.after(step, places);
+            places = web.after(at, places);
         }
     }
     comes_back.then(|| CopyChain { moved_at: moved.at, holders: holders.into() })
@@ -81,14 +80,14 @@ struct Web<'a> {
 impl<'a> Web<'a> {
     fn new(function: &'a Function, inside: LoopId, moved: Move) -> Option<Self> {
         let natural = &function.loops[inside];
-        let all = || natural.body.iter().flat_map(|block| steps(function, *block)).map(|at| &function.steps[at]);
-        if all().count() > MOST_STEPS {
+        let positions = || natural.body.iter().flat_map(|block| positions(function, *block));
+        let all = || positions().map(|at| &function.instructions[at]);
+        if all().count() > MOST_INSTRUCTIONS {
             return None;
         }
         let mut slots = Vec::new();
-        if !natural.written.contains(STACK_POINTER) && !all().any(|step| step.written.contains(STACK_POINTER)) {
-            slots
-                .extend(all().filter_map(|step| copied(&step.code)).flat_map(|(to, from)| [to, from]).filter_map(slot));
+        if !natural.written.contains(STACK_POINTER) && !all().any(|one| one.written.contains(STACK_POINTER)) {
+            slots.extend(all().filter_map(copied).flat_map(|(to, from)| [to, from]).filter_map(slot));
             slots.sort_unstable();
             slots.dedup();
             slots.truncate(Places::BITS as usize - GENERAL);
@@ -118,30 +117,28 @@ impl<'a> Web<'a> {
     }
 
     fn through(&self, block: BlockId, entry: Places) -> Places {
-        steps(self.function, block).fold(entry, |places, step| self.after(step, places))
+        positions(self.function, block).fold(entry, |places, at| self.after(at, places))
     }
 
     fn after(&self, at: usize, places: Places) -> Places {
-        let step = &self.function.steps[at];
+        let instruction = &self.function.instructions[at];
         if at == self.moved.at {
             return (places >> self.moved.from & 1) << self.moved.to;
         }
-        if let Some((to, from)) = copied(&step.code)
+        if let Some((to, from)) = copied(instruction)
             && let Some(to) = self.bit(to)
         {
             let holds = self.bit(from).is_some_and(|from| places >> from & 1 == 1);
             return places & !(1 << to) | Places::from(holds) << to;
         }
-        let lost = step.clobbered().iter().fold(0, |lost, register| lost | 1 << register);
-        places & !lost & !self.overwritten(step)
+        let lost = instruction.clobbered.iter().fold(0, |lost, register| lost | 1 << register);
+        places & !lost & !self.overwritten(instruction)
     }
 
     /// Slots that an instruction writes.
-    fn overwritten(&self, step: &Step) -> Places {
-        let written = |operand: &&crate::x86::instruction::Operand| {
-            operand.write && operand.base == Some(STACK_POINTER) && operand.index.is_none()
-        };
-        step.operands.iter().filter(written).fold(0, |lost, operand| {
+    fn overwritten(&self, instruction: &Instruction) -> Places {
+        let written = |operand: &&Operand| operand.write && is_slot(operand);
+        instruction.operands.iter().filter(written).fold(0, |lost, operand| {
             let hit = |slot: &&u64| {
                 let ahead = slot.wrapping_sub(operand.displacement).cast_signed();
                 -8 < ahead && ahead < i64::from(operand.bytes)
@@ -162,7 +159,7 @@ impl<'a> Web<'a> {
     }
 }
 
-fn steps(function: &Function, block: BlockId) -> std::ops::Range<usize> {
+fn positions(function: &Function, block: BlockId) -> std::ops::Range<usize> {
     function.blocks[block].first..function.blocks[block].end
 }
 
@@ -180,23 +177,26 @@ fn slot(place: Place) -> Option<u64> {
 }
 
 /// To and from of a plain move of a whole register, from, to, or between registers and slots.
-fn copied(code: &Instruction) -> Option<(Place, Place)> {
-    if code.mnemonic() != Mnemonic::Mov || code.op_count() != 2 {
-        return None;
-    }
-    Some((place(code, 0)?, place(code, 1)?))
+fn copied(instruction: &Instruction) -> Option<(Place, Place)> {
+    let Operation::Move { to, from } = instruction.operation else { return None };
+    let register = |part: Part| (part.bytes >= 4).then_some(Place::Register(part.register));
+    let slot = || instruction.operands.first().filter(|one| is_slot(one)).map(|one| Place::Slot(one.displacement));
+    let to = match to {
+        instruction::Place::Register(part) => register(part),
+        instruction::Place::Memory => slot(),
+        instruction::Place::Nowhere => None,
+    };
+    let from = match from {
+        Source::Register(part) => register(part),
+        Source::Memory => slot(),
+        Source::Constant(_) | Source::Unknown => None,
+    };
+    to.zip(from)
 }
 
-fn place(code: &Instruction, operand: u32) -> Option<Place> {
-    match code.op_kind(operand) {
-        OpKind::Register if code.op_register(operand).size() >= 4 => {
-            gpr(code.op_register(operand)).map(Place::Register)
-        }
-        OpKind::Memory if code.memory_base() == Register::RSP && code.memory_index() == Register::None => {
-            Some(Place::Slot(code.memory_displacement64()))
-        }
-        _ => None,
-    }
+/// Whether an operand lies on the stack, at a place that the instruction says.
+fn is_slot(operand: &Operand) -> bool {
+    operand.base == Some(STACK_POINTER) && operand.index.is_none()
 }
 
 #[cfg(test)]
@@ -219,11 +219,11 @@ mod tests {
     #[test]
     fn a_counter_that_waits_on_the_stack_is_seen_where_it_is_back() {
         let (function, outer) = spilled();
-        let at = function.step_at(0x14).unwrap();
+        let at = function.instruction_at(0x14).unwrap();
         let carrier = follow(&function, outer, Move { at, from: 7, to: 7 }).unwrap();
-        let seen: Vec<u64> = (0..function.steps.len())
+        let seen: Vec<u64> = (0..function.instructions.len())
             .filter(|s| carrier.holder(*s).is_some())
-            .map(|s| function.steps[s].code.ip())
+            .map(|s| function.instructions[s].address)
             .collect();
         assert_eq!(seen, [0x0, 0x5, 0x14, 0x17, 0x1a], "not while the inner loop counts in its register");
     }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_counter_that_is_lost_is_none() {
         let (function, outer) = spilled();
-        let at = function.step_at(0x7).unwrap();
+        let at = function.instruction_at(0x7).unwrap();
         assert!(follow(&function, outer, Move { at, from: 7, to: 7 }).is_none(), "it starts anew in each round");
     }
 
@@ -242,7 +242,7 @@ mod tests {
         code.splice(0xf..0x14, [0x48, 0x89, 0x74, 0x24, 0xf8]);
         let function = Function::decode(&code, 0);
         let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
-        let at = function.step_at(0x14).unwrap();
+        let at = function.instruction_at(0x14).unwrap();
         assert!(follow(&function, outer, Move { at, from: 7, to: 7 }).is_none());
     }
 }

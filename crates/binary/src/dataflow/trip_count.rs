@@ -8,15 +8,15 @@
 
 use std::collections::BTreeMap;
 
-use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
-
 use crate::cfg::{BlockId, Function, LoopId};
-use crate::x86::flags::{flags_of, low_bits, truncated, width};
-use crate::x86::instruction::{GENERAL, Gpr, RegisterSet, Step, gpr, jump_taken};
-use crate::x86::state::State;
+use crate::dataflow::state::State;
+use crate::instruction::flags::{low_bits, sign_extended};
+use crate::instruction::{
+    Arithmetic, Compute, Flags, Flow, GENERAL, Gpr, Instruction, Operation, Place, RegisterSet, Source,
+};
 
 /// Instructions run at most for one answer.
-const MOST_STEPS: usize = 6000;
+const MOST_INSTRUCTIONS: usize = 6000;
 /// Rounds run before the rest may be computed.
 const ROUNDS_SEEN: usize = 3;
 /// Stands for every place outside of the function: no function has so many blocks.
@@ -137,11 +137,11 @@ struct Machine<'a> {
     invention: Invention,
     invented: u64,
     state: State,
-    flags: u64,
+    flags: Flags,
     /// Distance to zero of the last comparison.
     distance: i64,
     stored: BTreeMap<u64, u64>,
-    steps: usize,
+    executed: usize,
     /// By block: distances at its jump, one a round.
     history: BTreeMap<BlockId, Vec<i64>>,
 }
@@ -155,10 +155,10 @@ impl<'a> Machine<'a> {
             invention,
             invented: 0,
             state: State::unknown(),
-            flags: 0,
+            flags: Flags::default(),
             distance: 0,
             stored: BTreeMap::new(),
-            steps: 0,
+            executed: 0,
             history: BTreeMap::new(),
         }
     }
@@ -173,15 +173,12 @@ impl<'a> Machine<'a> {
         self.state = kept;
         for (block, lost) in way.blocks.iter().zip(&way.lost).rev() {
             self.state.forget(*lost);
-            let block = &self.function.blocks[*block];
-            self.function.steps[block.first..block.end].iter().rev().for_each(|step| self.state.undo(step));
+            let back = self.function.instructions_of(*block).iter().rev();
+            back.for_each(|instruction| self.state.undo(instruction));
             shown.push(self.state);
         }
         for ((block, lost), shown) in way.blocks.iter().zip(&way.lost).zip(shown.iter().rev().skip(1)) {
-            let block = &self.function.blocks[*block];
-            for position in block.first..block.end {
-                self.step(&self.function.steps[position]);
-            }
+            self.function.instructions_of(*block).iter().for_each(|instruction| self.execute(instruction));
             self.state.forget(*lost);
             self.state = shown.or(&self.state);
         }
@@ -198,13 +195,12 @@ impl<'a> Machine<'a> {
         let natural = &self.function.loops[self.inside];
         let mut rounds = 0usize;
         loop {
-            let content = &self.function.blocks[block];
-            for position in content.first + skip..content.end {
-                self.step(&self.function.steps[position]);
-                self.steps += 1;
+            for instruction in &self.function.instructions_of(block)[skip..] {
+                self.execute(instruction);
+                self.executed += 1;
             }
             skip = 0;
-            if self.steps > MOST_STEPS {
+            if self.executed > MOST_INSTRUCTIONS {
                 return None;
             }
             let next = self.follow(block)?;
@@ -236,14 +232,12 @@ impl<'a> Machine<'a> {
 
     /// The block after this one.
     fn follow(&mut self, block: BlockId) -> Option<BlockId> {
-        let last = &self.function.steps[self.function.blocks[block].end - 1].code;
-        let target = || self.function.step_at(last.near_branch_target()).map(|step| self.function.block_of(step));
-        match last.flow_control() {
-            FlowControl::ConditionalBranch if !jump_taken(last, self.flags)? => Some(block + 1),
+        let flow = self.function.last(block).flow;
+        match flow {
+            Flow::Branch { .. } if !flow.is_taken(self.flags)? => Some(block + 1),
             // A jump out of the function leaves the loop, too.
-            FlowControl::ConditionalBranch => Some(target().unwrap_or(OUTSIDE)),
-            FlowControl::UnconditionalBranch => Some(target().unwrap_or(OUTSIDE)),
-            FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => Some(block + 1),
+            Flow::Branch { .. } | Flow::Jump(_) => Some(self.function.jump_target(block).unwrap_or(OUTSIDE)),
+            _ if flow.falls_through() => Some(block + 1),
             _ => Some(OUTSIDE),
         }
     }
@@ -253,7 +247,7 @@ impl<'a> Machine<'a> {
         let content = &self.function.blocks[block];
         let exits = content.successors.iter().any(|to| !self.function.loops[self.inside].contains(*to));
         let own = content.inner_loop == Some(self.inside);
-        if !exits || !own || !self.function.steps[content.end - 1].code.is_jcc_short_or_near() {
+        if !exits || !own || !self.function.last(block).flow.asks_flags() {
             return None;
         }
         let history = self.history.entry(block).or_default();
@@ -268,17 +262,19 @@ impl<'a> Machine<'a> {
         Some((now.unsigned_abs() as f64 / step.unsigned_abs() as f64).ceil())
     }
 
-    fn step(&mut self, step: &Step) {
-        let loaded = self.loaded(step);
-        self.compare(&step.code, loaded);
-        let address = step.operands.first().and_then(|operand| self.state.address(operand));
-        let moved = self.stored_value(&step.code, loaded);
-        self.state.step(step);
-        if let (Some(operand), Some(address)) = (step.operands.first(), address) {
+    fn execute(&mut self, instruction: &Instruction) {
+        let loaded = self.loaded(instruction);
+        if instruction.sets_flags {
+            self.compare(&instruction.operation, loaded);
+        }
+        let address = instruction.operands.first().and_then(|operand| self.state.address(operand));
+        let moved = self.stored_value(&instruction.operation, loaded);
+        self.state.execute(instruction);
+        if let (Some(operand), Some(address)) = (instruction.operands.first(), address) {
             if operand.write {
                 let value = moved.unwrap_or_else(|| self.invent());
                 self.stored.insert(address, value);
-            } else if let (Some(target), Some(value)) = (load_target(step), loaded) {
+            } else if let (Some(target), Some(value)) = (load_target(&instruction.operation), loaded) {
                 self.state.set(target, Some(value));
             }
         }
@@ -296,61 +292,60 @@ impl<'a> Machine<'a> {
     }
 
     /// What an instruction stores, where it is a move or simple arithmetic.
-    fn stored_value(&mut self, code: &Instruction, loaded: Option<u64>) -> Option<u64> {
-        if code.op_count() == 0 || code.op0_kind() != OpKind::Memory {
-            return None;
-        }
-        match code.mnemonic() {
-            Mnemonic::Mov => Some(self.value(code, 1, loaded)),
-            Mnemonic::Add => Some(loaded?.wrapping_add(self.value(code, 1, None))),
-            Mnemonic::Sub => Some(loaded?.wrapping_sub(self.value(code, 1, None))),
-            Mnemonic::Inc => Some(loaded?.wrapping_add(1)),
-            Mnemonic::Dec => Some(loaded?.wrapping_sub(1)),
+    fn stored_value(&mut self, operation: &Operation, loaded: Option<u64>) -> Option<u64> {
+        match *operation {
+            Operation::Move { to: Place::Memory, from } => Some(self.value(from, loaded)),
+            Operation::Compute(Compute { what: Arithmetic::Add, to: Place::Memory, right, .. }) => {
+                Some(loaded?.wrapping_add(self.value(right, None)))
+            }
+            Operation::Compute(Compute { what: Arithmetic::Subtract, to: Place::Memory, right, .. }) => {
+                Some(loaded?.wrapping_sub(self.value(right, None)))
+            }
             _ => None,
         }
     }
 
     /// What the memory operand holds: the last store there, or an invention that belongs to the place.
-    fn loaded(&mut self, step: &Step) -> Option<u64> {
-        let operand = step.operands.first().filter(|operand| operand.read)?;
+    fn loaded(&mut self, instruction: &Instruction) -> Option<u64> {
+        let operand = instruction.operands.first().filter(|operand| operand.read)?;
         let address = self.state.address(operand)?;
         let value = self.stored.get(&address).copied().unwrap_or_else(|| self.invention.number(address));
         Some(if operand.bytes >= 8 { value } else { value & ((1 << (8 * operand.bytes)) - 1) })
     }
 
-    fn value(&mut self, code: &Instruction, operand: u32, loaded: Option<u64>) -> u64 {
-        let value = if code.op_kind(operand) == OpKind::Memory { loaded } else { self.state.source(code, operand) };
+    fn value(&mut self, source: Source, loaded: Option<u64>) -> u64 {
+        let value = if source == Source::Memory { loaded } else { self.state.source(source) };
         value.unwrap_or_else(|| self.invent())
     }
 
     /// Sets flags and distance as the instruction does.
-    fn compare(&mut self, code: &Instruction, loaded: Option<u64>) {
-        if code.rflags_modified() == 0 {
-            return;
-        }
-        let bits = width(code);
-        let outcome = match code.mnemonic() {
-            Mnemonic::Cmp | Mnemonic::Sub => Some((self.value(code, 0, loaded), self.value(code, 1, loaded))),
-            Mnemonic::Dec => Some((self.value(code, 0, loaded), 1)),
-            Mnemonic::Add if code.op_count() == 2 => {
-                let (left, right) = (self.value(code, 0, loaded), self.value(code, 1, loaded));
-                Some((left, right.wrapping_neg()))
-            }
-            Mnemonic::Inc => Some((self.value(code, 0, loaded), u64::MAX)),
-            Mnemonic::Test | Mnemonic::And => Some((self.value(code, 0, loaded) & self.value(code, 1, loaded), 0)),
-            Mnemonic::Shr => {
-                let count = u32::try_from(self.value(code, 1, loaded) & 63).unwrap_or(0);
-                Some((low_bits(self.value(code, 0, loaded), bits) >> count, 0))
-            }
+    fn compare(&mut self, operation: &Operation, loaded: Option<u64>) {
+        let compared = match operation {
+            Operation::Compute(compute) => self.compared(compute, loaded).map(|numbers| (numbers, compute.bits())),
             _ => None,
         };
-        if let Some((left, right)) = outcome {
-            self.flags = flags_of(left, right, bits);
-            self.distance = truncated(left.wrapping_sub(right), bits);
+        if let Some(((left, right), bits)) = compared {
+            self.flags = Flags::of_difference(left, right, bits);
+            self.distance = sign_extended(left.wrapping_sub(right), bits);
         } else {
-            self.flags = self.invent();
+            self.flags = Flags(self.invent());
             self.distance = self.invent().cast_signed();
         }
+    }
+
+    /// The two numbers whose difference sets the flags.
+    fn compared(&mut self, compute: &Compute, loaded: Option<u64>) -> Option<(u64, u64)> {
+        let known = [Arithmetic::Subtract, Arithmetic::Add, Arithmetic::And, Arithmetic::ShiftRight];
+        if !known.contains(&compute.what) {
+            return None;
+        }
+        let (left, right) = (self.value(compute.left, loaded), self.value(compute.right, loaded));
+        Some(match compute.what {
+            Arithmetic::Subtract => (left, right),
+            Arithmetic::Add => (left, right.wrapping_neg()),
+            Arithmetic::And => (left & right, 0),
+            _ => (low_bits(left, compute.bits()) >> (right & 63), 0),
+        })
     }
 }
 
@@ -385,9 +380,13 @@ pub fn behind(function: &Function, inside: LoopId, from: BlockId, to: BlockId) -
 }
 
 /// Register that a plain load fills.
-fn load_target(step: &Step) -> Option<usize> {
-    let plain = matches!(step.code.mnemonic(), Mnemonic::Mov | Mnemonic::Movzx);
-    (plain && step.code.op0_kind() == OpKind::Register).then(|| gpr(step.code.op0_register())).flatten()
+fn load_target(operation: &Operation) -> Option<Gpr> {
+    match operation {
+        Operation::Move { to: Place::Register(to), .. } | Operation::Extend { to, signed: false, .. } => {
+            Some(to.register)
+        }
+        _ => None,
+    }
 }
 
 /// One well-mixed number per number (Steele, Lea, Flood, *Fast splittable pseudorandom number
@@ -433,9 +432,9 @@ mod tests {
         let function = Function::decode(NEST, 0x1000);
         let inner = function.blocks[2].inner_loop.unwrap();
         assert_eq!(rounds(&function, inner, None), None, "rdx is anything");
-        let mut registers = [0; crate::x86::REGISTERS];
-        registers[crate::x86::register::DX] = 1_000_000;
-        registers[crate::x86::register::CX] = 999_990;
+        let mut registers = [0; crate::arch::REGISTERS];
+        registers[crate::arch::register::DX] = 1_000_000;
+        registers[crate::arch::register::CX] = 999_990;
         let state = State::of_sample(&registers, 0);
         assert_eq!(rounds(&function, inner, Some(&state)), Some(1e6));
         let at = function.blocks[2].first;

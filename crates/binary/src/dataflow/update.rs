@@ -1,15 +1,17 @@
 //! Instructions that move a register on by a step, and what the step is.
 
-use iced_x86::{Instruction, Mnemonic, OpKind};
 use index_vec::{IndexSlice, IndexVec, index_vec};
 
 use crate::cfg::{BlockId, Function, LoopId};
-use crate::x86::instruction::{Gpr, Operand, RegisterSet, gpr};
-use crate::x86::state::State;
+use crate::dataflow::state::State;
+use crate::instruction::flags::sign_extended;
+use crate::instruction::{
+    Arithmetic, Compute, EffectiveAddress, Gpr, Instruction, Operand, Operation, Part, Place, RegisterSet, Source,
+};
 
-/// How much one execution of the counted block moves a clock.
+/// How much one execution of the counted block moves an induction variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
+pub enum Step {
     /// Always by as much.
     Constant(i64),
     /// Times the value of a register that does not change in the loop.
@@ -23,7 +25,7 @@ pub enum Pace {
     Unknown,
 }
 
-impl Pace {
+impl Step {
     /// Value at a sample; `None` when the register is unknown or zero.
     pub fn value(self, state: &State) -> Option<i64> {
         let value = match self {
@@ -45,7 +47,7 @@ impl Pace {
 }
 
 /// How a register moves, in which block, and whether it is 32 bits wide.
-pub(super) type Update = (Pace, BlockId, bool);
+pub(super) type Update = (Step, BlockId, bool);
 
 /// Instructions that move the same register, as one: several have to move it alike, and exactly one of them in
 /// each round, which the header then counts.
@@ -92,24 +94,21 @@ fn one_in_each_round(function: &Function, inside: LoopId, blocks: &[BlockId]) ->
 }
 
 /// `add r, s` and `sub r, s` with s loaded from a place in memory that the loop leaves alone.
-pub(super) fn loaded_step(function: &Function, inside: LoopId, block: BlockId, at: usize) -> Option<(Gpr, Pace, bool)> {
-    let code = &function.steps[at].code;
-    let target = (code.op_count() == 2 && code.op0_kind() == OpKind::Register).then(|| gpr(code.op0_register()))??;
-    if !matches!(code.mnemonic(), Mnemonic::Add | Mnemonic::Sub) || code.op0_register().size() != 8 {
-        return None;
-    }
-    let load = match code.op1_kind() {
-        OpKind::Memory => at,
-        OpKind::Register => {
-            let source = gpr(code.op1_register()).filter(|source| *source != target)?;
+pub(super) fn loaded_step(function: &Function, inside: LoopId, block: BlockId, at: usize) -> Option<(Gpr, Step, bool)> {
+    let (to, _, amount) = added(&function.instructions[at].operation)?;
+    let target = to.whole()?;
+    let load = match amount {
+        Source::Memory => at,
+        Source::Register(source) if source.register != target => {
             let before = function.blocks[block].first..at;
-            before.rev().find(|step| function.steps[*step].clobbered().contains(source))?
+            before.rev().find(|before| function.instructions[*before].clobbered.contains(source.register))?
         }
         _ => return None,
     };
-    let plain = load == at || function.steps[load].code.mnemonic() == Mnemonic::Mov;
-    let same = function.steps[load].operands.first().is_some_and(|operand| stays(function, inside, operand));
-    (plain && same).then_some((target, Pace::Unknown, false))
+    let loading = &function.instructions[load];
+    let plain = load == at || matches!(loading.operation, Operation::Move { .. });
+    let same = loading.operands.first().is_some_and(|operand| stays(function, inside, operand));
+    (plain && same).then_some((target, Step::Unknown, false))
 }
 
 /// Whether what lies at an address that the loop does not change stays the same, as far as stores of the same
@@ -120,55 +119,61 @@ fn stays(function: &Function, inside: LoopId, operand: &Operand) -> bool {
         other.write
             && (other.base, other.index, other.displacement) == (operand.base, operand.index, operand.displacement)
     };
-    let mut blocks = natural.body.iter().map(|block| &function.blocks[*block]);
+    let mut body = natural.body.iter().flat_map(|block| function.instructions_of(*block));
     !operand.registers().iter().any(|register| natural.written.contains(register))
         && operand.base.is_some()
-        && !blocks
-            .any(|block| function.steps[block.first..block.end].iter().any(|step| step.operands.iter().any(stored)))
+        && !body.any(|instruction| instruction.operands.iter().any(stored))
 }
 
-/// `add r, k`, `sub r, k`, `inc`, `dec`, `lea r, [r+k]`, and `add r, s` with s constant in the loop;
-/// with the register, its pace, and whether it is 32 bits wide.
-pub fn steady_step(code: &Instruction, written: RegisterSet) -> Option<(Gpr, Pace, bool)> {
-    if code.op_count() == 0 || code.op0_kind() != OpKind::Register || code.op0_register().size() < 4 {
-        return None;
-    }
-    let target = gpr(code.op0_register())?;
-    let narrow = code.op0_register().size() == 4;
-    let pace = match code.mnemonic() {
-        Mnemonic::Inc => Pace::Constant(1),
-        Mnemonic::Dec => Pace::Constant(-1),
-        Mnemonic::Add => added(code, written, 1)?,
-        Mnemonic::Sub => added(code, written, -1)?,
-        Mnemonic::Lea => lea_step(code, target, written)?,
-        _ => return None,
+/// A register that is moved by a constant, or by another register that the loop leaves alone: which one, by how much,
+/// and whether it is 32 bits wide.
+pub fn steady_step(instruction: &Instruction, written: RegisterSet) -> Option<(Gpr, Step, bool)> {
+    let (to, step) = match instruction.operation {
+        Operation::Address { to, address } => (to, address_step(&address, to.register, written)?),
+        operation => {
+            let (to, sign, amount) = added(&operation)?;
+            (to, constant_step(to, sign, amount, written)?)
+        }
     };
-    Some((target, pace, narrow))
+    (to.bytes >= 4).then_some((to.register, step, to.bytes == 4))
 }
 
-fn added(code: &Instruction, written: RegisterSet, sign: i64) -> Option<Pace> {
-    match code.op1_kind() {
-        OpKind::Register => {
-            let register = gpr(code.op1_register()).filter(|register| !written.contains(*register))?;
-            Some(Pace::Register { register, times: sign })
+/// A register that something is added to or taken from: the sign, and what it is.
+fn added(operation: &Operation) -> Option<(Part, i64, Source)> {
+    match *operation {
+        Operation::Compute(Compute { what, to: Place::Register(to), left, right, .. })
+            if left == Source::Register(to) =>
+        {
+            match what {
+                Arithmetic::Add => Some((to, 1, right)),
+                Arithmetic::Subtract => Some((to, -1, right)),
+                _ => None,
+            }
         }
-        OpKind::Memory => None,
-        OpKind::Immediate32 => {
-            let narrow = u32::try_from(code.immediate(1) & 0xffff_ffff).ok()?;
-            Some(Pace::Constant(sign * i64::from(narrow.cast_signed())))
-        }
-        _ => Some(Pace::Constant(sign.wrapping_mul(code.try_immediate(1).ok()?.cast_signed()))),
+        _ => None,
     }
 }
 
-fn lea_step(code: &Instruction, target: Gpr, written: RegisterSet) -> Option<Pace> {
-    if gpr(code.memory_base()) != Some(target) {
+fn constant_step(to: Part, sign: i64, amount: Source, written: RegisterSet) -> Option<Step> {
+    match amount {
+        Source::Register(from) if !written.contains(from.register) => {
+            Some(Step::Register { register: from.register, times: sign })
+        }
+        Source::Constant(value) => {
+            Some(Step::Constant(sign.wrapping_mul(sign_extended(value, 8 * u32::from(to.bytes)))))
+        }
+        _ => None,
+    }
+}
+
+fn address_step(address: &EffectiveAddress, target: Gpr, written: RegisterSet) -> Option<Step> {
+    if address.base != Some(target) {
         return None;
     }
-    match gpr(code.memory_index()) {
-        None => Some(Pace::Constant(code.memory_displacement64().cast_signed())),
-        Some(index) if !written.contains(index) && code.memory_displacement64() == 0 => {
-            Some(Pace::Register { register: index, times: i64::from(code.memory_index_scale()) })
+    match address.index {
+        None => Some(Step::Constant(address.displacement.cast_signed())),
+        Some(index) if !written.contains(index) && address.displacement == 0 => {
+            Some(Step::Register { register: index, times: address.scale.cast_signed() })
         }
         Some(_) => None,
     }

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use object::{Object, ObjectSection, ObjectSegment, SectionKind, SegmentFlags, SymbolKind, elf};
 
+use crate::arch::linkage_slot;
 use crate::build_id::hexadecimal;
 use crate::elf::relocations::relocations;
 use crate::elf::statics::Remainder;
@@ -161,14 +162,7 @@ impl Binary {
 
     /// Name of the imported function that the linkage table's entry at an address jumps to.
     pub fn import_behind(&self, entry: u64) -> Option<&str> {
-        const MARK: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa]; // endbr64
-        let bytes = self.code(&(entry..entry + 16))?;
-        let skipped = if bytes.starts_with(&MARK) { MARK.len() } else { 0 };
-        let prefixed = usize::from(bytes[skipped] == 0xf2); // bnd
-        let jump = bytes.get(skipped + prefixed..skipped + prefixed + 6)?;
-        let distance = i32::from_le_bytes(jump.strip_prefix(&[0xff, 0x25])?.try_into().ok()?);
-        let next = entry + u64::try_from(skipped + prefixed + 6).ok()?;
-        self.import(next.wrapping_add_signed(i64::from(distance)))
+        self.import(linkage_slot(self.code(&(entry..entry + 16))?, entry)?)
     }
 
     /// Own addresses that stand in data: anyone may call the functions there.

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationFlags, elf};
+use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationFlags};
 
+use crate::arch::OWN_ADDRESS;
 use crate::elf::symbols::ElfFile;
 
 /// What the loader writes: addresses of imported functions by slot, and own addresses.
@@ -12,7 +13,7 @@ pub(super) fn relocations(file: &ElfFile<'_>) -> (BTreeMap<u64, String>, BTreeSe
     let names = file.dynamic_symbol_table();
     for (slot, relocation) in file.dynamic_relocations().into_iter().flatten() {
         match (relocation.flags(), relocation.target()) {
-            (RelocationFlags::Elf { r_type: elf::R_X86_64_RELATIVE }, _) => {
+            (RelocationFlags::Elf { r_type: OWN_ADDRESS }, _) => {
                 kept.insert(relocation.addend().cast_unsigned());
             }
             (RelocationFlags::Elf { .. }, object::RelocationTarget::Symbol(index)) => {

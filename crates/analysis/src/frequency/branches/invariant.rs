@@ -10,8 +10,7 @@ use crate::attribution::{AttributedSample, Observed};
 use crate::frequency::branches::{BranchTable, MOST_SAMPLES, pass};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
-use tierloom_binary::x86::instruction::{RegisterSet, jump_taken};
-use tierloom_binary::x86::state::State;
+use tierloom_binary::dataflow::state::State;
 
 /// Which way such branches go, by the samples of the innermost loop around them.
 pub(crate) fn settled(observed: &Observed) -> BranchTable {
@@ -55,10 +54,9 @@ fn is_branch(function: &Function, inside: LoopId, block: BlockId) -> bool {
 /// Which way the branch goes, by what the loop leaves alone.
 fn taken(function: &Function, inside: LoopId, block: BlockId, state: &State) -> Option<bool> {
     let mut state = *state;
-    state.forget(RegisterSet(function.loops[inside].written.0));
-    let content = &function.blocks[block];
-    let flags = pass(function, content.first, block, &mut state)?;
-    jump_taken(&function.steps[content.end - 1].code, flags)
+    state.forget(function.loops[inside].written);
+    let flags = pass(function, function.blocks[block].first, block, &mut state)?;
+    function.last(block).flow.is_taken(flags)
 }
 
 #[cfg(test)]

@@ -9,15 +9,12 @@ pub(crate) mod invariant;
 
 use std::collections::BTreeMap;
 
-use iced_x86::{Instruction, Mnemonic, OpKind};
-
 use crate::attribution::{AttributedSample, Observed};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
+use tierloom_binary::dataflow::state::State;
 use tierloom_binary::dataflow::trip_count::{Behind, behind};
-use tierloom_binary::x86::flags::{flags_of, width};
-use tierloom_binary::x86::instruction::jump_taken;
-use tierloom_binary::x86::state::State;
+use tierloom_binary::instruction::{Arithmetic, Flags, Operation};
 
 /// Blocks that one sample is run on for.
 const FURTHEST: usize = 12;
@@ -99,7 +96,7 @@ fn run_on(function: &Function, at: usize, mut state: State, mut each: impl FnMut
             first = function.blocks[block].first;
             continue;
         };
-        let taken = flags.and_then(|flags| jump_taken(&function.steps[function.blocks[block].end - 1].code, flags));
+        let taken = flags.and_then(|flags| function.last(block).flow.is_taken(flags));
         each(block, taken);
         let Some(taken) = taken else { return };
         // The target of the jump comes first among the successors.
@@ -109,13 +106,13 @@ fn run_on(function: &Function, at: usize, mut state: State, mut each: impl FnMut
 }
 
 /// Goes over the rest of a block; the flags at its end, where they are known.
-pub(crate) fn pass(function: &Function, first: usize, block: BlockId, state: &mut State) -> Option<u64> {
+pub(crate) fn pass(function: &Function, first: usize, block: BlockId, state: &mut State) -> Option<Flags> {
     let mut flags = None;
-    for step in &function.steps[first..function.blocks[block].end] {
-        if step.code.rflags_modified() != 0 {
-            flags = compare(state, &step.code);
+    for instruction in &function.instructions[first..function.blocks[block].end] {
+        if instruction.sets_flags {
+            flags = compare(state, &instruction.operation);
         }
-        state.step(step);
+        state.execute(instruction);
     }
     flags
 }
@@ -131,7 +128,7 @@ pub(crate) fn is_last_round(function: &Function, inside: LoopId, mut state: Stat
         let next = match content.successors[..] {
             [only] if !content.leaves => only,
             [one, other] => {
-                if jump_taken(&function.steps[content.end - 1].code, flags?)? {
+                if function.last(block).flow.is_taken(flags?)? {
                     one
                 } else {
                     other
@@ -158,18 +155,17 @@ pub(crate) fn is_last_round(function: &Function, inside: LoopId, mut state: Stat
     None
 }
 
-/// RFLAGS of a comparison of what is known.
-fn compare(state: &State, code: &Instruction) -> Option<u64> {
-    let part = |operand: u32| if code.op_kind(operand) == OpKind::Memory { None } else { state.source(code, operand) };
-    let (left, right) = match code.mnemonic() {
-        Mnemonic::Cmp | Mnemonic::Sub => (part(0)?, part(1)?),
-        Mnemonic::Dec => (part(0)?, 1),
-        Mnemonic::Inc => (part(0)?, u64::MAX),
-        Mnemonic::Add if code.op_count() == 2 => (part(0)?, part(1)?.wrapping_neg()),
-        Mnemonic::Test | Mnemonic::And => (part(0)? & part(1)?, 0),
+/// Flags of a comparison of what is known.
+fn compare(state: &State, operation: &Operation) -> Option<Flags> {
+    let Operation::Compute(compute) = operation else { return None };
+    let (left, right) = (state.source(compute.left)?, state.source(compute.right)?);
+    let (left, right) = match compute.what {
+        Arithmetic::Subtract => (left, right),
+        Arithmetic::Add => (left, right.wrapping_neg()),
+        Arithmetic::And => (left & right, 0),
         _ => return None,
     };
-    Some(flags_of(left, right, width(code)))
+    Some(Flags::of_difference(left, right, compute.bits()))
 }
 
 #[cfg(test)]

@@ -13,8 +13,9 @@ use crate::frequency::counter_deltas::delta::{Count, Delta, Readings};
 use crate::frequency::counter_deltas::posterior::{ALWAYS_FORWARDS, Clock, RARELY, TRUSTED_SHARE};
 use crate::frequency::evidence::CONTRADICTION;
 use crate::frequency::trip_count::TripCounts;
+use tierloom_binary::arch::STACK_POINTER;
 use tierloom_binary::cfg::{Function, LoopId};
-use tierloom_binary::x86::instruction::{GENERAL, Gpr, RegisterSet, STACK_POINTER};
+use tierloom_binary::instruction::{GENERAL, Gpr, RegisterSet};
 
 /// A register with more values than this tells calls apart, not kinds of them. Assumed.
 const MOST_KINDS: usize = 8;

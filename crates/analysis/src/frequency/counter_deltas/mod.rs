@@ -22,8 +22,8 @@ use tierloom_binary::call_graph::unique_callers::Level;
 use tierloom_binary::cfg::{BlockId, Function};
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::{InductionVariable, counters};
-use tierloom_binary::dataflow::update::Pace;
-use tierloom_binary::x86::instruction::RegisterSet;
+use tierloom_binary::dataflow::update::Step;
+use tierloom_binary::instruction::RegisterSet;
 
 /// No round of a loop waits longer than this for each of its memory operands and for all its arithmetic:
 /// ten misses of memory one after the other (a page walk of a virtual machine and the line itself).
@@ -57,7 +57,7 @@ pub(crate) fn count(observed: &Observed, trips: &TripCounts, period_ns: f64) -> 
         let trusted =
             |readings: &Readings| evaluate(clock, readings).filter(|count| !aliased(observed, count, restarts, trips));
         let close = readings.close();
-        if counter.pace == Pace::Unknown {
+        if counter.step == Step::Unknown {
             unpaced.extend(
                 by_kind(observed, clock, &close, |readings| trusted(&paced(readings)?)).map(CallContexts::count),
             );
@@ -154,7 +154,7 @@ fn outer_clocks(
     let function = &observed.code.functions[outer].function;
     let all = clocks.by_function.get(&outer).map_or(&[][..], Vec::as_slice).iter().enumerate();
     let counts_rounds = |clock: &InductionVariable| {
-        clock.pace != Pace::Unknown && function.blocks[clock.counted].inner_loop == Some(around)
+        clock.step != Step::Unknown && function.blocks[clock.counted].inner_loop == Some(around)
     };
     all.filter(|(_, clock)| counts_rounds(clock) && !clock.restarts).map(|(number, _)| (outer, number)).collect()
 }
@@ -242,7 +242,7 @@ fn around_call(observed: &Observed, clocks: &mut Clocks, seen: &AttributedSample
 fn read(counter: &InductionVariable, seen: &AttributedSample, step: usize, valid: RegisterSet) -> Option<(u64, i64)> {
     let mut state = seen.state;
     state.forget(RegisterSet(!valid.0));
-    Some((counter.value.read(&state, step)?, counter.pace.value(&state)?))
+    Some((counter.value.read(&state, step)?, counter.step.value(&state)?))
 }
 
 fn difference(counter: &InductionVariable, before: u64, after: u64, pace: i64) -> Option<f64> {
@@ -264,8 +264,8 @@ fn slowest(function: &Function, id: FunctionId, block: BlockId, trips: &TripCoun
     let Some(inside) = function.blocks[block].inner_loop else { return 0.0 };
     let mut waits = 1.0;
     for &block in &function.loops[inside].body {
-        let steps = &function.steps[function.blocks[block].first..function.blocks[block].end];
-        if steps.iter().any(|step| step.is_call() || step.operands.iter().any(|operand| operand.string)) {
+        let instructions = function.instructions_of(block);
+        if instructions.iter().any(|one| one.is_call() || one.operands.iter().any(|operand| operand.string)) {
             return 0.0;
         }
         let mut times = 1.0;
@@ -273,7 +273,7 @@ fn slowest(function: &Function, id: FunctionId, block: BlockId, trips: &TripCoun
             let Some(trip) = trips.get(&(id, around)) else { return 0.0 };
             times *= trip.rounds;
         }
-        waits += times * steps.iter().map(|step| step.operands.len()).sum::<usize>() as f64;
+        waits += times * instructions.iter().map(|one| one.operands.len()).sum::<usize>() as f64;
     }
     period_ns / (LONGEST_WAIT_NS * waits)
 }

@@ -123,11 +123,11 @@ mod tests {
     use super::*;
     use tierloom_binary::cfg::{BlockId, LoopId};
     use tierloom_binary::dataflow::induction::Value;
-    use tierloom_binary::dataflow::update::Pace;
+    use tierloom_binary::dataflow::update::Step;
 
     const COUNTER: InductionVariable = InductionVariable {
         value: Value::Register(0),
-        pace: Pace::Constant(1),
+        step: Step::Constant(1),
         counted: BlockId::from_raw_unchecked(0),
         region: LoopId::from_raw_unchecked(0),
         narrow: false,

@@ -1,0 +1,12 @@
+//! The seam between machine code and what is made of it: all that differs from one architecture to another.
+//!
+//! x86-64 is the only one so far. Another one is a folder beside [`x86`](crate::x86) that offers these names, and a
+//! choice by the header of the file, here.
+//!
+//! *Contract.* [`decode`] gives every instruction of a function as an [`Instruction`](crate::instruction::Instruction)
+//! by address; what it cannot tell it leaves unknown, never wrong. [`outlines`] gives the same addresses and control
+//! flow for less work.
+
+pub use crate::x86::decode::{decode, outlines};
+pub use crate::x86::linkage::{OWN_ADDRESS, linkage_slot};
+pub use crate::x86::registers::{ARGUMENTS, CALLEE_SAVED, IN_SAMPLE, REGISTERS, STACK_POINTER, register};

@@ -1,0 +1,44 @@
+//! Registers of x86-64: how calls use them, and where samples have them.
+
+use iced_x86::Register;
+
+use crate::instruction::{GENERAL, Gpr, RegisterSet};
+
+/// The stack pointer; general-purpose registers are numbered as in the encoding (AX CX DX BX SP BP SI DI R8…R15).
+pub const STACK_POINTER: Gpr = 4;
+/// Registers that a call leaves as they were (System V ABI for x86-64, table 3.4).
+pub const CALLEE_SAVED: RegisterSet = RegisterSet(1 << 3 | 1 << 5 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 15);
+/// Registers of the first arguments of a call, in order (System V ABI for x86-64, 3.2.3).
+pub const ARGUMENTS: [Gpr; 6] = [7, 6, 2, 1, 8, 9];
+
+/// Registers of a thread that are followed, in the order of [`register`].
+pub const REGISTERS: usize = 18;
+
+/// Positions of the registers in a sample: the order of the kernel's
+/// `arch/x86/include/uapi/asm/perf_regs.h` without the segment registers.
+#[allow(missing_docs)]
+pub mod register {
+    pub const AX: usize = 0;
+    pub const BX: usize = 1;
+    pub const CX: usize = 2;
+    pub const DX: usize = 3;
+    pub const SI: usize = 4;
+    pub const DI: usize = 5;
+    pub const BP: usize = 6;
+    pub const SP: usize = 7;
+    pub const IP: usize = 8;
+    pub const FLAGS: usize = 9;
+    /// `R8 + n` is register `8 + n`, up to R15.
+    pub const R8: usize = 10;
+}
+
+/// Position in a sample of each general-purpose register.
+pub const IN_SAMPLE: [usize; GENERAL] = {
+    use register::{AX, BP, BX, CX, DI, DX, R8, SI, SP};
+    [AX, CX, DX, BX, SP, BP, SI, DI, R8, R8 + 1, R8 + 2, R8 + 3, R8 + 4, R8 + 5, R8 + 6, R8 + 7]
+};
+
+/// Number of a general-purpose register of any width.
+pub(super) fn gpr(register: Register) -> Option<Gpr> {
+    register.is_gpr().then(|| register.full_register().number())
+}
