@@ -278,7 +278,7 @@ impl Pass<'_, '_> {
             let covered = |other| other == block || inner.is_some_and(|inner| inner.contains(other));
             let mut valid = valid;
             if let Some(inner) = inner {
-                valid.0 &= !inner.written.0;
+                valid = valid.without(inner.written);
             }
             let touches = loop_touches(&function, around, valid, state, covered);
             self.note(sample, id, touches);
@@ -296,8 +296,8 @@ impl Pass<'_, '_> {
         let function = self.found.code.functions[level.function].function.clone();
         let Some(around) = level.inside else { return };
         let mut valid = self.known(level.function, around);
-        valid.0 &= level.valid.0;
-        if valid.0 != 0 {
+        valid = valid.common(level.valid);
+        if !valid.is_empty() {
             let touches = loop_touches(&function, around, valid, state, |_| false);
             self.note(sample, level.function, touches);
         }

@@ -196,7 +196,7 @@ mod tests {
     fn a_full_buffer_is_a_way_of_as_many_steps_as_it_has_places() {
         let function = Function::decode(BUFFER, 0);
         let way = Way::to(&function, at(&function, 0)).unwrap();
-        assert_eq!((way.steps, way.counter, way.edge), (512, 2, (at(&function, 0), at(&function, 0x19))));
+        assert_eq!((way.steps, way.counter, way.edge), (512, Gpr::new(2), (at(&function, 0), at(&function, 0x19))));
         assert!(Way::to(&function, at(&function, 0xf)).is_none(), "the end of the loop is set back by nothing in it");
     }
 

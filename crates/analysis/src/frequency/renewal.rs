@@ -11,7 +11,7 @@ use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::trip_count::{at_entry, remaining, rounds};
-use tierloom_binary::instruction::RegisterSet;
+use tierloom_binary::instruction::Gpr;
 
 /// Samples of a loop that are emulated at most.
 const MOST_SAMPLES: usize = 240;
@@ -139,7 +139,7 @@ fn position(
     observed: &Observed,
     function: &Function,
     inside: LoopId,
-    (register, moved_at, pace): (usize, usize, i64),
+    (register, moved_at, pace): (Gpr, usize, i64),
     (number, step): (usize, usize),
 ) -> Option<f64> {
     let state = &observed.seen[number].state;
@@ -157,7 +157,7 @@ fn position(
 /// middle of the usual instance, unless the first rounds, which all come to, are far too rare for that.
 fn by_positions(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
-    let of_register = |mover: (usize, usize, i64)| {
+    let of_register = |mover: (Gpr, usize, i64)| {
         let tried: Vec<Option<f64>> =
             samples.iter().map(|sample| position(observed, function, inside, mover, *sample)).collect();
         let mut found: Vec<f64> = tried.iter().flatten().copied().collect();
@@ -197,7 +197,7 @@ fn by_rounds_left(
     samples: &[(usize, usize)],
 ) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
-    let changing = RegisterSet(!Steady::of(function, inside).known().0);
+    let changing = Steady::of(function, inside).known().others();
     let tried: Vec<Option<f64>> = samples
         .iter()
         .map(|(number, _)| {

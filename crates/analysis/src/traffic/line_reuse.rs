@@ -18,6 +18,7 @@ use crate::traffic::element_width::operand;
 use crate::traffic::row::Row;
 use tierloom_binary::cfg::LoopId;
 use tierloom_binary::code::FunctionId;
+use tierloom_binary::instruction::{Gpr, Operand};
 
 /// Touches of whole lines by one pattern on one object, during the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -31,7 +32,7 @@ pub(crate) struct Touches {
 pub(crate) type ByFunction = BTreeMap<(FunctionId, Row), Touches>;
 
 /// Operands that may meet: of one loop, on one object, both walking or of the same registers.
-type Group = (FunctionId, Option<LoopId>, ObjectId, Option<(Option<usize>, Option<usize>)>);
+type Group = (FunctionId, Option<LoopId>, ObjectId, Option<(Option<Gpr>, Option<Gpr>)>);
 
 /// Where an operand touched an object, relative to others of its loop.
 struct Member {
@@ -82,7 +83,7 @@ pub(crate) fn touches(
 }
 
 /// Lines that one execution touches.
-fn lines_each(shape: AddressStream, content: &tierloom_binary::instruction::Operand) -> f64 {
+fn lines_each(shape: AddressStream, content: &Operand) -> f64 {
     let line = LINE_BYTES as f64;
     if let (Some(rounds), Some(stride)) = (shape.short_walk, shape.stride) {
         // The first line of each walk, and half a line more for where it starts.

@@ -117,21 +117,21 @@ impl<'a> Scan<'a> {
     fn hand_over(&mut self, import: Option<&str>, address: u64) {
         let runtime = import.and_then(|name| RUNTIMES.iter().find(|(start, ..)| name.starts_with(start)));
         if let Some((_, argument, run)) = runtime
-            && let Some(function) = self.held[ARGUMENTS[*argument]]
+            && let Some(function) = self.held[ARGUMENTS[*argument].index()]
         {
             self.site(function, address, *run);
         }
-        (0..GENERAL).filter(|one| !CALLEE_SAVED.contains(*one)).for_each(|lost| self.held[lost] = None);
+        Gpr::all().filter(|one| !CALLEE_SAVED.contains(*one)).for_each(|lost| self.held[lost.index()] = None);
     }
 
     /// Follows addresses of functions through registers.
     fn hold(&mut self, target: Gpr, setting: Setting) {
-        self.held[target] = match setting {
+        self.held[target.index()] = match setting {
             Setting::Constant(value) if self.starts.contains(&value) => {
                 *self.taken.entry(value).or_default() += 1;
                 Some(value)
             }
-            Setting::Copy(source) => self.held[source],
+            Setting::Copy(source) => self.held[source.index()],
             Setting::Constant(_) | Setting::Other => None,
         };
     }

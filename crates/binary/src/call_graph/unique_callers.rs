@@ -58,11 +58,11 @@ fn find(code: &mut Code, modules: &[Binary], id: FunctionId) -> Vec<Level> {
     let mut current = id;
     let mut valid = CALLEE_SAVED;
     while levels.len() < DEEPEST {
-        valid.0 &= !written(&code.functions[current].function).0;
+        valid = valid.without(written(&code.functions[current].function));
         let calls = code.callers(modules, current);
         let Some(caller) = calls.first().map(|call| call.0) else { break };
         let seen = caller == id || levels.iter().any(|level| level.function == caller);
-        if seen || calls.iter().any(|call| call.0 != caller) || valid.0 == 0 {
+        if seen || calls.iter().any(|call| call.0 != caller) || valid.is_empty() {
             break;
         }
         let sites: Vec<usize> = calls.iter().map(|call| call.1).collect();

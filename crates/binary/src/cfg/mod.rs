@@ -203,7 +203,7 @@ fn blocks_of_instructions(blocks: &IndexSlice<BlockId, [Block]>) -> Vec<BlockId>
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::instruction::RegisterSet;
+    use crate::instruction::{Gpr, RegisterSet};
 
     /// Two nested counted loops: `for i { body; for j { body } }`.
     /// 0x1000 xor eax,eax | 0x1002 xor ecx,ecx | 0x1004 inc rcx; cmp rcx,rdx; jne 0x1004 |
@@ -226,7 +226,7 @@ pub(crate) mod tests {
         assert!(once(1) && once(3));
         assert!(!once(2), "the inner loop runs more than once");
         assert_eq!(function.entries(inner).collect::<Vec<_>>(), vec![1]);
-        assert_eq!(function.loops[inner].written, RegisterSet(1 << 1));
+        assert_eq!(function.loops[inner].written, RegisterSet::of(&[Gpr::new(1)]));
     }
 
     #[test]

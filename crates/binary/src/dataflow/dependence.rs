@@ -20,12 +20,12 @@ pub fn feeds_itself(function: &Function, inside: LoopId, register: Gpr) -> bool 
     let mut seen = [[false; 2]; GENERAL];
     let mut open = vec![(register, false)];
     while let Some((current, loaded)) = open.pop() {
-        let through_load = sources[current].loaded.iter().map(|from| (from, true));
-        for (from, loaded) in through_load.chain(sources[current].plain.iter().map(|from| (from, loaded))) {
+        let through_load = sources[current.index()].loaded.iter().map(|from| (from, true));
+        for (from, loaded) in through_load.chain(sources[current.index()].plain.iter().map(|from| (from, loaded))) {
             if from == register && loaded {
                 return true;
             }
-            if !std::mem::replace(&mut seen[from][usize::from(loaded)], true) {
+            if !std::mem::replace(&mut seen[from.index()][usize::from(loaded)], true) {
                 open.push((from, loaded));
             }
         }
@@ -39,7 +39,7 @@ pub fn sources_of(function: &Function, inside: LoopId, registers: RegisterSet) -
     let mut found = registers;
     let mut open: Vec<Gpr> = registers.iter().collect();
     while let Some(current) = open.pop() {
-        for from in sources[current].loaded.union(sources[current].plain).without(found).iter() {
+        for from in sources[current.index()].loaded.union(sources[current.index()].plain).without(found).iter() {
             found.insert(from);
             open.push(from);
         }
@@ -53,7 +53,7 @@ fn sources(function: &Function, inside: LoopId) -> [Sources; GENERAL] {
     for instruction in body.filter(|instruction| !instruction.is_call()) {
         let address: RegisterSet = instruction.operands.iter().flat_map(|one| one.registers().iter()).collect();
         for target in instruction.written.iter() {
-            let known = &mut sources[target];
+            let known = &mut sources[target.index()];
             known.loaded = known.loaded.union(address);
             known.plain = known.plain.union(instruction.sources);
         }
@@ -65,8 +65,8 @@ fn sources(function: &Function, inside: LoopId) -> [Sources; GENERAL] {
 mod tests {
     use super::*;
 
-    fn set(registers: &[Gpr]) -> RegisterSet {
-        registers.iter().copied().collect()
+    fn set(registers: &[u8]) -> RegisterSet {
+        registers.iter().map(|number| Gpr::new(*number)).collect()
     }
 
     #[test]
@@ -74,8 +74,8 @@ mod tests {
         // 0: add rdx,[rdi+8]; mov rdi,[rdi]; dec rsi; jne 0; ret
         let code = [0x48, 0x03, 0x57, 8, 0x48, 0x8b, 0x3f, 0x48, 0xff, 0xce, 0x75, 0xf4, 0xc3];
         let function = Function::decode(&code, 0);
-        assert!(feeds_itself(&function, LoopId::new(0), 7));
-        assert!(!feeds_itself(&function, LoopId::new(0), 6), "rsi is made of itself alone");
+        assert!(feeds_itself(&function, LoopId::new(0), Gpr::new(7)));
+        assert!(!feeds_itself(&function, LoopId::new(0), Gpr::new(6)), "rsi is made of itself alone");
         assert_eq!(sources_of(&function, LoopId::new(0), set(&[2])), set(&[2, 7]));
     }
 

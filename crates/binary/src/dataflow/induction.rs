@@ -80,14 +80,14 @@ pub fn counters(function: &Function) -> Vec<InductionVariable> {
 /// on where the last instance ended.
 fn restarts(function: &Function, value: &Value, step: Step, region: LoopId) -> bool {
     let registers = match value {
-        Value::Register(register) => RegisterSet::from_iter([*register]),
+        Value::Register(register) => RegisterSet::of(&[*register]),
         Value::Address(operand) => operand.registers(),
         Value::Carried(_) => return false,
     };
     let inner = &function.loops[region];
     let Some(outer) = inner.parent.map(|parent| &function.loops[parent]) else { return false };
-    let (moving, still) = (RegisterSet(registers.0 & inner.written.0), RegisterSet(registers.0 & !inner.written.0));
-    if still.0 & outer.written.0 != 0 && !leaps(function, value, step, region) {
+    let (moving, still) = (registers.common(inner.written), registers.without(inner.written));
+    if !still.common(outer.written).is_empty() && !leaps(function, value, step, region) {
         return false;
     }
     moving.iter().all(|register| {
@@ -119,7 +119,7 @@ fn leaps(function: &Function, value: &Value, step: Step, region: LoopId) -> bool
     let parts = [(operand.base, 1), (operand.index, operand.scale.cast_signed())];
     let between = parts.into_iter().try_fold(0i64, |sum, (register, times)| match register {
         Some(register) if outer.written.contains(register) && !written.contains(register) => {
-            match outer.moves[register]? {
+            match outer.moves[register.index()]? {
                 (Step::Constant(step), ..) => Some(sum.wrapping_add(step.wrapping_mul(times))),
                 _ => None,
             }
@@ -175,14 +175,14 @@ impl Steady {
         let written = function.loops[inside].written;
         for &block in &function.loops[inside].body {
             for instruction in function.instructions_of(block) {
-                instruction.clobbered.iter().for_each(|register| writers[register] += 1);
+                instruction.clobbered.iter().for_each(|register| writers[register.index()] += 1);
                 if let Some((register, step, narrow)) = steady_step(instruction, written) {
-                    movers[register].push((step, block, narrow));
+                    movers[register.index()].push((step, block, narrow));
                 }
             }
         }
         let mut moves = [None; GENERAL];
-        for register in (0..GENERAL).filter(|register| *register != STACK_POINTER) {
+        for register in Gpr::all().filter(|register| *register != STACK_POINTER).map(Gpr::index) {
             if writers[register] == movers[register].len() {
                 moves[register] = together(function, inside, &movers[register]);
             }
@@ -192,8 +192,8 @@ impl Steady {
 
     /// Registers that move by a constant once in each round: (register, position of the instruction, step).
     pub fn every_round(&self, function: &Function) -> Vec<(Gpr, usize, i64)> {
-        let movers = (0..GENERAL).filter_map(|register| {
-            let (step, block, narrow) = self.moves[register]?;
+        let movers = Gpr::all().filter_map(|register| {
+            let (step, block, narrow) = self.moves[register.index()]?;
             let Step::Constant(step) = step else { return None };
             let content = &function.blocks[block];
             let moves = |at: &usize| {
@@ -207,15 +207,15 @@ impl Steady {
 
     /// Registers whose value tells the address of any round, up to a few steps.
     pub fn known(&self) -> RegisterSet {
-        let moving = (0..GENERAL).filter(|register| self.moves[*register].is_some());
-        RegisterSet(!self.written.0 | moving.fold(0, |set, register| set | 1 << register))
+        let moving = Gpr::all().filter(|register| self.moves[register.index()].is_some());
+        self.written.others().union(moving.collect())
     }
 
     /// How an operand moves per round: its step and the block that moves it. `None` when it does not
     /// move or moves otherwise.
     pub fn step(&self, operand: &Operand) -> Option<(Step, BlockId)> {
         let part = |register: Option<Gpr>| match register {
-            Some(register) if self.written.contains(register) => self.moves[register].map(Some),
+            Some(register) if self.written.contains(register) => self.moves[register.index()].map(Some),
             _ => Some(None),
         };
         match (part(operand.base)?, part(operand.index)?) {
@@ -241,8 +241,8 @@ impl Steady {
 
     fn counters(&self, function: &Function) -> Vec<InductionVariable> {
         let region = self.inside;
-        let registers = (0..GENERAL).filter_map(|register| {
-            let mover = self.moves[register]?;
+        let registers = Gpr::all().filter_map(|register| {
+            let mover = self.moves[register.index()]?;
             Some(self.counter(function, Value::Register(register), mover))
         });
         let mut all: Vec<InductionVariable> = registers.collect();
@@ -275,7 +275,7 @@ impl Steady {
         places.filter_map(|(counted, at)| {
             let step = steady_step(&function.instructions[at], self.written);
             let (to, step, narrow) = step.or_else(|| loaded_step(function, self.inside, counted, at))?;
-            if self.moves[to].is_some() || to == STACK_POINTER {
+            if self.moves[to.index()].is_some() || to == STACK_POINTER {
                 return None;
             }
             let carrier = follow(function, self.inside, Move { at, from: to, to })?;
@@ -295,8 +295,8 @@ mod tests {
         let clocks = counters(&function);
         // rcx counts the inner loop and is set anew in the outer one; rax counts the outer one.
         assert_eq!(clocks.len(), 2);
-        let inner = clocks.iter().find(|clock| clock.value == Value::Register(1)).unwrap();
-        let outer = clocks.iter().find(|clock| clock.value == Value::Register(0)).unwrap();
+        let inner = clocks.iter().find(|clock| clock.value == Value::Register(Gpr::new(1))).unwrap();
+        let outer = clocks.iter().find(|clock| clock.value == Value::Register(Gpr::new(0))).unwrap();
         assert_eq!((inner.counted, inner.step), (BlockId::new(2), Step::Constant(1)));
         assert_eq!((outer.counted, outer.step), (BlockId::new(3), Step::Constant(1)));
         assert_eq!(function.loops[inner.region].parent, Some(outer.region));
@@ -307,7 +307,7 @@ mod tests {
         // 0: add rax, rdx; cmp rax, rsi; jne 0; ret
         let function = Function::decode(&[0x48, 0x01, 0xd0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3], 0);
         let clocks = counters(&function);
-        assert_eq!(clocks[0].step, Step::Register { register: 2, times: 1 });
+        assert_eq!(clocks[0].step, Step::Register { register: Gpr::new(2), times: 1 });
         // add rax, rax is not.
         let doubling = Function::decode(&[0x48, 0x01, 0xc0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3], 0);
         assert!(counters(&doubling).is_empty());

@@ -57,8 +57,8 @@ pub fn follow(function: &Function, inside: LoopId, moved: Move) -> Option<CopyCh
     for (&block, entry) in function.loops[inside].body.iter().zip(held) {
         let mut places = entry;
         for (at, holder) in positions(function, block).zip(&mut holders[function.blocks[block].first..]) {
-            comes_back |= at == moved.at && places >> moved.from & 1 == 1;
-            *holder = (0..GENERAL).find(|register| places >> register & 1 == 1);
+            comes_back |= at == moved.at && places >> moved.from.index() & 1 == 1;
+            *holder = Gpr::all().find(|register| places >> register.index() & 1 == 1);
             places = web.after(at, places);
         }
     }
@@ -67,7 +67,7 @@ pub fn follow(function: &Function, inside: LoopId, moved: Move) -> Option<CopyCh
 
 /// Places as bits: registers, then slots.
 type Places = u128;
-const ALL: Places = !(1 << STACK_POINTER);
+const ALL: Places = !(1 << STACK_POINTER.index());
 
 struct Web<'a> {
     function: &'a Function,
@@ -123,7 +123,7 @@ impl<'a> Web<'a> {
     fn after(&self, at: usize, places: Places) -> Places {
         let instruction = &self.function.instructions[at];
         if at == self.moved.at {
-            return (places >> self.moved.from & 1) << self.moved.to;
+            return (places >> self.moved.from.index() & 1) << self.moved.to.index();
         }
         if let Some((to, from)) = copied(instruction)
             && let Some(to) = self.bit(to)
@@ -131,7 +131,7 @@ impl<'a> Web<'a> {
             let holds = self.bit(from).is_some_and(|from| places >> from & 1 == 1);
             return places & !(1 << to) | Places::from(holds) << to;
         }
-        let lost = instruction.clobbered.iter().fold(0, |lost, register| lost | 1 << register);
+        let lost = instruction.clobbered.iter().fold(0, |lost, register| lost | 1 << register.index());
         places & !lost & !self.overwritten(instruction)
     }
 
@@ -153,7 +153,7 @@ impl<'a> Web<'a> {
 
     fn bit(&self, place: Place) -> Option<usize> {
         match place {
-            Place::Register(register) => Some(register),
+            Place::Register(register) => Some(register.index()),
             Place::Slot(displacement) => self.slots.binary_search(&displacement).ok().map(|slot| GENERAL + slot),
         }
     }
@@ -210,6 +210,8 @@ mod tests {
         0x24, 0xf8, 0x48, 0xff, 0xc7, 0x48, 0x39, 0xd7, 0x75, 0xe4, 0xc3,
     ];
 
+    const DI: Gpr = Gpr::new(7);
+
     fn spilled() -> (Function, LoopId) {
         let function = Function::decode(SPILLED, 0);
         let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
@@ -220,7 +222,7 @@ mod tests {
     fn a_counter_that_waits_on_the_stack_is_seen_where_it_is_back() {
         let (function, outer) = spilled();
         let at = function.instruction_at(0x14).unwrap();
-        let carrier = follow(&function, outer, Move { at, from: 7, to: 7 }).unwrap();
+        let carrier = follow(&function, outer, Move { at, from: DI, to: DI }).unwrap();
         let seen: Vec<u64> = (0..function.instructions.len())
             .filter(|s| carrier.holder(*s).is_some())
             .map(|s| function.instructions[s].address)
@@ -232,7 +234,7 @@ mod tests {
     fn a_counter_that_is_lost_is_none() {
         let (function, outer) = spilled();
         let at = function.instruction_at(0x7).unwrap();
-        assert!(follow(&function, outer, Move { at, from: 7, to: 7 }).is_none(), "it starts anew in each round");
+        assert!(follow(&function, outer, Move { at, from: DI, to: DI }).is_none(), "it starts anew in each round");
     }
 
     #[test]
@@ -243,6 +245,6 @@ mod tests {
         let function = Function::decode(&code, 0);
         let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
         let at = function.instruction_at(0x14).unwrap();
-        assert!(follow(&function, outer, Move { at, from: 7, to: 7 }).is_none());
+        assert!(follow(&function, outer, Move { at, from: DI, to: DI }).is_none());
     }
 }

@@ -34,17 +34,17 @@ impl State {
 
     /// What a register holds, if that is known.
     pub fn get(&self, register: Gpr) -> Option<u64> {
-        self.values[register]
+        self.values[register.index()]
     }
 
     /// Makes a register hold a value, or one that is not known.
     pub fn set(&mut self, register: Gpr, value: Option<u64>) {
-        self.values[register] = value;
+        self.values[register.index()] = value;
     }
 
     /// What these registers hold is not known any more.
     pub fn forget(&mut self, registers: RegisterSet) {
-        registers.iter().for_each(|register| self.values[register] = None);
+        registers.iter().for_each(|register| self.values[register.index()] = None);
     }
 
     /// What this state or else the other one knows.
@@ -59,8 +59,8 @@ impl State {
 
     /// Address of an operand; the first lane's base for gathers.
     pub fn address(&self, operand: &Operand) -> Option<u64> {
-        let base = operand.base.map_or(Some(self.bias), |register| self.values[register])?;
-        let index = operand.index.map_or(Some(0), |register| self.values[register])?;
+        let base = operand.base.map_or(Some(self.bias), |register| self.values[register.index()])?;
+        let index = operand.index.map_or(Some(0), |register| self.values[register.index()])?;
         Some(base.wrapping_add(index.wrapping_mul(operand.scale)).wrapping_add(operand.displacement))
     }
 
@@ -79,7 +79,7 @@ impl State {
     }
 
     fn read(&self, part: Part) -> Option<u64> {
-        self.values[part.register].map(|value| part.of(value))
+        self.values[part.register.index()].map(|value| part.of(value))
     }
 
     /// Goes back over an instruction: from the state after it to the state before it.
@@ -109,8 +109,8 @@ impl State {
     /// What was copied is still where it came from; what was there before is lost.
     fn invert_move(&mut self, target: Gpr, source: Gpr) -> bool {
         if target != source {
-            self.values[source] = self.values[source].or(self.values[target]);
-            self.values[target] = None;
+            self.values[source.index()] = self.values[source.index()].or(self.values[target.index()]);
+            self.values[target.index()] = None;
         }
         true
     }
@@ -127,7 +127,7 @@ impl State {
             Arithmetic::Add => self.shift(target, amount.wrapping_neg()),
             Arithmetic::Subtract => self.shift(target, amount),
             Arithmetic::Xor => {
-                self.values[target] = self.values[target].map(|value| value ^ amount);
+                self.values[target.index()] = self.values[target.index()].map(|value| value ^ amount);
                 true
             }
             _ => false,
@@ -135,7 +135,7 @@ impl State {
     }
 
     fn shift(&mut self, register: Gpr, amount: u64) -> bool {
-        self.values[register] = self.values[register].map(|value| value.wrapping_add(amount));
+        self.values[register.index()] = self.values[register.index()].map(|value| value.wrapping_add(amount));
         true
     }
 
@@ -143,7 +143,7 @@ impl State {
     fn invert_address(&mut self, target: Gpr, address: &EffectiveAddress) -> bool {
         let added = match (address.base == Some(target), address.index) {
             (true, None) => Some(0),
-            (true, Some(index)) if index != target => self.values[index],
+            (true, Some(index)) if index != target => self.values[index.index()],
             _ => return false,
         };
         let scaled = added.map(|value| value.wrapping_mul(address.scale));
@@ -167,7 +167,7 @@ impl State {
                 let result = self.result(&operation);
                 self.forget(instruction.clobbered);
                 if let Some((to, value)) = result {
-                    self.values[to.register] = Some(to.of(value));
+                    self.values[to.register.index()] = Some(to.of(value));
                 }
             }
         }
@@ -204,7 +204,7 @@ impl State {
     }
 
     fn effective(&self, address: &EffectiveAddress) -> Option<u64> {
-        let part = |register: Option<Gpr>| register.map_or(Some(0), |register| self.values[register]);
+        let part = |register: Option<Gpr>| register.map_or(Some(0), |register| self.values[register.index()]);
         let bias = if address.relative { self.bias } else { 0 };
         let index = part(address.index)?.wrapping_mul(address.scale);
         Some(part(address.base)?.wrapping_add(index).wrapping_add(address.displacement).wrapping_add(bias))
@@ -253,7 +253,7 @@ mod tests {
                 let mut after = before;
                 after.execute(instruction);
                 after.undo(instruction);
-                for register in 0..GENERAL {
+                for register in Gpr::all() {
                     prop_assert!(after.get(register).is_none_or(|value| Some(value) == before.get(register)),
                         "{instruction:?}");
                 }
@@ -272,7 +272,10 @@ mod tests {
         for instruction in &decode(&code, 0x1000) {
             state.execute(instruction);
         }
-        assert_eq!([0, 1, 2, 6].map(|register| state.get(register)), [Some(5), Some(240), Some(240), Some(0)]);
+        assert_eq!(
+            [0, 1, 2, 6].map(|register| state.get(Gpr::new(register))),
+            [Some(5), Some(240), Some(240), Some(0)]
+        );
     }
 
     #[test]
@@ -281,6 +284,6 @@ mod tests {
         for instruction in &decode(&[0x48, 0x8b, 0x03, 0xe8, 0, 0, 0, 0], 0x1000) {
             state.execute(instruction);
         }
-        assert_eq!((state.get(0), state.get(3), state.get(6)), (None, Some(7), None));
+        assert_eq!([0, 3, 6].map(|register| state.get(Gpr::new(register))), [None, Some(7), None]);
     }
 }

@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::dataflow::state::State;
 use crate::instruction::flags::{low_bits, sign_extended};
-use crate::instruction::{
-    Arithmetic, Compute, Flags, Flow, GENERAL, Gpr, Instruction, Operation, Place, RegisterSet, Source,
-};
+use crate::instruction::{Arithmetic, Compute, Flags, Flow, Gpr, Instruction, Operation, Place, RegisterSet, Source};
 
 /// Instructions run at most for one answer.
 const MOST_INSTRUCTIONS: usize = 6000;
@@ -283,7 +281,7 @@ impl<'a> Machine<'a> {
 
     /// Invents what is not known.
     fn fill(&mut self) {
-        for register in 0..GENERAL {
+        for register in Gpr::all() {
             if self.state.get(register).is_none() {
                 let value = self.invent();
                 self.state.set(register, Some(value));

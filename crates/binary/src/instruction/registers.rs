@@ -1,23 +1,62 @@
 //! General-purpose registers by number, sets of them, and the parts of them that instructions name.
 
+const COUNT: u8 = 16;
 /// General-purpose registers that are followed, numbered as the architecture does.
-pub const GENERAL: usize = 16;
-/// A general-purpose register, below [`GENERAL`].
-pub type Gpr = usize;
+pub const GENERAL: usize = COUNT as usize;
+
+/// A general-purpose register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gpr(u8);
+
+impl Gpr {
+    /// The register of a number below [`GENERAL`].
+    pub const fn new(number: u8) -> Self {
+        assert!(number < COUNT, "there is no such register");
+        Self(number)
+    }
+
+    /// All there are.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..COUNT).map(Self)
+    }
+
+    /// Its number.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// Set of general-purpose registers, one bit each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RegisterSet(pub u16);
+pub struct RegisterSet(u16);
 
 impl RegisterSet {
+    /// All there are.
+    pub const ALL: Self = Self(!0);
+
+    /// The registers of these numbers.
+    pub const fn of(mut registers: &[Gpr]) -> Self {
+        let mut set = Self(0);
+        while let [register, rest @ ..] = registers {
+            set.0 |= 1 << register.0;
+            registers = rest;
+        }
+        set
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// Whether a register is one of them.
     pub fn contains(self, register: Gpr) -> bool {
-        self.0 >> register & 1 == 1
+        self.0 >> register.0 & 1 == 1
     }
 
     /// Adds a register.
     pub fn insert(&mut self, register: Gpr) {
-        self.0 |= 1 << register;
+        self.0 |= 1 << register.0;
     }
 
     /// Registers of either.
@@ -26,15 +65,27 @@ impl RegisterSet {
         Self(self.0 | other.0)
     }
 
+    /// Registers of both.
+    #[must_use]
+    pub fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Registers of this set that are not in the other.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
+    /// Registers that are not in this set.
+    #[must_use]
+    pub fn others(self) -> Self {
+        Self(!self.0)
+    }
+
     /// The registers, by number.
     pub fn iter(self) -> impl Iterator<Item = Gpr> {
-        (0..GENERAL).filter(move |register| self.contains(*register))
+        Gpr::all().filter(move |register| self.contains(*register))
     }
 }
 

@@ -38,7 +38,7 @@ fn instruction(code: &Code, factory: &mut InstructionInfoFactory) -> Instruction
         uses_stack: matches!(code.mnemonic(), Mnemonic::Push | Mnemonic::Pop | Mnemonic::Ret | Mnemonic::Leave),
         written,
         clobbered: if flow.is_call() { changed_by_calls() } else { written },
-        sources: sources(code, operands.iter().all(|operand| operand.registers() == RegisterSet::default()), written),
+        sources: sources(code, operands.iter().all(|operand| operand.registers().is_empty()), written),
         operands,
         vectors: vectors(code),
         work: work(code.mnemonic()),
@@ -46,7 +46,7 @@ fn instruction(code: &Code, factory: &mut InstructionInfoFactory) -> Instruction
 }
 
 fn changed_by_calls() -> RegisterSet {
-    RegisterSet(!CALLEE_SAVED.0 & !(1 << STACK_POINTER))
+    CALLEE_SAVED.others().without(RegisterSet::of(&[STACK_POINTER]))
 }
 
 /// Registers that are named, and those of an address that is not that of an operand in memory.
@@ -93,7 +93,7 @@ fn setting(operation: &Operation) -> Option<Setting> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instruction::{Element, Flags, Flow};
+    use crate::instruction::{Element, Flags, Flow, Gpr};
 
     fn first(bytes: &[u8]) -> Instruction {
         decode(bytes, 0x1000).swap_remove(0)
@@ -103,9 +103,9 @@ mod tests {
     fn a_load_has_one_operand_and_writes_its_target() {
         let load = first(&[0x48, 0x8b, 0x04, 0xca]); // mov rax, [rdx+rcx*8]
         let operand = load.operands[0];
-        assert_eq!((operand.base, operand.index, operand.scale), (Some(2), Some(1), 8));
+        assert_eq!((operand.base, operand.index, operand.scale), (Some(Gpr::new(2)), Some(Gpr::new(1)), 8));
         assert_eq!((operand.read, operand.write, operand.bytes), (true, false, 8));
-        assert_eq!((load.written, load.sources), (RegisterSet(1), RegisterSet(0)));
+        assert_eq!((load.written, load.sources), (RegisterSet::of(&[Gpr::new(0)]), RegisterSet::default()));
     }
 
     #[test]

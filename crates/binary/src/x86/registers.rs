@@ -5,11 +5,12 @@ use iced_x86::Register;
 use crate::instruction::{GENERAL, Gpr, RegisterSet};
 
 /// The stack pointer; general-purpose registers are numbered as in the encoding (AX CX DX BX SP BP SI DI R8…R15).
-pub const STACK_POINTER: Gpr = 4;
+pub const STACK_POINTER: Gpr = Gpr::new(4);
 /// Registers that a call leaves as they were (System V ABI for x86-64, table 3.4).
-pub const CALLEE_SAVED: RegisterSet = RegisterSet(1 << 3 | 1 << 5 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 15);
+pub const CALLEE_SAVED: RegisterSet =
+    RegisterSet::of(&[Gpr::new(3), Gpr::new(5), Gpr::new(12), Gpr::new(13), Gpr::new(14), Gpr::new(15)]);
 /// Registers of the first arguments of a call, in order (System V ABI for x86-64, 3.2.3).
-pub const ARGUMENTS: [Gpr; 6] = [7, 6, 2, 1, 8, 9];
+pub const ARGUMENTS: [Gpr; 6] = [Gpr::new(7), Gpr::new(6), Gpr::new(2), Gpr::new(1), Gpr::new(8), Gpr::new(9)];
 
 /// Registers of a thread that are followed, in the order of [`register`].
 pub const REGISTERS: usize = 18;
@@ -40,5 +41,6 @@ pub const IN_SAMPLE: [usize; GENERAL] = {
 
 /// Number of a general-purpose register of any width.
 pub(super) fn gpr(register: Register) -> Option<Gpr> {
-    register.is_gpr().then(|| register.full_register().number())
+    let number = u8::try_from(register.full_register().number()).ok()?;
+    register.is_gpr().then(|| Gpr::new(number))
 }

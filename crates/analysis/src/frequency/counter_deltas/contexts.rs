@@ -15,7 +15,7 @@ use crate::frequency::evidence::CONTRADICTION;
 use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::arch::STACK_POINTER;
 use tierloom_binary::cfg::{Function, LoopId};
-use tierloom_binary::instruction::{GENERAL, Gpr, RegisterSet};
+use tierloom_binary::instruction::{Gpr, RegisterSet};
 
 /// A register with more values than this tells calls apart, not kinds of them. Assumed.
 const MOST_KINDS: usize = 8;
@@ -157,20 +157,21 @@ fn split(observed: &Observed, clock: Clock<'_>, readings: &Readings) -> BTreeMap
 /// Registers that the outermost loop around the clock leaves alone and that take few values.
 fn telling(observed: &Observed, clock: Clock<'_>, readings: &Readings) -> Vec<Gpr> {
     let function = &observed.code.functions[clock.function].function;
-    let shown = readings.seen.iter().fold(left_alone(function, clock.counter.region), |set, sample| {
-        RegisterSet(set.0 & shown(observed, clock, *sample).0)
-    });
+    let shown = readings
+        .seen
+        .iter()
+        .fold(left_alone(function, clock.counter.region), |set, sample| set.common(shown(observed, clock, *sample)));
     let few = |register: &Gpr| {
         let values = readings.seen.iter().map(|sample| observed.seen[*sample].state.get(*register));
         (2..=MOST_KINDS).contains(&values.collect::<BTreeSet<_>>().len())
     };
-    (0..GENERAL).filter(|register| shown.contains(*register)).filter(few).collect()
+    shown.iter().filter(few).collect()
 }
 
 /// Registers that keep their values in all loops around one.
 fn left_alone(function: &Function, inside: LoopId) -> RegisterSet {
     let outermost = std::iter::successors(Some(inside), |id| function.loops[*id].parent).last().unwrap_or(inside);
-    RegisterSet(!function.loops[outermost].written.0 & !(1 << STACK_POINTER))
+    function.loops[outermost].written.others().without(RegisterSet::of(&[STACK_POINTER]))
 }
 
 /// Registers of a clock's function that a sample shows: all, or those that callees left alone.
@@ -178,7 +179,7 @@ fn shown(observed: &Observed, clock: Clock<'_>, sample: usize) -> RegisterSet {
     let Some((function, _)) = observed.seen[sample].at else { return RegisterSet::default() };
     let levels = observed.levels.known(function).iter();
     let level = levels.filter(|level| level.function == clock.function).map(|level| level.valid).next();
-    level.filter(|_| function != clock.function).unwrap_or(RegisterSet(!0))
+    level.filter(|_| function != clock.function).unwrap_or(RegisterSet::ALL)
 }
 
 /// Adds kinds up: (samples in the clock's region, what it is there).

@@ -124,9 +124,10 @@ mod tests {
     use tierloom_binary::cfg::{BlockId, LoopId};
     use tierloom_binary::dataflow::induction::Value;
     use tierloom_binary::dataflow::update::Step;
+    use tierloom_binary::instruction::Gpr;
 
     const COUNTER: InductionVariable = InductionVariable {
-        value: Value::Register(0),
+        value: Value::Register(Gpr::new(0)),
         step: Step::Constant(1),
         counted: BlockId::from_raw_unchecked(0),
         region: LoopId::from_raw_unchecked(0),
