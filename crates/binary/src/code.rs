@@ -47,8 +47,8 @@ impl Code {
         let module = place.module?;
         let range = modules[module].function_at(place.address)?;
         let id = self.function(modules, module, &range)?;
-        let step = self.functions[id].function.instruction_at(place.address)?;
-        Some((id, step))
+        let instruction = self.functions[id].function.instruction_at(place.address)?;
+        Some((id, instruction))
     }
 
     fn function(&mut self, modules: &[Binary], module: usize, range: &Range<u64>) -> Option<FunctionId> {
@@ -68,7 +68,7 @@ impl Code {
         let all = self.runners(modules, id);
         all.into_iter()
             .filter(|runner| runner.run == CallKind::Call)
-            .map(|runner| (runner.function, runner.step))
+            .map(|runner| (runner.function, runner.instruction))
             .collect()
     }
 
@@ -78,8 +78,8 @@ impl Code {
         let sites = self.index(modules, module).sites(start).to_vec();
         let runner = |site: crate::call_graph::sites::Site| {
             let place = CodePlace { module: Some(module), address: site.address };
-            let (function, step) = self.find(modules, place)?;
-            Some(CallSite { function, step, run: site.run })
+            let (function, instruction) = self.find(modules, place)?;
+            Some(CallSite { function, instruction, run: site.run })
         };
         sites.into_iter().filter_map(runner).collect()
     }
@@ -101,7 +101,7 @@ pub struct CallSite {
     /// The function that the place is in.
     pub function: FunctionId,
     /// Position of the instruction.
-    pub step: usize,
+    pub instruction: usize,
     /// How it runs it.
     pub run: CallKind,
 }

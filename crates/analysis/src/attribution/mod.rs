@@ -76,7 +76,7 @@ pub(crate) struct OperandAddress {
     /// Position of the sample.
     pub(crate) seen: usize,
     pub(crate) function: FunctionId,
-    pub(crate) step: usize,
+    pub(crate) instruction: usize,
     pub(crate) operand: usize,
     pub(crate) place: Place,
     /// Offset of the address in its cache line's page-granular object is in `place`; how sure it is.
@@ -85,7 +85,7 @@ pub(crate) struct OperandAddress {
 
 impl OperandAddress {
     pub(crate) fn id(&self) -> OperandId {
-        OperandId { function: self.function, instruction: self.step, operand: self.operand }
+        OperandId { function: self.function, instruction: self.instruction, operand: self.operand }
     }
 }
 
@@ -167,12 +167,12 @@ impl Pass<'_, '_> {
             verdict,
             waited,
         });
-        if let Some((function, step)) = at {
+        if let Some((function, instruction)) = at {
             if !self.found.calls.contains_key(&function) {
                 let calls = self.found.code.callers(&self.spaces.modules, function);
                 self.found.calls.insert(function, calls);
             }
-            self.sight(sample, function, step, &state);
+            self.sight(sample, function, instruction, &state);
         }
     }
 
@@ -201,16 +201,16 @@ impl Pass<'_, '_> {
         if sample.kernel {
             return (Attribution::Rest(Rest::Kernel), None);
         }
-        let Some((id, step)) = at else { return (Attribution::Rest(self.without_code(sample)), None) };
+        let Some((id, instruction)) = at else { return (Attribution::Rest(self.without_code(sample)), None) };
         let function = self.found.code.functions[id].function.clone();
-        let blamed = blame(&function, step, Flags(sample.registers[register::FLAGS]), state);
+        let blamed = blame(&function, instruction, Flags(sample.registers[register::FLAGS]), state);
         let sharp = self.verdict_of(sample, &function, blamed);
         let waited = match (sharp, blamed) {
-            (Attribution::Object { .. }, WaitingInstruction::Memory { step, .. }) => Some(step),
+            (Attribution::Object { .. }, WaitingInstruction::Memory { instruction, .. }) => Some(instruction),
             _ => None,
         };
         let verdict =
-            if self.tells_instruction { sharp } else { self.verdict_of_block(sample, &function, step, state) };
+            if self.tells_instruction { sharp } else { self.verdict_of_block(sample, &function, instruction, state) };
         (verdict, waited)
     }
 
@@ -219,14 +219,18 @@ impl Pass<'_, '_> {
             WaitingInstruction::Stack => Attribution::Rest(Rest::Stack),
             WaitingInstruction::Compute => Attribution::Rest(Rest::Compute),
             WaitingInstruction::Unrecovered => Attribution::Rest(Rest::Unrecovered),
-            WaitingInstruction::Memory { step, address } => {
+            WaitingInstruction::Memory { instruction, address } => {
                 let stack_pointer = sample.registers[register::SP];
                 match self.spaces.locate(sample.pid, address, stack_pointer) {
                     Place::Stack => Attribution::Rest(Rest::Stack),
                     Place::Nowhere => Attribution::Rest(Rest::Other),
                     Place::Object(object, offset) => {
                         self.spaces.objects.touch(object, sample.time_ns);
-                        Attribution::Object { object, offset, access: access(&function.instructions[step].operands) }
+                        Attribution::Object {
+                            object,
+                            offset,
+                            access: access(&function.instructions[instruction].operands),
+                        }
                     }
                 }
             }
@@ -234,15 +238,21 @@ impl Pass<'_, '_> {
     }
 
     /// Where the skid blurs instructions: what all of the block's operands touch, if that is one object.
-    fn verdict_of_block(&mut self, sample: &Sample, function: &Function, step: usize, state: &State) -> Attribution {
-        let states = BlockStates::new(function, step, state);
-        let touches = block_touches(function, step, &states);
-        let block = function.instructions_of(function.block_of(step)).iter();
+    fn verdict_of_block(
+        &mut self,
+        sample: &Sample,
+        function: &Function,
+        instruction: usize,
+        state: &State,
+    ) -> Attribution {
+        let states = BlockStates::new(function, instruction, state);
+        let touches = block_touches(function, instruction, &states);
+        let block = function.instructions_of(function.block_of(instruction)).iter();
         let operands: usize = block.map(|instruction| instruction.operands.len()).sum();
         let stack_pointer = sample.registers[register::SP];
         let places: Vec<(Place, usize)> = touches
             .iter()
-            .map(|touch| (self.spaces.locate(sample.pid, touch.address, stack_pointer), touch.step))
+            .map(|touch| (self.spaces.locate(sample.pid, touch.address, stack_pointer), touch.instruction))
             .collect();
         match places[..] {
             [] if operands == 0 => Attribution::Rest(Rest::Compute),
@@ -266,11 +276,11 @@ impl Pass<'_, '_> {
         }
     }
 
-    fn sight(&mut self, sample: &Sample, id: FunctionId, step: usize, state: &State) {
+    fn sight(&mut self, sample: &Sample, id: FunctionId, instruction: usize, state: &State) {
         let function = self.found.code.functions[id].function.clone();
-        let states = BlockStates::new(&function, step, state);
-        self.note(sample, id, block_touches(&function, step, &states));
-        let block = function.block_of(step);
+        let states = BlockStates::new(&function, instruction, state);
+        self.note(sample, id, block_touches(&function, instruction, &states));
+        let block = function.block_of(instruction);
         let mut inside: Option<LoopId> = None;
         for around in function.loops_around(block) {
             let valid = self.known(id, around);
@@ -311,12 +321,12 @@ impl Pass<'_, '_> {
     fn note(&mut self, sample: &Sample, function: FunctionId, touches: Vec<Touch>) {
         let seen = self.found.seen.len() - 1;
         let stack_pointer = sample.registers[register::SP];
-        for Touch { step, operand, address, how } in touches {
+        for Touch { instruction, operand, address, how } in touches {
             let place = self.spaces.locate(sample.pid, address, stack_pointer);
             if how == How::Near && !matches!(place, Place::Object(..)) {
                 continue;
             }
-            self.found.operand_addresses.push(OperandAddress { seen, function, step, operand, place, how });
+            self.found.operand_addresses.push(OperandAddress { seen, function, instruction, operand, place, how });
         }
     }
 }

@@ -13,7 +13,7 @@ use tierloom_binary::instruction::{Operand, RegisterSet};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Touch {
     /// Position of the instruction.
-    pub(crate) step: usize,
+    pub(crate) instruction: usize,
     /// Position among its operands.
     pub(crate) operand: usize,
     pub(crate) address: u64,
@@ -80,10 +80,10 @@ impl BlockStates {
 pub(crate) fn block_touches(function: &Function, at: usize, states: &BlockStates) -> Vec<Touch> {
     let block = &function.blocks[function.block_of(at)];
     let mut touches = Vec::new();
-    for step in block.first..block.end {
-        for (operand, content) in function.instructions[step].operands.iter().enumerate() {
-            let found = states.address(step, content);
-            touches.extend(found.map(|(address, how)| Touch { step, operand, address, how }));
+    for instruction in block.first..block.end {
+        for (operand, content) in function.instructions[instruction].operands.iter().enumerate() {
+            let found = states.address(instruction, content);
+            touches.extend(found.map(|(address, how)| Touch { instruction, operand, address, how }));
         }
     }
     touches
@@ -102,10 +102,10 @@ pub(crate) fn loop_touches(
     known.forget(valid.others());
     let mut touches = Vec::new();
     for &block in function.loops[inside].body.iter().filter(|block| !except(**block)) {
-        for step in function.blocks[block].first..function.blocks[block].end {
-            for (operand, content) in function.instructions[step].operands.iter().enumerate() {
+        for instruction in function.blocks[block].first..function.blocks[block].end {
+            for (operand, content) in function.instructions[instruction].operands.iter().enumerate() {
                 let address = known.address(content).or_else(|| known.address_without_index(content));
-                touches.extend(address.map(|address| Touch { step, operand, address, how: How::Near }));
+                touches.extend(address.map(|address| Touch { instruction, operand, address, how: How::Near }));
             }
         }
     }
@@ -151,6 +151,6 @@ mod tests {
         let function = Function::decode(&[0x48, 0x8b, 0x00, 0xc3], 0);
         let states = BlockStates::new(&function, 1, &sample(&[(register::AX, 0x7000)]));
         let touches = block_touches(&function, 1, &states);
-        assert_eq!(touches, vec![Touch { step: 0, operand: 0, address: 0x7000, how: How::Near }]);
+        assert_eq!(touches, vec![Touch { instruction: 0, operand: 0, address: 0x7000, how: How::Near }]);
     }
 }

@@ -14,7 +14,7 @@ use tierloom_binary::instruction::{Flags, Instruction};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitingInstruction {
     /// A memory operand of the instruction at this position touched this address.
-    Memory { step: usize, address: u64 },
+    Memory { instruction: usize, address: u64 },
     /// The stack: a return, push or pop.
     Stack,
     /// An instruction without memory operands.
@@ -26,7 +26,7 @@ pub(crate) enum WaitingInstruction {
 /// Blames the instruction before position `at`.
 pub(crate) fn blame(function: &Function, at: usize, flags: Flags, state: &State) -> WaitingInstruction {
     match previous(function, at, flags) {
-        Previous::Instruction(step) => blame_step(function, step, state),
+        Previous::Instruction(instruction) => blame_instruction(function, instruction, state),
         Previous::Call => WaitingInstruction::Stack,
         Previous::Unknown => WaitingInstruction::Unrecovered,
     }
@@ -89,28 +89,31 @@ fn may_come_from(function: &Function, from: BlockId, to: BlockId, flags: Flags) 
     }
 }
 
-fn blame_step(function: &Function, step: usize, state: &State) -> WaitingInstruction {
-    let first = function.blocks[function.block_of(step)].first;
-    let jump = &function.instructions[step];
-    let fused = jump.flow.asks_flags() && step > first && jump.operands.is_empty();
+fn blame_instruction(function: &Function, instruction: usize, state: &State) -> WaitingInstruction {
+    let first = function.blocks[function.block_of(instruction)].first;
+    let jump = &function.instructions[instruction];
+    let fused = jump.flow.asks_flags() && instruction > first && jump.operands.is_empty();
     let mut before = *state;
     before.undo(jump);
-    if fused && !function.instructions[step - 1].operands.is_empty() {
-        let compare = &function.instructions[step - 1];
+    if fused && !function.instructions[instruction - 1].operands.is_empty() {
+        let compare = &function.instructions[instruction - 1];
         let mut earlier = before;
         earlier.undo(compare);
-        return blame_operand(compare, step - 1, &earlier, &before);
+        return blame_operand(compare, instruction - 1, &earlier, &before);
     }
     if jump.operands.is_empty() {
         return if jump.uses_stack { WaitingInstruction::Stack } else { WaitingInstruction::Compute };
     }
-    blame_operand(jump, step, &before, state)
+    blame_operand(jump, instruction, &before, state)
 }
 
 /// A load that overwrote its own base is blamed by the new value: the address of its next round.
 fn blame_operand(instruction: &Instruction, position: usize, before: &State, after: &State) -> WaitingInstruction {
     let address = instruction.operands.iter().find_map(|one| before.address(one).or_else(|| after.address(one)));
-    address.map_or(WaitingInstruction::Unrecovered, |address| WaitingInstruction::Memory { step: position, address })
+    address.map_or(WaitingInstruction::Unrecovered, |address| WaitingInstruction::Memory {
+        instruction: position,
+        address,
+    })
 }
 
 #[cfg(test)]
@@ -134,7 +137,10 @@ mod tests {
     fn the_instruction_before_is_blamed() {
         let function = Function::decode(BRANCH, 0);
         let state = state(&[(register::SI, 0x500), (register::DI, 0x700)]);
-        assert_eq!(blame(&function, 3, Flags(0), &state), WaitingInstruction::Memory { step: 2, address: 0x500 });
+        assert_eq!(
+            blame(&function, 3, Flags(0), &state),
+            WaitingInstruction::Memory { instruction: 2, address: 0x500 }
+        );
         assert_eq!(blame(&function, 0, Flags(0), &state), WaitingInstruction::Stack);
     }
 
@@ -142,8 +148,11 @@ mod tests {
     fn at_a_block_head_the_flags_choose_and_a_fused_compare_waits() {
         let function = Function::decode(BRANCH, 0);
         let state = state(&[(register::DI, 0x700)]);
-        assert_eq!(blame(&function, 4, ZERO, &state), WaitingInstruction::Memory { step: 0, address: 0x700 });
+        assert_eq!(blame(&function, 4, ZERO, &state), WaitingInstruction::Memory { instruction: 0, address: 0x700 });
         assert_eq!(blame(&function, 4, Flags(0), &state), WaitingInstruction::Compute, "inc rcx came before");
-        assert_eq!(blame(&function, 2, Flags(0), &state), WaitingInstruction::Memory { step: 0, address: 0x700 });
+        assert_eq!(
+            blame(&function, 2, Flags(0), &state),
+            WaitingInstruction::Memory { instruction: 0, address: 0x700 }
+        );
     }
 }

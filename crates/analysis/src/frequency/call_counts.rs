@@ -43,7 +43,7 @@ impl<'a> EntryCounts<'a> {
             if runners.is_empty() {
                 return self.started(id).map(|started| (started as f64, RUNS_ERROR));
             }
-            let places = runners.iter().map(|runner| (runner.function, runner.step, self.times(runner)));
+            let places = runners.iter().map(|runner| (runner.function, runner.instruction, self.times(runner)));
             return self.passed(blocks, id, places);
         }
         let calls = self.observed.calls.get(&id).filter(|calls| !calls.is_empty())?;

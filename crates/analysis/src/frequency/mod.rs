@@ -229,7 +229,7 @@ impl<'a> Evidence<'a> {
         let mut size = blocks.get(&id).map_or(0.0, |counts| counts.executions[0]);
         for runner in runners {
             let caller = together.position(runner.function)?;
-            let block = self.observed.code.functions[runner.function].function.block_of(runner.step);
+            let block = self.observed.code.functions[runner.function].function.block_of(runner.instruction);
             let times = self.entries.times(runner);
             runs.blocks.push((together.net.block(caller, block), -times));
             size = size.max(blocks.get(&runner.function).map_or(0.0, |counts| times * counts.executions[block]));

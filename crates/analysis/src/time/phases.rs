@@ -91,7 +91,7 @@ fn shares(observed: &Observed, counts: &Counts, tallies: &[OperandAccesses], beg
         let Place::Object(object, _) = operand_address.place else { continue };
         let Some(weights) = seen.get_mut(&(operand_address.id(), object)) else { continue };
         let function = &observed.code.functions[operand_address.function].function;
-        let mut around = function.loops_around(function.block_of(operand_address.step));
+        let mut around = function.loops_around(function.block_of(operand_address.instruction));
         let clock = around.find_map(|around| counts.by_loop.get(&(operand_address.function, around)));
         let mean = clock.map_or(1.0, |count| count.executions / count.visible.max(1) as f64);
         let weight = clock.and_then(|count| count.by_sample.get(&operand_address.seen)).copied().unwrap_or(mean);

@@ -73,7 +73,7 @@ impl Overlaps {
         for seen in seen {
             let Attribution::Object { object, .. } = seen.verdict else { continue };
             waiting.entry(object).or_default().blamed += 1;
-            let place = seen.at.and_then(|(function, step)| inside(observed, function, step));
+            let place = seen.at.and_then(|(function, at)| inside(observed, function, at));
             match place.and_then(|place| self.0.get(&place)).filter(|parts| parts.contains_key(&object)) {
                 Some(parts) => {
                     for (other, part) in parts {
@@ -87,21 +87,21 @@ impl Overlaps {
     }
 }
 
-fn inside(observed: &Observed, id: FunctionId, step: usize) -> Option<Place> {
+fn inside(observed: &Observed, id: FunctionId, at: usize) -> Option<Place> {
     let function = &observed.code.functions[id].function;
-    Some((id, function.blocks[function.block_of(step)].inner_loop?))
+    Some((id, function.blocks[function.block_of(at)].inner_loop?))
 }
 
 /// Whether no address of the members is made of what another one of them loads.
 fn independent(observed: &Observed, (id, inside): Place, members: &[&OperandAccesses]) -> bool {
     let function = &observed.code.functions[id].function;
-    let steps: BTreeSet<usize> = members.iter().map(|tally| tally.operand.instruction).collect();
-    let loaded = |step: usize| &function.instructions[step].written;
-    steps.iter().all(|step| {
-        let operands = function.instructions[*step].operands.iter();
+    let positions: BTreeSet<usize> = members.iter().map(|tally| tally.operand.instruction).collect();
+    let loaded = |at: usize| &function.instructions[at].written;
+    positions.iter().all(|at| {
+        let operands = function.instructions[*at].operands.iter();
         let address = operands.flat_map(|operand| operand.registers().iter()).collect();
         let from = sources_of(function, inside, address);
-        steps.iter().all(|other| loaded(*other).iter().all(|register| !from.contains(register)))
+        positions.iter().all(|other| loaded(*other).iter().all(|register| !from.contains(register)))
     })
 }
 

@@ -106,7 +106,7 @@ mod tests {
     use tierloom_binary::cfg::BlockId;
 
     fn operand_address(seen: usize, place: Place) -> OperandAddress {
-        OperandAddress { seen, function: FunctionId::new(0), step: 0, operand: 0, place, how: How::Replayed }
+        OperandAddress { seen, function: FunctionId::new(0), instruction: 0, operand: 0, place, how: How::Replayed }
     }
 
     /// Executions of an operand by object, and those that no sample shows.

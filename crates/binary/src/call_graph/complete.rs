@@ -73,7 +73,7 @@ impl Search<'_> {
 
     /// A jump that is taken at times runs the function less often than its block.
     fn is_conditional_jump(&self, runner: &CallSite) -> bool {
-        let jump = &self.code.functions[runner.function].function.instructions[runner.step];
+        let jump = &self.code.functions[runner.function].function.instructions[runner.instruction];
         runner.run == CallKind::Jump && jump.flow.asks_flags()
     }
 
