@@ -11,7 +11,7 @@ use super::{REGISTERS, register};
 use crate::x86::instruction::{GENERAL, Gpr, Operand, RegisterSet, STACK_POINTER, Step, gpr};
 
 /// Values of the general-purpose registers, as far as known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct State {
     values: [Option<u64>; GENERAL],
     /// Load address of the module minus its virtual addresses: operands relative to the instruction
