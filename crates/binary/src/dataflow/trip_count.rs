@@ -12,7 +12,7 @@ use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::x86::flags::{flags_of, low_bits, truncated, width};
-use crate::x86::instruction::{GENERAL, Gpr, RegisterSet, Step, gpr, jump_taken};
+use crate::x86::instruction::{Gpr, RegisterSet, Step, gpr, jump_taken};
 use crate::x86::state::State;
 
 /// Instructions run at most for one answer.
@@ -287,11 +287,9 @@ impl<'a> Machine<'a> {
 
     /// Invents what is not known.
     fn fill(&mut self) {
-        for register in 0..GENERAL {
-            if self.state.get(register).is_none() {
-                let value = self.invent();
-                self.state.set(register, Some(value));
-            }
+        for register in self.state.unknown_registers().iter() {
+            let value = self.invent();
+            self.state.set(register, Some(value));
         }
     }
 

@@ -9,18 +9,28 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mne
 /// Number of general-purpose registers; they are numbered as in the instruction encoding (AX CX DX
 /// BX SP BP SI DI R8…R15).
 pub const GENERAL: usize = 16;
+/// Number of AX.
+pub const ACCUMULATOR: usize = 0;
 /// Number of the stack pointer.
 pub const STACK_POINTER: usize = 4;
 /// A general-purpose register, 0 to 15.
 pub type Gpr = usize;
 
 /// Set of general-purpose registers, one bit each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RegisterSet(pub u16);
 
 impl RegisterSet {
     /// Registers that a call leaves as they were (System V ABI for x86-64, table 3.4).
     pub const CALLEE_SAVED: Self = Self(1 << 3 | 1 << 5 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 15);
+
+    /// All there are.
+    pub const ALL: Self = Self(u16::MAX);
+
+    /// One register.
+    pub fn of(register: Gpr) -> Self {
+        Self(1 << register)
+    }
 
     /// Whether a register is one of them.
     pub fn contains(self, register: Gpr) -> bool {
@@ -38,9 +48,19 @@ impl RegisterSet {
         Self(self.0 | other.0)
     }
 
+    /// Those that are not among the others.
+    #[must_use]
+    pub fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
     /// The registers, by number.
-    pub fn iter(self) -> impl Iterator<Item = Gpr> {
-        (0..GENERAL).filter(move |register| self.contains(*register))
+    pub fn iter(mut self) -> impl Iterator<Item = Gpr> {
+        std::iter::from_fn(move || {
+            let first = (self.0 != 0).then(|| self.0.trailing_zeros() as Gpr)?;
+            self = self.without(Self::of(first));
+            Some(first)
+        })
     }
 }
 

@@ -8,12 +8,14 @@
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::{REGISTERS, register};
-use crate::x86::instruction::{GENERAL, Gpr, Operand, RegisterSet, STACK_POINTER, Step, gpr};
+use crate::x86::instruction::{ACCUMULATOR, GENERAL, Gpr, Operand, RegisterSet, STACK_POINTER, Step, gpr};
 
 /// Values of the general-purpose registers, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct State {
-    values: [Option<u64>; GENERAL],
+    /// Of registers that are not known, 0.
+    values: [u64; GENERAL],
+    known: RegisterSet,
     /// Load address of the module minus its virtual addresses: operands relative to the instruction
     /// pointer are decoded to virtual addresses.
     bias: u64,
@@ -28,49 +30,61 @@ const IN_SAMPLE: [usize; GENERAL] = {
 impl State {
     /// Everything known, as in a sample of a module that is loaded at `bias`.
     pub fn of_sample(registers: &[u64; REGISTERS], bias: u64) -> Self {
-        Self { values: IN_SAMPLE.map(|position| Some(registers[position])), bias }
+        Self { values: IN_SAMPLE.map(|position| registers[position]), known: RegisterSet::ALL, bias }
     }
 
     /// Nothing known.
     pub fn unknown() -> Self {
-        Self { values: [None; GENERAL], bias: 0 }
+        Self { values: [0; GENERAL], known: RegisterSet::default(), bias: 0 }
     }
 
     /// What a register holds, if that is known.
     pub fn get(&self, register: Gpr) -> Option<u64> {
-        self.values[register]
+        self.known.contains(register).then(|| self.values[register])
+    }
+
+    /// Registers of which nothing is known.
+    pub fn unknown_registers(&self) -> RegisterSet {
+        RegisterSet::ALL.without(self.known)
     }
 
     /// Makes a register hold a value, or one that is not known.
     pub fn set(&mut self, register: Gpr, value: Option<u64>) {
-        self.values[register] = value;
+        match value {
+            Some(value) => {
+                self.values[register] = value;
+                self.known.insert(register);
+            }
+            None => self.forget(RegisterSet::of(register)),
+        }
     }
 
     fn forget_one(&mut self, register: Register) {
         if let Some(number) = gpr(register) {
-            self.values[number] = None;
+            self.set(number, None);
         }
     }
 
     /// What these registers hold is not known any more.
     pub fn forget(&mut self, registers: RegisterSet) {
-        registers.iter().for_each(|register| self.values[register] = None);
+        registers.iter().for_each(|register| self.values[register] = 0);
+        self.known = self.known.without(registers);
     }
 
     /// What this state or else the other one knows.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         let mut both = *self;
-        for (mine, theirs) in both.values.iter_mut().zip(other.values) {
-            *mine = mine.or(theirs);
+        for register in other.known.without(self.known).iter() {
+            both.set(register, other.get(register));
         }
         both
     }
 
     /// Address of an operand; the first lane's base for gathers.
     pub fn address(&self, operand: &Operand) -> Option<u64> {
-        let base = operand.base.map_or(Some(self.bias), |register| self.values[register])?;
-        let index = operand.index.map_or(Some(0), |register| self.values[register])?;
+        let base = operand.base.map_or(Some(self.bias), |register| self.get(register))?;
+        let index = operand.index.map_or(Some(0), |register| self.get(register))?;
         Some(base.wrapping_add(index.wrapping_mul(operand.scale)).wrapping_add(operand.displacement))
     }
 
@@ -106,8 +120,8 @@ impl State {
     fn invert_move(&mut self, code: &Instruction) -> bool {
         let (Some(target), Some(source)) = (whole_target(code), source_register(code, 1)) else { return false };
         if target != source {
-            self.values[source] = self.values[source].or(self.values[target]);
-            self.values[target] = None;
+            self.set(source, self.get(source).or(self.get(target)));
+            self.set(target, None);
         }
         true
     }
@@ -126,7 +140,7 @@ impl State {
     }
 
     fn shift(&mut self, register: Gpr, amount: u64) -> bool {
-        self.values[register] = self.values[register].map(|value| value.wrapping_add(amount));
+        self.set(register, self.get(register).map(|value| value.wrapping_add(amount)));
         true
     }
 
@@ -141,7 +155,7 @@ impl State {
     fn invert_xor(&mut self, code: &Instruction, target: Gpr) -> bool {
         match self.source(code, 1) {
             Some(mask) if source_register(code, 1) != Some(target) => {
-                self.values[target] = self.values[target].map(|value| value ^ mask);
+                self.set(target, self.get(target).map(|value| value ^ mask));
                 true
             }
             _ => false,
@@ -153,7 +167,7 @@ impl State {
         let (base, index) = (gpr(code.memory_base()), gpr(code.memory_index()));
         let added = match (base == Some(target), index) {
             (true, None) => Some(0),
-            (true, Some(index)) if index != target => self.values[index],
+            (true, Some(index)) if index != target => self.get(index),
             _ => return false,
         };
         let scaled = added.map(|value| value.wrapping_mul(u64::from(code.memory_index_scale())));
@@ -174,7 +188,7 @@ impl State {
                 self.shift(STACK_POINTER, 8);
                 self.forget_one(code.op0_register());
             }
-            Mnemonic::Cdqe => self.values[0] = self.values[0].map(|value| sign_extend(value, 4)),
+            Mnemonic::Cdqe => self.set(ACCUMULATOR, self.get(ACCUMULATOR).map(|value| sign_extend(value, 4))),
             _ if step.is_call() => self.forget(step.clobbered()),
             _ => {
                 let result = self.result(code);
@@ -241,7 +255,7 @@ impl State {
         }
         let part = |register: Register| match register {
             Register::None => Some(0),
-            _ => self.values[gpr(register)?],
+            _ => self.get(gpr(register)?),
         };
         let index = part(code.memory_index())?.wrapping_mul(u64::from(code.memory_index_scale()));
         Some(part(code.memory_base())?.wrapping_add(index).wrapping_add(code.memory_displacement64()))
@@ -258,7 +272,7 @@ impl State {
 
     fn read(&self, register: Register) -> Option<u64> {
         let high = matches!(register, Register::AH | Register::BH | Register::CH | Register::DH);
-        let value = self.values[gpr(register)?]?;
+        let value = self.get(gpr(register)?)?;
         match register.size() {
             8 => Some(value),
             4 => Some(value & 0xffff_ffff),
@@ -271,7 +285,7 @@ impl State {
     fn write(&mut self, register: Register, value: u64) {
         let kept = if register.size() == 4 { value & 0xffff_ffff } else { value };
         if let Some(number) = gpr(register) {
-            self.values[number] = Some(kept);
+            self.set(number, Some(kept));
         }
     }
 }
@@ -313,7 +327,7 @@ mod tests {
     ];
 
     fn state() -> impl Strategy<Value = State> {
-        prop::array::uniform16(any::<u64>()).prop_map(|values| State { values: values.map(Some), bias: 0 })
+        prop::array::uniform16(any::<u64>()).prop_map(|values| State { values, known: RegisterSet::ALL, bias: 0 })
     }
 
     proptest! {
@@ -322,7 +336,7 @@ mod tests {
             let step = &steps(INVERTIBLE[which])[0];
             let mut after = before;
             after.step(step);
-            prop_assert_ne!(after, State { values: [None; GENERAL], bias: 0 });
+            prop_assert_ne!(after, State::unknown());
             after.undo(step);
             prop_assert_eq!(after, before);
         }
@@ -348,7 +362,7 @@ mod tests {
             0xb8, 5, 0, 0, 0, 0x48, 0x8d, 0x0c, 0x40, 0xc1, 0xe1, 4, 0x81, 0xe1, 0xff, 0, 0, 0, 0x48, 0x63, 0xd1, 0x31,
             0xf6,
         ];
-        let mut state = State { values: [None; GENERAL], bias: 0 };
+        let mut state = State::unknown();
         for step in &steps(&code) {
             state.step(step);
         }
@@ -357,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_load_is_unknown_and_a_call_keeps_the_saved_registers() {
-        let mut state = State { values: [Some(7); GENERAL], bias: 0 };
+        let mut state = State { values: [7; GENERAL], known: RegisterSet::ALL, bias: 0 };
         for step in &steps(&[0x48, 0x8b, 0x03, 0xe8, 0, 0, 0, 0]) {
             state.step(step);
         }
