@@ -99,7 +99,7 @@ pub(crate) fn loop_touches(
     except: impl Fn(BlockId) -> bool,
 ) -> Vec<Touch> {
     let mut known = *state;
-    known.forget(RegisterSet(!valid.0));
+    known.forget(RegisterSet::ALL.without(valid));
     let mut touches = Vec::new();
     for &block in function.loops[inside].body.iter().filter(|block| !except(**block)) {
         for step in function.blocks[block].first..function.blocks[block].end {

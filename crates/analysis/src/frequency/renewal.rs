@@ -214,7 +214,7 @@ fn by_rounds_left(
     samples: &[(usize, usize)],
 ) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
-    let changing = RegisterSet(!Steady::of(function, inside).known().0);
+    let changing = RegisterSet::ALL.without(Steady::of(function, inside).known());
     let tried: Vec<Option<f64>> = samples
         .iter()
         .map(|(number, _)| {

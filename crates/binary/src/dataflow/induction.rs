@@ -81,13 +81,13 @@ pub fn counters(function: &Function) -> Vec<InductionVariable> {
 /// on where the last instance ended.
 fn restarts(function: &Function, value: &Value, pace: Pace, region: LoopId) -> bool {
     let registers = match value {
-        Value::Register(register) => RegisterSet(1 << register),
+        Value::Register(register) => RegisterSet::of(*register),
         Value::Address(operand) => operand.registers(),
         Value::Carried(_) => return false,
     };
     let inner = &function.loops[region];
     let Some(outer) = inner.parent.map(|parent| &function.loops[parent]) else { return false };
-    let (moving, still) = (RegisterSet(registers.0 & inner.written.0), RegisterSet(registers.0 & !inner.written.0));
+    let (moving, still) = (RegisterSet(registers.0 & inner.written.0), registers.without(inner.written));
     if still.0 & outer.written.0 != 0 && !leaps(function, value, pace, region) {
         return false;
     }

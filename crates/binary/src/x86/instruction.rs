@@ -23,7 +23,6 @@ pub struct RegisterSet(pub u16);
 impl RegisterSet {
     /// Registers that a call leaves as they were (System V ABI for x86-64, table 3.4).
     pub const CALLEE_SAVED: Self = Self(1 << 3 | 1 << 5 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 15);
-
     /// All there are.
     pub const ALL: Self = Self(u16::MAX);
 
@@ -136,7 +135,8 @@ impl Step {
 
     /// Registers whose value after the step is not what it was before, calls included.
     pub fn clobbered(&self) -> RegisterSet {
-        if self.is_call() { RegisterSet(!RegisterSet::CALLEE_SAVED.0 & !(1 << STACK_POINTER)) } else { self.written }
+        let kept = RegisterSet::CALLEE_SAVED.union(RegisterSet::of(STACK_POINTER));
+        if self.is_call() { RegisterSet::ALL.without(kept) } else { self.written }
     }
 
     /// How long it keeps a processor busy, in usual instructions: divisions and roots block their unit for

@@ -10,7 +10,7 @@ use crate::attribution::{AttributedSample, Observed};
 use crate::frequency::branches::{BranchTable, MOST_SAMPLES, pass};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
-use tierloom_binary::x86::instruction::{RegisterSet, jump_taken};
+use tierloom_binary::x86::instruction::jump_taken;
 use tierloom_binary::x86::state::State;
 
 /// Which way such branches go, by the samples of the innermost loop around them.
@@ -55,7 +55,7 @@ fn is_branch(function: &Function, inside: LoopId, block: BlockId) -> bool {
 /// Which way the branch goes, by what the loop leaves alone.
 fn taken(function: &Function, inside: LoopId, block: BlockId, state: &State) -> Option<bool> {
     let mut state = *state;
-    state.forget(RegisterSet(function.loops[inside].written.0));
+    state.forget(function.loops[inside].written);
     let content = &function.blocks[block];
     let flags = pass(function, content.first, block, &mut state)?;
     jump_taken(&function.steps[content.end - 1].code, flags)

@@ -169,7 +169,7 @@ fn telling(observed: &Observed, clock: Clock<'_>, readings: &Readings) -> Vec<Gp
 /// Registers that keep their values in all loops around one.
 fn left_alone(function: &Function, inside: LoopId) -> RegisterSet {
     let outermost = std::iter::successors(Some(inside), |id| function.loops[*id].parent).last().unwrap_or(inside);
-    RegisterSet(!function.loops[outermost].written.0 & !(1 << STACK_POINTER))
+    RegisterSet::ALL.without(function.loops[outermost].written).without(RegisterSet::of(STACK_POINTER))
 }
 
 /// Registers of a clock's function that a sample shows: all, or those that callees left alone.
@@ -177,7 +177,7 @@ fn shown(observed: &Observed, clock: Clock<'_>, sample: usize) -> RegisterSet {
     let Some((function, _)) = observed.seen[sample].at else { return RegisterSet::default() };
     let levels = observed.levels.known(function).iter();
     let level = levels.filter(|level| level.function == clock.function).map(|level| level.valid).next();
-    level.filter(|_| function != clock.function).unwrap_or(RegisterSet(!0))
+    level.filter(|_| function != clock.function).unwrap_or(RegisterSet::ALL)
 }
 
 /// Adds kinds up: (samples in the clock's region, what it is there).

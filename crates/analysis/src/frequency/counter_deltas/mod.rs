@@ -221,7 +221,7 @@ fn around(observed: &Observed, clocks: &mut Clocks, seen: &AttributedSample) -> 
     let all = clocks.of(&observed.code, function).iter().enumerate();
     let open = all.filter(|(_, counter)| own.loops[counter.region].contains(block));
     let mut found: Around =
-        open.map(|(number, counter)| (function, number, read(counter, seen, step, RegisterSet(!0)))).collect();
+        open.map(|(number, counter)| (function, number, read(counter, seen, step, RegisterSet::ALL))).collect();
     for level in observed.levels.known(function) {
         found.extend(around_call(observed, clocks, seen, level));
     }
@@ -241,7 +241,7 @@ fn around_call(observed: &Observed, clocks: &mut Clocks, seen: &AttributedSample
 /// What a clock shows in a sample at position `step`, or at a call there.
 fn read(counter: &InductionVariable, seen: &AttributedSample, step: usize, valid: RegisterSet) -> Option<(u64, i64)> {
     let mut state = seen.state;
-    state.forget(RegisterSet(!valid.0));
+    state.forget(RegisterSet::ALL.without(valid));
     Some((counter.value.read(&state, step)?, counter.pace.value(&state)?))
 }
 
