@@ -366,6 +366,15 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_set_gives_its_registers_in_order_and_can_be_taken_apart() {
+        let set = RegisterSet(1 << 15 | 1 << 4 | 1);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 4, 15]);
+        assert_eq!(set.without(RegisterSet::of(4)), RegisterSet::of(0).union(RegisterSet::of(15)));
+        assert_eq!(RegisterSet::ALL.iter().count(), GENERAL);
+        assert_eq!(RegisterSet::default().iter().next(), None);
+    }
+
+    #[test]
     fn a_load_has_one_operand_and_writes_its_target() {
         let load = &steps(&[0x48, 0x8b, 0x04, 0xca])[0]; // mov rax, [rdx+rcx*8]
         let operand = load.operands[0];

@@ -370,6 +370,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_forgotten_is_as_if_it_had_never_been_known() {
+        let mut state = State::of_sample(&[7; REGISTERS], 3);
+        state.forget(RegisterSet::ALL.without(RegisterSet::of(5)));
+        let mut expected = State { bias: 3, ..State::unknown() };
+        expected.set(5, Some(7));
+        assert_eq!(state, expected);
+        assert_eq!(state.unknown_registers().iter().count(), GENERAL - 1);
+    }
+
+    #[test]
     fn a_load_is_unknown_and_a_call_keeps_the_saved_registers() {
         let mut state = State { values: [7; GENERAL], known: RegisterSet::ALL, bias: 0 };
         for step in &steps(&[0x48, 0x8b, 0x03, 0xe8, 0, 0, 0, 0]) {
