@@ -14,6 +14,9 @@ from support import Run, lacking, works_or_explains
 from tierloom.recording import import_perf
 
 REGISTERS = "ax,bx,cx,dx,si,di,bp,sp,ip,flags,r8,r9,r10,r11,r12,r13,r14,r15"
+CLOCK = Path(__file__).parents[2] / "fuzz/corpus/perf_data/clock"
+"""A file of the real `perf`, of a program that was at this path."""
+ITS_PROGRAM = b"/tmp/seed/small"
 GATHER = r"""
 #include <stdint.h>
 #include <stdio.h>
@@ -97,6 +100,18 @@ def test_a_file_without_registers_says_what_to_record(program: Path, run: Run, t
     assert done.returncode == 2
     assert "lack registers" in done.stderr
     assert "--user-regs=" in done.stderr
+
+
+@pytest.mark.parametrize(("state", "path"), [("rebuilt", "/bin/sh"), ("missing", "/no/such/file")])
+def test_a_program_that_is_not_here_as_it_ran_is_told(state: str, path: str, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "perf.data"
+    file.write_bytes(CLOCK.read_bytes().replace(ITS_PROGRAM, path.encode().ljust(len(ITS_PROGRAM), b"\0")))
+    done = run("profile", "--from", file, "-o", tmp_path / "sh.profile", "--json")
+    assert done.returncode == 0, done.stderr
+    warnings = json.loads(done.stdout)["sampling"]["warnings"]
+    (told,) = [warning for warning in warnings if warning["kind"] == "code_lacking"]
+    assert {kind: told[kind] for kind in ("rebuilt", "missing")} == {"rebuilt": [], "missing": [], state: [path]}
+    assert f"files of code are not here as they ran, so their samples are [unrecovered]: {path}" in told["text"]
 
 
 @pytest.mark.parametrize(

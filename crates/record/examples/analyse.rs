@@ -1,6 +1,6 @@
 //! Records a program, analyses the recording and writes the profile; says where each object's numbers
 //! stand. `cargo run --release --example analyse -- LIBRARY OUT.json COMMAND...`, or with a saved
-//! recording in the place of the library and without a command.
+//! recording in the place of the library and without a command; files of code may lie beside it.
 //!
 //! `HZ=…` samples at another rate, `BACKEND=ptrace` by halting threads, `SAVE=…` keeps the recording.
 
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use tierloom_analysis::analyse;
-use tierloom_binary::Files;
+use tierloom_binary::search::Search;
 use tierloom_record::{Backend, RecordRequest, file, record};
 use tierloom_recording::Recording;
 
@@ -21,9 +21,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let source = words.next().map(PathBuf::from).ok_or(usage)?;
     let out = words.next().map(PathBuf::from).ok_or(usage)?;
     let command: Vec<OsString> = words.collect();
-    let recording = if command.is_empty() { file::load(&source)? } else { run(source, command)? };
+    let recording = if command.is_empty() { file::load(&source)? } else { run(source.clone(), command)? };
+    let folder = source.parent().map(PathBuf::from);
     let begun = Instant::now();
-    let (profile, _) = analyse(&recording, &Files);
+    let binaries = Search::new(&recording.binaries, folder.as_slice());
+    let (profile, _) = analyse(&recording, &binaries);
     eprintln!("{} samples, analysed in {:.2} s", recording.samples.len(), begun.elapsed().as_secs_f64());
     for warning in profile.sampling.iter().flat_map(|sampling| &sampling.warnings) {
         eprintln!("warning: {warning}");

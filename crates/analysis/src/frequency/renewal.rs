@@ -10,6 +10,7 @@ use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::Steady;
+use tierloom_binary::dataflow::state::State;
 use tierloom_binary::dataflow::trip_count::{at_entry, remaining, rounds};
 use tierloom_binary::instruction::Gpr;
 
@@ -95,8 +96,7 @@ fn some<T: Copy>(all: &[T]) -> impl Iterator<Item = T> {
 fn by_registers(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
     let chosen: Vec<(usize, usize)> = some(samples).collect();
-    let rounds = |sample: &(usize, usize)| rounds(function, inside, Some(&observed.seen[sample.0].state));
-    let tried: Vec<Option<f64>> = chosen.iter().map(rounds).collect();
+    let tried = rounds_of_samples(observed, function, inside, &chosen);
     let answers: Vec<f64> = tried.iter().flatten().copied().filter(|rounds| *rounds > LEAST_ROUNDS).collect();
     if answers.is_empty() || (answers.len() as f64) < ANSWERED * tried.len() as f64 {
         return None;
@@ -121,6 +121,23 @@ fn by_registers(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[
         }
         None => of_samples(&answers),
     })
+}
+
+/// Rounds of the instance that each sample fell into. Many samples show the same in what the loop leaves alone, and
+/// that is all that is asked of them.
+fn rounds_of_samples(
+    observed: &Observed,
+    function: &Function,
+    inside: LoopId,
+    samples: &[(usize, usize)],
+) -> Vec<Option<f64>> {
+    let mut found: BTreeMap<State, Option<f64>> = BTreeMap::new();
+    let of_sample = |(number, _): &(usize, usize)| {
+        let mut kept = observed.seen[*number].state;
+        kept.forget(function.loops[inside].written);
+        *found.entry(kept).or_insert_with(|| rounds(function, inside, Some(&kept)))
+    };
+    samples.iter().map(of_sample).collect()
 }
 
 /// From the rounds of the instances that samples fell into, in proportion to these rounds.

@@ -13,9 +13,11 @@ use crate::instruction::{
 };
 
 /// Values of the general-purpose registers, as far as known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct State {
-    values: [Option<u64>; GENERAL],
+    /// Of registers that are not known, 0.
+    values: [u64; GENERAL],
+    known: RegisterSet,
     /// Load address of the module minus its virtual addresses: operands relative to the instruction
     /// pointer are decoded to virtual addresses.
     bias: u64,
@@ -24,43 +26,55 @@ pub struct State {
 impl State {
     /// Everything known, as in a sample of a module that is loaded at `bias`.
     pub fn of_sample(registers: &[u64; REGISTERS], bias: u64) -> Self {
-        Self { values: IN_SAMPLE.map(|position| Some(registers[position])), bias }
+        Self { values: IN_SAMPLE.map(|position| registers[position]), known: RegisterSet::ALL, bias }
     }
 
     /// Nothing known.
     pub fn unknown() -> Self {
-        Self { values: [None; GENERAL], bias: 0 }
+        Self { values: [0; GENERAL], known: RegisterSet::default(), bias: 0 }
     }
 
     /// What a register holds, if that is known.
     pub fn get(&self, register: Gpr) -> Option<u64> {
-        self.values[register.index()]
+        self.known.contains(register).then(|| self.values[register.index()])
+    }
+
+    /// Registers of which nothing is known.
+    pub fn unknown_registers(&self) -> RegisterSet {
+        self.known.others()
     }
 
     /// Makes a register hold a value, or one that is not known.
     pub fn set(&mut self, register: Gpr, value: Option<u64>) {
-        self.values[register.index()] = value;
+        match value {
+            Some(value) => {
+                self.values[register.index()] = value;
+                self.known.insert(register);
+            }
+            None => self.forget(RegisterSet::of(&[register])),
+        }
     }
 
     /// What these registers hold is not known any more.
     pub fn forget(&mut self, registers: RegisterSet) {
-        registers.iter().for_each(|register| self.values[register.index()] = None);
+        registers.iter().for_each(|register| self.values[register.index()] = 0);
+        self.known = self.known.without(registers);
     }
 
     /// What this state or else the other one knows.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         let mut both = *self;
-        for (mine, theirs) in both.values.iter_mut().zip(other.values) {
-            *mine = mine.or(theirs);
+        for register in other.known.without(self.known).iter() {
+            both.set(register, other.get(register));
         }
         both
     }
 
     /// Address of an operand; the first lane's base for gathers.
     pub fn address(&self, operand: &Operand) -> Option<u64> {
-        let base = operand.base.map_or(Some(self.bias), |register| self.values[register.index()])?;
-        let index = operand.index.map_or(Some(0), |register| self.values[register.index()])?;
+        let base = operand.base.map_or(Some(self.bias), |register| self.get(register))?;
+        let index = operand.index.map_or(Some(0), |register| self.get(register))?;
         Some(base.wrapping_add(index.wrapping_mul(operand.scale)).wrapping_add(operand.displacement))
     }
 
@@ -79,7 +93,7 @@ impl State {
     }
 
     fn read(&self, part: Part) -> Option<u64> {
-        self.values[part.register.index()].map(|value| part.of(value))
+        self.get(part.register).map(|value| part.of(value))
     }
 
     /// Goes back over an instruction: from the state after it to the state before it.
@@ -109,8 +123,8 @@ impl State {
     /// What was copied is still where it came from; what was there before is lost.
     fn invert_move(&mut self, target: Gpr, source: Gpr) -> bool {
         if target != source {
-            self.values[source.index()] = self.values[source.index()].or(self.values[target.index()]);
-            self.values[target.index()] = None;
+            self.set(source, self.get(source).or(self.get(target)));
+            self.set(target, None);
         }
         true
     }
@@ -127,7 +141,7 @@ impl State {
             Arithmetic::Add => self.shift(target, amount.wrapping_neg()),
             Arithmetic::Subtract => self.shift(target, amount),
             Arithmetic::Xor => {
-                self.values[target.index()] = self.values[target.index()].map(|value| value ^ amount);
+                self.set(target, self.get(target).map(|value| value ^ amount));
                 true
             }
             _ => false,
@@ -135,7 +149,7 @@ impl State {
     }
 
     fn shift(&mut self, register: Gpr, amount: u64) -> bool {
-        self.values[register.index()] = self.values[register.index()].map(|value| value.wrapping_add(amount));
+        self.set(register, self.get(register).map(|value| value.wrapping_add(amount)));
         true
     }
 
@@ -143,7 +157,7 @@ impl State {
     fn invert_address(&mut self, target: Gpr, address: &EffectiveAddress) -> bool {
         let added = match (address.base == Some(target), address.index) {
             (true, None) => Some(0),
-            (true, Some(index)) if index != target => self.values[index.index()],
+            (true, Some(index)) if index != target => self.get(index),
             _ => return false,
         };
         let scaled = added.map(|value| value.wrapping_mul(address.scale));
@@ -167,7 +181,7 @@ impl State {
                 let result = self.result(&operation);
                 self.forget(instruction.clobbered);
                 if let Some((to, value)) = result {
-                    self.values[to.register.index()] = Some(to.of(value));
+                    self.set(to.register, Some(to.of(value)));
                 }
             }
         }
@@ -204,7 +218,7 @@ impl State {
     }
 
     fn effective(&self, address: &EffectiveAddress) -> Option<u64> {
-        let part = |register: Option<Gpr>| register.map_or(Some(0), |register| self.values[register.index()]);
+        let part = |register: Option<Gpr>| register.map_or(Some(0), |register| self.get(register));
         let bias = if address.relative { self.bias } else { 0 };
         let index = part(address.index)?.wrapping_mul(address.scale);
         Some(part(address.base)?.wrapping_add(index).wrapping_add(address.displacement).wrapping_add(bias))
@@ -233,7 +247,7 @@ mod tests {
     ];
 
     fn state() -> impl Strategy<Value = State> {
-        prop::array::uniform16(any::<u64>()).prop_map(|values| State { values: values.map(Some), bias: 0 })
+        prop::array::uniform16(any::<u64>()).prop_map(|values| State { values, known: RegisterSet::ALL, bias: 0 })
     }
 
     proptest! {
@@ -242,7 +256,7 @@ mod tests {
             let instruction = &decode(INVERTIBLE[which], 0x1000)[0];
             let mut after = before;
             after.execute(instruction);
-            prop_assert_ne!(after, State { values: [None; GENERAL], bias: 0 });
+            prop_assert_ne!(after, State::unknown());
             after.undo(instruction);
             prop_assert_eq!(after, before);
         }
@@ -268,7 +282,7 @@ mod tests {
             0xb8, 5, 0, 0, 0, 0x48, 0x8d, 0x0c, 0x40, 0xc1, 0xe1, 4, 0x81, 0xe1, 0xff, 0, 0, 0, 0x48, 0x63, 0xd1, 0x31,
             0xf6,
         ];
-        let mut state = State { values: [None; GENERAL], bias: 0 };
+        let mut state = State::unknown();
         for instruction in &decode(&code, 0x1000) {
             state.execute(instruction);
         }
@@ -279,8 +293,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_forgotten_is_as_if_it_had_never_been_known() {
+        let frame = Gpr::new(5);
+        let mut state = State::of_sample(&[7; REGISTERS], 3);
+        state.forget(RegisterSet::of(&[frame]).others());
+        let mut expected = State { bias: 3, ..State::unknown() };
+        expected.set(frame, Some(7));
+        assert_eq!(state, expected);
+        assert_eq!(state.unknown_registers().iter().count(), GENERAL - 1);
+    }
+
+    #[test]
     fn a_load_is_unknown_and_a_call_keeps_the_saved_registers() {
-        let mut state = State { values: [Some(7); GENERAL], bias: 0 };
+        let mut state = State { values: [7; GENERAL], known: RegisterSet::ALL, bias: 0 };
         for instruction in &decode(&[0x48, 0x8b, 0x03, 0xe8, 0, 0, 0, 0], 0x1000) {
             state.execute(instruction);
         }

@@ -27,7 +27,7 @@ impl Gpr {
 }
 
 /// Set of general-purpose registers, one bit each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RegisterSet(u16);
 
 impl RegisterSet {
@@ -84,8 +84,13 @@ impl RegisterSet {
     }
 
     /// The registers, by number.
-    pub fn iter(self) -> impl Iterator<Item = Gpr> {
-        Gpr::all().filter(move |register| self.contains(*register))
+    pub fn iter(mut self) -> impl Iterator<Item = Gpr> {
+        std::iter::from_fn(move || {
+            // An empty set has as many zeros as there are registers.
+            let first = (0..COUNT).nth(self.0.trailing_zeros() as usize).map(Gpr)?;
+            self = self.without(Self::of(&[first]));
+            Some(first)
+        })
     }
 }
 
@@ -129,3 +134,18 @@ impl Part {
 /// A vector register at one of its widths: the narrow and the wide name of a register differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VectorRegister(pub u8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_gives_its_registers_in_order_and_can_be_taken_apart() {
+        let [first, middle, last] = [0, 4, 15].map(Gpr::new);
+        let set = RegisterSet::of(&[last, first, middle]);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [first, middle, last]);
+        assert_eq!(set.without(RegisterSet::of(&[middle])), RegisterSet::of(&[first, last]));
+        assert_eq!(RegisterSet::ALL.iter().count(), GENERAL);
+        assert_eq!(RegisterSet::default().iter().next(), None);
+    }
+}

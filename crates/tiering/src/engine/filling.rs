@@ -81,21 +81,7 @@ impl Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Region;
-
-    fn workload(filling: Vec<Fill>) -> Workload {
-        let region = |name: &str| Region {
-            name: name.to_owned(),
-            size_bytes: 100 * PAGE_BYTES,
-            locked: false,
-            source: String::new(),
-        };
-        Workload { regions: vec![region("a"), region("b")], filling, ..Workload::of_one_region() }
-    }
-
-    fn touch(region: &str, share: f64) -> Fill {
-        Fill::Touch { region: region.to_owned(), share }
-    }
+    use crate::workload::filling::tests::{touch, workload};
 
     #[test]
     fn without_a_word_regions_fill_one_after_the_other() {

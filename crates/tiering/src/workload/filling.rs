@@ -71,12 +71,13 @@ impl<'a> Followed<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use tierloom_model::units::PAGE_BYTES;
 
     use super::*;
 
-    fn workload(filling: Vec<Fill>) -> Workload {
+    /// Two regions of 100 pages each, `a` and `b`, that are filled so.
+    pub(crate) fn workload(filling: Vec<Fill>) -> Workload {
         let region = |name: &str| Region {
             name: name.to_owned(),
             size_bytes: 100 * PAGE_BYTES,
@@ -86,7 +87,8 @@ mod tests {
         Workload { regions: vec![region("a"), region("b")], filling, ..Workload::of_one_region() }
     }
 
-    fn touch(region: &str, share: f64) -> Fill {
+    /// A piece of a region.
+    pub(crate) fn touch(region: &str, share: f64) -> Fill {
         Fill::Touch { region: region.to_owned(), share }
     }
 
