@@ -147,6 +147,12 @@ impl<'a> AddressSpaces<'a> {
         Some(&self.paths[piece.value.path])
     }
 
+    /// Whether this is a file of code that is not here as it ran.
+    pub(crate) fn is_lacking(&self, path: &str) -> bool {
+        let opened = self.path_ids.get(path).map(|id| &self.modules[*id]);
+        self.recording.binaries.contains_key(path) && opened.is_some_and(|module| !module.is_elf)
+    }
+
     /// What a data address belongs to, for a thread with this stack pointer.
     pub(crate) fn locate(&mut self, pid: u32, address: u64, stack_pointer: u64) -> Place {
         self.first_touch(pid, address);

@@ -47,11 +47,12 @@ impl Doubts<'_> {
         }
     }
 
+    /// Of code that is here, and of code that no file has; whoever looked for the files tells which are lacking.
     fn about_code(&self) -> Vec<Warning> {
         let samples = self.observed.seen.len().max(1) as f64;
         let lost = self.observed.seen.iter().filter(|seen| seen.verdict == Attribution::Rest(Rest::Unrecovered));
-        let (foreign, own): (Vec<_>, Vec<_>) = lost.partition(|seen| seen.at.is_none());
-        let (foreign, own) = (foreign.len() as f64 / samples, own.len() as f64 / samples);
+        let own = lost.filter(|seen| seen.at.is_some()).count() as f64 / samples;
+        let foreign = self.observed.generated as f64 / samples;
         let generated = (foreign > NOTEWORTHY).then_some(Warning::GeneratedCode { share: foreign });
         let unclear = (own > NOTEWORTHY).then_some(Warning::Unrecovered { share: own });
         generated.into_iter().chain(unclear).collect()
@@ -82,5 +83,49 @@ pub(crate) fn about_lines(file: &str, missing: Option<&Missing>) -> Warning {
         None => Warning::SomeDebugInformation { file },
         Some(Missing::Elsewhere(name)) => Warning::DebugFileMissing { file, debug_file: name.clone() },
         Some(Missing::NotBuilt | Missing::Unreadable) => Warning::NoDebugInformation { file },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tierloom_binary::Files;
+    use tierloom_recording::{Event, Mapping, REGISTERS, Sample, register};
+
+    use super::*;
+    use crate::analyse;
+
+    /// Samples of a process whose pages belong to these.
+    fn sampled(paths: &[&str]) -> Recording {
+        let starts = (1..).map(|page| page * 4096);
+        let map = |(start, path): (u64, &&str)| Mapping {
+            time_ns: 1,
+            pid: 7,
+            start,
+            bytes: 4096,
+            file_offset: 0,
+            executable: true,
+            path: (*path).to_owned(),
+        };
+        let sample = |start: u64| {
+            let mut registers = [0; REGISTERS];
+            registers[register::IP] = start + 4;
+            Sample { time_ns: 2, pid: 7, tid: 7, instructions: 0, registers, kernel: false }
+        };
+        let mappings = starts.clone().zip(paths).map(map).collect();
+        let samples = starts.take(paths.len()).map(sample).collect();
+        Recording { event: Event::CpuClock, mappings, samples, ..Recording::default() }
+    }
+
+    #[test]
+    fn code_of_a_file_that_is_lacking_was_not_generated() {
+        let gone = "/no/such/file";
+        let mut recording = sampled(&["//anon", gone, "/memfd:compiled (deleted)", gone, "[vdso]"]);
+        recording.binaries = [(gone.to_owned(), "1".to_owned())].into();
+        let (profile, _) = analyse(&recording, &Files);
+        let shares = profile.sampling.unwrap().warnings.into_iter().filter_map(|warning| match warning {
+            Warning::GeneratedCode { share } => Some(share),
+            _ => None,
+        });
+        assert_eq!(shares.collect::<Vec<_>>(), [0.4]);
     }
 }
