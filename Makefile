@@ -47,7 +47,7 @@ test-lab-long: packages-lab install ## The same with CXL memory, and everything 
 	$(BIN)/pytest -m lab tests
 
 # All of tests/unharmed, or what is left of it after `make test`: GATE="-m long".
-test-long: packages-long install ## What `make test` leaves out because it takes minutes: the search against all placements, heavy programs, all of tests/unharmed
+test-long: packages-long install workloads ## What `make test` leaves out because it takes minutes: the search against all placements, heavy programs, all of tests/unharmed
 	PROPTEST_RNG_SEED=$(SEED) cargo test --release --locked --quiet --package tierloom-place -- --ignored
 	$(BIN)/pytest -m "long and not lab" tests/programs tests/survival
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup tests/unharmed $(GATE)
@@ -72,6 +72,7 @@ bench: install workloads ## Accuracy and overhead of profiling, published findin
 	$(BIN)/python benches/sampler_accuracy.py --tool target/release/examples/analyse --preload $(NATIVE)/libtierloom_preload.so
 	$(BIN)/python benches/stall_shares.py --tool target/release/examples/analyse --preload $(NATIVE)/libtierloom_preload.so
 	$(BIN)/python benches/recorder.py
+	$(BIN)/python benches/startup.py
 	$(BIN)/python benches/probe_against_peers.py
 	$(BIN)/tierloom reproduce
 	$(BIN)/python benches/hpc_study.py
@@ -94,6 +95,7 @@ lint: install ## Formatting, lints, types, and the arrows between the rooms
 	$(BIN)/ruff format --check python tests benches tools
 	$(BIN)/ruff check python tests benches tools
 	$(BIN)/mypy
+	$(BIN)/mypy --strict -p benches.counts
 	$(BIN)/lint-imports
 
 SECONDS ?= 60

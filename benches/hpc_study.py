@@ -58,7 +58,7 @@ def results(case: Case) -> dict[str, Policy]:
 def table(case: Case) -> Iterator[str]:
     """Every policy of a case, fastest first."""
     yield f"\n{case.workload}, {case.threads} threads, {case.budget} of ldram beside {', '.join(case.nodes[1:])}"
-    rows = [(policy["outcome"]["Ok"], policy) for policy in results(case).values() if "Ok" in policy["outcome"]]
+    rows = [(policy["prediction"], policy) for policy in results(case).values() if "prediction" in policy]
     best = min((outcome["time_s"] for outcome, _ in rows), default=0.0)
     if not rows:
         yield "  does not fit"

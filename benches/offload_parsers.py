@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tierloom import offload
-from tierloom.offload.emit import emit
+from tierloom.offload.exporters import emit
 
 RECORDS = Path(__file__).parents[1] / "tests" / "offload" / "parsers"
 
@@ -115,7 +115,7 @@ def lmcache(folder: Path) -> dict:
 
 def text_of(tool: str, model: str) -> str:
     """What we write for a tool."""
-    return emit(tool, offload.infer(model, "a10", "liu-a", compare=()))
+    return emit(tool, offload.infer(model, "a10", "liu-a", throughput=True, compare=()))
 
 
 def line(tool: str, model: str, after: str) -> list[str]:

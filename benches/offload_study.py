@@ -17,13 +17,13 @@ from collections.abc import Callable
 import tierloom
 from tierloom.errors import TierloomError
 from tierloom.offload import layers, planner
-from tierloom.offload.blind import blind_plan
 from tierloom.offload.catalog import load_gpu, load_model, model_names
 from tierloom.offload.flexgen import ALL_WEIGHTS_ON_CPU, Blind, opt_shape
 from tierloom.offload.host import host_of
 from tierloom.offload.problem import Problem
 from tierloom.offload.runtime import FLEXGEN
-from tierloom.reproducing.offloading import SHAPES
+from tierloom.offload.tier_blind import blind_plan
+from tierloom.published_claims.offload import SHAPES
 from tierloom.units import GIB
 
 BITS = (None, 8.0, 4.5)
@@ -39,7 +39,7 @@ def cpu_s(work: Callable[[], object]) -> tuple[float, object]:
 def speed() -> None:
     """One plan against the published search, in this process."""
     for name, shape in SHAPES.items():
-        problem = ask(name, "liu-a", 2048, 256)
+        problem = ask(name, "liu-a-llm", 2048, 256)
         assert problem
         ours, _ = cpu_s(lambda problem=problem: planner.plan(problem))
         blind = Blind(
@@ -112,7 +112,7 @@ def main() -> None:
     every = "--all" in sys.argv
     decoders = [name for name in model_names() if not name.startswith("bert")]
     some = ["opt-66b", "llama-65b", "llama-3.1-70b", "mixtral-8x7b", "gpt-oss-120b"]
-    gains(decoders if every else some, tierloom.Machine.names() if every else ["liu-a", "liu-b"])
+    gains(decoders if every else some, tierloom.Machine.names() if every else ["liu-a-llm", "liu-b"])
 
 
 if __name__ == "__main__":

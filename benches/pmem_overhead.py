@@ -18,7 +18,8 @@ import statistics
 import subprocess
 from pathlib import Path
 
-from tierloom.pmem import binding, streaming
+from tierloom.pmem import stream, thread_binding
+from tierloom.pmem.choices import PERSISTS, Persist
 
 WANTED = 0.95
 
@@ -50,10 +51,10 @@ def show_transactions(found: dict[int, dict[str, list[float]]], how: str) -> Non
         print(f"{size:>10} {cells[0]:>24} {cells[1]:>28} {cells[2]:>28} {cells[3]:>28} {ratio:>18}")
 
 
-def stream(folder: Path, elements: int, persist: streaming.Persist, backend: str) -> None:
-    cpus = binding.order(binding.allowed(), "close")
-    steps = streaming.steps_of(sorted({1, len(cpus)}), cpus)
-    found = streaming.measure(streaming.Plan(folder, elements, 10, persist, backend), steps)
+def overheads(folder: Path, elements: int, persist: Persist, backend: str) -> None:
+    cpus = thread_binding.order(thread_binding.allowed(), "close")
+    steps = stream.steps_of(sorted({1, len(cpus)}), cpus)
+    found = stream.measure(stream.Plan(folder, elements, 10, persist, backend), steps)
     print(f"\nSTREAM on a {backend} pool, arrays of {elements * 8 / 1e6:.0f} MB, persist {persist}")
     for run in found["runs"]:
         cells = " ".join(f"{kernel} {rate['best_gb_s']:6.2f}" for kernel, rate in run["rates"].items())
@@ -71,13 +72,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool", type=Path, required=True)
     parser.add_argument("--folder", type=Path, default=Path("/dev/shm"))  # noqa: S108
-    parser.add_argument("--elements", type=int, default=streaming.default_elements())
+    parser.add_argument("--elements", type=int, default=stream.default_elements())
     asked = parser.parse_args()
     for how in ("lines", "msync"):
         show_transactions(transactions(asked.tool, asked.folder, how), how)
     for backend in ("native", "pmdk"):
-        for persist in streaming.PERSISTS:
-            stream(asked.folder, asked.elements, persist, backend)
+        for persist in PERSISTS:
+            overheads(asked.folder, asked.elements, persist, backend)
 
 
 if __name__ == "__main__":

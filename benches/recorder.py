@@ -121,7 +121,7 @@ def arithmetic(library: str, recorder: str, folder: str, turns: int) -> None:
     program = [compiled("spin", folder), "1000000000"]
     ways = {
         "plain": program,
-        "997 samples a second": [recorder, library, "perf", *program],
+        "the usual samples": [recorder, library, "perf", *program],
         "ptrace": [recorder, library, "ptrace", *program],
     }
     compare("arithmetic", ways, turns, os.sched_getaffinity(0))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from tierloom.study import Progress, Study, sweep
+from tierloom.sweeps import Progress, Study, sweep
 
 WORKERS = 2
 STUDY = """
@@ -38,7 +38,7 @@ BARE = """
 import json, sys, time
 import tierloom
 from tierloom.placements import fractions
-from tierloom.planning import predict
+from tierloom.policy_search import predict
 steps, part, parts = map(int, sys.argv[1:])
 profile, machine = tierloom.Profile.load("mg-e"), tierloom.Machine.load("liu-a")
 shares = [step / (steps - 1) for step in range(steps)]

@@ -47,6 +47,10 @@ def works_or_explains(call: Callable[[], object]) -> None:
     assert problem is None or problem.count("\nhint: ") == 1, problem
 
 
+REHEARSE = ("--node", "rdram=0", "--node", "ldram=0", "--node", "cxl=0")
+"""All memories of a plan for liu-a are node 0, which every machine has."""
+
+
 def lacking(*programs: str) -> str | None:
     """Why a test that needs programs cannot run here: the first that is not installed, and what brings it."""
     for program in programs:

@@ -67,7 +67,11 @@ def test_the_commands_of_each_document_run_in_order(executable: Path, folder: Pa
 @pytest.mark.usefixtures("folder")
 def test_python_blocks_run(document: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(ast.parse(text), document, "exec"), {})  # noqa: S102 (that is the test)
-    assert capsys.readouterr().out
+    printed = capsys.readouterr().out.splitlines()
+    prints = [line for line in text.splitlines() if line.lstrip().startswith("print(")]
+    assert len(printed) >= len(prints) > 0, f"{document}: a block prints what it is there to show"
+    empty = {"", "None", "nan", "inf", "[]", "{}"}
+    assert not [line for line in printed if line.strip() in empty or re.search(r"\b(nan|inf)\b", line)]
 
 
 def verbs(command: click.Command = main, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -114,6 +118,8 @@ def prepare(verb: tuple[str, ...], executable: Path, folder: Path) -> None:
         (folder / "lackey.txt").write_text("I  04001000,3\n L 1ffe0010,8\n S 1ffe0018,8\n M 1ffe0020,4\n")
     if verb[0] == "pmem" and not (folder / "state.pool").exists():
         shell("tierloom pmem create state.pool 1MiB", executable, folder)
+    if verb == ("validate",):
+        (folder / "here.toml").write_text(tierloom.Machine.load("liu-a").text)
     if verb == ("apply",):
         start("sh -c 'echo $$ > app.pid; exec sleep 30'", executable, folder)
 

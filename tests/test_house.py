@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import architecture
+import documents
 import modules
 import pytest
 from modules import Crate
@@ -39,11 +40,11 @@ LICENCES = {
 
 
 ONCE = {
-    r"\bconst \w*PAGE\w*: \w+ = 4096;": {"model/src/units.rs", "wire/src/layout.rs"},
-    r"\bconst \w*LINE\w*: \w+ = 64;": {"model/src/units.rs"},
+    r"\bconst \w*PAGE\w*: \w+ = 4096;": {"model/src/units.rs", "wire/src/layout.rs", "bursts/src/area.rs"},
+    r"\bconst \w*LINE\w*: \w+ = 64;": {"model/src/units.rs", "bursts/src/area.rs"},
     "(?i)0x9e37_?79b9_?7f4a_?7c15": {"model/src/hash.rs", "wire/src/scatter.rs", "binary/src/dataflow/trip_count.rs"},
 }
-"""What may stand in these files alone: `wire` uses nothing of ours, and `binary` knows nothing of it."""
+"""What may stand in these files alone: `wire` uses nothing of ours, `binary` and `bursts` know nothing of it."""
 
 DECODER = "iced_x86"
 MEET_THE_DECODER = ("binary/src/x86/", "bursts/")
@@ -137,30 +138,52 @@ def test_python_wraps_all_of_the_core() -> None:
     stub = ast.parse((ROOT / "python/tierloom/_core.pyi").read_text(encoding="utf-8"))
     typed = {node.name for node in stub.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     assert exposed == typed
-    sources = [p.read_text(encoding="utf-8") for p in (ROOT / "python/tierloom").rglob("*.py")]
-    unused = {name for name in exposed if not any(f"_core.{name}" in source for source in sources)}
-    assert not unused, "the core has what no Python function offers"
+    named = {node for path in python() for node in core_names(path)}
+    assert exposed <= named, f"the core has what no Python function offers: {exposed - named}"
+    assert named <= exposed, f"Python asks the core for what it has not: {named - exposed}"
+
+
+def python() -> list[Path]:
+    return sorted((ROOT / "python/tierloom").rglob("*.py"))
+
+
+def core_names(path: Path) -> set[str]:
+    """What a file takes from the core, by its syntax: the text `_core.look` is in `_core.look_at_pool`, too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    called = {
+        each.asname or "tierloom"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for each in node.names
+        if each.name == "tierloom._core"
+    }
+    own = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == "tierloom")
+    called |= {each.asname or each.name for node in own for each in node.names if each.name == "_core"}
+    return {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in called
+    }
+
+
+SPEAKERS = {
+    *("gpu_expansion.py", "measurement.py", "node_match.py", "page_migration.py", "policy_search.py", "units.py"),
+    *("profile_folder.py", "profiler.py", "recordings.py", "runner.py"),
+    *("nouns/machine.py", "nouns/plan.py", "nouns/profile.py", "nouns/workload.py"),
+    *("pmem/pool_files.py", "pmem/pools.py", "pmem/stream.py"),
+}
+"""Modules that speak to the core."""
+
+
+def test_the_types_of_documents_are_those_of_their_schemas() -> None:
+    """A test of `crates/model` holds the schemas to the Rust nouns."""
+    assert documents.TYPES.read_text(encoding="utf-8") == documents.written(json.loads(documents.SCHEMAS.read_text()))
 
 
 def test_only_the_api_speaks_to_the_core() -> None:
     """The import contract for modules in `pyproject.toml` cannot see a compiled one."""
-    speakers = {
-        "expanding.py",
-        "kept.py",
-        "measuring.py",
-        "nouns.py",
-        "planning.py",
-        "pool_files.py",
-        "pools.py",
-        "profile_folder.py",
-        "quantities.py",
-        "recording.py",
-        "simulating.py",
-        "streaming.py",
-    }
-    for path in (ROOT / "python/tierloom").rglob("*.py"):
-        if path.name not in speakers:
-            assert "tierloom._core" not in path.read_text(encoding="utf-8"), f"{path.relative_to(ROOT)} knows the core"
+    speaking = {str(path.relative_to(ROOT / "python/tierloom")) for path in python() if core_names(path)}
+    assert speaking == SPEAKERS
 
 
 def test_no_file_outgrows_its_reader() -> None:
@@ -171,7 +194,7 @@ def test_no_file_outgrows_its_reader() -> None:
 
 def sources() -> list[Path]:
     patterns = ("crates/*/*/**/*.rs", "python/tierloom/**/*.py", "workloads/*.cpp")
-    return [path for pattern in patterns for path in ROOT.glob(pattern)]
+    return [path for pattern in patterns for path in ROOT.glob(pattern) if path != documents.TYPES]
 
 
 @pytest.mark.parametrize("what", ONCE)
@@ -197,6 +220,17 @@ def test_functions_take_one_step() -> None:
 def test_the_page_of_the_house_says_what_the_code_says() -> None:
     page = architecture.PAGE.read_text(encoding="utf-8")
     assert architecture.written(page) == page, "write the tables anew: python tests/house/architecture.py"
+
+
+def test_every_module_of_python_has_its_row() -> None:
+    page = architecture.PAGE.read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `python/tierloom/")]
+    named = {name.removeprefix("python/tierloom/").rstrip("/") for row in rows for name in re.findall("`(.*?)`", row)}
+    package = ROOT / "python" / "tierloom"
+    there = {path.name for path in package.glob("[!_]*.py")} | {
+        path.parent.name for path in package.glob("*/__init__.py")
+    }
+    assert named == there
 
 
 def test_every_room_has_a_page_of_its_own() -> None:

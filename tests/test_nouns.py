@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tierloom
-from tierloom.errors import MachineError, PlanError, ProfileError, RequestError
-from tierloom.quantities import amount_in_bytes, bytes_text, fraction, percent_text, seconds_text
-from tierloom.report.machines import sparkline
+from tierloom import Machine, Profile, Workload
+from tierloom.errors import MachineError, PlanError, ProfileError, RequestError, TierloomError
+from tierloom.report.tables.machines import sparkline
+from tierloom.units import amount_in_bytes, bytes_text, fraction, percent_text, seconds_text
+
+FILES = ("profile.json", "samples.npy")
 
 
 def toy_profile(**changes: object) -> str:
@@ -51,13 +55,35 @@ def test_a_path_that_is_not_there_is_answered_with_those_that_are() -> None:
 
 def test_a_profile_survives_its_folder(tmp_path: Path) -> None:
     profile = tierloom.Profile(toy_profile())
-    with pytest.raises(FileNotFoundError, match="no samples"):
+    with pytest.raises(ProfileError, match=r"no samples: .*\nhint: "):
         profile.samples()
     profile.save(tmp_path / "toy.profile", b"")
     again = tierloom.Profile.load(tmp_path / "toy.profile")
     assert again.data == profile.data
-    with pytest.raises(FileNotFoundError, match="without samples"):
+    with pytest.raises(ProfileError, match=r"without samples\nhint: "):
         again.samples()
+
+
+@pytest.mark.parametrize("name", tierloom.Profile.names())
+def test_a_profile_that_is_saved_and_loaded_is_the_same_to_the_byte(tmp_path: Path, name: str) -> None:
+    profile = tierloom.Profile.load(name)
+    profile.save(tmp_path / "first.profile")
+    first = tierloom.Profile.load(tmp_path / "first.profile")
+    assert (first.text, first.data) == (profile.text, profile.data)
+    first.save(tmp_path / "second.profile")
+    files = [[(tmp_path / f"{each}.profile" / file).read_bytes() for file in FILES] for each in ("first", "second")]
+    assert files[0] == files[1]
+
+
+def test_samples_go_where_their_profile_goes(tmp_path: Path) -> None:
+    rows = io.BytesIO()
+    np.save(rows, np.arange(7, dtype="u8").view([("time_ns", "<u8")]))
+    tierloom.Profile(toy_profile()).save(tmp_path / "a.profile", rows.getvalue())
+    tierloom.Profile.load(tmp_path / "a.profile").save(tmp_path / "b.profile")
+    assert tierloom.Profile.load(tmp_path / "b.profile").samples()["time_ns"].tolist() == list(range(7))
+    kept = tierloom.Profile.load(tmp_path / "b.profile")
+    kept.save(tmp_path / "b.profile")
+    assert len(kept.samples()) == 7, "saving into its own folder keeps them"
 
 
 @pytest.mark.parametrize("kept", [100, 3000])
@@ -117,3 +143,17 @@ def test_words_for_numbers() -> None:
     assert [percent_text(p) for p in (0.734, 0.0123, 0.0)] == ["73 %", "1.2 %", "0 %"]
     assert sparkline([1.0, 1.0, 2.0]) == "▁▁█"
     assert len(sparkline([3.0] * 7)) == 7
+
+
+def test_nouns_go_to_other_processes() -> None:
+    machine, profile, workload = Machine.load("liu-a"), Profile.load("mg-e"), Workload.load("graph500")
+    plan = tierloom.plan(profile, machine, threads=32).plan()
+    for noun in (machine, profile, workload, plan):
+        assert pickle.loads(pickle.dumps(noun)).data == noun.data  # noqa: S301 (our own)
+
+
+@pytest.mark.parametrize("document", [{1: object()}, {"version": 1}, [], None])
+def test_a_document_that_holds_no_noun_is_refused_as_such(document: object) -> None:
+    for noun in (Machine, Profile, Workload):
+        with pytest.raises(TierloomError, match=noun.__name__.lower()):
+            noun.from_data(document)

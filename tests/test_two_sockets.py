@@ -29,7 +29,7 @@ def test_a_second_socket_helps_where_its_memory_does() -> None:
 @pytest.mark.parametrize(
     ("threads", "placement", "reason"),
     [
-        ({NEAR: 0}, {"*.ldram": 1.0}, "0 threads"),
+        ({NEAR: 0}, {"*.ldram": 1.0}, "0 is no such number"),
         ({NEAR: 33}, {"*.ldram": 1.0}, "do not fit on socket"),
         ({"socket7": 1}, {"*.ldram": 1.0}, "no socket `socket7`"),
         ({NEAR: 1, FAR: 1}, "local", "threads of one socket"),

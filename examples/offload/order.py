@@ -24,7 +24,7 @@ from tierloom.offload.host import Host, Tier
 from tierloom.offload.placement import Placement
 from tierloom.offload.problem import GPU, Problem
 from tierloom.offload.runtime import FLEXGEN
-from tierloom.offload.steps import steps
+from tierloom.offload.step_times import steps
 
 HERE = Path(__file__).parent
 TOKENS, BATCH = 1024, 8
@@ -64,7 +64,7 @@ def problem_from(run: dict) -> Problem:
         decode_efficiency=1.0,
     )
     # Attention's measured rate counts all of it: nothing is left to the tiers' bandwidth.
-    rate = attention * model.score_flop / model.kv_bytes_per_token
+    rate = attention * model.attention_flop(TOKENS) / model.read_bytes(TOKENS)
     runtime = replace(FLEXGEN, staged=False, amplification=0.0, attention_flop_s=rate)
     return Problem(model=model, gpu=gpu, host=host, runtime=runtime, prompt=TOKENS - 1, generate=1, batch=BATCH)
 

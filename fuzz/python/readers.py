@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tierloom import Profile, traces
-from tierloom.capacity import files as runs_files
+from tierloom.capacity import run_files as runs_files
 from tierloom.errors import TierloomError
+from tierloom.machine_formats import import_machine, to_hwloc
 from tierloom.offload import catalog
-from tierloom.report.pages import reading as documents
-from tierloom.study.store import Store
-from tierloom.study.studies import Study
-from tierloom.topology import import_machine, to_hwloc
+from tierloom.report.pages import sources as documents
+from tierloom.sweeps.store import Store
+from tierloom.sweeps.studies import Study
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,6 +4,9 @@ Three nouns (:class:`Machine`, :class:`Profile`, :class:`Plan`) and things to do
 and :func:`profile` load one by name, :func:`measure` and :func:`record` make one here; :func:`plan` compares
 the policies that could place a program's data, :func:`predict` answers for one placement, :func:`run` runs a
 program under a plan, :func:`simulate` lets its pages move, :func:`sweep` asks thousands of such questions.
+:func:`expand` gives a GPU more memory, :func:`validate` holds predictions against runs here, :func:`diff` says what
+changed, :func:`calibrate` measures what moving pages costs. The rooms ``offload`` (language models), ``capacity``
+(data that does not fit) and ``pmem`` (data that survives) are loaded when they are asked for, as all of this is.
 Nouns and answers are tables: a notebook shows them, ``.to_polars()`` and ``.to_pandas()`` hand them on.
 What can go wrong is in ``tierloom.errors``.
 
@@ -18,21 +21,28 @@ Example:
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
-from tierloom.asking import machine, predict, profile
-from tierloom.emitting import emit
 from tierloom.errors import TierloomError
-from tierloom.kept import analyse
-from tierloom.measuring import Measured, measure
-from tierloom.nouns import Curve, Machine, Plan, Profile
-from tierloom.planning import Comparison, Prediction, plan
-from tierloom.recording import Recorded, import_perf, record, run
-from tierloom.simulating import Simulation, Workload, simulate, simulate_trace
-from tierloom.topology import Imported, import_machine
 
 if TYPE_CHECKING:
-    from tierloom.study import Study, Sweep, sweep
+    from tierloom import capacity, offload, pmem
+    from tierloom.differences import diff
+    from tierloom.exporters import emit
+    from tierloom.gpu_expansion import expand
+    from tierloom.machine_formats import Imported, import_machine
+    from tierloom.measurement import Measured, measure
+    from tierloom.nouns import Curve, Machine, Plan, Profile, Workload
+    from tierloom.page_costs import calibrate
+    from tierloom.page_migration import Simulation, simulate, simulate_trace
+    from tierloom.policy_search import Comparison, Prediction, plan
+    from tierloom.prediction import machine, predict, profile
+    from tierloom.profiler import Recorded, import_perf, record
+    from tierloom.recordings import analyse
+    from tierloom.runner import apply, run
+    from tierloom.sweeps import Study, Sweep, sweep
+    from tierloom.validation import validate
 
 __all__ = [
     "Comparison",
@@ -50,12 +60,19 @@ __all__ = [
     "TierloomError",
     "Workload",
     "analyse",
+    "apply",
+    "calibrate",
+    "capacity",
+    "diff",
     "emit",
+    "expand",
     "import_machine",
     "import_perf",
     "machine",
     "measure",
+    "offload",
     "plan",
+    "pmem",
     "predict",
     "profile",
     "record",
@@ -63,14 +80,47 @@ __all__ = [
     "simulate",
     "simulate_trace",
     "sweep",
+    "validate",
 ]
+
+__version__ = "0.1.0"
+"""That of ``pyproject.toml``: asking what is installed for it takes longer than starting Python."""
+
+HOMES = {
+    "prediction": ("machine", "predict", "profile"),
+    "differences": ("diff",),
+    "exporters": ("emit",),
+    "gpu_expansion": ("expand",),
+    "recordings": ("analyse",),
+    "measurement": ("Measured", "measure"),
+    "nouns": ("Curve", "Machine", "Plan", "Profile", "Workload"),
+    "policy_search": ("Comparison", "Prediction", "plan"),
+    "profiler": ("Recorded", "import_perf", "record"),
+    "runner": ("apply", "run"),
+    "page_costs": ("calibrate",),
+    "page_migration": ("Simulation", "simulate", "simulate_trace"),
+    "sweeps": ("Study", "Sweep", "sweep"),
+    "machine_formats": ("Imported", "import_machine"),
+    "validation": ("validate",),
+}
+"""Modules by what they offer here, as the type checker is told above. One is loaded when it is first asked for: all of
+them take longer than a short program that somebody profiles."""
+
+ROOMS = ("capacity", "offload", "pmem")
+"""Modules that are part of the API as they are, loaded as late."""
 
 
 def __getattr__(name: str) -> object:
-    """Loads sweeps when they are asked for: no verb but one needs them."""
-    if name in {"Study", "Sweep", "sweep"}:
-        from tierloom import study
-
-        return getattr(study, name)
+    """Loads the module of a name when it is asked for."""
+    if name in ROOMS:
+        return importlib.import_module(f"tierloom.{name}")
+    for home, names in HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"tierloom.{home}"), name)
     message = f"module `tierloom` has no attribute `{name}`"
     raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    """What there is to complete, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -1,19 +1,61 @@
-"""The private Rust core: text in, text out. Use the functions and classes of `tierloom` instead."""
+"""The private Rust core: nouns as handles, answers as plain data. Use what `tierloom` offers instead."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
+from typing import Any
 
-def check_machine(text: str, file: str) -> str:
-    """Checks the text of a machine file (TOML) and returns the machine as JSON."""
+class Machine:
+    """What memory there is and what it costs to reach it, parsed and checked."""
 
-def write_machine(document: str, file: str) -> str:
-    """Writes a machine (JSON) as the text of a machine file (TOML), checked."""
+    @staticmethod
+    def from_toml(text: str, file: str) -> Machine: ...
+    @staticmethod
+    def from_document(document: object, file: str) -> Machine: ...
+    def to_toml(self) -> str: ...
+    def document(self) -> dict[str, Any]: ...
 
-def check_profile(text: str, file: str) -> str:
-    """Checks the text of a profile file (JSON) and returns the profile as JSON."""
+class Profile:
+    """A program's data objects and how they are touched, parsed and checked."""
 
-def check_plan(text: str, file: str) -> str:
-    """Checks the text of a plan file (TOML) and returns the plan as JSON."""
+    @staticmethod
+    def from_json(text: str, file: str) -> Profile: ...
+    @staticmethod
+    def from_document(document: object, file: str) -> Profile: ...
+    def to_json(self) -> str: ...
+    def document(self) -> dict[str, Any]: ...
+
+class Plan:
+    """Rules that say which object goes where, parsed and checked."""
+
+    @staticmethod
+    def from_toml(text: str, file: str) -> Plan: ...
+    def to_toml(self) -> str: ...
+    def document(self) -> dict[str, Any]: ...
+
+class Workload:
+    """What the simulator is told about a program."""
+
+    @staticmethod
+    def from_toml(text: str, file: str) -> Workload: ...
+    @staticmethod
+    def from_document(document: object) -> Workload:
+        """Checked when it is simulated."""
+
+    @staticmethod
+    def of_profile(profile: Profile, threads: int) -> Workload: ...
+    def document(self) -> dict[str, Any]: ...
+
+class Comparison:
+    """Every policy on one profile and machine."""
+
+    def brief(self) -> dict[str, Any]:
+        """The answer, but what its policies do with single objects."""
+
+    def policy(self, at: int) -> dict[str, Any]:
+        """One policy's whole result, by its position."""
+
+    def plan(self, at: int) -> Plan:
+        """One policy's placement, by its position."""
 
 def format_bytes(amount: int) -> str:
     """Writes bytes with the largest binary unit that keeps the number at or above one."""
@@ -22,93 +64,96 @@ def parse_bytes(text: str) -> int:
     """Reads `64GiB` as bytes; a number without a unit is refused."""
 
 def path_curve(
-    machine: str, socket: str, memory: str, read_fraction: float, steps: int
+    machine: Machine, socket: str, memory: str, read_fraction: float, steps: int
 ) -> tuple[float, list[tuple[float, float]]]:
     """Peak (GB/s) of one path at a read fraction, and `(GB/s, ns)` at even steps up to 99 % of it."""
 
-def compare(machine: str, profile: str, request: str) -> str:
-    """Tries every policy; takes and returns JSON (`request`: see `tierloom.compare`)."""
+def compare(machine: Machine, profile: Profile, asked: object, ran_on: Machine | None = None) -> Comparison:
+    """Tries every policy; see `tierloom.plan`.
 
-def make_plan(machine: str, profile: str, comparison: str, policy: str) -> str:
-    """One policy of a comparison (JSON) as the text of a plan file (TOML)."""
+    Predictions are anchored to the run where the machine that the profile was recorded on is given.
+    """
 
 def parse_budget(text: str, footprint_bytes: int) -> int:
     """Reads `64GiB`, or `40%` of the program's data, as bytes of fast memory."""
 
-def predict(machine: str, profile: str, request: str) -> str:
-    """Time of one placement; takes and returns JSON (`request`: see `tierloom.predict`)."""
+def predict(machine: Machine, profile: Profile, asked: object) -> dict[str, Any]:
+    """Time of one placement; see `tierloom.predict`."""
 
 def record_profile(
     command: Sequence[str],
     name: str,
     preload: str | None,
-    asked: str,
+    asked: object,
     analysing: Callable[[int], None] | None,
-) -> tuple[str, bytes]:
-    """Runs a program and returns its profile (JSON) and its samples (an `.npy` file); `asked` is JSON."""
+) -> tuple[Profile, bytes]:
+    """Runs a program and returns its profile and its samples (an `.npy` file)."""
 
 def analyse_recording(
     path: str | PathLike[str], name: str | None, folders: Sequence[str | PathLike[str]]
-) -> tuple[str, bytes]:
-    """Works a recording out into a profile (JSON) and its samples (an `.npy` file); files of code may be in folders."""
+) -> tuple[Profile, bytes]:
+    """Works a recording out into a profile and its samples (an `.npy` file); files of code may be in folders."""
 
-def describe_recording(path: str | PathLike[str], folders: Sequence[str | PathLike[str]]) -> str:
-    """What a recording holds (JSON), and which of its files of code are here."""
+def describe_recording(path: str | PathLike[str], folders: Sequence[str | PathLike[str]]) -> dict[str, Any]:
+    """What a recording holds, and which of its files of code are here."""
 
 def is_being_recorded(path: str | PathLike[str]) -> bool:
     """Whether a recorder writes this file now."""
 
-def import_perf(path: str, name: str | None) -> tuple[str, bytes]:
-    """Works a `perf.data` file out into a profile (JSON) and its samples (an `.npy` file)."""
+def import_perf(path: str, name: str | None) -> tuple[Profile, bytes]:
+    """Works a `perf.data` file out into a profile and its samples (an `.npy` file)."""
 
 def measure_machine(
     name: str, date: str, full: bool, tell: Callable[[float, float, str], None] | None
-) -> tuple[str, str]:
-    """Measures this machine: a machine file (TOML), and everything behind it (JSON)."""
+) -> tuple[str, dict[str, Any]]:
+    """Measures this machine: a machine file (TOML), and everything behind it."""
 
-def describe_machine(root: str) -> str:
-    """What the `/proc` and `/sys` below a folder tell about a machine (JSON)."""
+def describe_machine(root: str) -> dict[str, Any]:
+    """What the `/proc` and `/sys` below a folder tell about a machine."""
 
 def rising_curve(points: list[list[float]]) -> list[tuple[float, float]]:
     """`(GB/s, ns)` points in the order of growing load, as a curve that rises in both."""
 
-def left_host_weights(root: str | PathLike[str]) -> str | None:
-    """The host's interleave weights as they were (JSON), if a run that set others was killed."""
+def left_host_weights(root: str | PathLike[str]) -> dict[str, Any] | None:
+    """The host's interleave weights as they were, if a run that set others was killed."""
 
 def restore_host_weights(root: str | PathLike[str]) -> bool:
     """Puts back the host's interleave weights that a killed run left; whether there were any."""
 
-def run_plan(plan: str, command: Sequence[str], preload: str, asked: str, watcher: Callable[[str], None] | None) -> str:
-    """Runs a program under a plan (TOML) with options (JSON); returns what became of every rule (JSON).
+def match_nodes(
+    plan: Plan, given: Mapping[str, int], cpus: Sequence[int], root: str | PathLike[str]
+) -> list[dict[str, Any]]:
+    """Which node of the machine at a root each memory is that a plan uses, for a program on some CPUs."""
 
-    `watcher` is called with a snapshot (JSON) whenever one is due.
+def run_plan(
+    plan: Plan, command: Sequence[str], preload: str, asked: object, watcher: Callable[[Any], None] | None
+) -> dict[str, Any]:
+    """Runs a program under a plan; returns what became of every rule.
+
+    `watcher` is called with a snapshot whenever one is due.
     """
 
-def apply_plan(pid: int, plan: str, nodes: dict[str, int]) -> str:
-    """Applies a plan (TOML) to a program that runs under `run_plan` elsewhere; returns what was moved (JSON)."""
+def apply_plan(pid: int, plan: Plan, nodes: Mapping[str, int]) -> dict[str, Any]:
+    """Applies a plan to a program that runs under `run_plan` elsewhere; returns what was moved."""
 
-def check_workload(text: str, file: str) -> str:
-    """Checks the text of a workload file (TOML) and returns the workload as JSON."""
+def simulate(machine: Machine, workload: Workload, asked: object) -> dict[str, Any]:
+    """Simulates page migration; see `tierloom.simulate`."""
 
-def profile_workload(profile: str, threads: int) -> str:
-    """A profile (JSON) as a workload (JSON) for a run on so many threads."""
+def simulate_samples(machine: Machine, profile: Profile, threads: int, samples: bytes, asked: object) -> dict[str, Any]:
+    """Simulates a profile along its samples (the bytes of `samples.npy`)."""
 
-def simulate(machine: str, workload: str, request: str) -> str:
-    """Simulates page migration; takes and returns JSON (`request`: see `tierloom.simulate`)."""
-
-def simulate_samples(machine: str, profile: str, threads: int, samples: bytes, request: str) -> str:
-    """Simulates a profile along its samples (the bytes of `samples.npy`); takes and returns JSON."""
-
-def simulate_trace(machine: str, request: str, file: str, pace: str, read: Callable[[], bytes]) -> str:
-    """Simulates a trace whose packed rows `read` returns, none at the end; `file` is named in errors. Returns JSON."""
+def simulate_trace(
+    machine: Machine, asked: object, file: str, pace: object, read: Callable[[], bytes]
+) -> dict[str, Any]:
+    """Simulates a trace whose packed rows `read` returns, none at the end; `file` is named in errors."""
 
 def import_trace(
     kind: str, file: str, llc_bytes: int | None, read: Callable[[], bytes], write: Callable[[bytes], object]
 ) -> tuple[int, int]:
     """Turns a trace's text into packed rows; returns the lines read and the accesses written."""
 
-def simulator_terms() -> str:
-    """Policies with their knobs, shapes of placements' names and default costs, as JSON."""
+def simulator_terms() -> dict[str, Any]:
+    """Policies with their knobs, shapes of placements' names and default costs."""
 
 class OpenPool:
     @staticmethod
@@ -158,8 +203,8 @@ def look_at_pool(
 
 def check_pool(path: str | PathLike[str]) -> list[tuple[bool, bool, str]]: ...
 def repair_pool(path: str | PathLike[str]) -> list[tuple[bool, bool, str]]: ...
-def expand(parameters: str, file: str, workload: str, setup: str) -> str:
-    """Simulates a workload of a parameter set (TOML) under a setup (JSON); returns an outcome (JSON)."""
+def expand(parameters: str, file: str, workload: str, setup: object) -> dict[str, Any]:
+    """Simulates a workload of a parameter set (TOML) under a setup; returns an outcome."""
 
-def expand_trace(parameters: str, file: str, records: bytes, compute: float, setup: str) -> str:
+def expand_trace(parameters: str, file: str, records: bytes, compute: float, setup: object) -> dict[str, Any]:
     """Simulates a trace of 16-byte records; `compute` is the share of instructions beside its accesses."""

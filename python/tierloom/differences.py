@@ -16,9 +16,11 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal, TypedDict
 
+from tierloom.arguments import path as a_path
+from tierloom.arguments import reads
 from tierloom.errors import ProfileError, RequestError
 from tierloom.nouns import Profile
-from tierloom.reading import reading
+from tierloom.readers import reading
 
 Verdict = Literal["changed", "within uncertainty", "only in A", "only in B"]
 Kind = Literal["profiles", "results"]
@@ -92,18 +94,35 @@ class ChangeDoc(TypedDict):
 class DifferenceDoc(TypedDict):
     """What ``diff --json`` prints."""
 
-    kind: Kind
+    compared: Kind
     changed: int
     changes: list[ChangeDoc]
 
 
-def between(a: str, b: str) -> Difference:
-    """Compares two profiles, by folder, file or catalog name, or two files with results.
+@reads(a=a_path, b=a_path)
+def diff(a: str | Path, b: str | Path) -> Difference:
+    """What changed between two profiles, or between two results of one verb.
+
+    Args:
+        a: A profile's folder, JSON file or catalog name, or a file with what a verb printed under ``--json``.
+        b: The same of the other, of the same kind.
+
+    Returns:
+        ``.kind`` is ``profiles`` or ``results``; ``.changes`` has an entry a figure that is not alike, the largest
+        first: where it is, its value in `a` and in `b` in the unit of its key (``_bytes``, ``_s``, ``_gb_s``; shares
+        are of 1), their 95 % intervals where there are some, and whether it changed by more than these explain.
 
     Raises:
         RequestError: One is neither, or they are of different kinds.
+
+    Example:
+        >>> found = diff("mg-e", "cg-e")
+        >>> found.kind, found.changed > 0
+        ('profiles', True)
+        >>> diff("mg-e", "mg-e").changes
+        []
     """
-    first, second = _load(a), _load(b)
+    first, second = _load(str(a)), _load(str(b))
     if isinstance(first, Profile) and isinstance(second, Profile):
         found = list(_profiles(first, second))
         return Difference(kind="profiles", changes=sorted(found, key=_weight))
@@ -214,8 +233,8 @@ def _tested(name: str, one: Mapping[str, float], other: Mapping[str, float], lim
 def _traffic(a: Profile, b: Profile, pairs: Sequence[tuple[str, Any, Any]]) -> Iterator[Change]:
     """Accesses and memory traffic of each object over all phases.
 
-    A recorded profile holds no interval for them; the interval of its share of the samples stands in: what
-    an object's samples cannot tell apart, its counts cannot either.
+    Traffic follows from accesses, so their interval is its own, too. Where a profile has none, that of the share of
+    the samples stands in: what an object's samples cannot tell apart, its counts cannot either.
     """
     sums = [_sums(profile) for profile in (a, b)]
     for name, one, other in pairs:
@@ -238,11 +257,11 @@ def _sums(profile: Profile) -> dict[str, dict[str, float]]:
 
 
 def _relative_error(item: Mapping[str, Any]) -> float:
-    """Standard error of an object's share of the samples over the share; none for what was derived on paper."""
-    stall = item.get("stall")
-    if not stall or stall["share"] <= 0.0:
-        return 0.0
-    return float((stall["high"] - stall["low"]) / (2.0 * INTERVAL_Z) / stall["share"])
+    """Standard error of an object's accesses over their count; none for what was derived on paper."""
+    for known, middle in ((item.get("accesses"), "count"), (item.get("stall"), "share")):
+        if known and known[middle] > 0.0:
+            return float((known["high"] - known["low"]) / (2.0 * INTERVAL_Z) / known[middle])
+    return 0.0
 
 
 def _estimated(name: str, key: str, a: float, b: float, error: float) -> Iterator[Change]:

@@ -1,15 +1,14 @@
 """Packages that only some verbs need: the extras of ``pyproject.toml``, and what each is for.
 
 Profiling, planning and running take none of them. A module whose work needs one imports it inside
-:func:`brought_by`, so that a package that is not there is one sentence that names the extra.
+:func:`brought_by`, so that a package that is not there is one sentence that names the extra. Every verb comes by
+here, so what reads the lists of packages is loaded when somebody asks.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from contextlib import contextmanager
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from tierloom.errors import MissingPackageError
@@ -41,7 +40,7 @@ def brought_by(extra: str) -> Iterator[None]:
         ...     import no_such_package
         Traceback (most recent call last):
         tierloom.errors.MissingPackageError: no_such_package: not installed
-        hint: pip install 'tierloom[report]'
+        hint: pip install '.[report]'
     """
     try:
         yield
@@ -63,6 +62,8 @@ def require(extra: str) -> None:
 
 def missing(extra: str) -> list[str]:
     """Packages of an extra that are not installed."""
+    from importlib import metadata
+
     marked = [
         line for line in metadata.requires("tierloom") or [] if re.search(rf"extra\s*==\s*['\"]{extra}['\"]", line)
     ]
@@ -71,12 +72,14 @@ def missing(extra: str) -> list[str]:
 
 
 def _installed(name: str) -> bool:
+    from importlib import metadata, util
+
     try:
         metadata.distribution(name)
     except metadata.PackageNotFoundError:
-        return importlib.util.find_spec(name.replace("-", "_")) is not None
+        return util.find_spec(name.replace("-", "_")) is not None
     return True
 
 
 def _refusal(names: list[str], extra: str) -> MissingPackageError:
-    return MissingPackageError(f"{', '.join(names)}: not installed\nhint: pip install 'tierloom[{extra}]'")
+    return MissingPackageError(f"{', '.join(names)}: not installed\nhint: pip install '.[{extra}]'")

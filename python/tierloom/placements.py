@@ -6,8 +6,10 @@ has no line of its own. What is left goes to one memory, the nearest unless told
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+from tierloom.arguments import real, text
 from tierloom.errors import RequestError
 
 if TYPE_CHECKING:
@@ -44,8 +46,9 @@ def _asked(
     place: Mapping[str, float], objects: tuple[str, ...], memories: tuple[str, ...]
 ) -> dict[str, dict[int, float]]:
     asked: dict[str, dict[int, float]] = {}
-    for key, share in place.items():
-        name, _, memory = key.rpartition(".")
+    for key, given in place.items():
+        share = real(-math.inf)(f"place.{key}", given)
+        name, _, memory = text("place", key).rpartition(".")
         _known(f"place.{key}", name, (EVERY, *objects))
         asked.setdefault(name, {})[memories.index(_known(f"place.{key}", memory, memories))] = share
     return asked

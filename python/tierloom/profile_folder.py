@@ -104,9 +104,10 @@ def finish(folder: Path) -> str | None:
         if (folder / PROFILE_FILE).exists():
             message += f", or remove {RECORDING_FILE} there to use the profile of an earlier run"
         raise ProfileError(message) from problem
+    text = profile.to_json()
     with suppress(TierloomError):
-        save(folder, profile, samples)
-    return profile
+        save(folder, text, samples)
+    return text
 
 
 def check_samples(folder: Path) -> None:

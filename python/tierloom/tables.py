@@ -81,7 +81,7 @@ def package(name: str) -> Any:  # noqa: ANN401 (a module)
     try:
         return importlib.import_module(name)
     except ImportError as problem:
-        message = f"{name} is not installed\nhint: pip install {name}, or pip install 'tierloom[frames]' for both"
+        message = f"{name} is not installed\nhint: pip install {name}, or pip install '.[frames]' for both"
         raise MissingPackageError(message) from problem
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tierloom import outputs
 from tierloom.errors import TraceError
-from tierloom.reading import reading
+from tierloom.readers import reading
 from tierloom.units import PAGE_BYTES
 
 if TYPE_CHECKING:

@@ -1,4 +1,11 @@
-"""Amounts that files and texts are written in, and what memory is dealt out and carried in."""
+"""Amounts: what files and texts write them in, and how people type and read them."""
+
+from __future__ import annotations
+
+import numbers
+
+import tierloom._core as _core
+from tierloom.errors import RequestError
 
 MIB = 2**20
 GIB = 2**30
@@ -9,3 +16,134 @@ PAGE_BYTES = 4096
 
 LINE_BYTES = 64
 """Cache line: what one outstanding miss brings."""
+
+MOST_BYTES = 2**62
+"""More than any machine has."""
+
+Amount = str | int | float
+"""Bytes as a number, or text such as ``64GiB``, ``1.5GB``, ``50%``; text that is a bare number is refused."""
+
+
+def amount_in_bytes(amount: Amount, whole_bytes: int) -> int:
+    """Reads an amount of memory; a percentage is of `whole_bytes`, and no amount where those are 0.
+
+    Raises:
+        RequestError: It is no amount of memory, or text without a unit.
+
+    Example:
+        >>> amount_in_bytes("50%", 4096), amount_in_bytes(64e9, 0)
+        (2048, 64000000000)
+    """
+    if not isinstance(amount, str):
+        return _counted(amount)
+    if not amount.isascii():
+        raise _no_amount(amount)
+    return _core.parse_budget(amount, whole_bytes) if whole_bytes else _core.parse_bytes(amount)
+
+
+def _counted(amount: object) -> int:
+    """Bytes that were given as a number; one between 0 and 1 is a share that somebody forgot to write as one."""
+    if isinstance(amount, bool) or not isinstance(amount, numbers.Real):
+        raise _no_amount(amount)
+    value = float(amount)
+    if not 0.0 <= value <= MOST_BYTES or 0.0 < value < 1.0:
+        raise _no_amount(amount)
+    return int(amount) if isinstance(amount, numbers.Integral) else round(value)
+
+
+def _no_amount(amount: object) -> RequestError:
+    text = str(amount)[:60].encode("ascii", "backslashreplace").decode()
+    return RequestError(f"`{text}` is no amount of memory\nhint: write for example 64GiB, 50%, or a number of bytes")
+
+
+def fraction(share: str | float) -> float:
+    """Reads ``5%`` or ``0.05`` as a fraction of at least 0.
+
+    Raises:
+        RequestError: The text is no fraction.
+
+    Example:
+        >>> fraction("5%")
+        0.05
+    """
+    try:
+        text = str(share).strip()
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < float("inf"):
+        message = f"`{share}` is not a share\nhint: write for example 5% or 0.05"
+        raise RequestError(message)
+    return value
+
+
+def count_text(number: int, what: str) -> str:
+    """Writes a number of things, one of which has no s.
+
+    Example:
+        >>> count_text(1, "thread"), count_text(32, "thread")
+        ('1 thread', '32 threads')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def bytes_text(amount: float) -> str:
+    """Writes bytes with the largest binary unit that keeps the number at or above one.
+
+    Example:
+        >>> bytes_text(3 * 2**29)
+        '1.5GiB'
+    """
+    return _core.format_bytes(round(amount))
+
+
+def binary_unit(most_bytes: float) -> tuple[int, str]:
+    """The largest binary unit of which there are at least two: its bytes, and its name.
+
+    Example:
+        >>> binary_unit(3 * 2**30)
+        (1073741824, 'GiB')
+    """
+    units = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"))
+    return next(((scale, unit) for scale, unit in units if most_bytes >= 2 * scale), (2**10, "KiB"))
+
+
+def seconds_text(seconds: float) -> str:
+    """Writes a time with three significant digits, in s, ms or µs.
+
+    Example:
+        >>> seconds_text(0.01234)
+        '12.3 ms'
+    """
+    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= scale:
+            return f"{_significant(seconds / scale)} {unit}"
+    return f"{_significant(seconds * 1e6)} µs"
+
+
+def rate_text(rate: float) -> str:
+    """Writes a rate with three significant digits, without powers of ten.
+
+    Example:
+        >>> rate_text(0.01234), rate_text(12.34), rate_text(1234.5)
+        ('0.0123', '12.3', '1234')
+    """
+    return f"{rate:.0f}" if rate >= 100 else f"{rate:.3g}"
+
+
+def percent_text(share: float) -> str:
+    """Writes a share as a percentage; a decimal only where it says something.
+
+    Example:
+        >>> percent_text(0.734), percent_text(0.0123), percent_text(0.0)
+        ('73 %', '1.2 %', '0 %')
+    """
+    if share == 0.0 or share >= 0.0995:
+        return f"{abs(share) * 100:.0f} %"
+    return f"{share * 100:.1f} %"
+
+
+def _significant(number: float) -> str:
+    if number >= 100:
+        return f"{number:.0f}"
+    return f"{number:.1f}" if number >= 10 else f"{number:.2f}"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import works_or_explains
 
-from tierloom.capacity import Run, Spill, files, fit, held_out, load_runs
-from tierloom.capacity.fitting import solve
+from tierloom.capacity import Run, Spill, fit, held_out, load_runs, run_files
+from tierloom.capacity.fit import solve
 from tierloom.capacity.runs import medians
 from tierloom.errors import RequestError
 
@@ -76,12 +76,12 @@ def test_a_memory_that_was_not_run_cannot_be_held_out() -> None:
 def test_a_file_is_read_back(tmp_path: Path) -> None:
     runs = [Run(memory_bytes=256 * MIB, streams=2, seconds=1.5, read_bytes=1e9, written_bytes=2e6)]
     path = tmp_path / "runs.csv"
-    path.write_text(files.write(runs, ["a note"]))
-    assert files.read(path) == runs
+    path.write_text(run_files.write(runs, ["a note"]))
+    assert run_files.read(path) == runs
 
 
 def test_people_write_memory_with_units() -> None:
-    assert files.parse("memory,seconds\n256MiB,3\n1GiB,2\n", "mine")[1].memory_bytes == 2**30
+    assert run_files.parse("memory,seconds\n256MiB,3\n1GiB,2\n", "mine")[1].memory_bytes == 2**30
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_people_write_memory_with_units() -> None:
 )
 def test_a_file_that_makes_no_sense_is_explained(text: str, said: str) -> None:
     with pytest.raises(RequestError, match=said):
-        files.parse(text, "mine")
+        run_files.parse(text, "mine")
 
 
 @given(st.text(alphabet='memory,seconds\n0123456789.GiBe-"#x', max_size=60))
 def test_any_text_is_read_or_explained(text: str) -> None:
-    works_or_explains(lambda: files.parse(f"memory,seconds\n{text}", "mine"))
+    works_or_explains(lambda: run_files.parse(f"memory,seconds\n{text}", "mine"))
 
 
 # --- the study of docs/capacity.md --------------------------------------------------------------

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support import Tierloom
 
-from tierloom.capacity import files
-from tierloom.capacity.experiment import data, duck, limits, records, running
+from tierloom.capacity import run_files
+from tierloom.capacity.experiment import data, duck, limits, processes, records
 from tierloom.capacity.experiment.queries import DEFAULT, QUERIES
 from tierloom.errors import MeasurementError, MissingPackageError, RequestError
 
@@ -50,7 +50,7 @@ FAKED = {"seconds": 1.0, "cpu_s": 1.0, "read_bytes": 0, "written_bytes": 0, "spi
 
 def test_progress_tells_every_run(tpch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int, str]] = []
-    monkeypatch.setattr(running, "ask", lambda *_: {**FAKED, "answers": ["same"]})
+    monkeypatch.setattr(processes, "ask", lambda *_: {**FAKED, "answers": ["same"]})
     duck.measure(study(tpch, 256, streams=(1, 2)), lambda done, of, words: told.append((done, of, words)))
     assert [(done, of) for done, of, _ in told[1:]] == [(0, 2), (1, 2)]
     assert {words for _, _, words in told[1:]} == {"256 MiB, streams: 1", "256 MiB, streams: 2"}
@@ -58,7 +58,7 @@ def test_progress_tells_every_run(tpch: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_runs_that_disagree_are_not_believed(tpch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter(["one", "another"])
-    monkeypatch.setattr(running, "ask", lambda *_: {**FAKED, "answers": [next(answers)]})
+    monkeypatch.setattr(processes, "ask", lambda *_: {**FAKED, "answers": [next(answers)]})
     with pytest.raises(MeasurementError, match="two runs gave different answers"):
         duck.measure(study(tpch, 128, 256))
 
@@ -76,7 +76,7 @@ def test_data_that_is_there_is_not_made_again(tpch: Path, monkeypatch: pytest.Mo
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(MissingPackageError, match=r"duckdb: not installed\nhint: pip install 'tierloom\[capacity\]'"):
+    with pytest.raises(MissingPackageError, match=r"duckdb: not installed\nhint: pip install '\.\[capacity\]'"):
         data.require()
 
 
@@ -99,7 +99,7 @@ def test_the_verb_writes_a_file_that_fit_reads(tpch: Path, tierloom: Tierloom) -
     assert first.exit_code == 0, first.stderr
     assert "next: tierloom capacity fit" in first.stderr
     again = tierloom(*words, "--memory", "256MiB", "-o", file, "--append", "--json")
-    assert len(json.loads(again.stdout)["runs"]) == len(files.read(file)) == 2
+    assert len(json.loads(again.stdout)["runs"]) == len(run_files.read(file)) == 2
     assert "TPC-H scale factor 0.1" in file.read_text()
 
 

@@ -85,7 +85,7 @@ def test_the_others_print_one_document_each(tierloom: Tierloom) -> None:
     assert json.loads(tierloom(*FLEET, *TIERS, "--json").stdout)["servers"] >= 1
     listed = json.loads(tierloom("capacity", "list", "--json").stdout)
     found = json.loads(tierloom("capacity", "published", "--json").stdout)
-    assert {case["name"] for case in listed["cases"]} == set(found)
+    assert {case["name"] for case in listed["cases"]} == set(found["cases"])
 
 
 def test_pictures_are_drawn_the_same_way_twice(tierloom: Tierloom, folder: Path) -> None:

@@ -26,9 +26,10 @@ FILES: dict[str, list[str]] = {
     "analyse": ["{} -o out.profile"],
     "recording show": ["{}"],
     "recording pack": ["{} -o out.binaries"],
-    "plan": ["{} --machine liu-a", "mg-e --machine {}", "{}.toml --emit numactl"],
+    "plan": ["{} --machine liu-a", "mg-e --machine {}", "mg-e --machine liu-a --ran-on {}", "{}.toml --emit numactl"],
     "run": ["--plan {} -- true"],
     "apply": ["--pid 1 --plan {}"],
+    "validate": ["--machine {} -- true"],
     "simulate": [
         *("{} -m liu-a", "mg-e -m {}", "mg-e -m liu-a --plan {}"),
         *("--workload {} -m liu-a", "--trace {} -m liu-a"),

@@ -108,5 +108,5 @@ def test_a_figure_that_cannot_be_true_is_named_by_its_key(tierloom: Tierloom, fo
 
 def test_bytes_among_the_figures_are_written_as_everywhere(tierloom: Tierloom) -> None:
     told = tierloom("machine", "show", "liu-a", "--sources").stdout
-    assert re.search(r"ldram: capacity_bytes +196GiB p", told)
+    assert re.search(r"ldram: capacity_bytes +768GiB p", told)
     assert "e+" not in told

@@ -23,15 +23,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
     """A probe that finds a machine of the catalog; what it was asked, call by call."""
     calls: list[tuple] = []
 
-    def measure_machine(*request: object) -> tuple[str, str]:
+    def measure_machine(*request: object) -> tuple[str, dict]:
         name, date, full, tell = request
         calls.append((name, date, full))
         if tell:
             tell(0.5, 3.0, "latency")
         text = package.Machine.load("liu-a").text.replace('name = "liu-a"', f'name = "{name}"', 1)
-        return text, json.dumps({"name": name, "date": date, "warnings": [WARNING]})
+        return text, {"name": name, "date": date, "warnings": [WARNING]}
 
-    monkeypatch.setattr("tierloom.measuring._core.measure_machine", measure_machine)
+    monkeypatch.setattr("tierloom.measurement._core.measure_machine", measure_machine)
     return calls
 
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_measured_ends_with_1_and_a_hint(
         message = "no CPU of this machine may be used\nhint: widen the CPU set"
         raise MeasurementError(message)
 
-    monkeypatch.setattr("tierloom.measuring._core.measure_machine", refuse)
+    monkeypatch.setattr("tierloom.measurement._core.measure_machine", refuse)
     result = tierloom("machine", "measure", "--name", "here")
     assert result.exit_code == 1
     assert "hint: widen the CPU set" in result.stderr

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import Run, lacking, works_or_explains
 
-from tierloom.recording import import_perf
+from tierloom.profiler import import_perf
 
 REGISTERS = "ax,bx,cx,dx,si,di,bp,sp,ip,flags,r8,r9,r10,r11,r12,r13,r14,r15"
 CLOCK = Path(__file__).parents[2] / "fuzz/corpus/perf_data/clock"

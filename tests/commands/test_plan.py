@@ -10,8 +10,8 @@ from support import Tierloom
 from syrupy.assertion import SnapshotAssertion
 
 import tierloom as package
-from tierloom import lookup
-from tierloom.report.pages.writing import CHARTS
+from tierloom import catalog
+from tierloom.report.pages.html_file import CHARTS
 
 pytestmark = pytest.mark.smoke
 
@@ -33,9 +33,9 @@ def test_the_tables(tierloom: Tierloom, snapshot: SnapshotAssertion) -> None:
 def test_json_is_one_document_with_every_policy(tierloom: Tierloom) -> None:
     result = tierloom(*ASK, "--json")
     answer = json.loads(result.stdout)
-    usable = [p for p in answer["policies"] if "Ok" in p["outcome"]]
+    usable = [p for p in answer["policies"] if "prediction" in p]
     chosen = next(p for p in usable if p["policy"] == answer["chosen"])
-    assert chosen["outcome"]["Ok"]["time_s"] == min(p["outcome"]["Ok"]["time_s"] for p in usable)
+    assert chosen["prediction"]["time_s"] == min(p["prediction"]["time_s"] for p in usable)
     assert all(p["fast_bytes"] <= 64 * 2**30 for p in usable)
     times = [point["time_s"] for point in answer["frontier"]]
     assert times == sorted(times, reverse=True)
@@ -73,7 +73,7 @@ def test_only_the_named_policies_and_nodes_are_used(tierloom: Tierloom) -> None:
 
 
 def test_the_report_names_every_object_and_is_the_same_twice(tierloom: Tierloom, folder: Path) -> None:
-    if lookup.native_file(CHARTS) is None:
+    if catalog.native_file(CHARTS) is None:
         pytest.skip("the charts' scripts are not there: make install")
     for name in ("one.html", "two.html"):
         assert tierloom(*ASK, "--html", name).exit_code == 0

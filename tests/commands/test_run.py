@@ -10,15 +10,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import Run, Tierloom
+from support import Run
 
-from tierloom.nouns import Plan
-from tierloom.report.runs import node_names
+from tierloom.report.tables.runs import node_names
+from tierloom.schema import NodeMatchDoc
 
 pytestmark = pytest.mark.smoke
 
-ONLY = "rdram"
-"""The plan's node 0, which every machine has."""
+ONLY = "ldram"
+"""The memory of the plan that every machine with one socket has."""
 
 
 @pytest.fixture
@@ -51,26 +51,34 @@ def test_every_object_gets_its_place_and_the_program_its_answer(run: Run, plan: 
     assert next(rule["bytes"] for rule in heap if rule["object"].startswith("alloc_a@")) >= (8 << 20) - 2 * 4096
 
 
-def test_a_rehearsal_calls_a_node_by_all_that_it_stands_for(tierloom: Tierloom, folder: Path) -> None:
+def test_a_rehearsal_calls_a_node_by_all_that_it_stands_for() -> None:
     """A plan's rule for `ldram` read as one for `rdram` when all of its nodes were mapped to node 0."""
-    assert tierloom("plan", "mg-e", "-m", "liu-a", "-t", "32", "-o", "a.plan.toml").exit_code == 0
-    plan = Plan.load(folder / "a.plan.toml")
-    assert node_names(plan, {}) == {0: "rdram", 1: "ldram", 2: "cxl"}
-    assert node_names(plan, {"rdram": 0, "ldram": 0, "cxl": 1}) == {0: "rdram/ldram", 1: "cxl"}
+    given = {"rdram": 0, "ldram": 0, "cxl": 1}
+    matches: list[NodeMatchDoc] = [
+        {"memory": name, "node": node, "kind": "dram", "because": "as given"} for name, node in given.items()
+    ]
+    assert node_names(matches) == {0: "rdram/ldram", 1: "cxl"}
 
 
-def test_a_node_that_is_not_here_is_said_and_the_program_runs(run: Run, folder: Path) -> None:
+def test_a_memory_that_may_be_any_node_is_refused_and_the_program_does_not_run(run: Run, folder: Path) -> None:
     (folder / "far.plan.toml").write_text(
         'version = 1\nmachine = "liu-a"\nprofile = "x"\npolicy = "by hand"\nnodes = ["a", "b", "c"]\n'
         'default = { bind = ["c"] }\n[predicted]\ntime_s = 1.0\nlow_s = 1.0\nhigh_s = 1.0\nthreads = 1\n'
         "bytes = [0, 0, 0]\n"
     )
-    result = run("run", "--plan", "far.plan.toml", "--", "sh", "-c", "echo here; exit 3")
+    command = ("--", "sh", "-c", "echo here; exit 3")
+    result = run("run", "--plan", "far.plan.toml", *command)
     if len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) > 2:
-        pytest.skip("this machine has the third node")
-    assert result.stdout == "here\n"
-    assert result.returncode == 3
-    assert "node 2 (`c`) is not on this machine" in result.stderr
+        pytest.skip("this machine has three nodes, as the plan has")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "c: the plan does not say what it is" in result.stderr
+    assert "--node c=0" in result.stderr
+    rehearsed = run("run", "--plan", "far.plan.toml", "--node", "c=0", *command)
+    assert (rehearsed.returncode, rehearsed.stdout) == (3, "here\n")
+    assert "Here c is node 0 (dram, as given)" in " ".join(rehearsed.stderr.split())
+    nowhere = run("run", "--plan", "far.plan.toml", "--node", "c=63", *command)
+    assert nowhere.returncode == 2
+    assert "this machine has no node 63" in nowhere.stderr
 
 
 def test_a_plan_of_another_program_says_what_was_never_asked_for(run: Run, plan: Path) -> None:
@@ -116,16 +124,23 @@ def only_one_node() -> bool:
 
 
 @pytest.mark.skipif(not only_one_node(), reason="this machine has more than one memory node")
-def test_one_node_is_said_and_nothing_is_asked(run: Run, folder: Path, big: Path) -> None:
-    result = run("run", "--plan", two_nodes(folder, "weighted = { dram = 3, cxl = 1 }"), "--json", "--", big)
-    assert result.returncode == 0
+def test_one_node_is_said_and_only_rehearsed(run: Run, folder: Path, big: Path) -> None:
+    plan = two_nodes(folder, "weighted = { dram = 3, cxl = 1 }")
+    refused = run("run", "--plan", plan, "--json", "--", big)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "cxl: cxl; this machine has no node of its kind" in refused.stderr
+    assert "--node cxl=0" in refused.stderr
+    result = run("run", "--plan", plan, "--node", "cxl=0", "--json", "--", big)
+    assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     (said,) = report["warnings"]
     assert (said["kind"], said["node"], said["planned_nodes"]) == ("one_node", 0, 2)
     assert "one memory node (node 0)" in said["text"]
     assert "tierloom lab" in said["text"]
-    assert report["rules"][0]["ranges"] == 0
-    assert report["rules"][0]["problems"] == ["node 1 (`cxl`) is not on this machine"]
+    assert report["memories"] == [
+        {"memory": "dram", "node": 0, "kind": "dram", "because": "by its name"},
+        {"memory": "cxl", "node": 0, "kind": "dram", "because": "as given"},
+    ]
 
 
 def test_shares_of_one_node_are_rehearsed_as_one_policy(run: Run, folder: Path, big: Path) -> None:

@@ -48,7 +48,7 @@ def test_shares_change_only_beyond_both_intervals(recorded: dict[str, Any], fold
     first, second = later["objects"]
     first["stall"] = {"share": 0.62, "low": 0.60, "high": 0.64}
     second["stall"] = {"share": 0.20, "low": 0.18, "high": 0.22}
-    found = differences.between(write(folder, "a.json", recorded), write(folder, "b.json", later))
+    found = differences.diff(write(folder, "a.json", recorded), write(folder, "b.json", later))
     changes = by_place(found)
     assert changes[first["name"], "stall.share"].verdict == "within uncertainty"
     assert changes[second["name"], "stall.share"].verdict == "changed"
@@ -72,7 +72,7 @@ def test_many_shares_raise_no_more_false_alarms_than_one(recorded: dict[str, Any
             {"name": f"[{index}]", "stall": {"share": 0.01, "low": 0.0, "high": 0.02}} for index in range(30)
         ]
     for pair, verdict in ((alone, "changed"), (crowd, "within uncertainty")):
-        found = differences.between(*(write(folder, f"{i}.json", data) for i, data in enumerate(pair)))
+        found = differences.diff(*(write(folder, f"{i}.json", data) for i, data in enumerate(pair)))
         assert by_place(found)[one["name"], "stall.share"].verdict == verdict
 
 
@@ -89,7 +89,7 @@ def test_objects_are_found_again_under_another_name_where_they_are_allocated(
     for phase in later["phases"]:
         for access in phase["accesses"]:
             access["object"] = "grid" if access["object"] == old else access["object"]
-    found = differences.between(write(folder, "a.json", recorded), write(folder, "b.json", later))
+    found = differences.diff(write(folder, "a.json", recorded), write(folder, "b.json", later))
     assert [(change.where, change.what, change.b) for change in found.changes] == [(old, "size_bytes", float(1 << 30))]
 
 
@@ -99,7 +99,7 @@ def test_objects_of_one_side_are_named(tierloom: Tierloom) -> None:
     data = json.loads(answer.stdout)
     only = {row["where"] for row in data["changes"] if row["verdict"] == "only in B"}
     assert only == {"lhs", "speed"}
-    assert data["kind"] == "profiles"
+    assert (data["kind"], data["compared"]) == ("difference", "profiles")
     assert data["changed"] == len(data["changes"])
 
 
@@ -109,7 +109,7 @@ def test_results_are_compared_by_name_and_range(folder: Path) -> None:
 
     a = {"policies": [policy("local", 10.0, 1.0), policy("soar", 8.0, 1.0)], "threads": 32}
     b = {"policies": [policy("soar", 8.5, 1.0), policy("local", 20.0, 1.0)], "threads": 32}
-    found = differences.between(write(folder, "a.json", a), write(folder, "b.json", b))
+    found = differences.diff(write(folder, "a.json", a), write(folder, "b.json", b))
     assert {(change.where, change.what): change.verdict for change in found.changes} == {
         ("policies.local", "time_s"): "changed",
         ("policies.soar", "time_s"): "within uncertainty",
@@ -122,7 +122,7 @@ def test_results_of_real_verbs_are_compared(tierloom: Tierloom, folder: Path) ->
         (folder / name).write_text(answer.stdout)
     changes = json.loads(tierloom("diff", "a.json", "b.json", "--json").stdout)["changes"]
     assert changes[0]["where"].count(".") < changes[-1]["where"].count("."), "what concerns all comes first"
-    assert ("policies.local.outcome.Ok", "time_s") in {(row["where"], row["what"]) for row in changes}
+    assert ("policies.local.prediction", "time_s") in {(row["where"], row["what"]) for row in changes}
     assert tierloom("diff", "a.json", "a.json", "--check").exit_code == 0
 
 
@@ -144,9 +144,7 @@ def test_what_cannot_be_compared_is_refused(tierloom: Tierloom, folder: Path, a:
 
 
 def test_unknown_kinds_of_lists_are_compared_in_order(folder: Path) -> None:
-    found = differences.between(
-        write(folder, "a.json", [{"x": 1.0}]), write(folder, "b.json", [{"x": 2.0}, {"x": 3.0}])
-    )
+    found = differences.diff(write(folder, "a.json", [{"x": 1.0}]), write(folder, "b.json", [{"x": 2.0}, {"x": 3.0}]))
     assert {(change.where, change.what, change.verdict) for change in found.changes} == {
         ("1", "", "only in B"),
         ("0", "x", "changed"),
@@ -155,4 +153,4 @@ def test_unknown_kinds_of_lists_are_compared_in_order(folder: Path) -> None:
 
 def test_a_file_that_is_missing_is_a_wrong_request(folder: Path) -> None:
     with pytest.raises(RequestError, match="hint: give a profile's folder"):
-        differences.between(str(folder / "none.json"), "mg-e")
+        differences.diff(str(folder / "none.json"), "mg-e")

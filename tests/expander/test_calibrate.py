@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support import Tierloom
 
 from tierloom.errors import MeasurementError
-from tierloom.expanding import ParameterSet
 from tierloom.gpu_copies import fit, into_set
+from tierloom.gpu_expansion import ParameterSet
 
 
 def measured(gb_s: float, cost_ns: float, noise: float = 0.0, extra_ns: float = 700.0) -> dict:

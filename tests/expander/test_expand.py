@@ -11,8 +11,8 @@ import pytest
 from support import Tierloom
 
 from tierloom.errors import RequestError
-from tierloom.expanding import CONFIGS, WORKLOADS, ParameterSet, expand, expand_trace
-from tierloom.report.expansion_pictures import timeline
+from tierloom.gpu_expansion import CONFIGS, WORKLOADS, ParameterSet, expand, expand_trace
+from tierloom.report.charts.expansion import timeline
 
 SHORT = ("--passes", "0.005")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support import Tierloom
 
-from tierloom import checkup, extras, recording
-from tierloom.checkup import CHECKS, Check, Checkup, Finding
+from tierloom import doctor, extras, runner
+from tierloom.doctor import CHECKS, Check, Checkup, Finding
 from tierloom.errors import RecordingError
 
 pytestmark = pytest.mark.smoke
@@ -60,14 +60,14 @@ def test_the_table_has_a_line_a_check_with_its_remedy(tierloom: Tierloom, monkey
         message = "there is none\n  hint: get one"
         raise RecordingError(message)
 
-    monkeypatch.setattr(checkup, "CHECKS", (Check("a thing", "all", broken, needed=True),))
+    monkeypatch.setattr(doctor, "CHECKS", (Check("a thing", "all", broken, needed=True),))
     told = tierloom("doctor")
     assert told.exit_code == 1
     assert all(words in told.stdout for words in ("a thing", "missing", "all", "there is none", "→ get one"))
 
 
 def test_only_what_profiling_and_planning_need_decides() -> None:
-    def finding(verdict: checkup.Verdict, *, needed: bool) -> Finding:
+    def finding(verdict: doctor.Verdict, *, needed: bool) -> Finding:
         return Finding("x", "y", verdict, "found", "remedy", needed)
 
     assert Checkup((finding("missing", needed=False), finding("limited", needed=True))).ready
@@ -105,7 +105,7 @@ def test_refused_perf_events_are_a_limit_that_names_the_setting(
         message = "samples by perf_event_open are refused: EACCES\n  hint: set it to 2 or less"
         raise RecordingError(message)
 
-    monkeypatch.setattr(checkup, "_sampled", sampled)
+    monkeypatch.setattr(doctor, "_sampled", sampled)
     found = BY_NAME["perf events"](two_nodes)
     assert (found.verdict, found.remedy) == ("limited", "set it to 2 or less")
     assert found.found.endswith("EACCES; kernel.perf_event_paranoid is 4")
@@ -113,7 +113,7 @@ def test_refused_perf_events_are_a_limit_that_names_the_setting(
 
 def test_pages_that_are_not_where_they_were_asked_for_are_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = {"problems": [], "residency": {"by_node": {"0": 4096}}}
-    monkeypatch.setattr(checkup, "run", lambda *_, **__: {"rules": [rule], "warnings": []})
+    monkeypatch.setattr(doctor, "run", lambda *_, **__: {"rules": [rule], "warnings": []})
     found = BY_NAME["placing pages"](Path("/"))
     assert found.verdict == "limited"
     assert found.found == "of 16 MiB, 4KiB are where they should be"
@@ -126,7 +126,7 @@ def test_every_extra_is_named_with_what_it_serves(monkeypatch: pytest.MonkeyPatc
     assert (found.verdict, found.found, found.remedy) == (
         "limited",
         "no optuna",
-        "pip install 'tierloom[sweep]'",
+        "pip install '.[sweep]'",
     )
     assert found.serves == extras.EXTRAS["sweep"]
     assert BY_NAME["tierloom[report]"](Path("/")).verdict == "works"
@@ -140,8 +140,8 @@ def test_weights_that_a_killed_run_left_are_found_with_the_command_that_restores
     assert found.verdict == "limited"
     assert "node0 5, node1 2" in found.found
     assert "doctor --restore-weights" in found.remedy
-    assert recording.restore_host_weights(two_nodes)
+    assert runner.restore_host_weights(two_nodes)
     weights = two_nodes / "sys" / "kernel" / "mm" / "mempolicy" / "weighted_interleave"
     assert [(weights / node).read_text() for node in ("node0", "node1")] == ["5", "2"]
     assert BY_NAME["host weights"](two_nodes).verdict == "works"
-    assert not recording.restore_host_weights(two_nodes)
+    assert not runner.restore_host_weights(two_nodes)

@@ -63,7 +63,7 @@ def test_the_demo_does_without_its_pictures_and_says_so() -> None:
     done = without_extras("demo")
     assert done.returncode == 0, done.stderr
     assert "no page and no picture: jinja2, matplotlib not installed" in done.stderr
-    assert "pip install 'tierloom[report]'" in done.stderr
+    assert "pip install '.[report]'" in done.stderr
     assert {path.name for path in Path("demo").iterdir()} == {"mg.profile", "mg.plan.toml"}
 
 
@@ -86,5 +86,5 @@ def test_a_verb_that_needs_one_names_it(words: str, extra: str) -> None:
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("error: ")
     assert "not installed" in done.stderr
-    assert done.stderr.endswith(f"hint: pip install 'tierloom[{extra}]'\n")
+    assert done.stderr.endswith(f"hint: pip install '.[{extra}]'\n")
     assert not list(Path.cwd().iterdir()), "it is refused before anything is written"

@@ -16,7 +16,7 @@ from support import Tierloom
 
 import tierloom as package
 from tierloom.errors import MachineError, RequestError
-from tierloom.reading import MALFORMED, reading
+from tierloom.readers import MALFORMED, reading
 
 MLC = """Intel(R) Memory Latency Checker - v3.11b
 Measuring idle latencies for sequential access (in ns)...

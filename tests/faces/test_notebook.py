@@ -14,7 +14,7 @@ import pytest
 import tierloom
 from tierloom import offload, tables
 from tierloom.errors import MachineError, MissingPackageError, RequestError, WorkloadError
-from tierloom.study import Study, sweep
+from tierloom.sweeps import Study, sweep
 
 MACHINE, PROFILE = tierloom.machine("liu-a"), tierloom.profile("mg-e")
 POLICIES = ["local", "interleave:ldram+cxl"]
@@ -36,7 +36,7 @@ def nouns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tables.Tabular]
         "simulation": tierloom.simulate(
             tierloom.Workload.synthetic("zipf", size="64MiB", seconds=1), MACHINE, fast_memory="32MiB"
         ),
-        "serving": offload.infer("opt-66b", "a10", "liu-a", compare=()),
+        "serving": offload.infer("opt-66b", "a10", "liu-a", throughput=True, compare=()),
         "training": offload.train("gpt2-8b", "a10", "liu-a"),
         "sweep": sweep(Study.parse(STUDY), tmp_path_factory.mktemp("sweep"), workers=0),
     }

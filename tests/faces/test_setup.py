@@ -107,7 +107,7 @@ def test_the_document_tells_of_every_extra(extra: str) -> None:
 
 
 def test_the_hints_of_doctor_are_the_list(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from tierloom.checkup import CHECKS
+    from tierloom.doctor import CHECKS
 
     monkeypatch.setenv("PATH", str(tmp_path))
     (found,) = [check(Path("/")) for check in CHECKS if check.name == "valgrind"]

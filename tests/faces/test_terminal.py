@@ -55,7 +55,7 @@ COMMANDS = [
     "plan n.profile --machine n.toml --fast-memory NAME",
     "simulate n.profile -m n.toml",
     "diff n.profile mg-e",
-    "run --plan n.plan.toml -- NAME",
+    "run --plan n.plan.toml --node rdram=0 --node ldram=0 --node cxl=0 -- NAME",
     "pmem show n.pool",
     "pmem show NAME",
     "report n.profile -o NAME.html",

@@ -48,6 +48,7 @@ def tool(*uses: str) -> Room:
 
 ROOMS = {
     "binary": library(),
+    "bursts": library(),
     "model": noun(),
     "wire": noun(),
     "recording": noun("binary", "model", "wire"),
@@ -62,7 +63,7 @@ ROOMS = {
     "probe": instrument("model", "linux"),
     "pmem": instrument("model", "linux"),
     "launch": instrument("model", "wire", "binary", "linux"),
-    "record": instrument("model", "wire", "recording", "binary", "linux", "launch"),
+    "record": instrument("model", "wire", "recording", "binary", "bursts", "linux", "launch"),
     "perfdata": instrument("model", "recording", "linux"),
     "runner": instrument("model", "wire", "recording", "binary", "linux", "launch"),
     "python": face(

@@ -13,7 +13,7 @@ from support import ROOT
 
 from tierloom import lab
 from tierloom.errors import LabError
-from tierloom.lab import standing
+from tierloom.lab import standing_guest
 from tierloom.lab.topology import named
 
 pytestmark = [
@@ -78,7 +78,7 @@ def commands() -> list[str]:
 
 
 def test_the_commands_of_the_page_run_in_order(executable: Path) -> None:
-    if standing.status():
+    if standing_guest.status():
         pytest.skip("a guest of somebody's is up")
     try:
         for command in commands():
@@ -86,8 +86,8 @@ def test_the_commands_of_the_page_run_in_order(executable: Path) -> None:
             done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False, timeout=300)
             assert done.returncode == 0, f"{command}\n{done.stderr}"
     finally:
-        if standing.status():
-            standing.down()
+        if standing_guest.status():
+            standing_guest.down()
 
 
 def test_a_guest_of_a_process_that_is_killed_goes_too(executable: Path) -> None:

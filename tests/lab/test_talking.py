@@ -110,7 +110,7 @@ def test_what_cannot_be_shared_is_named(tmp_path: Path) -> None:
 def test_verbs_that_need_a_guest_say_how_to_start_one(tierloom: Tierloom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(Path.cwd()))
     assert tierloom("lab", "status").stdout == "no guest is up\n"
-    assert json.loads(tierloom("lab", "status", "--json").stdout) == {"up": False}
+    assert json.loads(tierloom("lab", "status", "--json").stdout) == {"kind": "guest", "version": 2, "up": False}
     for words in (("lab", "down"), ("lab", "ssh", "--", "true"), ("lab", "ssh")):
         done = tierloom(*words)
         assert done.exit_code == 1

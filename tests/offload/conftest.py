@@ -16,7 +16,7 @@ from tierloom.offload.runtime import FLEXGEN
 
 @pytest.fixture(scope="session")
 def liu_a() -> Host:
-    return host_of(tierloom.Machine.load("liu-a"))
+    return host_of(tierloom.Machine.load("liu-a-llm"))
 
 
 @pytest.fixture(scope="session")

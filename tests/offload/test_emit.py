@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,26 +18,31 @@ import tierloom
 from tierloom import offload
 from tierloom.errors import RequestError
 from tierloom.offload.answers import InferAnswer
-from tierloom.offload.emit import EXECUTES, TOOLS, emit, mismatch
-from tierloom.offload.emit.common import page_weights
+from tierloom.offload.architectures import FAMILIES
+from tierloom.offload.exporters import EXECUTES, TOOLS, emit, mismatch
+from tierloom.offload.exporters.common import near_first, page_weights, process_policy, under
+from tierloom.offload.exporters.llama_cpp import FAMILIES as OF_LLAMA_CPP
 from tierloom.offload.runtime import RUNTIMES
+
+NEMOTRON = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
+"""Blocks of Nemotron 3 Nano: Mamba-2, experts, attention."""
 
 RECORDS = Path(__file__).parent / "parsers"
 
 
 @pytest.fixture(scope="module")
 def dense() -> InferAnswer:
-    return offload.infer("opt-66b", "a10", "liu-a", compare=())
+    return offload.infer("opt-66b", "a10", "liu-a-llm", compare=(), throughput=True)
 
 
 @pytest.fixture(scope="module")
 def sparse() -> InferAnswer:
-    return offload.infer("qwen3-30b-a3b", "a10", "liu-a", compare=(), prompt=512, generate=64)
+    return offload.infer("qwen3-30b-a3b", "a10", "liu-a-llm", compare=(), throughput=True, prompt=512, generate=64)
 
 
 @pytest.fixture(scope="module")
 def grouped() -> InferAnswer:
-    return offload.infer("llama-3.1-70b", "a10", "liu-a", compare=())
+    return offload.infer("llama-3.1-70b", "a10", "liu-a-llm", compare=(), throughput=True)
 
 
 def known(tool: str) -> set[str]:
@@ -82,6 +88,33 @@ def test_experts_go_to_the_host_by_their_own_pattern(sparse: InferAnswer) -> Non
         assert on_host == (sparse.whole.tensors[part]["gpu"] < sparse.whole.of[part])
 
 
+def test_llama_cpp_knows_every_architecture_that_is_written_for_it() -> None:
+    from gguf import MODEL_ARCH_NAMES
+
+    assert set(OF_LLAMA_CPP.values()) <= set(MODEL_ARCH_NAMES.values())
+    assert set(OF_LLAMA_CPP) <= set(FAMILIES)
+
+
+@pytest.mark.parametrize(
+    ("model", "layers"),
+    [
+        ("kimi-k2.5", range(1, 61)),
+        ("llama-4-maverick", range(1, 48, 2)),
+        ("mimo-v2-flash", range(1, 48)),
+        ("nemotron-3-nano-30b-a3b", [n for n, block in enumerate(NEMOTRON) if block == "E"]),
+    ],
+)
+def test_experts_are_in_the_layers_that_have_them(model: str, layers: Sequence[int]) -> None:
+    answer = offload.infer(model, "rtx-5090", "server-9355p", runtime="resident", batch=1, weight_bits=4.5, compare=())
+    experts = next(part for part in answer.plan.problem.model.parts if part.name == "experts")
+    assert list(experts.numbers) == list(layers)
+    last = max(layers)
+    on_host = answer.whole.tensors["experts"]["gpu"] < answer.whole.of["experts"]
+    found = re.findall(r'-ot "(.*?)=CPU"', emit("llama.cpp", answer))
+    assert any(re.match(pattern, f"blk.{last}.ffn_up_exps.weight") for pattern in found) == on_host
+    assert not any(re.match(pattern, f"blk.{last + 1}.ffn_up_exps.weight") for pattern in found)
+
+
 def test_ktransformers_takes_the_line(sparse: InferAnswer) -> None:
     line = words(emit("ktransformers", sparse))
     start = line.index("run") + 1
@@ -98,7 +131,79 @@ def test_lmcache_takes_the_keys_and_the_host_part_of_the_cache(dense: InferAnswe
     assert float(said["max_local_cpu_size"]) == pytest.approx(host / 2**30, abs=0.1)
 
 
+@pytest.mark.parametrize("users", [1, 4, 40])
+def test_slots_and_context_follow_users_and_lengths(users: int) -> None:
+    asked = {"users": users, "compare": (), "runtime": "resident"}
+    same = offload.infer("qwen3-32b", "a10", "liu-a-llm", prompt=1000, answer=200, **asked)
+    line = words(emit("llama.cpp", same))
+    assert after(line, "-np") == str(users)
+    assert after(line, "-c") == str(users * 1200)
+    varied = offload.infer("qwen3-32b", "a10", "liu-a-llm", prompt="500..1500", answer="100..300", **asked)
+    line = words(emit("llama.cpp", varied))
+    assert "--kv-unified" in line
+    assert users * 1200 <= int(after(line, "-c")) <= users * 1800
+    assert int(after(line, "-c")) >= 1800, "the longest request fits"
+
+
+def test_a_draft_and_a_prefix_are_in_the_line_or_said() -> None:
+    asked = {"users": 4, "compare": (), "shared_prefix": 100, "speculative": "4:0.7", "runtime": "resident"}
+    drafted = offload.infer("qwen3-32b", "a10", "liu-a-llm", draft="qwen3-8b", **asked)
+    line = words(emit("llama.cpp", drafted))
+    assert {word for word in line[line.index("llama-server") :] if word.startswith("-")} <= known("llama.cpp")
+    assert after(line, "-md") == "qwen3-8b.gguf"
+    assert after(line, "--draft-max") == "4"
+    assert "# each slot keeps the shared prefix" in emit("llama.cpp", drafted)
+    free = offload.infer("llama-3.1-8b", "h100", "liu-a-llm", **{**asked, "runtime": None})
+    line = words(emit("vllm", free))
+    assert {word for word in line if word.startswith("--")} <= VLLM
+    assert "--enable-prefix-caching" in line
+    assert json.loads(after(line, "--speculative-config"))["num_speculative_tokens"] == 4
+
+
+SPLITS = [
+    ("qwen3-32b", "rtx-4090", 4.5, "ldram,rdram,cxl"),
+    ("qwen3-32b", "a10", None, "ldram,rdram,cxl"),
+    ("llama-3.1-70b", "a10", 4.5, "ldram,cxl"),
+    ("llama-3.1-70b", "a10", 4.5, "cxl"),
+    ("qwen3-235b-a22b", "a10", 4.5, "ldram,rdram,cxl"),
+    ("mixtral-8x7b", "rtx-4090", None, "ldram,cxl"),
+]
+
+
+@pytest.mark.parametrize(("model", "gpu", "bits", "nodes"), SPLITS)
+@pytest.mark.parametrize("users", [1, 16])
+def test_no_line_binds_a_process_to_slow_memory(
+    model: str, gpu: str, bits: float | None, nodes: str, users: int
+) -> None:
+    answer = offload.infer(
+        model, gpu, "liu-a", users=users, weight_bits=bits, nodes=nodes.split(","), runtime="resident", compare=()
+    )
+    for tool in ("llama.cpp", "vllm", "lmcache"):
+        text = emit(tool, answer)
+        assert "membind" not in text
+        if "weighted-interleave=" in text and nodes != "cxl":
+            assert re.search(r"weighted_interleave/node1 .*# ldram", text), "the near memory has its part"
+        preferred = re.findall(r"--preferred=(\d)", text)
+        assert preferred in ([], ["1"] if nodes != "cxl" else ["2"])
+
+
+def test_a_process_gets_the_quicker_of_near_first_and_the_plans_shares(grouped: InferAnswer) -> None:
+    policy = process_policy(grouped)
+    near = under(grouped.whole.plan, near_first(grouped.whole.plan))
+    assert policy.tokens_s >= near * 0.99
+    assert policy.tokens_s <= grouped.plan.tokens_s * (1 + 1e-3)
+
+
+def test_what_may_lie_anywhere_lies_near() -> None:
+    """A read of the embedding costs nothing, so the card is no better a place than near memory."""
+    answer = offload.infer("qwen3-32b", "a10", "liu-a", weight_bits=8, users=1, runtime="resident", compare=())
+    embedding = answer.whole.tensors["embedding"]
+    assert embedding["gpu"] + embedding["ldram"] == answer.whole.of["embedding"]
+
+
 VLLM = {
+    "--enable-prefix-caching",
+    "--speculative-config",
     "--max-model-len",
     "--max-num-seqs",
     "--gpu-memory-utilization",
@@ -161,7 +266,7 @@ def test_a_tool_that_cannot_run_the_model_says_so(
 def test_a_plan_for_another_kind_of_runtime_is_doubted(dense: InferAnswer) -> None:
     assert mismatch("flexgen", dense) is None
     assert mismatch("tierloom-plan", dense) is None
-    assert "executes as `copied`" in (mismatch("vllm", dense) or "")
+    assert "executes as `copied` or `paged`" in (mismatch("vllm", dense) or "")
     assert {name for names in EXECUTES.values() for name in names} <= set(RUNTIMES)
 
 

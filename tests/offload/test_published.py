@@ -1,4 +1,4 @@
-"""What published runs say of the offloading engines beyond the ledger of claims (tests/reproducing)."""
+"""What published runs say of the offloading engines beyond the ledger of claims (tests/published_claims)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tierloom.offload.gpu import Gpu
 from tierloom.offload.host import Host
 from tierloom.offload.planner import plan
 from tierloom.offload.problem import Problem, copy_s_per_byte
-from tierloom.offload.steps import steps
-from tierloom.reproducing.offloading import GENERATE, PROMPT, SHAPES
+from tierloom.offload.step_times import steps
+from tierloom.published_claims.offload import GENERATE, PROMPT, SHAPES
 from tierloom.units import GIB
 
 

@@ -15,7 +15,7 @@ from support import ROOT
 
 from tierloom import lab, offload
 from tierloom.errors import LabError
-from tierloom.offload.emit import emit
+from tierloom.offload.exporters import emit
 
 EXAMPLE = ROOT / "examples" / "offload"
 LAYERS, HIDDEN, FFN, BATCH = 4, 512, 1408, 8
@@ -35,6 +35,7 @@ def planned(folder: Path, policy: str) -> list[str]:
         prompt=960,
         generate=64,
         batch=BATCH,
+        runtime="flexgen",
         policy=policy,
         compare=(),
     )

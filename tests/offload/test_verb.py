@@ -11,9 +11,9 @@ from syrupy.assertion import SnapshotAssertion
 
 import tierloom as package
 
-INFER = ("offload", "infer", "--model", "opt-66b", "--gpu", "a10", "--machine", "liu-a")
-TRAIN = ("offload", "train", "--model", "gpt2-8b", "--gpu", "a10", "--machine", "liu-a")
-SERVE = ("offload", "serve", "--model", "llama-3.1-70b", "--gpu", "h100", "--machine", "liu-a")
+INFER = ("offload", "infer", "--model", "opt-66b", "--gpu", "a10", "--machine", "liu-a-llm", "--throughput")
+TRAIN = ("offload", "train", "--model", "gpt2-8b", "--gpu", "a10", "--machine", "liu-a-llm")
+SERVE = ("offload", "serve", "--model", "llama-3.1-70b", "--gpu", "h100", "--machine", "liu-a-llm")
 CPU = ("offload", "cpu", "--model", "llama-7b", "--weight-bits", "4.5", "--machine", "bytedance-spr-a1000")
 
 
@@ -43,6 +43,37 @@ def test_infer_prints_one_document(tierloom: Tierloom) -> None:
     assert answer["whole_tensors"]["loss"] < 0.02
 
 
+USERS = ("offload", "infer", "--model", "qwen3-32b", "--gpu", "a10", "--machine", "liu-a", "--compare", "interleave")
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [(), ("--users", "8"), ("--ttft", "3s", "--tokens-per-s", "1"), ("--throughput",)],
+    ids=["table", "users", "limits", "throughput"],
+)
+def test_an_answer_opens_with_one_sentence_and_says_the_runtime(tierloom: Tierloom, goal: tuple[str, ...]) -> None:
+    answer = json.loads(tierloom(*USERS, *goal, "--json").stdout)
+    shown = " ".join(tierloom(*USERS, *goal).stdout.split())
+    assert shown.startswith(answer["answer"])
+    assert answer["why_runtime"] in shown
+    assert answer["answer"].count(".") - answer["answer"].count("0.") >= 1
+    assert {"tokens_s_user", "ttft_s", "ttft_alone_s", "tokens_s"} <= set(answer["users"])
+
+
+def test_the_table_over_users_marks_its_knee(tierloom: Tierloom, snapshot: SnapshotAssertion) -> None:
+    result = tierloom(*USERS)
+    assert result.stdout.count(" knee ") >= 1
+    assert result.stdout == snapshot
+
+
+def test_lengths_prefixes_and_drafts_are_options(tierloom: Tierloom, folder: Path) -> None:
+    (folder / "asked.csv").write_text("tokens\n500\n1500\n")
+    words = ("--prompt", "asked.csv", "--answer", "100..300", "--shared-prefix", "200", "--speculative", "4:0.7")
+    answer = json.loads(tierloom(*USERS, *words, "--users", "4", "--json").stdout)
+    assert (answer["prompt"], answer["generate"], answer["longest_request"]) == (1000, 200, 1800)
+    assert (answer["shared_prefix"], round(answer["tokens_a_step"], 3)) == (200, 2.773)
+
+
 def test_train_serve_cpu_and_list_print_one_document_each(tierloom: Tierloom) -> None:
     trained = json.loads(tierloom(*TRAIN, "--json").stdout)
     assert trained["policies"][0]["policy"] == "tier-aware"
@@ -70,7 +101,7 @@ def test_training_is_written_for_deepspeed(tierloom: Tierloom, stage: str) -> No
 def test_a_plan_for_run_is_written_and_read(tierloom: Tierloom, folder: Path) -> None:
     result = tierloom(*INFER, "--emit", "tierloom-plan", "-o", "opt.plan.toml")
     assert "wrote opt.plan.toml" in result.stderr
-    assert package.Plan.load(folder / "opt.plan.toml").data["machine"] == "liu-a"
+    assert package.Plan.load(folder / "opt.plan.toml").data["machine"] == "liu-a-llm"
 
 
 @pytest.mark.slow
@@ -83,24 +114,36 @@ def test_the_picture_is_drawn_the_same_way_twice(tierloom: Tierloom, folder: Pat
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ((*INFER, "--batch", "0"), 2, "the batch is 0"),
-        ((*INFER, "--batch", "500"), 1, "the largest batch that fits is 60"),
+        ((*INFER[:-1], "--users", "0"), 2, "users: 0 is no such number"),
+        ((*INFER[:-1], "--batch", "500"), 1, "the largest batch that fits is 60"),
+        ((*USERS, "--ttft", "soon"), 2, "`soon` is no time"),
+        ((*USERS, "--tokens-per-s", "0"), 2, "0 tokens/s for each user"),
+        ((*USERS, "--tokens-per-s", "500"), 1, "no number of users meets it, because even with one user"),
+        ((*USERS, "--users", "9", "--ttft", "1ms"), 1, "no number of users can have that"),
+        ((*USERS, "--users", "9", "--throughput"), 2, "leave out --throughput"),
+        ((*USERS, "--prompt", "much"), 2, "a range (100..4000)"),
+        ((*USERS, "--prompt", "9..1"), 2, "the prompt is 9..1"),
+        ((*USERS, "--shared-prefix", "2048"), 2, "at least one token of its own"),
+        ((*USERS, "--speculative", "4"), 2, "is no speculation"),
+        ((*USERS, "--draft", "qwen3-8b"), 2, "add for example --speculative 4:0.7"),
         ((*INFER, "--runtime", "magic"), 2, "there is no runtime `magic`"),
-        ((*INFER, "--tiers", "hbm"), 2, "its tiers are ldram, rdram, cxl"),
+        ((*INFER, "--nodes", "hbm"), 2, "its tiers are ldram, rdram, cxl"),
+        ((*INFER, "--nodes", "ldram=2TiB"), 2, "liu-a-llm has 196GiB there"),
+        ((*INFER, "--nodes", "ldram=much"), 2, "much"),
         ((*INFER, "--emit", "notepad"), 2, "there is no tool `notepad`"),
         ((*INFER, "--emit", "vllm", "--json"), 2, "both want stdout"),
         ((*INFER, "--nvme", "big"), 2, "is no block device"),
         ((*INFER, "--weight-bits", "0"), 2, "0 bits a weight"),
-        ((*INFER, "--gpu-link", "-1"), 2, "a link of -1 GB/s"),
+        ((*INFER, "--gpu-link", "-1"), 2, "link_gb_s: -1.0 is no such number"),
         (
-            ("offload", "infer", "--model", "gpt-9", "--gpu", "a10", "--machine", "liu-a"),
+            ("offload", "infer", "--model", "gpt-9", "--gpu", "a10", "--machine", "liu-a-llm"),
             2,
             "there is no model `gpt-9`",
         ),
-        (("offload", "infer", "--model", "opt-66b", "--gpu", "a11", "--machine", "liu-a"), 2, "did you mean a10"),
+        (("offload", "infer", "--model", "opt-66b", "--gpu", "a11", "--machine", "liu-a-llm"), 2, "did you mean a10"),
         ((*TRAIN, "--batch", "64"), 1, "the largest micro-batch that fits is 8"),
-        ((*SERVE, "--sessions", "0", "--context", "1"), 2, "the number of sessions is 0"),
-        ((*CPU, "--backends", "0"), 2, "have to be at least 1"),
+        ((*SERVE, "--sessions", "0", "--context", "1"), 2, "sessions: 0 is no such number"),
+        ((*CPU, "--backends", "0"), 2, "backends: 0 is no such number"),
     ],
 )
 def test_wrong_requests_end_with_words(tierloom: Tierloom, words: tuple[str, ...], code: int, told: str) -> None:

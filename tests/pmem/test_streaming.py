@@ -9,17 +9,18 @@ import pytest
 from support import Tierloom
 
 from tierloom.errors import PoolError, RequestError
-from tierloom.pmem import binding, groups, lacks_pmdk, streaming
-from tierloom.pmem.binding import Cpu
+from tierloom.pmem import groups, lacks_pmdk, stream, thread_binding
+from tierloom.pmem.choices import PERSISTS, Persist
+from tierloom.pmem.thread_binding import Cpu
 
 # Two sockets of two cores with two hardware threads each, numbered as Linux does on such machines.
 TWO = [Cpu(number, (number // 2) % 2, number % 2) for number in range(8)]
 
 
 def test_threads_fill_a_socket_or_take_them_in_turn() -> None:
-    assert binding.order(TWO, "close") == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert binding.order(TWO, "spread") == [0, 2, 1, 3, 4, 6, 5, 7]
-    assert binding.order(TWO[:3], "spread") == [0, 2, 1]
+    assert thread_binding.order(TWO, "close") == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert thread_binding.order(TWO, "spread") == [0, 2, 1, 3, 4, 6, 5, 7]
+    assert thread_binding.order(TWO[:3], "spread") == [0, 2, 1]
 
 
 def test_the_kernels_topology_is_read(tmp_path: Path) -> None:
@@ -28,16 +29,16 @@ def test_the_kernels_topology_is_read(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "physical_package_id").write_text(f"{socket}\n")
         (folder / "core_id").write_text("7\n")
-    cpus = binding.allowed(tmp_path, [0, 1, 2, 5])
+    cpus = thread_binding.allowed(tmp_path, [0, 1, 2, 5])
     assert cpus == [Cpu(0, 0, 7), Cpu(1, 1, 7), Cpu(2, 1, 7), Cpu(5, 0, 5)]
-    assert binding.order(cpus, "close") == [0, 5, 1, 2]
+    assert thread_binding.order(cpus, "close") == [0, 5, 1, 2]
 
 
 def test_a_list_of_cpus_is_read_or_refused() -> None:
-    assert [cpu.number for cpu in binding.chosen("5,0-2,1", TWO)] == [5, 0, 1, 2]
+    assert [cpu.number for cpu in thread_binding.chosen("5,0-2,1", TWO)] == [5, 0, 1, 2]
     for text in ("", "a", "1-", "9", "0-9", "-1"):
         with pytest.raises(RequestError, match="hint:"):
-            binding.chosen(text, TWO)
+            thread_binding.chosen(text, TWO)
 
 
 def test_caches_are_counted_once(tmp_path: Path) -> None:
@@ -50,9 +51,9 @@ def test_caches_are_counted_once(tmp_path: Path) -> None:
     for cpu in range(4):
         cache(cpu, 0, "1", "Data", "32K", str(cpu))
         cache(cpu, 1, "3", "Unified", "1024K", "0-1" if cpu < 2 else "2-3")
-    assert streaming.llc_bytes(tmp_path) == 2 << 20
-    assert streaming.default_elements(tmp_path) == 4 * (2 << 20) // 8
-    assert streaming.llc_bytes(tmp_path / "nowhere") == 32 << 20
+    assert stream.llc_bytes(tmp_path) == 2 << 20
+    assert stream.default_elements(tmp_path) == 4 * (2 << 20) // 8
+    assert stream.llc_bytes(tmp_path / "nowhere") == 32 << 20
 
 
 def test_published_overheads_are_those_of_the_study() -> None:
@@ -67,29 +68,29 @@ def test_published_overheads_are_those_of_the_study() -> None:
 
 def test_a_group_runs_what_this_machine_can() -> None:
     def taken(name: str, memory: groups.Memory, cpus: list[Cpu], home: int = 0) -> list[tuple[str, tuple[int, ...]]]:
-        return [(step.series.name, step.cpus) for step in streaming.steps_of_group(name, memory, home, cpus)]
+        return [(step.series.name, step.cpus) for step in stream.steps_of_group(name, memory, home, cpus)]
 
     assert taken("1.a", "dram", TWO, 1) == [("local DDR5", (2,)), ("local DDR5", (2, 3, 6, 7))]
     assert taken("1.b", "dram", TWO[:2]) == [], "there is no other socket"
     assert taken("1.b", "cxl", TWO[:2]) == [("CXL from its socket", (0,)), ("CXL from its socket", (0, 1))]
     spread = [cpus for name, cpus in taken("1.c", "dram", TWO) if name == "DDR5, spread"]
     assert spread == [(0,), (0, 2, 1, 3), (0, 2, 1, 3, 4, 6, 5, 7)]
-    assert not any(step.in_pool for step in streaming.steps_of_group("2.b", "dram", 0, TWO))
+    assert not any(step.in_pool for step in stream.steps_of_group("2.b", "dram", 0, TWO))
     with pytest.raises(RequestError, match="groups are"):
         groups.group("3")
 
 
 def cpus() -> list[int]:
-    return binding.order(binding.allowed(), "close")
+    return thread_binding.order(thread_binding.allowed(), "close")
 
 
-@pytest.mark.parametrize("persist", streaming.PERSISTS)
+@pytest.mark.parametrize("persist", PERSISTS)
 @pytest.mark.parametrize("backend", ["native", "pmdk"])
-def test_every_way_of_keeping_is_measured(quick: Path, persist: streaming.Persist, backend: str) -> None:
+def test_every_way_of_keeping_is_measured(quick: Path, persist: Persist, backend: str) -> None:
     if backend == "pmdk" and (why := lacks_pmdk()):
         pytest.skip(why.replace("\n", "; "))
-    plan = streaming.Plan(quick, 20_000, 4, persist, backend)
-    found = streaming.measure(plan, streaming.steps_of([1], cpus()))
+    plan = stream.Plan(quick, 20_000, 4, persist, backend)
+    found = stream.measure(plan, stream.steps_of([1], cpus()))
     assert [run["mode"] for run in found["runs"]] == ["volatile", "app-direct"]
     for run in found["runs"]:
         for rate in run["rates"].values():
@@ -106,7 +107,7 @@ def test_a_pool_that_is_there_stays(quick: Path) -> None:
     file = quick / "mine"
     file.write_text("mine")
     with pytest.raises(PoolError, match="hint:"):
-        streaming.measure(streaming.Plan(file, 2000), streaming.steps_of([1], cpus()))
+        stream.measure(stream.Plan(file, 2000), stream.steps_of([1], cpus()))
     assert file.read_text() == "mine"
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tierloom
-from tierloom import lookup
+from tierloom import catalog
 from tierloom.commands import main
-from tierloom.report.pages.writing import CHARTS
+from tierloom.report.pages.html_file import CHARTS
 
 PRINTED = {
     "machine": ("machine", "show", "liu-a"),
@@ -85,7 +85,7 @@ CHANGES = [
 @pytest.fixture(scope="session", autouse=True)
 def charts() -> None:
     """Without the charts' scripts there are no pages."""
-    if lookup.native_file(CHARTS) is None:
+    if catalog.native_file(CHARTS) is None:
         pytest.skip("the charts' scripts are not there: make install")
 
 
@@ -124,7 +124,7 @@ def recorded(folder: Path) -> None:
     middle = (first["start_s"] + first["end_s"]) / 2
     profile["phases"] = [{**first, "end_s": middle}, {**first, "name": "second", "start_s": middle}]
     tierloom.Profile(json.dumps(profile)).save(folder, b"")
-    np.save(folder / lookup.SAMPLES_FILE, samples([item["size_bytes"] for item in profile["objects"]]))
+    np.save(folder / catalog.SAMPLES_FILE, samples([item["size_bytes"] for item in profile["objects"]]))
 
 
 def samples(sizes: list[int]) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tierloom.report import profiles
+from tierloom.report.tables import profiles
 
 STACK = [
     {"module": "libstdc++.so.6", "offset": 16, "function": "operator new(unsigned long)"},

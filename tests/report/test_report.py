@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import csv
 import html
+import io
 import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from support import Tierloom
 
 from tierloom import Machine, Profile
 from tierloom.errors import RequestError
-from tierloom.report.pages import kinds, reading, writing
+from tierloom.report.pages import flame, html_file, kinds, sources
 from tierloom.report.pages.parts import Chart, Drawing
 
 pytestmark = pytest.mark.xdist_group("report")
@@ -35,18 +39,18 @@ def values(spec: object) -> list[list]:
 
 
 def test_every_result_is_known_for_what_it_is(results: Path) -> None:
-    sources = reading.read([str(results)])
+    read = sources.read([str(results)])
     known = {Path(file.name).stem for file in results.glob("*.json")} | {"profile", "plan"}
-    assert {source.kind for source in sources} == known
+    assert {source.kind for source in read} == known - {"anything"} | {"offload-catalog"}
     assert set(kinds.BUILDERS) <= known | {"run", "study"}
 
 
 def test_machines_and_profiles_come_first(results: Path) -> None:
-    assert [source.kind for source in reading.read([str(results)])][:2] == ["machine", "profile"]
+    assert [source.kind for source in sources.read([str(results)])][:2] == ["machine", "profile"]
 
 
 def test_every_chart_has_values_and_its_data_as_a_table(results: Path) -> None:
-    parts = [part for section in kinds.sections(reading.read([str(results)])) for part in section.charts]
+    parts = [part for section in kinds.sections(sources.read([str(results)])) for part in section.charts]
     assert len(parts) > 30
     for part in parts:
         assert part.table.rows, part.title
@@ -95,7 +99,7 @@ def test_names_of_a_program_cannot_break_the_page(page: Path) -> None:
 
 
 def test_the_same_results_give_the_same_bytes(results: Path) -> None:
-    first, second = (writing.render(reading.read([str(results / "app.profile"), "liu-a"])) for _ in range(2))
+    first, second = (html_file.render(sources.read([str(results / "app.profile"), "liu-a"])) for _ in range(2))
     assert first == second
 
 
@@ -121,16 +125,16 @@ def test_what_no_builder_knows_becomes_tables(tmp_path: Path, tierloom: Tierloom
 
 def test_documents_within_documents_and_lists_of_them_are_taken_apart(results: Path) -> None:
     machine, plan = (json.loads((results / f"{name}.json").read_text()) for name in ("machine", "comparison"))
-    held = list(reading.from_data([{"machine": machine, "warnings": []}, plan], "mixed"))
+    held = list(sources.from_data([{"machine": machine, "warnings": []}, plan], "mixed"))
     assert [source.kind for source in held] == ["machine", "comparison"]
 
 
 def test_the_same_thing_named_twice_is_shown_once() -> None:
-    assert [source.name for source in reading.read(["liu-a", "liu-b", "liu-a"])] == ["liu-a", "liu-b"]
+    assert [source.name for source in sources.read(["liu-a", "liu-b", "liu-a"])] == ["liu-a", "liu-b"]
 
 
 def test_a_section_says_where_the_plan_differs_from_first_touch(results: Path) -> None:
-    shown = kinds.sections(reading.read([str(results / "comparison.json")]))[0]
+    shown = kinds.sections(sources.read([str(results / "comparison.json")]))[0]
     moved = next(part for part in shown.charts if part.title == "What the plan moves")
     by_object: dict[str, float] = {}
     for row in moved.table.rows:
@@ -139,7 +143,7 @@ def test_a_section_says_where_the_plan_differs_from_first_touch(results: Path) -
 
 
 def test_the_flame_graph_adds_up(results: Path) -> None:
-    shown = kinds.sections(reading.read([str(results / "app.profile")]))[0]
+    shown = kinds.sections(sources.read([str(results / "app.profile")]))[0]
     flame = next(part for part in shown.charts if isinstance(part, Chart) and part.title == "Objects by call stack")
     for measure in ("waits", "bytes"):
         boxes = [row for row in flame.data if row["measure"] == measure]
@@ -172,26 +176,126 @@ def test_what_cannot_be_shown_is_refused_with_one_hint(
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="nothing here can be shown"):
-        reading.read([str(tmp_path)])
+        sources.read([str(tmp_path)])
 
 
 @pytest.mark.parametrize("name", [*Machine.names(), *Profile.names()])
 def test_the_whole_catalog_can_be_shown(name: str) -> None:
-    shown = kinds.sections(reading.read([name]))[0]
+    shown = kinds.sections(sources.read([name]))[0]
     assert shown.title == name
     assert len(shown.charts) >= 2
 
 
 def test_nothing_of_ours_is_shown_as_plain_tables_for_want_of_something(results: Path) -> None:
-    for section in kinds.sections(reading.read([str(results)])):
+    for section in kinds.sections(sources.read([str(results)])):
         assert "Shown as it is" not in [notes.title for notes in section.notes], section
 
 
-def test_a_result_that_lacks_something_is_still_shown(tmp_path: Path) -> None:
+def test_a_result_that_lacks_something_is_still_shown(tmp_path: Path, tierloom: Tierloom) -> None:
     (tmp_path / "old.json").write_text(json.dumps({"policies": [{"policy": "a"}], "chosen": "a", "frontier": []}))
-    shown = kinds.sections(reading.read([str(tmp_path / "old.json")]))[0]
+    shown = kinds.sections(sources.read([str(tmp_path / "old.json")]))[0]
     assert "looks like a comparison" in shown.notes[0].lines[0]
     assert [table.title for table in shown.tables] == ["Figures", "Policies"]
+    told = tierloom("report", tmp_path / "old.json", "-o", tmp_path / "old.html")
+    assert told.exit_code == 0
+    assert "warning: old: It looks like a comparison but is not all of one" in " ".join(told.stderr.split())
+
+
+def test_a_fault_in_a_builder_of_ours_is_not_taken_for_the_file_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(source: sources.Source, _: sources.Shelf) -> None:
+        raise KeyError(source.name)
+
+    monkeypatch.setitem(kinds.BUILDERS, "machine", broken)
+    with pytest.raises(KeyError, match="liu-a"):
+        kinds.sections(sources.read(["liu-a"]))
+
+
+RESIDENCY = {
+    "objects": 1,
+    "bytes": 4 * 2**20,
+    "looked": 1000,
+    "absent": 200,
+    "elsewhere": 200,
+    "stale_s": 0.0,
+    "by_node": {"0": 3 * 2**20, "1": 2**20},
+}
+RULE = {
+    "object": "u",
+    "held": True,
+    "ranges": 2,
+    "bytes": 4 * 2**20,
+    "how": {"policy": 1, "stripes": 1},
+    "locked": 0,
+    "asked": {"0": 0.5, "1": 0.5},
+    "residency": RESIDENCY,
+    "moved_bytes": 0,
+    "problems": [],
+}
+NOWHERE = {**RESIDENCY, "looked": 0, "absent": 0, "elsewhere": 0, "by_node": {}}
+NEVER = {**RULE, "object": "never", "held": False, "ranges": 0, "residency": NOWHERE}
+RUN = {
+    "exit_code": 3,
+    "wall_s": 2.5,
+    "cpu_s": 5.0,
+    "nodes": [0, 1],
+    "memories": [],
+    "phases": [],
+    "counters": {"pgmigrate_success": 12},
+    "warnings": [{"kind": "short", "text": "The run was short."}],
+    "rules": [RULE, NEVER],
+}
+
+
+def test_a_run_says_where_its_pages_were(tmp_path: Path, tierloom: Tierloom) -> None:
+    (tmp_path / "ran.json").write_text(json.dumps(RUN))
+    [shown] = kinds.sections(sources.read([str(tmp_path / "ran.json")]))
+    assert (shown.kind, shown.title) == ("run", "ran")
+    facts = {fact.label: fact.value for fact in shown.facts}
+    assert facts == {"run time": "2.50 s", "rules in force": "1 of 2", "pages elsewhere": "25 %", "exit code": "3"}
+    [chart] = shown.charts
+    rows = [(row["object"], row["node"], row["amount"]) for row in chart.table.rows]
+    assert rows == [("u", "node 0", 3.0), ("u", "node 1", 1.0)]
+    rules, counters = shown.tables
+    assert [row["object"] for row in rules.rows] == ["u", "never"]
+    assert rules.rows[0]["asked"] == "node 0 50 %, node 1 50 %"
+    assert [row["outcome"] for row in rules.rows] == ["held for 2 ranges by stripes", "never asked for"]
+    assert counters.rows == [{"counter": "pgmigrate_success", "by": 12}]
+    assert [note.lines for note in shown.notes] == [["The run was short."]]
+    told = tierloom("report", tmp_path / "ran.json", "-o", tmp_path / "ran.html")
+    assert (told.exit_code, "warning" in told.stderr) == (0, False)
+    page = (tmp_path / "ran.html").read_text(encoding="utf-8")
+    assert all(each in page for each in ("held for 2 ranges by stripes", ">25 %<", "Where the pages were"))
+
+
+def test_many_objects_of_few_samples_each_are_no_map_of_pages(tmp_path: Path) -> None:
+    """None of them has a hundredth of the samples, so that no object is left to draw."""
+    columns = [("time_ns", "<u8"), ("offset", "<u8"), ("thread", "<u4"), ("object", "<i4"), ("access", "|u1")]
+    samples = np.zeros(1000, dtype=columns)
+    samples["time_ns"], samples["object"], samples["access"] = np.arange(1000) * 10**6, np.arange(1000), 1
+    document = json.loads(Profile.load("mg-e").text)
+    document["objects"] += [{**document["objects"][0], "name": f"o{index}"} for index in range(1000)]
+    profile = Profile(json.dumps(document))
+    (tmp_path / "samples.npy").touch()
+    np.save(tmp_path / "samples.npy", samples)
+    profile.folder = tmp_path
+    section = kinds.sections([sources.of_profile(profile)])[0]
+    assert "Shown as it is" not in [notes.title for notes in section.notes]
+    titles = [chart.title for chart in section.charts]
+    assert "Objects by call stack" in titles
+    assert "Pages over time" not in titles
+
+
+def test_a_long_table_is_cut_and_brought_along_whole() -> None:
+    document = json.loads(Profile.load("mg-e").text)
+    document["objects"] += [{**document["objects"][0], "name": f"o{index}"} for index in range(1000)]
+    profile = Profile(json.dumps(document))
+    text = html_file.render([sources.of_profile(profile)])
+    files = dict(re.findall(r'download="([^"]*)" href="data:text/csv;base64,([^"]*)"', text))
+    every = next(address for name, address in files.items() if name.endswith("-table-1.csv"))
+    rows = list(csv.DictReader(io.StringIO(base64.b64decode(every).decode())))
+    assert {row["name"] for row in rows} == {item["name"] for item in profile.objects}
+    about = kinds.sections([sources.of_profile(profile)])[0].charts[0].about
+    assert f"the other {len(profile.objects) - flame.MOST_OBJECTS} hold" in about
 
 
 def test_a_huge_profile_stays_a_page() -> None:
@@ -199,7 +303,7 @@ def test_a_huge_profile_stays_a_page() -> None:
     item = profile["objects"][0]
     stack = [{"module": "app", "offset": depth, "function": "f" * 300} for depth in range(30)]
     profile["objects"] += [{**item, "name": f"o{index}", "site": {"stack": stack}} for index in range(4000)]
-    text = writing.render([reading.of_profile(Profile(json.dumps(profile)))])
+    text = html_file.render([sources.of_profile(Profile(json.dumps(profile)))])
     assert len(text.encode()) < MOST_BYTES
     assert "more rows are left out" in text
 
@@ -232,7 +336,7 @@ def test_points_of_a_sweep_can_be_looked_at_from_all_sides(tmp_path: Path) -> No
     (folder / "study.toml").write_text(STUDY)
     table = arrow.Table.from_pylist(points).replace_schema_metadata({"study": STUDY})
     parquet.write_table(table, folder / "results.parquet")
-    (source,) = reading.read([str(folder)])
+    (source,) = sources.read([str(folder)])
     shown = kinds.sections([source])[0]
     assert (shown.title, shown.about) == ("far", "How far?")
     (chart,) = shown.charts

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support import Run
+from support import REHEARSE, Run
 
 SEGFAULT = "the program was killed by SIGSEGV (segmentation fault)"
 
@@ -33,7 +33,7 @@ def test_profile_says_how_the_program_ended(
 
 def test_run_says_how_the_program_ended(run: Run, folder: Path) -> None:
     assert run("plan", "mg-e", "--machine", "liu-a", "-o", "x.plan.toml").returncode == 0
-    ran = run("run", "--plan", "x.plan.toml", "--json", "--", "sh", "-c", "kill -SEGV $$")
+    ran = run("run", "--plan", "x.plan.toml", *REHEARSE, "--json", "--", "sh", "-c", "kill -SEGV $$")
     assert ran.returncode == 139
     assert SEGFAULT in ran.stderr
     assert json.loads(ran.stdout)["signal"] == "SIGSEGV"

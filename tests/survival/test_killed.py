@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support import Run, names
+from support import REHEARSE, Run, names
 
 import tierloom._core as _core
 from tierloom import profile_folder
 from tierloom.errors import RecordingError
 from tierloom.nouns import Profile
-from tierloom.recording import record
+from tierloom.profiler import record
 
 LONG_S = 60
 """Nothing here takes so long on any machine."""
@@ -188,7 +188,7 @@ def test_a_killed_run_leaves_a_program_unharmed_and_nothing_behind(
 ) -> None:
     assert run("plan", "mg-e", "--machine", "liu-a", "-o", "x.plan.toml").returncode == 0
     told = folder / "told"
-    command = [executable, "run", "--plan", "x.plan.toml", "--", worker, str(LONG_S), told]
+    command = [executable, "run", "--plan", "x.plan.toml", *REHEARSE, "--", worker, str(LONG_S), told]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as placer:
         until(told.exists, "the program does not begin")
         placer.kill()

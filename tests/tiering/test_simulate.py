@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from support import Tierloom
 
 import tierloom as package
-from tierloom import simulating, traces
+from tierloom import page_migration, traces
 from tierloom.errors import PlacementError, ProfileError, RequestError, TraceError, WorkloadError
-from tierloom.simulating import Simulation, Workload, import_trace, simulate, simulate_trace
+from tierloom.page_migration import Simulation, Workload, import_trace, simulate, simulate_trace
 
 if TYPE_CHECKING:
     from tierloom.schema import WorkloadDoc
@@ -142,7 +142,8 @@ def lackey(rows: int) -> str:
 def test_a_trace_is_imported_and_run(tierloom: Tierloom, folder: Path) -> None:
     (folder / "t.txt").write_text(lackey(20_000))
     result = tierloom("trace", "import", "t.txt", "--format", "lackey", "--json")
-    assert json.loads(result.stdout) == {"lines": 20_001, "accesses": 20_000, "output": "t.npy"}
+    told = {"kind": "trace", "version": 2, "lines": 20_001, "accesses": 20_000, "output": "t.npy"}
+    assert json.loads(result.stdout) == told
     rows = np.load("t.npy")
     assert rows["write"].sum() == 4000
     runs = tierloom("simulate", "--trace", "t.npy", "-m", "liu-a", "--policy", "none,autonuma", "--json")
@@ -401,7 +402,7 @@ def test_a_bad_workload_names_the_place(folder: Path) -> None:
 
 
 def test_terms_name_every_policy_with_its_knobs() -> None:
-    terms = simulating.terms()
+    terms = page_migration.terms()
     knobs = {name: {knob["name"] for knob in knobs} for name, _, knobs in terms["policies"]}
     assert "numa_balancing_promote_rate_limit_MBps" in knobs["tiering"]
     assert "demote_scale_factor" in knobs["tpp"]

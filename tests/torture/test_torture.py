@@ -79,6 +79,21 @@ def test_libraries_opened_by_runpath_closed_and_replaced(compiled: Compile, tort
     assert modules == {"libplugin_a.so": 20, "libplugin_b.so": 20}
 
 
+def test_threads_that_compute_between_calls_that_return_by_themselves(compiled: Compile, torture: Torture) -> None:
+    ran = torture(compiled("brief_calls.c", "-O2"))
+    ran.unharmed()
+    assert ran.alone.returncode == 23
+    assert b"turns 12000, alarms many" in ran.alone.stdout
+
+
+def test_a_library_takes_the_place_of_another_under_a_thread(compiled: Compile, torture: Torture) -> None:
+    for answer in (1, 2):
+        compiled("answer.c", "-shared", "-fPIC", f"-DANSWER={answer}", output=f"libanswer_{answer}.so")
+    ran = torture(compiled("swaps.c", "-Wl,-rpath,$ORIGIN"))
+    ran.unharmed()
+    assert ran.alone.stdout == b"wrong 0, at another place 0\n"
+
+
 @pytest.mark.parametrize("flags", [(), ("-DWRAPS",)])
 def test_an_allocator_in_the_program(compiled: Compile, torture: Torture, flags: tuple[str, ...]) -> None:
     ran = torture(compiled("allocator.c", *flags))
@@ -158,7 +173,7 @@ def test_a_hundred_thousand_recorded_blocks_alive(compiled: Compile, torture: To
     (first,), (second,) = ran.objects("first_half"), ran.objects("second_half")
     for half in (first, second):
         assert half["allocations"] == 50_000
-        assert half["size_bytes"] == 50_000 * 32768
+        assert half.get("address_bytes", half["size_bytes"]) == 50_000 * 32768
     assert first["last_s"] < second["last_s"], "half of them were given back, the others stayed"
 
 
@@ -234,9 +249,11 @@ def test_a_debugger_comes_to_a_running_program(
             time.sleep(0.01)
         # It may come to rest in the sampler's own code, where gdb would read the order as Rust.
         orders = ("-ex", "backtrace", "-ex", "set language c", "-ex", "set var looked = 1", "-ex", "detach")
-        seen = subprocess.run(
-            ["gdb", "-nx", "-q", "-batch", "-p", pid.read_text().strip(), *orders], capture_output=True, check=False
-        )
+        attach = ["gdb", "-nx", "-q", "-batch", "-p", pid.read_text().strip(), *orders]
+        seen = subprocess.run(attach, capture_output=True, check=False)
+        # While a window is open the program has a tracer: who comes then is refused, and comes again.
+        while b"Operation not permitted" in seen.stderr and time.monotonic() < end:
+            seen = subprocess.run(attach, capture_output=True, check=False)
         output, told = ours.communicate(timeout=90)
     assert b"main (" in seen.stdout, seen.stderr.decode()
     assert output == b"looked: 1\n", seen.stderr.decode() + told.decode()

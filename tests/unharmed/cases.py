@@ -108,6 +108,7 @@ TRACING = (
 RIGHTS = (
     *_variants("seccomp.c", "strict", "strict-large", end=7, says="inside"),
     Case("seccomp.c", ("allowed",), 8, "inside"),
+    Case("seccomp.c", ("at-work",), 10, "killed 0"),
     Case("seccomp.c", ("clockless",), 9, "inside"),
     Case("other_root.c", says="user 65534, child 5, back to root: -1", root=True),
     Case("pid_namespace.c", says="answer 12", root=True),
@@ -163,4 +164,19 @@ MEMORY = (
 )
 """Memory and what is mapped into it."""
 
-ALL = (*STACKS, *SIGNALS, *WAITING, *TRACING, *RIGHTS, *FAMILIES, *THREADS, *ENDINGS, *MEMORY)
+COPIES = (
+    *_variants("critical_sections.c", "fs", "pointer", says="lost 0"),
+    *_variants("patched_code.c", "text", "shared", "private", says="wrong 0"),
+    Case("fault_addresses.c", says="handled 400, wrong 0"),
+    Case("no_clock.c", says="sum "),
+    *_variants("seen_from_handlers.c", "stack", "alternate", says="in other code 0, short stacks 0"),
+    *_variants("late_filters.c", "process", "thread", says="sum 1"),
+    Case("dispatched_calls.c", says="calls 0"),
+    *_variants("own_memory.c", "libraries", "forks", "shared", says="grew too much: 0"),
+    Case("restricted_memory.c", ("locked",), says="grown 0", root=True),
+    Case("restricted_memory.c", ("data",), says="refused 0"),
+    Case("restricted_memory.c", ("executable",), says="worked 1"),
+)
+"""What goes wrong where a thread runs a copy of its code and somebody takes that for its code."""
+
+ALL = (*STACKS, *SIGNALS, *WAITING, *TRACING, *RIGHTS, *FAMILIES, *THREADS, *ENDINGS, *MEMORY, *COPIES)

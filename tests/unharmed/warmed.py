@@ -6,9 +6,9 @@ from __future__ import annotations
 from unharmed import warden
 from unharmed.ways import BACKENDS
 
-from tierloom import recording
+from tierloom import profiler
 
 __all__ = ["warden"]
 
 for _backend in BACKENDS:
-    recording.record(["true"], backend=_backend)
+    profiler.record(["true"], backend=_backend)

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from three_ways import PLAN
 
-from tierloom import recording
+from tierloom import profiler, runner
 from tierloom.nouns import Plan
 
 TIERLOOM = str(Path(sys.executable).parent / "tierloom")
-BACKENDS = tuple(backend for backend in recording.BACKENDS if backend != "auto")
+BACKENDS = tuple(backend for backend in profiler.BACKENDS if backend != "auto")
 PLAN_FILE = "it.plan.toml"
 NOTHING = PLAN.replace("size_at_least = 32768", "size_at_least = 1099511627776")
 """A plan whose rule no block matches."""
@@ -110,18 +110,18 @@ class Called(Under):
         return code
 
     def _recorded(self, command: list[str]) -> tuple[int, dict]:
-        recorded = recording.record(command, backend=str(self.backend))
+        recorded = profiler.record(command, backend=str(self.backend))
         return recorded.exit_code, {
             "warnings": [warning["text"] for warning in recorded.warnings],
             "samples": _samples(recorded),
         }
 
     def _placed(self, command: list[str]) -> tuple[int, dict]:
-        report = recording.run(Plan(self.plan), command)
+        report = runner.run(Plan(self.plan), command)
         return report["exit_code"], {"warnings": [warning["text"] for warning in report["warnings"]]}
 
 
-def _samples(recorded: recording.Recorded) -> int:
+def _samples(recorded: profiler.Recorded) -> int:
     return recorded.profile.data["sampling"]["samples"]
 
 

@@ -1,4 +1,4 @@
-"""CloverLeaf, 2-D compressible Euler equations: 15360 x 15360 cells, 87 steps (clover_bm256_short).
+"""CloverLeaf, 2-D compressible Euler equations: its decks clover_bm256_short and clover_bm1024_short.
 
 Every loop of a step runs over whole fields, row by row; the few rows that a stencil needs stay in
 cache. So a loop reads each field that it names once and writes each field that it sets once, after
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import npb
+import rates
 from paper import Array, Program, Traffic, origin
 
 SOURCES = {
     "clover": "CloverLeaf_ref (UK-MAC): loops of the OpenMP kernels, allocation and first touch in build_field",
-    "log": npb.SOURCES["log"],
+    "measured": rates.source("cloverleaf"),
 }
-CELLS, STEPS = 15360, 87
+DECKS = {"bm256": 15360, "bm1024": 30720}
+"""Cells along an edge, as the decks say; bm1024 is what a study of CXL modules ran."""
+STEPS = 87
+"""Of the short forms of all decks."""
 DOUBLE = 8
-OPERATIONS_A_CELL = 450
-"""Floating-point operations of one cell and step, counted roughly in the kernels."""
 
 FIELDS = [
     *(f"work_array{number}" for number in range(1, 8)),
@@ -94,30 +95,31 @@ def sweeps(field: str) -> tuple[int, int]:
     return reads, sum(field in one.writes for one in STEP)
 
 
-def field_bytes(field: str) -> int:
+def field_bytes(field: str, cells: int) -> int:
     """Bytes of a field: two halo cells on each side, and one more where values sit on vertices or faces."""
     vertex = field.startswith(("work", "xvel", "yvel"))
-    wide = CELLS + 4 + (vertex or field in {"xarea", "vol_flux_x", "mass_flux_x"})
-    high = CELLS + 4 + (vertex or field in {"yarea", "vol_flux_y", "mass_flux_y"})
+    wide = cells + 4 + (vertex or field in {"xarea", "vol_flux_x", "mass_flux_x"})
+    high = cells + 4 + (vertex or field in {"yarea", "vol_flux_y", "mass_flux_y"})
     return wide * high * DOUBLE
 
 
-def traffic(field: str) -> Traffic:
+def traffic(field: str, cells: int) -> Traffic:
     """Traffic of one field over all steps."""
     reads, writes = sweeps(field)
-    size = field_bytes(field)
+    size = field_bytes(field, cells)
     how = f"{reads} read and {writes} write sweeps, counted in the kernels, x {size} bytes x {STEPS} steps"
     return Traffic(field, reads * size * STEPS, writes * size * STEPS, origin("derived", "clover", how))
 
 
-def cloverleaf() -> Program:
-    """The program as a whole."""
-    shape = f"{CELLS} x {CELLS} cells with halo, doubles"
+def cloverleaf(deck: str) -> Program:
+    """The program as a whole, on one of the decks."""
+    cells = DECKS[deck]
+    shape = f"{cells} x {cells} cells with halo, doubles"
     return Program(
-        "cloverleaf-bm256",
-        f"CloverLeaf, clover_bm256_short: {CELLS} x {CELLS} cells, {STEPS} steps",
-        [Array(field, field_bytes(field), shape, "clover") for field in FIELDS],
-        [traffic(field) for field in FIELDS],
-        CELLS**2 * STEPS * OPERATIONS_A_CELL / npb.FT_RATE,
+        f"cloverleaf-{deck}",
+        f"CloverLeaf, clover_{deck}_short: {cells} x {cells} cells, {STEPS} steps",
+        [Array(field, field_bytes(field, cells), shape, "clover") for field in FIELDS],
+        [traffic(field, cells) for field in FIELDS],
+        STEPS * rates.operations("cloverleaf", cells) / rates.rate("cloverleaf"),
         SOURCES,
     )

@@ -21,7 +21,7 @@ CATALOG = Path(__file__).parents[2] / "python" / "tierloom" / "catalog" / "profi
 
 def programs() -> list[paper.Program]:
     """Every program of the catalog."""
-    return [*npb.programs(), xsbench.xsbench(), cloverleaf.cloverleaf()]
+    return [*npb.programs(), xsbench.xsbench(), *(cloverleaf.cloverleaf(deck) for deck in cloverleaf.DECKS)]
 
 
 def write(folder: Path) -> list[Path]:

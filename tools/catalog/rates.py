@@ -1,44 +1,94 @@
 """How fast a core computes when it does not wait for memory.
 
-Published run times hold both. The time that the counted traffic takes at the bandwidth which the
-same server reaches in the same log is taken off them; what is left is computing, cache hits and
-waiting for other threads. At the logged sizes a part of that traffic stays in cache, so the rates
-come out a little too high; the server's clock is not in the log. Rates are floating-point operations
-per second of one thread, by the operation counts that the benchmarks print.
+Measured by us on the programs that the studies ran, on a core of the same make as one study's processor
+(`measured.toml`). The rules:
+
+- A program computes for operations / rate seconds. The rate is that of the largest run whose data all stays in the
+  last-level cache, so that cache hits count as computing and waits for memory do not: those follow from the traffic.
+- Computing takes no longer than a whole run does, waits and all: where some run is faster yet, its rate counts.
+- Traffic is sweeps x size x iterations (`npb`, `cloverleaf`), or lines of a lookup x lookups (`xsbench`).
+
+Rates are per second of one thread: floating-point operations as the benchmarks of NPB count them, XSBench's
+lookups, CloverLeaf's cells. They are not scaled to another processor's clock.
 """
 
 from __future__ import annotations
 
 import math
+import tomllib
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
-LOG_SOURCE = (
-    "Public run logs of NPB 3.3 OMP-C, clang -O3, 64 threads of a Zen 4 server, 162^3 (BT, SP, LU) "
-    "and 512^3 (FT), September 2026"
-)
-LOG_THREADS = 64
+MEASURED = Path(__file__).with_name("measured.toml")
+FOUND = tomllib.loads(MEASURED.read_text(encoding="utf-8"))
+CG_NONZER = {1_400: 7, 7_000: 8, 75_000: 13, 150_000: 15}
+"""Of CG's classes S, W, B and C, by their rows."""
 
-FT_POINTS = 512**3
-EVOLVE_SECONDS = 0.148286819 / 10
-"""FT's evolve loop, one iteration, from the log."""
-EVOLVE_BYTES = FT_POINTS * (16 + 16 + 8 + 16 + 16)
-"""Reads u0, twiddle and the lines of u1 that it overwrites; writes u0 and u1."""
-LOG_BANDWIDTH = EVOLVE_BYTES / EVOLVE_SECONDS
-"""Bytes per second that the logged server moves in a plain stream: about 652 GB/s."""
+
+def source(program: str) -> str:
+    """Where the rate of a program comes from, as a profile's sources say it."""
+    return (
+        f"{FOUND['programs'][program]}; {FOUND['processor']}; measured on {FOUND['date']}: {FOUND['clock']}. "
+        "Computing: the rate of the largest run that stays in the last-level cache"
+    )
 
 
 @dataclass(frozen=True)
 class Run:
-    """One logged run, per iteration."""
+    """One measured run of one thread.
 
+    Attributes:
+        size: Class, as the suite names it, or the data's shape.
+        operations: What one iteration does.
+        seconds: CPU time of one iteration.
+        in_cache: All data stays in the last-level cache.
+    """
+
+    size: str
     operations: float
     seconds: float
-    bytes: float
+    in_cache: bool
 
     @property
     def rate(self) -> float:
-        """Operations per second of one thread, without the time of the traffic."""
-        return self.operations / (self.seconds - self.bytes / LOG_BANDWIDTH) / LOG_THREADS
+        """Operations per second, waits included where there are any."""
+        return self.operations / self.seconds
+
+
+def runs(name: str) -> list[Run]:
+    """Measured runs of a program, by growing class."""
+    return [
+        Run(each["class"], operations(name, each["n"]), each["seconds"], each["in_cache"])
+        for each in FOUND["runs"]
+        if each["name"] == name
+    ]
+
+
+def rate(name: str) -> float:
+    """Operations per second of computing, by the rules above."""
+    found = runs(name)
+    largest_in_cache = [run.rate for run in found if run.in_cache][-1]
+    return max([largest_in_cache, *(run.rate for run in found if not run.in_cache)])
+
+
+def errors(name: str, *, in_cache: bool) -> dict[str, float]:
+    """By how much the seconds of each class are off when the rate of the class before is taken for it."""
+    found = [run for run in runs(name) if run.in_cache == in_cache]
+    return {later.size: later.rate / before.rate - 1.0 for before, later in pairwise(found)}
+
+
+def operations(name: str, n: int) -> float:
+    """Operations of one iteration: of n^3 points, of n points (FT), rows (CG), cells along an edge, or a lookup."""
+    if name == "cg":
+        return cg_operations(n, CG_NONZER[n])
+    if name == "xsbench":
+        return 1.0
+    if name == "cloverleaf":
+        return float(n**2)
+    return {"bt": bt_operations, "sp": sp_operations, "lu": lu_operations, "mg": mg_operations, "ft": ft_operations}[
+        name
+    ](n)
 
 
 def bt_operations(n: int) -> float:

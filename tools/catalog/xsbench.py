@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 
+import rates
 from paper import LINE, LLC_BYTES, Array, Program, Traffic, origin
 
 SOURCES = {
     "xsbench": "XSBench (ANL-CESAR), openmp-threading: Materials.c, GridInit.c, Simulation.c; size XL, history-based",
-    "core": "Zen 4: reorder buffer of 320 operations, 3.25 GHz base clock of the EPYC 9354",
+    "core": "Zen 4: reorder buffer of 320 operations",
+    "measured": rates.source("xsbench"),
 }
 NUCLIDES, POINTS = 355, 238_847
 POINT = 48
@@ -43,9 +45,7 @@ MATERIALS = [
 ]
 
 OPERATIONS_A_NUCLIDE = 70
-"""Interpolation of five cross-sections, index load, loop: counted in the source."""
-OPERATIONS_A_STEP = 8
-IPC = 2.0
+"""Interpolation of five cross-sections, index load, loop: counted in the source; for lines in flight."""
 
 
 def mean(values: list[float]) -> float:
@@ -81,7 +81,6 @@ def xsbench() -> Program:
     rows = mean([lines_of_row(material) for material in MATERIALS])
     points = nuclides * lines_of_points()
     in_flight = 320 / OPERATIONS_A_NUCLIDE * lines_of_points()
-    operations = nuclides * OPERATIONS_A_NUCLIDE + math.ceil(math.log2(energies)) * OPERATIONS_A_STEP
     flight = f"in flight: 320 operations / {OPERATIONS_A_NUCLIDE} a nuclide x {lines_of_points():g} lines"
     return Program(
         "xsbench-xl",
@@ -120,6 +119,6 @@ def xsbench() -> Program:
                 LINE,
             ),
         ],
-        LOOKUPS * operations / IPC / 3.25e9,
+        LOOKUPS * rates.operations("xsbench", POINTS) / rates.rate("xsbench"),
         SOURCES,
     )

@@ -40,7 +40,7 @@ pub fn samples_by_file(recording: &Recording) -> BTreeMap<String, u64> {
 
 #[cfg(test)]
 mod tests {
-    use tierloom_recording::{Change, Mapping, Process, REGISTERS, Sample, register};
+    use tierloom_recording::{Change, InCopy, Mapping, Process, REGISTERS, Sample, register};
 
     use super::*;
 
@@ -58,7 +58,7 @@ mod tests {
         let sample = |time_ns, pid, ip: u64| {
             let mut registers = [0; REGISTERS];
             registers[register::IP] = ip;
-            Sample { time_ns, pid, tid: pid, instructions: 0, registers, kernel: false }
+            Sample { time_ns, pid, tid: pid, instructions: 0, registers, kernel: false, copy: InCopy::No }
         };
         let recording = Recording {
             binaries: ["/a", "/b"].map(|path| (path.to_owned(), "1".to_owned())).into(),

@@ -16,6 +16,7 @@ mod attribution;
 mod code_files;
 mod frequency;
 mod memory_samples;
+mod parallel;
 mod profile;
 mod time;
 mod traffic;
@@ -31,10 +32,13 @@ use attribution::observe;
 use frequency::counter_deltas::count;
 use frequency::counts;
 use frequency::renewal::trips;
+use frequency::strata::CpuTime;
 use profile::ProfileBuilder;
+use time::clocks::Clocks;
 use time::phases::{beginnings, split};
+use time::shares::CpuShares;
 use time::stalls::Overlaps;
-use traffic::accesses::tally;
+use traffic::intervals::Estimate;
 use traffic::traffic;
 
 /// Works a recording out into a profile and its samples as rows.
@@ -48,8 +52,13 @@ pub fn analyse(recording: &Recording, binaries: &dyn Binaries) -> (Profile, Vec<
     let observed = observe(recording, &mut spaces);
     let trips = trips(&observed);
     let clocks = count(&observed, &trips, recording.period_ns);
-    let counts = counts(&observed, &clocks, &trips, recording.period_ns);
-    let tallies = tally(&observed, &counts);
+    let registers = counts(&observed, &clocks, &trips, recording.period_ns);
+    let in_windows_s = (recording.cpu_s - observed.in_faults_s).max(f64::MIN_POSITIVE);
+    let system = (recording.system_s - observed.in_faults_s) / in_windows_s;
+    let time = CpuTime { ns: in_windows_s * 1e9, system };
+    let estimate = Estimate { observed: &observed, registers: &registers, time };
+    let (counts, tallies) = estimate.whole();
+    let intervals = estimate.intervals(&tallies);
     let sample_ns = recording.cpu_s * 1e9 / observed.seen.len().max(1) as f64;
     let cache = recording.processor.llc_bytes;
     let traffic = traffic(&observed, &tallies.known, &counts, &spaces.objects.entries, &trips, cache, sample_ns);
@@ -62,7 +71,10 @@ pub fn analyse(recording: &Recording, binaries: &dyn Binaries) -> (Profile, Vec<
         observed: &observed,
         counts: &counts,
         tallies: &tallies,
+        intervals: &intervals,
         overlaps: &overlaps,
+        shares: CpuShares::of(recording, &observed.seen),
+        clocks: Clocks::of(recording),
         rows: &traffic.rows,
         cut: traffic.cut,
         beginnings: &beginnings,

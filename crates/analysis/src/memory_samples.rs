@@ -128,8 +128,12 @@ impl ProfileBuilder<'_> {
             signal: None,
             wall_s: self.recording.wall_s,
             cpu_s: self.recording.cpu_s,
+            system_s: None,
+            queued_s: None,
+            held_s: None,
             threads: self.threads(),
             cpu: self.recording.processor.name.clone(),
+            host: None,
             llc_bytes: self.recording.processor.llc_bytes,
         }
     }
@@ -152,9 +156,11 @@ impl ProfileBuilder<'_> {
             kind: entry.kind,
             site,
             size_bytes: entry.most_bytes,
+            address_bytes: None,
             allocations: entry.allocations,
             first_s,
             last_s: self.recording.wall_s.max(first_s),
+            accesses: None,
             first_touch_s: entry.touched_ns.map_or(first_s, |time| self.seconds(time)).max(first_s),
             populated_s: None,
             stall: Some(self.stall(&self.sums[&Some(id)])),
@@ -187,6 +193,7 @@ impl ProfileBuilder<'_> {
             end_s: self.recording.wall_s,
             threads: self.threads(),
             compute_s: (self.recording.cpu_s - stalled_s).max(0.0),
+            idle_s: None,
             accesses: accesses.collect(),
         }
     }
@@ -254,6 +261,8 @@ fn access(object: &str, sums: &Sums, mlp: f64) -> Access {
         dram_read_bytes: (sums.missed_reads + sums.missed_writes) * LINE_BYTES,
         dram_write_bytes: sums.missed_writes * LINE_BYTES,
         mlp,
+        wait_s: None,
+        wait_factor: None,
         origin: Some(Origin { kind: Kind::Assumed, source: SOURCE.to_owned(), how }),
     }
 }

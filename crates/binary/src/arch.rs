@@ -5,8 +5,9 @@
 //!
 //! *Contract.* [`decode`] gives every instruction of a function as an [`Instruction`](crate::instruction::Instruction)
 //! by address; what it cannot tell it leaves unknown, never wrong. [`outlines`] gives the same addresses and control
-//! flow for less work.
+//! flow for less work. [`kept`] follows a returned value.
 
 pub use crate::x86::decode::{decode, outlines};
 pub use crate::x86::linkage::{OWN_ADDRESS, linkage_slot};
 pub use crate::x86::registers::{ARGUMENTS, CALLEE_SAVED, IN_SAMPLE, REGISTERS, STACK_POINTER, register};
+pub use crate::x86::result::{Kept, kept};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use index_vec::IndexVec;
 
@@ -28,7 +28,7 @@ pub struct LoadedFunction {
     /// Position of the module.
     pub module: usize,
     /// What it was decoded to.
-    pub function: Rc<Function>,
+    pub function: Arc<Function>,
 }
 
 /// Decoded functions.
@@ -57,7 +57,7 @@ impl Code {
         }
         let bytes = modules[module].code(range).filter(|_| range.end - range.start <= LONGEST_FUNCTION_BYTES);
         let id = bytes.map(|bytes| {
-            self.functions.push(LoadedFunction { module, function: Rc::new(Function::decode(bytes, range.start)) })
+            self.functions.push(LoadedFunction { module, function: Arc::new(Function::decode(bytes, range.start)) })
         });
         self.by_start.insert((module, range.start), id);
         id

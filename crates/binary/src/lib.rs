@@ -3,6 +3,7 @@
 //! It knows nothing of samples, objects or profiles, and stands alone.
 
 pub mod arch;
+pub mod assignment;
 pub mod build_id;
 pub mod call_graph;
 pub mod cfg;

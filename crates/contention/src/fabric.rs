@@ -13,6 +13,14 @@
 //! A line that another socket writes may cost its memory more than one write
 //! ([`Path::writes_at_home`](tierloom_model::Path)); the path and its links carry it once.
 //!
+//! Random reads take longer than reads in sequence where the path says so
+//! ([`Path::random_idle_ns`](tierloom_model::Path)), by the same time at any load: it is spent in the memory's rows
+//! and past the prefetchers, not in its queue.
+//!
+//! A memory may take only so many lines at once ([`Memory::lines_in_flight`](tierloom_model::Memory)). By Little's
+//! law that many lines over their latency is then the most that it carries; [`Flow::held_back`] says how much time
+//! traffic needs for it.
+//!
 //! A [`Flow`] is a fixed amount of traffic that can be asked how slow it makes each way when it
 //! passes within a given time. Two things are not modelled: traffic of other programs, and the request
 //! queues in a core or its mesh that slow memories fill in front of fast ones (seen on real CXL
@@ -20,19 +28,11 @@
 
 use smallvec::SmallVec;
 use tierloom_model::units::LINE_BYTES_F64;
-use tierloom_model::{Machine, Path};
+use tierloom_model::{Machine, Memory, Path};
 
 use crate::error::ContentionError;
 use crate::path::{PathLoad, Slice};
-
-/// Bytes to and from one memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Traffic {
-    /// Bytes read.
-    pub read: f64,
-    /// Bytes written.
-    pub write: f64,
-}
+use crate::work::{Traffic, Work};
 
 /// A part of the machine that carries traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,12 +49,15 @@ pub struct Fabric {
     memories: usize,
     ways: Vec<Option<Reach>>,
     links_gb_s: Vec<f64>,
+    /// By memory, most lines under way to it; infinite where nothing is known to limit them.
+    most_lines: Vec<f64>,
 }
 
 /// How a socket reaches one memory.
 #[derive(Debug, Clone, PartialEq)]
 struct Reach {
     own: PathLoad,
+    random_extra_ns: f64,
     /// The home path's load where others share it: from another socket, or beside one.
     home: Option<PathLoad>,
     /// Lines that the memory writes for each line written.
@@ -70,6 +73,7 @@ struct Reach {
 pub struct Flow<'a> {
     ways: SmallVec<[WayFlow<'a>; 8]>,
     links: SmallVec<[LinkFlow; 4]>,
+    most_lines: &'a [f64],
     least_s: f64,
     bottleneck: Option<Station>,
 }
@@ -77,6 +81,7 @@ pub struct Flow<'a> {
 #[derive(Debug, Clone)]
 struct WayFlow<'a> {
     idle_ns: f64,
+    random_extra_ns: f64,
     gigabytes: f64,
     own: Option<Slice<'a>>,
     home: Option<HomeFlow<'a>>,
@@ -95,23 +100,6 @@ struct HomeFlow<'a> {
 struct LinkFlow {
     gigabytes: f64,
     gb_s: f64,
-}
-
-impl Traffic {
-    /// Bytes both ways.
-    pub fn bytes(&self) -> f64 {
-        self.read + self.write
-    }
-
-    /// Share of reads; 1 where nothing moves.
-    pub fn read_fraction(&self) -> f64 {
-        if self.bytes() > 0.0 { self.read / self.bytes() } else { 1.0 }
-    }
-
-    fn add(&mut self, read: f64, write: f64) {
-        self.read += read;
-        self.write += write;
-    }
 }
 
 impl Fabric {
@@ -136,7 +124,9 @@ impl Fabric {
         let shared = sockets.len() > 1;
         let ways = ways.map(|path| path.map(|path| Reach::new(machine, path, shared)).transpose());
         let links_gb_s = machine.links.iter().map(|link| link.gb_s_each_way.value).collect();
-        Ok(Self { memories, ways: ways.collect::<Result<_, _>>()?, links_gb_s })
+        let most = |memory: &Memory| memory.lines_in_flight.as_ref().map_or(f64::INFINITY, |lines| lines.value);
+        let most_lines = machine.memories.iter().map(most).collect();
+        Ok(Self { memories, ways: ways.collect::<Result<_, _>>()?, links_gb_s, most_lines })
     }
 
     /// Memories of the machine, reached or not.
@@ -169,6 +159,16 @@ impl Fabric {
         self.ways[way].as_ref().map_or(f64::INFINITY, |reach| reach.own.idle_ns())
     }
 
+    /// What a random read takes longer along this way than one in sequence, ns.
+    pub fn random_extra_ns(&self, way: usize) -> f64 {
+        self.ways[way].as_ref().map_or(0.0, |reach| reach.random_extra_ns)
+    }
+
+    /// Most lines that are under way to a memory at once; infinite where nothing is known to limit them.
+    pub fn most_lines(&self, memory: usize) -> f64 {
+        self.most_lines[memory]
+    }
+
     /// Highest bandwidth of this way alone, GB/s; 0 where no path leads.
     pub fn peak_gb_s(&self, way: usize, read_fraction: f64) -> f64 {
         let Some(reach) = &self.ways[way] else { return 0.0 };
@@ -192,7 +192,7 @@ impl Fabric {
         let ways = self.ways.iter().zip(&traffic).enumerate();
         let ways = ways.map(|(way, (reach, bytes))| WayFlow::new(reach.as_ref(), *bytes, homes[self.memory_of(way)]));
         let links = links.iter().zip(&self.links_gb_s).map(|(bytes, gb_s)| LinkFlow::new(*bytes, *gb_s)).collect();
-        Flow::new(ways.collect(), links, self.memories)
+        Flow::new(ways.collect(), links, &self.most_lines)
     }
 }
 
@@ -207,6 +207,7 @@ impl Reach {
         let hangs_on = machine.memory_index(&path.to).map(|memory| machine.memories[memory].socket.as_str());
         Ok(Self {
             own: compile(path)?,
+            random_extra_ns: path.random_extra_ns(),
             home,
             writes_at_home: path.lines_written_at_home(),
             links: links.map(|(index, _)| index).collect(),
@@ -225,9 +226,10 @@ impl<'a> WayFlow<'a> {
     fn new(reach: Option<&'a Reach>, traffic: Traffic, at_home: Traffic) -> Self {
         let gigabytes = traffic.bytes() * 1e-9;
         match reach {
-            None => Self { idle_ns: f64::INFINITY, gigabytes, own: None, home: None, links: &[] },
+            None => Self { idle_ns: f64::INFINITY, random_extra_ns: 0.0, gigabytes, own: None, home: None, links: &[] },
             Some(reach) => Self {
                 idle_ns: reach.own.idle_ns(),
+                random_extra_ns: reach.random_extra_ns,
                 gigabytes,
                 own: Some(reach.own.at(traffic.read_fraction())),
                 home: reach.home.as_ref().map(|home| HomeFlow::new(home, at_home)),
@@ -270,14 +272,15 @@ impl LinkFlow {
 }
 
 impl<'a> Flow<'a> {
-    fn new(ways: SmallVec<[WayFlow<'a>; 8]>, links: SmallVec<[LinkFlow; 4]>, memories: usize) -> Self {
+    fn new(ways: SmallVec<[WayFlow<'a>; 8]>, links: SmallVec<[LinkFlow; 4]>, most_lines: &'a [f64]) -> Self {
+        let memories = most_lines.len();
         let by_way = ways.iter().enumerate().map(|(way, flow)| (Station::Memory(way % memories), flow.least_s()));
         let by_link = links.iter().enumerate().map(|(index, link)| (Station::Link(index), link.least_s()));
         let slower = |worst: (f64, Option<Station>), (station, least_s): (Station, f64)| {
             if least_s > worst.0 { (least_s, Some(station)) } else { worst }
         };
         let (least_s, bottleneck) = by_way.chain(by_link).fold((0.0, None), slower);
-        Self { ways, links, least_s, bottleneck }
+        Self { ways, links, most_lines, least_s, bottleneck }
     }
 
     /// The roofline: least time in which the traffic can pass, s; infinite where a memory that is
@@ -291,7 +294,29 @@ impl<'a> Flow<'a> {
         self.bottleneck
     }
 
-    /// Latency of this way when the traffic passes within `seconds`, ns.
+    /// The memory whose limit on lines under way needs the most time, and that time, s, at the latencies of traffic
+    /// that passes within `seconds`; no memory and no time where nothing is limited.
+    ///
+    /// Falls as `seconds` grows, as waits do, so the time that is as long as it is given is the least in which no
+    /// memory holds more lines than it takes.
+    pub fn held_back(&self, seconds: f64) -> (Option<usize>, f64) {
+        let memories = self.most_lines.len();
+        let limited = self.most_lines.iter().enumerate().filter(|(_, lines)| lines.is_finite());
+        let needed = limited.map(|(memory, lines)| {
+            let ways = (memory..self.ways.len()).step_by(memories).filter(|way| self.ways[*way].gigabytes > 0.0);
+            // Gigabytes times nanoseconds are bytes times seconds.
+            let held: f64 = ways.map(|way| self.ways[way].gigabytes * self.latency_ns(way, seconds)).sum();
+            (Some(memory), held / (lines * LINE_BYTES_F64))
+        });
+        needed.fold((None, 0.0), |most, one| if one.1 > most.1 { one } else { most })
+    }
+
+    /// How long some work waits on this way when the traffic passes within `seconds`, s.
+    pub fn wait_s(&self, way: usize, work: Work, seconds: f64) -> f64 {
+        work.wait * self.latency_ns(way, seconds) + work.random * self.ways[way].random_extra_ns
+    }
+
+    /// Latency of this way for reads in sequence when the traffic passes within `seconds`, ns.
     pub fn latency_ns(&self, way: usize, seconds: f64) -> f64 {
         let way = &self.ways[way];
         let Some(own) = way.own else { return f64::INFINITY };

@@ -6,8 +6,8 @@ use crate::work::Work;
 /// and fine against the shares that a placement moves (assumed).
 const STEP: f64 = 1e-3;
 
-/// Seconds per unit of waiting, reading and writing on each path, at `cells`; nothing for what `whole`, the sum of all
-/// work, has none of.
+/// Seconds per unit of waiting, of its random part, reading and writing on each path, at `cells`; nothing for what
+/// `whole`, the sum of all work, has none of.
 ///
 /// Exact to first order, and wrong to a step where two memories are the bottleneck together.
 pub fn gradient(cells: &[Work], whole: Work, time_s: impl Fn(&[Work]) -> f64) -> Vec<Work> {
@@ -27,6 +27,7 @@ pub fn gradient(cells: &[Work], whole: Work, time_s: impl Fn(&[Work]) -> f64) ->
     (0..cells.len())
         .map(|path| Work {
             wait: price(path, Work { wait: step.wait, ..none }, step.wait),
+            random: price(path, Work { random: step.random, ..none }, step.random),
             read: price(path, Work { read: step.read, ..none }, step.read),
             write: price(path, Work { write: step.write, ..none }, step.write),
         })

@@ -25,7 +25,7 @@ mod spline;
 mod work;
 
 pub use error::ContentionError;
-pub use fabric::{Fabric, Flow, Station, Traffic};
+pub use fabric::{Fabric, Flow, Station};
 pub use fit::{CurveFit, FitError, PeakFit, fit_curve, fit_peak};
 pub use fixed_point::fixed_point;
 pub use gradient::gradient;
@@ -34,4 +34,4 @@ pub use path::{PathLoad, Slice};
 pub use peak::peak_gb_s;
 pub use root::{Bracket, increasing_root};
 pub use shape::excess_ns;
-pub use work::Work;
+pub use work::{Traffic, Work};

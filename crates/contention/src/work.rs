@@ -2,13 +2,22 @@
 
 use std::ops::{Add, AddAssign, Mul};
 
-use crate::fabric::Traffic;
+/// Bytes to and from one memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Traffic {
+    /// Bytes read.
+    pub read: f64,
+    /// Bytes written.
+    pub write: f64,
+}
 
 /// Waits and bytes; linear, so shares of it add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Work {
     /// Seconds that the threads wait for each nanosecond of latency.
     pub wait: f64,
+    /// The part of it that is for random reads, which take longer on some paths.
+    pub random: f64,
     /// Bytes read from memory.
     pub read: f64,
     /// Bytes written back to memory.
@@ -17,6 +26,23 @@ pub struct Work {
 
 /// Share of a sum below which a remainder is rounding of shifts back and forth.
 const DUST: f64 = 1e-12;
+
+impl Traffic {
+    /// Bytes both ways.
+    pub fn bytes(&self) -> f64 {
+        self.read + self.write
+    }
+
+    /// Share of reads; 1 where nothing moves.
+    pub fn read_fraction(&self) -> f64 {
+        if self.bytes() > 0.0 { self.read / self.bytes() } else { 1.0 }
+    }
+
+    pub(crate) fn add(&mut self, read: f64, write: f64) {
+        self.read += read;
+        self.write += write;
+    }
+}
 
 impl Work {
     /// Its bytes.
@@ -32,13 +58,23 @@ impl Work {
     /// Without what is negative.
     #[must_use]
     pub fn at_least_none(self) -> Self {
-        Self { wait: self.wait.max(0.0), read: self.read.max(0.0), write: self.write.max(0.0) }
+        Self {
+            wait: self.wait.max(0.0),
+            random: self.random.max(0.0),
+            read: self.read.max(0.0),
+            write: self.write.max(0.0),
+        }
     }
 
     /// No more of anything than in another.
     #[must_use]
     pub fn at_most(self, most: Self) -> Self {
-        Self { wait: self.wait.min(most.wait), read: self.read.min(most.read), write: self.write.min(most.write) }
+        Self {
+            wait: self.wait.min(most.wait),
+            random: self.random.min(most.random),
+            read: self.read.min(most.read),
+            write: self.write.min(most.write),
+        }
     }
 
     /// Without what rounding left of the work that was shifted away; `whole` is what it was a part of.
@@ -47,6 +83,7 @@ impl Work {
         let keep = |part: f64, whole: f64| if part.abs() <= DUST * whole { 0.0 } else { part };
         Self {
             wait: keep(self.wait, whole.wait),
+            random: keep(self.random, whole.random),
             read: keep(self.read, whole.read),
             write: keep(self.write, whole.write),
         }
@@ -57,7 +94,12 @@ impl Add for Work {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { wait: self.wait + other.wait, read: self.read + other.read, write: self.write + other.write }
+        Self {
+            wait: self.wait + other.wait,
+            random: self.random + other.random,
+            read: self.read + other.read,
+            write: self.write + other.write,
+        }
     }
 }
 
@@ -71,6 +113,11 @@ impl Mul<f64> for Work {
     type Output = Self;
 
     fn mul(self, factor: f64) -> Self {
-        Self { wait: self.wait * factor, read: self.read * factor, write: self.write * factor }
+        Self {
+            wait: self.wait * factor,
+            random: self.random * factor,
+            read: self.read * factor,
+            write: self.write * factor,
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use tierloom_contention::{ContentionError, Fabric, Station, Traffic};
+use tierloom_contention::{ContentionError, Fabric, Station, Traffic, Work, fixed_point};
 use tierloom_model::units::LINE_BYTES_F64;
 use tierloom_model::{Figure, Form, Kind, Link, Load, Machine, Memory, MemoryKind, Origin, Path, Peak, Shape, Socket};
 
@@ -33,12 +33,27 @@ fn socket(name: &str) -> Socket {
 
 fn memory(name: &str, socket: &str) -> Memory {
     let (name, socket) = (name.to_owned(), socket.to_owned());
-    Memory { name, kind: MemoryKind::Dram, socket, capacity_bytes: figure(1 << 30), usd_per_gib: None }
+    Memory {
+        name,
+        kind: MemoryKind::Dram,
+        socket,
+        capacity_bytes: figure(1 << 30),
+        lines_in_flight: None,
+        usd_per_gib: None,
+    }
 }
 
 fn path(from: &str, to: &str, idle_ns: f64, links: &[&str], load: Load) -> Path {
     let links = links.iter().map(|link| (*link).to_owned()).collect();
-    Path { from: from.to_owned(), to: to.to_owned(), idle_ns: figure(idle_ns), links, writes_at_home: None, load }
+    Path {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        idle_ns: figure(idle_ns),
+        random_idle_ns: None,
+        links,
+        writes_at_home: None,
+        load,
+    }
 }
 
 /// A memory near, two behind one link, and one that only the other socket reaches. The remote paths'
@@ -46,6 +61,7 @@ fn path(from: &str, to: &str, idle_ns: f64, links: &[&str], load: Load) -> Path 
 fn machine() -> Machine {
     let flat = || load(1000.0, 0.1);
     Machine {
+        host: None,
         version: 1,
         name: "test".to_owned(),
         title: "shared".to_owned(),
@@ -76,6 +92,50 @@ fn close(a: f64, b: f64) -> bool {
 /// Rise of the test's forms at a utilisation, ns.
 fn rise(wait_ns: f64, u: f64) -> f64 {
     wait_ns * u / (1.0 - u)
+}
+
+/// Little's law: 100 lines at 100 ns and more carry less than 64 GB/s.
+#[test]
+fn a_memory_that_takes_so_many_lines_carries_them_over_their_latency() {
+    let mut limited = machine();
+    limited.memories[0].lines_in_flight = Some(figure(100.0));
+    let fabric = Fabric::new(&limited, 0).unwrap();
+    let flow = fabric.flow(reads([100.0, 0.0, 0.0, 0.0]).into_iter());
+    assert!(close(flow.least_s(), 0.5), "the path would let it through");
+    let time_s = fixed_point(flow.least_s(), |seconds| flow.held_back(seconds).1);
+    let latency_ns = flow.latency_ns(0, time_s);
+    assert_eq!(flow.held_back(time_s).0, Some(0));
+    assert!(time_s > 0.5 && (100.0 / time_s - 100.0 * LINE_BYTES_F64 / latency_ns).abs() < 1e-6, "{time_s}");
+    assert_eq!(
+        Fabric::new(&machine(), 0).unwrap().flow(reads([100.0, 0.0, 0.0, 0.0]).into_iter()).held_back(0.6),
+        (None, 0.0)
+    );
+}
+
+/// The limit is the memory's: lines from both sockets share it.
+#[test]
+fn sockets_share_the_lines_that_a_memory_takes() {
+    let mut limited = machine();
+    limited.memories[1].lines_in_flight = Some(figure(200.0));
+    let fabric = Fabric::over(&limited, &[0, 1]).unwrap();
+    let held =
+        |over: f64, own: f64| fabric.flow(from_both(&fabric, [over, 0.0], [own, 0.0]).into_iter()).held_back(10.0);
+    let (both, one, other) = (held(20.0, 10.0), held(20.0, 0.0), held(0.0, 10.0));
+    assert_eq!(both.0, Some(1));
+    assert!(both.1 >= one.1 + other.1, "{both:?} {one:?} {other:?}");
+}
+
+#[test]
+fn random_reads_take_as_much_longer_at_any_load() {
+    let mut apart = machine();
+    apart.paths[0].random_idle_ns = Some(figure(140.0));
+    let fabric = Fabric::new(&apart, 0).unwrap();
+    let flow = fabric.flow(reads([150.0, 0.0, 0.0, 0.0]).into_iter());
+    for seconds in [0.8, 1.0, f64::INFINITY] {
+        let stream = flow.wait_s(0, Work { wait: 1.0, ..Work::default() }, seconds);
+        let random = flow.wait_s(0, Work { wait: 1.0, random: 1.0, ..Work::default() }, seconds);
+        assert!(close(stream, flow.latency_ns(0, seconds)) && close(random - stream, 40.0));
+    }
 }
 
 #[test]

@@ -4,11 +4,15 @@
 //! signal, a stop by job control) goes on as if nobody had been there. Whoever traces must be one thread:
 //! the kernel answers no other.
 
+pub mod brief;
+pub mod injected;
 pub mod interrupted;
+pub mod kept;
 
 use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 use crate::error::LinuxError;
 
@@ -52,6 +56,13 @@ const _: () = assert!(size_of::<Registers>() == size_of::<libc::user_regs_struct
 /// The code segment of 64-bit user space (`__USER_CS` of the kernel's `segment.h`).
 pub const USER_CODE_64: u64 = 0x33;
 
+/// What may be done with memory, as `mmap(2)` wants it.
+pub const READ: i32 = libc::PROT_READ;
+/// Likewise.
+pub const WRITE: i32 = libc::PROT_WRITE;
+/// Likewise.
+pub const EXECUTE: i32 = libc::PROT_EXEC;
+
 /// A thread of ours that may trace others. It stays in its thread, as the kernel wants it.
 #[derive(Debug)]
 pub struct Tracer(PhantomData<*const ()>);
@@ -92,6 +103,7 @@ const INTERRUPT: Operation = Operation { name: "ptrace(PTRACE_INTERRUPT)", reque
 const GET: Operation = Operation { name: "ptrace(PTRACE_GETREGS)", request: libc::PTRACE_GETREGS };
 const SET: Operation = Operation { name: "ptrace(PTRACE_SETREGS)", request: libc::PTRACE_SETREGS };
 const CALL: Operation = Operation { name: "ptrace(PTRACE_SYSCALL)", request: libc::PTRACE_SYSCALL };
+const CONT: Operation = Operation { name: "ptrace(PTRACE_CONT)", request: libc::PTRACE_CONT };
 const DETACH: Operation = Operation { name: "ptrace(PTRACE_DETACH)", request: libc::PTRACE_DETACH };
 
 impl Operation {
@@ -119,26 +131,33 @@ impl Tracer {
         let options = usize::try_from(libc::PTRACE_O_TRACESYSGOOD).unwrap_or(0);
         // SAFETY: the options are plain numbers.
         unsafe { SEIZE.on(tid, options)? };
-        self.interrupt(tid);
+        // It fails only where the thread has ended, which is seen as a halt.
+        let _ended = self.interrupt(tid);
         Ok(())
     }
 
     /// Asks a thread that we are attached to once more to halt.
-    pub fn interrupt(&self, tid: u32) {
-        // SAFETY: it takes no argument. It fails only where the thread has ended, which is seen as a halt.
-        let _ended = unsafe { INTERRUPT.on(tid, 0) };
+    ///
+    /// # Errors
+    /// It has ended, or is not traced any more: its id is that of another thread, which became another program.
+    pub fn interrupt(&self, tid: u32) -> Result<(), LinuxError> {
+        // SAFETY: it takes no argument.
+        unsafe { INTERRUPT.on(tid, 0) }
     }
 
     /// The next thread that halted or ended, waited for if asked; `None` where no thread that we trace did,
     /// or we trace none. The end of a child of this process is left for its parent to see.
     pub fn next_halt(&self, wait: bool) -> Option<Halt> {
-        let patience = if wait { 0 } else { libc::WNOHANG };
+        Self::halt_of(libc::P_ALL, 0, if wait { 0 } else { libc::WNOHANG })
+    }
+
+    fn halt_of(which: libc::idtype_t, id: u32, patience: i32) -> Option<Halt> {
         loop {
             // SAFETY: siginfo_t is plain data, for which zero is valid.
             let mut seen: libc::siginfo_t = unsafe { MaybeUninit::zeroed().assume_init() };
             let flags = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD | patience;
             // SAFETY: the call fills `seen`.
-            if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut seen, flags) } != 0 {
+            if unsafe { libc::waitid(which, id, &raw mut seen, flags) } != 0 {
                 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
                     continue;
                 }
@@ -171,6 +190,15 @@ impl Tracer {
         unsafe { SET.on(tid, std::ptr::from_ref(registers) as usize) }
     }
 
+    /// Lets a thread that halted go on, without letting go of it.
+    ///
+    /// # Errors
+    /// It was killed meanwhile.
+    pub fn go_on(&self, tid: u32) -> Result<(), LinuxError> {
+        // SAFETY: the argument is the number of a signal; 0 is none.
+        unsafe { CONT.on(tid, 0) }
+    }
+
     /// Lets a thread that halted go on to the entry or the end of its next system call.
     ///
     /// # Errors
@@ -180,11 +208,38 @@ impl Tracer {
         unsafe { CALL.on(tid, 0) }
     }
 
+    /// Waits until a thread that we trace halts or ends, or for so long.
+    pub fn wait_a_moment(&self, longest: Duration) {
+        let timeout = libc::timespec {
+            tv_sec: libc::time_t::try_from(longest.as_secs()).unwrap_or(0),
+            tv_nsec: libc::c_long::from(longest.subsec_nanos()),
+        };
+        // SAFETY: `sigset_t` is plain data that the first call fills. The signal is blocked in this thread while it is
+        // waited for, so it is taken out here and never handled.
+        unsafe {
+            let mut children: libc::sigset_t = MaybeUninit::zeroed().assume_init();
+            libc::sigemptyset(&raw mut children);
+            libc::sigaddset(&raw mut children, libc::SIGCHLD);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const children, std::ptr::null_mut());
+            libc::sigtimedwait(&raw const children, std::ptr::null_mut(), &raw const timeout);
+        }
+    }
+
+    /// Waits for the next halt of this thread, or its end.
+    pub fn wait_for(&self, tid: u32) -> Halt {
+        Self::halt_of(libc::P_PID, tid, 0).unwrap_or(Halt { tid, why: Why::Ended })
+    }
+
     /// Detaches from a thread that halted, which goes on; a signal that it halted for is delivered.
     pub fn let_go(&self, halt: Halt) {
         let signal = if let Why::Signal(signal) = halt.why { usize::try_from(signal).unwrap_or(0) } else { 0 };
         // SAFETY: the argument is the number of a signal. It fails only where the thread was killed.
         let _killed = unsafe { DETACH.on(halt.tid, signal) };
+    }
+
+    /// Detaches from a thread that halted, as if what halted it had not been: a fault that was ours.
+    pub fn let_go_on(&self, tid: u32) {
+        self.let_go(Halt { tid, why: Why::Interrupted });
     }
 
     /// Forgets a thread that ended while it was traced, so that its own parent is told. Not for a child of this
@@ -228,6 +283,16 @@ pub fn read_words(pid: u32, address: u64, count: usize) -> Option<Vec<u64>> {
     // SAFETY: the kernel fills at most `bytes` bytes of `words`.
     let read = unsafe { libc::process_vm_readv(pid.cast_signed(), &raw const here, 1, &raw const there, 1, 0) };
     (usize::try_from(read) == Ok(bytes)).then_some(words)
+}
+
+/// Reads bytes of another process's memory; says how many there were.
+pub fn read_bytes(pid: u32, address: u64, into: &mut [u8]) -> usize {
+    let here = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let Ok(there) = usize::try_from(address) else { return 0 };
+    let there = libc::iovec { iov_base: there as *mut libc::c_void, iov_len: into.len() };
+    // SAFETY: the kernel fills at most the bytes of `into`.
+    let read = unsafe { libc::process_vm_readv(pid.cast_signed(), &raw const here, 1, &raw const there, 1, 0) };
+    usize::try_from(read).unwrap_or(0)
 }
 
 #[cfg(test)]

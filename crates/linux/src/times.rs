@@ -7,14 +7,32 @@ pub fn of_process(root: &Root, pid: u32) -> (f64, f64) {
     parse(&root.text(&format!("/proc/{pid}/stat")).unwrap_or_default()).unwrap_or_default()
 }
 
+/// User and system CPU time of a process alone, s; `None` where it is gone.
+pub fn of_process_alone(root: &Root, pid: u32) -> Option<(f64, f64)> {
+    let fields = fields(&root.text(&format!("/proc/{pid}/stat"))?)?;
+    Some((fields[0], fields[1]))
+}
+
+/// Time that a thread could have run and had no CPU, ns; `None` where it is gone, or the kernel does not count it
+/// (`schedstats`, the second number of `/proc/PID/task/TID/schedstat`).
+pub fn queued_ns(root: &Root, pid: u32, tid: u32) -> Option<u64> {
+    root.text(&format!("/proc/{pid}/task/{tid}/schedstat"))?.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// Fields 14 to 17 of `proc_pid_stat(5)`, counted from behind the name, which may hold anything.
 fn parse(text: &str) -> Option<(f64, f64)> {
+    let [user, system, childrens_user, childrens_system] = fields(text)?;
+    Some((user + childrens_user, system + childrens_system))
+}
+
+/// The same fields, s.
+fn fields(text: &str) -> Option<[f64; 4]> {
     /// `USER_HZ` of `include/asm-generic/param.h`: what the kernel tells in, whatever its own rate.
     const TICKS_PER_S: f64 = 100.0;
     let fields: Vec<f64> =
         text.rsplit_once(')')?.1.split_whitespace().skip(11).take(4).map_while(|field| field.parse().ok()).collect();
-    let [user, system, childrens_user, childrens_system] = fields.try_into().ok()?;
-    Some(((user + childrens_user) / TICKS_PER_S, (system + childrens_system) / TICKS_PER_S))
+    let fields: [f64; 4] = fields.try_into().ok()?;
+    Some(fields.map(|ticks| ticks / TICKS_PER_S))
 }
 
 #[cfg(test)]
@@ -27,5 +45,7 @@ mod tests {
         assert_eq!(parse(text), Some((2.0, 0.25)));
         assert_eq!(parse("7 (a) Z"), None);
         assert_eq!(of_process(&Root::default(), u32::MAX), (0.0, 0.0));
+        assert_eq!(of_process_alone(&Root::default(), u32::MAX), None);
+        assert!(of_process_alone(&Root::default(), std::process::id()).is_some());
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What kind of number a figure is; reports carry the mark through to the reader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Taken on such a machine by us or by the user.
@@ -17,7 +17,7 @@ pub enum Kind {
 }
 
 /// Where a number comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// What kind of number it is.
@@ -30,7 +30,7 @@ pub struct Origin {
 }
 
 /// A value with its origin.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Figure<T> {
     /// The value, in the unit that the field's name says.

@@ -1,5 +1,6 @@
 //! From text to a noun and back: one way to parse, one way to say what is wrong.
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{ModelError, Result};
@@ -16,9 +17,23 @@ pub(crate) fn from_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T
 
 /// Parses JSON after looking at its version.
 pub(crate) fn from_json<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
-    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| syntax(file, &error.to_string()))?;
-    check_version(file, value.get("version").and_then(serde_json::Value::as_u64))?;
+    check_version(file, version_in_json(text).map_err(|error| syntax(file, &error.to_string()))?)?;
     serde_json::from_str(text).map_err(|error| syntax(file, &error.to_string()))
+}
+
+/// The version alone: a tree of all of a large profile would take more memory than the profile.
+fn version_in_json(text: &str) -> serde_json::Result<Option<u64>> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(default)]
+        version: serde_json::Value,
+    }
+    match serde_json::from_str::<Head>(text) {
+        Ok(head) => Ok(head.version.as_u64()),
+        // Well-formed, but no table with one version.
+        Err(error) if error.is_data() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn check_version(file: &str, found: Option<u64>) -> Result<()> {

@@ -11,14 +11,18 @@ mod figure;
 mod file;
 mod filling;
 pub mod hash;
+mod host_memory;
 pub mod index;
 mod load;
 mod machine;
 mod placement;
 mod plan;
+mod plan_memory;
 mod prediction;
 mod profile;
 mod sample;
+mod schema;
+mod site;
 pub mod units;
 pub mod warning;
 
@@ -26,14 +30,18 @@ pub use error::{ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
 pub use file::FORMAT_VERSION;
 pub use filling::Piece;
+pub use host_memory::HostMemory;
 pub use load::{Curve, Form, Load, Peak, Shape};
 pub use machine::{Link, Machine, Memory, MemoryKind, Path, Socket};
 pub use placement::{Placement, PlacementError};
 pub use plan::{Action, PhaseMove, Plan, PlanPhase, Predicted, Rule, RuleOptions, Selector};
-pub use prediction::{Bound, Comparison, FrontierPoint, ObjectUse, PolicyResult, Prediction, TierUse};
+pub use plan_memory::PlanMemory;
+pub use prediction::{Anchor, Bound, Comparison, FrontierPoint, ObjectUse, PolicyResult, Prediction, TierUse};
 pub use profile::{
-    Access, Frame, HOTNESS_BINS, InlinedInto, Object, ObjectKind, Pattern, Phase, Profile, Program, Sampling, Share,
-    Site, Unattributed,
+    Access, AccessCount, HOTNESS_BINS, Object, ObjectKind, Pattern, Phase, Profile, Program, Sampling, Share,
+    Unattributed,
 };
 pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
+pub use schema::schemas;
+pub use site::{Frame, InlinedInto, Site};
 pub use warning::Warning;

@@ -6,7 +6,7 @@ use crate::error::{Flaw, at_least, fraction, positive};
 use crate::figure::Origin;
 
 /// Loaded latency of one path, alone in use, by read fraction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Load {
     /// Curves of measured points.
@@ -16,7 +16,7 @@ pub enum Load {
 }
 
 /// Latency against bandwidth at one read fraction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Curve {
     /// Share of reads in the traffic, 0 to 1 by bytes.
@@ -28,7 +28,7 @@ pub struct Curve {
 }
 
 /// A peak by read fraction and the shape of the rise towards it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Form {
     /// Highest bandwidth by read fraction.
@@ -40,7 +40,7 @@ pub struct Form {
 }
 
 /// Highest bandwidth by read fraction `r`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Peak {
     /// One bus for both directions (DDR): `1/B = r/read + (1-r)/write`.
@@ -65,7 +65,7 @@ pub enum Peak {
 }
 
 /// Latency above idle at utilisation `u` of the peak, in ns.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Shape {
     /// `linear·u + wait·u^exponent/(1-u)`: nearly flat, then a wall, when `wait` is small.

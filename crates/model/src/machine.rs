@@ -10,7 +10,7 @@ use crate::file;
 use crate::load::Load;
 
 /// What memory there is and what it costs to reach it. File: `NAME.toml`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Format version.
@@ -19,6 +19,9 @@ pub struct Machine {
     pub name: String,
     /// One line for people.
     pub title: String,
+    /// Which host was measured ([`crate::Program::host`] of what runs there); absent for machines on paper.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Longer remarks: what was left out, what to be careful with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -36,7 +39,7 @@ pub struct Machine {
 }
 
 /// A group of cores with a last-level cache: an initiator.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Socket {
     /// Name that paths refer to.
@@ -56,11 +59,13 @@ pub struct Socket {
 }
 
 /// What a memory is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryKind {
     /// DIMMs on the processor's own channels.
     Dram,
+    /// Low-power DRAM on the processor's own channels, soldered beside it.
+    Lpddr,
     /// Memory behind a CXL link.
     Cxl,
     /// Stacked memory in the processor's package.
@@ -71,8 +76,22 @@ pub enum MemoryKind {
     Ssd,
 }
 
+impl std::fmt::Display for MemoryKind {
+    /// As machine files spell it.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(match self {
+            MemoryKind::Dram => "dram",
+            MemoryKind::Lpddr => "lpddr",
+            MemoryKind::Cxl => "cxl",
+            MemoryKind::Hbm => "hbm",
+            MemoryKind::Pmem => "pmem",
+            MemoryKind::Ssd => "ssd",
+        })
+    }
+}
+
 /// A memory node: a target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     /// Name that paths and plans refer to.
@@ -83,13 +102,17 @@ pub struct Memory {
     pub socket: String,
     /// Bytes.
     pub capacity_bytes: Figure<u64>,
+    /// Most cache lines that are under way to it at once, from all sockets: requests that its device or its
+    /// controller takes. Lines beyond wait before they are sent. Absent where only the cores limit them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines_in_flight: Option<Figure<f64>>,
     /// Price, US dollars per GiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_per_gib: Option<Figure<f64>>,
 }
 
 /// An interconnect that several paths share: between sockets, or up to a switch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Name that paths refer to.
@@ -99,15 +122,19 @@ pub struct Link {
 }
 
 /// From a socket to a memory.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
     /// Socket.
     pub from: String,
     /// Memory.
     pub to: String,
-    /// Latency of a dependent random read when nothing else runs, ns.
+    /// Latency of a dependent read when nothing else runs, ns; where `random_idle_ns` stands beside it, of
+    /// reads in sequence.
     pub idle_ns: Figure<f64>,
+    /// The same of random reads, where the two were told apart: no less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_idle_ns: Option<Figure<f64>>,
     /// Links that the path crosses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
@@ -179,6 +206,8 @@ impl Machine {
             let place = format!("memories[{index}]");
             self.known_socket(&memory.socket).map_err(|flaw| flaw.within(&format!("{place}.socket")))?;
             bytes("capacity_bytes", memory.capacity_bytes.value).map_err(|flaw| flaw.within(&place))?;
+            let lines = memory.lines_in_flight.as_ref().map_or(1.0, |lines| lines.value);
+            at_least("lines_in_flight", lines, 1.0).map_err(|flaw| flaw.within(&place))?;
         }
         for (index, link) in self.links.iter().enumerate() {
             positive("gb_s_each_way", link.gb_s_each_way.value).map_err(|f| f.within(&format!("links[{index}]")))?;
@@ -221,6 +250,8 @@ impl Machine {
             known(link, self.links.iter().map(|l| l.name.as_str())).map_err(|flaw| flaw.within("links"))?;
         }
         positive("idle_ns", path.idle_ns.value)?;
+        let random_ns = path.random_idle_ns.as_ref().map_or(path.idle_ns.value, |random| random.value);
+        at_least("random_idle_ns", random_ns, path.idle_ns.value)?;
         at_least("writes_at_home", path.lines_written_at_home(), 1.0)?;
         path.load.check().map_err(|flaw| flaw.within("load"))?;
         let twins = self.paths.iter().filter(|other| other.from == path.from && other.to == path.to).count();
@@ -248,8 +279,8 @@ impl Machine {
             uses.extend(socket.sources().map(|source| (format!("sockets[{index}]"), source)));
         }
         for (index, memory) in self.memories.iter().enumerate() {
-            let price = memory.usd_per_gib.iter().map(|price| price.source.as_str());
-            let all = price.chain([memory.capacity_bytes.source.as_str()]);
+            let optional = memory.usd_per_gib.iter().chain(&memory.lines_in_flight);
+            let all = optional.map(|figure| figure.source.as_str()).chain([memory.capacity_bytes.source.as_str()]);
             uses.extend(all.map(|source| (format!("memories[{index}]"), source)));
         }
         for (index, link) in self.links.iter().enumerate() {
@@ -257,9 +288,9 @@ impl Machine {
         }
         for (index, path) in self.paths.iter().enumerate() {
             let load = path.load.origins().into_iter().map(|origin| origin.source.as_str());
-            let writes = path.writes_at_home.iter().map(|writes| writes.source.as_str());
+            let optional = path.writes_at_home.iter().chain(&path.random_idle_ns);
             uses.extend(
-                load.chain(writes)
+                load.chain(optional.map(|figure| figure.source.as_str()))
                     .chain([path.idle_ns.source.as_str()])
                     .map(|source| (format!("paths[{index}]"), source)),
             );
@@ -279,6 +310,11 @@ impl Machine {
 }
 
 impl Path {
+    /// What a random read takes longer than one in sequence, ns, at any load.
+    pub fn random_extra_ns(&self) -> f64 {
+        self.random_idle_ns.as_ref().map_or(0.0, |random| random.value - self.idle_ns.value)
+    }
+
     /// Lines that the memory writes for each line written over this path.
     pub fn lines_written_at_home(&self) -> f64 {
         self.writes_at_home.as_ref().map_or(1.0, |writes| writes.value)
@@ -303,7 +339,7 @@ impl Socket {
 }
 
 /// A number of bytes that there can be and that TOML can hold, whose whole numbers end at 2^63.
-fn bytes(key: &str, value: u64) -> Result<(), Flaw> {
+pub(crate) fn bytes(key: &str, value: u64) -> Result<(), Flaw> {
     if i64::try_from(value).is_ok() {
         return positive(key, value as f64);
     }

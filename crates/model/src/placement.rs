@@ -10,7 +10,7 @@ use crate::units::format_bytes;
 /// For each object of a profile, the fraction of its pages in each memory of a machine.
 ///
 /// Row `o`, column `m`: fraction of object `o` in memory `m`; every row sums to 1.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Placement {
     fractions: Vec<Vec<f64>>,

@@ -1,15 +1,16 @@
 //! Rules that say which object goes where: a placement that a person can read and edit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Flaw, Result, at_least};
 use crate::file;
-use crate::profile::Frame;
+use crate::plan_memory::{self, PlanMemory};
+use crate::site::Frame;
 
 /// Which object goes where. File: `NAME.plan.toml`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Format version.
@@ -20,8 +21,12 @@ pub struct Plan {
     pub profile: String,
     /// Policy that made it.
     pub policy: String,
-    /// Names of the machine's memories; position is the kernel's node number.
+    /// Names of the machine's memories. Which node of another machine each is follows from `memories`.
     pub nodes: Vec<String>,
+    /// What these memories are, in the order of `nodes`; empty in older files and where a person left
+    /// it out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memories: Vec<PlanMemory>,
     /// What the plan should bring.
     pub predicted: Predicted,
     /// Where memory goes that no rule selects.
@@ -37,7 +42,7 @@ pub struct Plan {
 
 /// A stretch of the run in which some objects live elsewhere. Memory is moved when it begins, if that
 /// pays.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanPhase {
     /// Name for people.
@@ -51,7 +56,7 @@ pub struct PlanPhase {
 }
 
 /// One object's new place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PhaseMove {
     /// The object of a rule.
@@ -61,7 +66,7 @@ pub struct PhaseMove {
 }
 
 /// What a plan should bring.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Predicted {
     /// Run time, s.
@@ -77,7 +82,7 @@ pub struct Predicted {
 }
 
 /// One object and its place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// Name in the profile, for people.
@@ -94,7 +99,7 @@ pub struct Rule {
 }
 
 /// What is asked of the kernel beside an object's place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuleOptions {
     /// Pages stay where they are put: the kernel must not demote them.
@@ -116,7 +121,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// Which memory of the running program is meant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Selector {
     /// Allocations with this call stack, innermost first, as `module@build-id+0xoffset`.
@@ -132,7 +137,7 @@ pub enum Selector {
 }
 
 /// Where memory goes: the kernel's memory policies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// First touch: nothing is asked of the kernel.
@@ -167,6 +172,7 @@ impl Plan {
 
     fn check(&self) -> Result<(), Flaw> {
         at_least("predicted.time_s", self.predicted.time_s, 0.0)?;
+        plan_memory::check(&self.memories, &self.nodes)?;
         self.default.check(&self.nodes).map_err(|flaw| flaw.within("default"))?;
         for (index, rule) in self.rules.iter().enumerate() {
             let place = format!("rules[{index}]");
@@ -175,6 +181,14 @@ impl Plan {
             rule.options.check().map_err(|flaw| flaw.within(&format!("{place}.options")))?;
         }
         self.check_phases()
+    }
+
+    /// Names of the memories that something is placed in, at the start or in a phase.
+    pub fn used_memories(&self) -> BTreeSet<&str> {
+        let rules = self.rules.iter().map(|rule| &rule.place);
+        let moves = self.phases.iter().flat_map(|phase| &phase.moves).map(|moved| &moved.place);
+        let places = [&self.default].into_iter().chain(rules).chain(moves);
+        places.flat_map(Action::weights).map(|(name, _)| name).collect()
     }
 
     fn check_phases(&self) -> Result<(), Flaw> {

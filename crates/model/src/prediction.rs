@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Action;
 
 /// How long a program takes under a placement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Prediction {
     /// Run time, s.
     pub time_s: f64,
@@ -28,7 +28,7 @@ pub struct Prediction {
 }
 
 /// What keeps a program from being faster, over the longest phase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
     /// Most time goes to computing.
@@ -40,7 +40,7 @@ pub enum Bound {
 }
 
 /// What one memory does under a placement, averaged over the time it is in use.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TierUse {
     /// Memory.
     pub memory: String,
@@ -61,7 +61,7 @@ pub struct TierUse {
 }
 
 /// What one object costs under a placement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ObjectUse {
     /// Object.
     pub object: String,
@@ -72,7 +72,7 @@ pub struct ObjectUse {
 }
 
 /// Every policy on one profile and machine, and what was chosen.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// Machine.
     pub machine: String,
@@ -82,6 +82,9 @@ pub struct Comparison {
     pub socket: String,
     /// Threads.
     pub threads: u32,
+    /// How predictions stand to the run that the profile was made from; absent where they are not anchored to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<Anchor>,
     /// Fast memory is this one.
     pub fast_memory: String,
     /// Fast memory that could be used, bytes.
@@ -94,14 +97,29 @@ pub struct Comparison {
     pub frontier: Vec<FrontierPoint>,
 }
 
+/// The run that predictions are anchored to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Anchor {
+    /// Machine that it ran on.
+    pub machine: String,
+    /// Threads that it had.
+    pub threads: u32,
+    /// What it took, s, less the time in which its threads could have run and had no CPU, or were held by the recorder.
+    pub measured_s: f64,
+    /// What the model gives for it without knowing that, s.
+    pub modelled_s: f64,
+}
+
 /// What one policy brings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyResult {
     /// Name as on the command line.
     pub policy: String,
     /// What it does, in one line.
     pub about: String,
-    /// Its result, or why it cannot be used here.
+    /// Its result, or why it cannot be used here: `prediction` or `refused` in a file.
+    #[serde(flatten, with = "outcome")]
+    #[schemars(with = "outcome::Read")]
     pub outcome: Result<Prediction, String>,
     /// Bytes of fast memory that it takes.
     pub fast_bytes: f64,
@@ -111,8 +129,43 @@ pub struct PolicyResult {
     pub actions: Vec<Action>,
 }
 
+/// A result as the files have it: under a key that says which of the two it is.
+mod outcome {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Prediction;
+
+    #[derive(Serialize, schemars::JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Written<'a> {
+        Prediction(&'a Prediction),
+        Refused(&'a str),
+    }
+
+    #[derive(Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub(super) enum Read {
+        Prediction(Prediction),
+        Refused(String),
+    }
+
+    pub(super) fn serialize<S: Serializer>(outcome: &Result<Prediction, String>, to: S) -> Result<S::Ok, S::Error> {
+        match outcome {
+            Ok(prediction) => Written::Prediction(prediction).serialize(to),
+            Err(why) => Written::Refused(why).serialize(to),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Result<Prediction, String>, D::Error> {
+        Ok(match Read::deserialize(from)? {
+            Read::Prediction(prediction) => Ok(prediction),
+            Read::Refused(why) => Err(why),
+        })
+    }
+}
+
 /// One point of the trade between fast memory and time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FrontierPoint {
     /// Fast memory used, bytes.
     pub fast_bytes: f64,

@@ -1,14 +1,13 @@
 //! What a program does with its data.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Flaw, Result, at_least, fraction, positive};
 use crate::figure::Origin;
 use crate::file;
+use crate::site::Site;
 use crate::warning::{self, Warning};
 
 /// Equal shares of an object's pages, hottest first, that [`Object::hotness`] tells apart.
@@ -18,7 +17,7 @@ pub const HOTNESS_BINS: usize = 16;
 const MOST_BYTES: u64 = 1 << 57;
 
 /// A program's data objects and how they are touched. File: `NAME.profile/profile.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Format version.
@@ -34,7 +33,7 @@ pub struct Profile {
     pub objects: Vec<Object>,
     /// Stretches of the run, in time order.
     pub phases: Vec<Phase>,
-    /// Stall samples that belong to no object; with the objects' they sum to 1.
+    /// CPU time that belongs to no object; with the objects' it sums to 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unattributed: Vec<Unattributed>,
     /// How the samples were taken; absent in profiles that were derived on paper.
@@ -43,7 +42,7 @@ pub struct Profile {
 }
 
 /// What ran, and where.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// Command line; a description when it never ran.
@@ -58,16 +57,28 @@ pub struct Program {
     pub wall_s: f64,
     /// CPU time of all threads, s.
     pub cpu_s: f64,
+    /// The part of it that the kernel worked for them, s; absent where nobody told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_s: Option<f64>,
+    /// Time in which its threads could have run and had no CPU, s, all together; absent where nobody told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queued_s: Option<f64>,
+    /// Time in which the recorder held its threads or had them count, s, all together; absent where nobody told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_s: Option<f64>,
     /// Most threads that ran at once.
     pub threads: u32,
     /// Processor that the traffic holds for.
     pub cpu: String,
+    /// Which host it ran on, so that a machine file that was measured there is known; absent where nobody told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Last-level cache that the traffic holds for: what one core reaches, bytes.
     pub llc_bytes: u64,
 }
 
 /// What an object is to the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
     /// malloc and its family, C++ new.
@@ -84,7 +95,7 @@ pub enum ObjectKind {
 }
 
 /// A data object: everything allocated at one site, or one static array.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Object {
     /// Unique within the profile.
@@ -93,8 +104,11 @@ pub struct Object {
     pub kind: ObjectKind,
     /// How to find it again in another run.
     pub site: Site,
-    /// Most bytes alive at once.
+    /// Most memory that it had at once, bytes: pages that were touched, where somebody looked; else its addresses.
     pub size_bytes: u64,
+    /// Most bytes of addresses that it had at once, where they are more than its memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_bytes: Option<u64>,
     /// How many times it was allocated.
     pub allocations: u64,
     /// Seconds from the start of the run to the first allocation.
@@ -107,9 +121,12 @@ pub struct Object {
     /// first touch on; at once where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub populated_s: Option<f64>,
-    /// Share of all samples that waited for this object.
+    /// Share of the CPU time in which a thread waited for this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall: Option<Share>,
+    /// Accesses in the whole run, with how far they may be off; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accesses: Option<AccessCount>,
     /// Share of the object's accesses in each sixteenth of its pages, hottest first; empty when
     /// not known, which engines take as uniform.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -119,61 +136,8 @@ pub struct Object {
     pub origin: Option<Origin>,
 }
 
-/// How to find an object again in another run.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Site {
-    /// Call stack of the allocation, innermost frame first.
-    Stack(Vec<Frame>),
-    /// Symbol of a static array, with the module that holds it.
-    Symbol {
-        /// File name of the executable or library.
-        module: String,
-        /// Name in the symbol table.
-        symbol: String,
-    },
-    /// Path of a mapped file.
-    File(String),
-    /// Only a name: profiles that were derived on paper, arenas.
-    Name(String),
-}
-
-/// A return address that survives address-space randomisation.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Frame {
-    /// File name of the executable or library.
-    pub module: String,
-    /// Build id in hexadecimal; empty when the module has none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub build_id: String,
-    /// Offset of the return address in the module's virtual addresses.
-    pub offset: u64,
-    /// Function, where symbols exist; of functions that were inlined here, the innermost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub function: Option<String>,
-    /// `file:line`, where line tables exist.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<String>,
-    /// The functions that this one was inlined into, nearest first; none where it was called.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inlined_into: Vec<InlinedInto>,
-}
-
-/// A function with another one inlined into it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InlinedInto {
-    /// Its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub function: Option<String>,
-    /// `file:line` of the call that was inlined.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<String>,
-}
-
-/// A share of samples with its 95 % confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// A share of CPU time, by samples, with its 95 % confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     /// 0 to 1.
@@ -184,18 +148,30 @@ pub struct Share {
     pub high: f64,
 }
 
-/// Samples that belong to no object: `[compute]`, `[stack]`, `[kernel]`, `[unrecovered]`, `[other]`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A number of accesses with its 95 % confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AccessCount {
+    /// Reads and writes.
+    pub count: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// CPU time that belongs to no object: `[compute]`, `[stack]`, `[kernel]`, `[unrecovered]`, `[other]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unattributed {
     /// Name in brackets.
     pub name: String,
-    /// Its share of all samples.
+    /// Its share of all CPU time.
     pub stall: Share,
 }
 
 /// A stretch of the run with one behaviour.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
     /// Name for people.
@@ -208,12 +184,16 @@ pub struct Phase {
     pub threads: u32,
     /// CPU time of all threads without waiting for memory beyond the last-level cache, s.
     pub compute_s: f64,
+    /// Time in which its threads did not run, s: they waited for input, output or each other, and not for a CPU; absent
+    /// where that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_s: Option<f64>,
     /// Accesses by object and pattern.
     pub accesses: Vec<Access>,
 }
 
 /// How consecutive accesses of one kind follow each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
     /// Consecutive lines: the hardware prefetches them.
@@ -226,8 +206,15 @@ pub enum Pattern {
     Chain,
 }
 
+impl Pattern {
+    /// Whether its next line is not told by the ones before: random latency is what it meets.
+    pub fn is_random(self) -> bool {
+        matches!(self, Pattern::Random | Pattern::Chain)
+    }
+}
+
 /// Accesses of one pattern to one object during one phase, all threads together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
     /// Name of the object.
@@ -248,13 +235,20 @@ pub struct Access {
     pub dram_write_bytes: f64,
     /// Misses that one thread keeps in flight; engines cap it by what the core can do.
     pub mlp: f64,
+    /// CPU time of all threads that was seen to wait for these lines from memory, s; absent where that was not sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_s: Option<f64>,
+    /// That waiting over what lines, misses in flight and latency come to on the machine of the run; absent, and 1, where
+    /// that machine was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_factor: Option<f64>,
     /// Where the numbers come from, when they were not measured in this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
 
 /// How the samples were taken.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sampling {
     /// `cpu-clock` by `perf_event_open`, or `ptrace`.
@@ -269,6 +263,7 @@ pub struct Sampling {
     pub skid_purity: f64,
     /// What the reader should know before believing the numbers.
     #[serde(default, with = "warning::documents", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<warning::documents::Notice>")]
     pub warnings: Vec<Warning>,
 }
 
@@ -293,20 +288,44 @@ impl Profile {
         self.objects.iter().position(|object| object.name == name)
     }
 
-    /// Bytes of all objects at their full size.
+    /// Memory of all objects, each at its largest, bytes.
     pub fn footprint_bytes(&self) -> u64 {
         self.objects.iter().map(|object| object.size_bytes).sum()
+    }
+
+    /// Threads of the phase that had most.
+    pub fn most_threads(&self) -> u32 {
+        self.phases.iter().map(|phase| phase.threads).fold(self.program.threads, u32::max).max(1)
+    }
+
+    /// Whether a phase has one thread however many the program is given: it had one of several when somebody looked, or
+    /// the program never had more. A profile that was derived on paper is one thread's work, to be shared out.
+    pub fn is_serial_in(&self, phase: &Phase) -> bool {
+        phase.threads <= 1 && (self.most_threads() > 1 || self.sampling.is_some())
+    }
+
+    /// What the run would have taken alone on its machine and without a recorder, s: the time that it took, less that in
+    /// which any of its threads could have run and did not, because all others wait for it sooner or later. Threads that
+    /// never meet lose less.
+    pub fn undisturbed_s(&self) -> f64 {
+        let Program { wall_s, queued_s, held_s, .. } = &self.program;
+        (wall_s - queued_s.unwrap_or(0.0) - held_s.unwrap_or(0.0)).max(0.0)
     }
 
     /// At most so many of them are there at once: objects between whose first allocation and last
     /// release no moment lies may use the same room. No more than [`Profile::footprint_bytes`].
     pub fn bytes_at_once(&self) -> u64 {
-        let alive_at = |moment: f64| {
-            let alive = self.objects.iter().filter(|object| object.first_s <= moment && moment <= object.last_s);
-            alive.map(|object| object.size_bytes).sum()
-        };
-        // The sum is largest where some object begins.
-        self.objects.iter().map(|object| alive_at(object.first_s)).max().unwrap_or(0)
+        let begins = self.objects.iter().map(|object| (object.first_s, false, object.size_bytes));
+        let ends = self.objects.iter().map(|object| (object.last_s, true, object.size_bytes));
+        let mut events: Vec<(f64, bool, u64)> = begins.chain(ends).collect();
+        // One that ends as another begins is still there: both count.
+        events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let (mut alive, mut most) = (0, 0);
+        for (_, ends, bytes) in events {
+            alive = if ends { alive - bytes } else { alive + bytes };
+            most = most.max(alive);
+        }
+        most
     }
 
     fn check(&self) -> Result<(), Flaw> {
@@ -331,6 +350,9 @@ impl Profile {
         }
         at_least("wall_s", self.program.wall_s, 0.0)
             .and_then(|()| at_least("cpu_s", self.program.cpu_s, 0.0))
+            .and_then(|()| at_least("held_s", self.program.held_s.unwrap_or(0.0), 0.0))
+            .and_then(|()| at_least("queued_s", self.program.queued_s.unwrap_or(0.0), 0.0))
+            .and_then(|()| at_least("system_s", self.program.system_s.unwrap_or(0.0), 0.0))
             .map_err(|flaw| flaw.within("program"))
     }
 
@@ -347,10 +369,21 @@ impl Profile {
 }
 
 impl Object {
+    /// Most bytes of addresses that it had at once: what the program asked for.
+    pub fn addresses(&self) -> u64 {
+        self.address_bytes.unwrap_or(self.size_bytes)
+    }
+
     fn check(&self) -> Result<(), Flaw> {
-        if self.size_bytes > MOST_BYTES {
-            let problem = format!("{} bytes are more than an address space", self.size_bytes);
-            return Err(Flaw::new("size_bytes", problem, "check the number and its unit"));
+        for (key, bytes) in [("size_bytes", self.size_bytes), ("address_bytes", self.addresses())] {
+            if bytes > MOST_BYTES {
+                let problem = format!("{bytes} bytes are more than an address space");
+                return Err(Flaw::new(key, problem, "check the number and its unit"));
+            }
+        }
+        if self.addresses() < self.size_bytes {
+            let problem = format!("{} bytes of addresses do not hold {}", self.addresses(), self.size_bytes);
+            return Err(Flaw::new("address_bytes", problem, "leave the key out where they are the same"));
         }
         at_least("first_s", self.first_s, 0.0)?;
         at_least("last_s", self.last_s, self.first_s)?;
@@ -389,6 +422,7 @@ impl Phase {
         at_least("end_s", self.end_s, self.start_s)?;
         at_least("threads", f64::from(self.threads), 1.0)?;
         at_least("compute_s", self.compute_s, 0.0)?;
+        at_least("idle_s", self.idle_s.unwrap_or(0.0), 0.0)?;
         for (index, access) in self.accesses.iter().enumerate() {
             access.check(objects).map_err(|flaw| flaw.within(&format!("accesses[{index}]")))?;
         }
@@ -408,25 +442,8 @@ impl Access {
         at_least("write_bytes", self.write_bytes, 0.0)?;
         at_least("dram_read_bytes", self.dram_read_bytes, 0.0)?;
         at_least("dram_write_bytes", self.dram_write_bytes, 0.0)?;
+        at_least("wait_s", self.wait_s.unwrap_or(0.0), 0.0)?;
+        at_least("wait_factor", self.wait_factor.unwrap_or(0.0), 0.0)?;
         positive("mlp", self.mlp)
-    }
-}
-
-/// `module@build_id+0xoffset`, as plans spell a frame.
-impl fmt::Display for Frame {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}@{}+{:#x}", self.module, self.build_id, self.offset)
-    }
-}
-
-impl FromStr for Frame {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a frame; write module@build-id+0xoffset");
-        let (rest, offset) = text.rsplit_once("+0x").ok_or_else(wrong)?;
-        let (module, build_id) = rest.rsplit_once('@').ok_or_else(wrong)?;
-        let offset = u64::from_str_radix(offset, 16).map_err(|_| wrong())?;
-        Ok(Self { module: module.to_owned(), build_id: build_id.to_owned(), offset, ..Self::default() })
     }
 }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What the blamed instruction does to memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[repr(u8)]
 pub enum AccessKind {
     /// It touches no memory.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// One reason for doubt. Shares are 0 to 1.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Error, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "each variant and its fields are told by its sentence")]
 pub enum Warning {
@@ -137,6 +137,12 @@ pub enum Warning {
     )]
     Uncounted { share: f64 },
     #[error(
+        "{} of the accesses are to objects whose counts may be off by more than half ({}): too little of their code was          counted; let the program run longer",
+        percent(*.share),
+        .objects.join(", ")
+    )]
+    CountsRough { objects: Vec<String>, share: f64 },
+    #[error(
         "{} of the accesses touch objects that no sample shows: they are missing; let the program run longer",
         percent(*.share)
     )]
@@ -182,11 +188,10 @@ pub enum Warning {
     #[error("the preload library did not come up in the program: nothing was placed")]
     NothingPlaced,
     #[error(
-        "this machine has one memory node (node {node}), the plan is for {planned_nodes}: {}; to try placement without \
-         such a machine, use `tierloom lab`, and to only rehearse it, map the plan's nodes (`--node NAME={node}`)",
-        without_choice(*.left_out, *.rules)
+        "this machine has one memory node (node {node}), the plan is for {planned_nodes}: it was rehearsed, and changes \
+         nothing here; to try placement without such a machine, use `tierloom lab`"
     )]
-    OneNode { node: u32, planned_nodes: usize, left_out: usize, rules: usize },
+    OneNode { node: u32, planned_nodes: usize },
     #[error("{left_out} of {rules} rules cannot be applied on this machine")]
     RulesLeftOut { left_out: usize, rules: usize },
     #[error(
@@ -252,16 +257,6 @@ fn lacking(rebuilt: &[String], missing: &[String]) -> String {
     names.join(", ")
 }
 
-fn without_choice(left_out: usize, rules: usize) -> String {
-    match left_out {
-        0 => "every rule names it, so the plan changes nothing".to_owned(),
-        _ => format!(
-            "{left_out} of {rules} rules need others and were not asked for, so that memory is where it would be without \
-             a plan"
-        ),
-    }
-}
-
 fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
@@ -275,6 +270,15 @@ pub mod documents {
     use super::Warning;
 
     const TEXT: &str = "text";
+
+    /// A warning in a file: its kind and its sentence; what else it holds hangs on the kind.
+    #[derive(schemars::JsonSchema)]
+    pub struct Notice {
+        /// Which warning it is.
+        pub kind: String,
+        /// What it says.
+        pub text: String,
+    }
 
     /// Writes them.
     ///

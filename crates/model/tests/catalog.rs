@@ -1,7 +1,7 @@
 //! Every file of the catalog is accepted by the nouns, and hangs together.
 //!
 //! Whether it says again what its sources say is tested in Python, on the inputs of the ledger of claims
-//! (`tests/reproducing`, `tests/test_catalog.py`): a published figure is written there alone.
+//! (`tests/published_claims`, `tests/test_catalog.py`): a published figure is written there alone.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::cast_precision_loss)] // a test that panics has failed, as it should
 
@@ -103,8 +103,9 @@ fn the_micron_machine_says_what_its_maker_says() {
         let split = machine(&format!("micron-bergamo-cz120-nps{parts}"));
         let total: u64 = split.memories.iter().map(|memory| memory.capacity_bytes.value).sum();
         let cores: u32 = split.sockets.iter().map(|socket| socket.cores.value).sum();
-        assert_eq!((split.sockets.len(), split.memories.len()), (parts, 2 * parts));
+        assert_eq!((split.sockets.len(), split.memories.len()), (parts, parts + 1), "all modules are one node");
         assert_eq!((total, cores), ((768 + 1024) << 30, 128));
+        assert_close("all modules", peak(&split, "cxl", 2.0 / 3.0), peak(&whole, "cxl", 2.0 / 3.0), 1e-9);
         assert_close("its share", peak(&split, "dram0", 1.0), peak(&whole, "dram", 1.0) / parts as f64, 0.001);
     }
 }

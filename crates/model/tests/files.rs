@@ -97,6 +97,22 @@ fn each_fault_of_public_curves_is_refused_with_its_place() {
 }
 
 #[test]
+fn random_reads_are_no_faster_and_a_memory_takes_a_line_or_more() {
+    let idle = "idle_ns = { value = 90.0, kind = \"published\", source = \"paper\" }";
+    let random =
+        |ns: f64| format!("{idle}\nrandom_idle_ns = {{ value = {ns:?}, kind = \"published\", source = \"paper\" }}");
+    let faster = machine_complaint(idle, &random(80.0));
+    assert!(faster.contains("paths[0].random_idle_ns") && faster.contains("90"), "{faster}");
+    let text = some::small_machine_text().replacen(idle, &random(120.0), 1);
+    let machine = Machine::from_toml(&text, "box.toml").expect("slower random reads");
+    assert!((machine.paths[0].random_extra_ns() - 30.0).abs() < 1e-9 && machine.paths[1].random_extra_ns() == 0.0);
+    let none = "kind = \"cxl\"\nlines_in_flight = { value = 0.5, kind = \"published\", source = \"paper\" }";
+    assert!(machine_complaint("kind = \"cxl\"", none).contains("memories[1].lines_in_flight"));
+    let stranger = random(95.0).trim_end_matches("paper\" }").to_owned() + "papper\" }";
+    assert!(machine_complaint(idle, &stranger).contains("[sources]"));
+}
+
+#[test]
 fn names_and_sources_must_exist() {
     assert!(machine_complaint("to = \"cxl\"", "to = \"clx\"").contains("use one of: dram, cxl"));
     assert!(machine_complaint("links = [\"upi\"]", "links = [\"upl\"]").contains("paths[1].links"));
@@ -147,4 +163,21 @@ fn a_plan_says_what_is_wrong_with_its_options_and_phases() {
     assert!(unknown.contains("phases[0].moves[0].object"), "{unknown}");
     let backwards = read(&(phase("a", 2.0) + &phase("a", 1.0))).unwrap_err().to_string();
     assert!(backwards.contains("phases[1]"), "{backwards}");
+}
+
+#[test]
+fn a_plan_says_what_all_of_its_memories_are_or_none() {
+    let table = |name: &str, figure: &str| {
+        format!("[[memories]]\nname = \"{name}\"\nkind = \"dram\"\nnear = true\ncapacity_bytes = 1\n{figure}\n")
+    };
+    let read = |tables: &str| {
+        Plan::from_toml(&some::small_plan_text().replacen("[[rules]]", &format!("{tables}[[rules]]"), 1), "p.toml")
+    };
+    let plan = read(&(table("dram", "idle_ns = 90.0") + &table("cxl", ""))).unwrap();
+    assert_eq!((plan.memories[0].idle_ns, plan.memories[1].gb_s), (Some(90.0), None));
+    assert_eq!(plan.used_memories(), ["cxl", "dram"].into());
+    let one = read(&table("dram", "")).unwrap_err().to_string();
+    assert!(one.contains("p.toml: memories") && one.contains("those of `nodes` are"), "{one}");
+    let wrong = read(&(table("dram", "gb_s = -1.0") + &table("cxl", ""))).unwrap_err().to_string();
+    assert!(wrong.contains("memories[0].gb_s"), "{wrong}");
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Seek};
 
 use tierloom_linux::perf;
 use tierloom_model::Warning;
-use tierloom_recording::{Calibration, Event, Recording, Sample};
+use tierloom_recording::{Calibration, Event, InCopy, Recording, Sample};
 
 use crate::attributes::{Attribute, Events};
 use crate::error::Flaw;
@@ -56,7 +56,7 @@ pub(super) fn recording(mut file: PerfFile<impl Read + Seek>) -> Result<Recordin
 /// `None` without registers.
 fn kept(sample: perf::Sample) -> Option<Sample> {
     let perf::Sample { time_ns, pid, tid, kernel, .. } = sample;
-    sample.registers.map(|registers| Sample { time_ns, pid, tid, instructions: 0, registers, kernel })
+    sample.registers.map(|registers| Sample { time_ns, pid, tid, instructions: 0, registers, kernel, copy: InCopy::No })
 }
 
 /// CPU time a sample stands for; all events must be clocks with all registers.

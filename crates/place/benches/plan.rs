@@ -1,4 +1,4 @@
-//! How long planning takes, from a handful of objects to a thousand on four nodes.
+//! How long planning takes, from a handful of objects to ten thousand on four nodes.
 #![allow(clippy::expect_used, reason = "a fixture that is wrong should stop the bench")]
 
 #[path = "../tests/common/mod.rs"]
@@ -12,7 +12,7 @@ fn main() {
 }
 
 /// The whole comparison with its frontier: what `tierloom plan` waits for.
-#[divan::bench(args = [4, 10, 100, 1000], sample_count = 5)]
+#[divan::bench(args = [4, 10, 100, 1000, 10_000], sample_count = 5)]
 fn compare_all(bencher: Bencher<'_, '_>, objects: usize) {
     let (machine, profile) = (common::four_nodes(), common::many_objects(objects, 7));
     bencher.bench(|| compare(&machine, &profile, &Request::default()));
@@ -34,7 +34,7 @@ fn tierloom_alone(bencher: Bencher<'_, '_>, objects: usize) {
 fn evaluation(bencher: Bencher<'_, '_>, objects: usize) {
     let (machine, profile) = (common::four_nodes(), common::many_objects(objects, 7));
     let predictor = common::predictor(&machine, &profile);
-    let mut demand = predictor.demand(&vec![vec![0.4, 0.3, 0.2, 0.1]; objects]);
+    let mut demand = predictor.demand(vec![vec![0.4, 0.3, 0.2, 0.1]; objects]);
     bencher.bench_local(|| {
         predictor.shift(&mut demand, 0, 0, 1, 0.01);
         predictor.shift(&mut demand, 0, 1, 0, 0.01);

@@ -4,12 +4,15 @@
 //! work with positions. [`Context::realise`] is the one place where actions become fractions, so
 //! every policy is judged by what the kernel would really do with what it asks for.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use tierloom_model::units::{format_bytes, round_to_u64};
 use tierloom_model::{Action, Machine, Piece, Placement, Profile};
 use tierloom_predict::Predictor;
 
 use crate::error::PlaceError;
-use crate::pages::{self, Deal, Turn};
+use crate::pages::{Deal, Filling, Turn};
 
 /// A program, a machine, and which part of its memory may be used.
 #[derive(Debug, Clone)]
@@ -28,10 +31,22 @@ pub struct Context<'a> {
     pub fast: usize,
     /// Bytes that may be used of each memory; 0 for those that may not be used.
     pub capacity: Vec<f64>,
+    fixed: Arc<Fixed>,
+}
+
+/// What no budget changes.
+#[derive(Debug)]
+struct Fixed {
     /// Parts of objects in the order of their first touch.
     filling: Vec<Piece>,
     /// By memory: allowed nodes in the order in which the kernel tries them for a page meant for it.
     zonelists: Vec<Vec<usize>>,
+    /// Bytes by object.
+    sizes: Vec<f64>,
+    /// Bytes of all objects.
+    footprint: f64,
+    /// Objects by waiting over bytes, most first, and by waiting over traffic.
+    densest: [Vec<usize>; 2],
 }
 
 impl<'a> Context<'a> {
@@ -52,9 +67,13 @@ impl<'a> Context<'a> {
         for node in &nodes {
             capacity[*node] = machine.memories[*node].capacity_bytes.value as f64;
         }
-        let filling = profile.filling();
         let zonelists = (0..capacity.len()).map(|node| zonelist(machine, socket, &nodes, node)).collect();
-        let context = Self { machine, profile, predictor, socket, nodes, fast, capacity, filling, zonelists };
+        let sizes: Vec<f64> = profile.objects.iter().map(|object| object.size_bytes as f64).collect();
+        let footprint = sizes.iter().sum();
+        let traffic: Vec<f64> = (0..sizes.len()).map(|object| predictor.dram_bytes(object)).collect();
+        let densest = [&sizes, &traffic].map(|uses| densest(predictor, uses));
+        let fixed = Arc::new(Fixed { filling: profile.filling(), zonelists, sizes, footprint, densest });
+        let context = Self { machine, profile, predictor, socket, nodes, fast, capacity, fixed };
         budget.map_or(Ok(context.clone()), |bytes| context.with_budget(bytes as f64)).and_then(Self::checked)
     }
 
@@ -66,6 +85,13 @@ impl<'a> Context<'a> {
         let mut context = self.clone();
         context.capacity[self.fast] = context.capacity[self.fast].min(bytes);
         context.checked()
+    }
+
+    /// The same with all fast memory there is.
+    pub(crate) fn without_budget(&self) -> Self {
+        let mut context = self.clone();
+        context.capacity[self.fast] = self.machine.memories[self.fast].capacity_bytes.value as f64;
+        context
     }
 
     fn checked(self) -> Result<Self, PlaceError> {
@@ -91,12 +117,22 @@ impl<'a> Context<'a> {
 
     /// Bytes of all objects.
     pub fn footprint(&self) -> f64 {
-        self.profile.objects.iter().map(|object| object.size_bytes as f64).sum()
+        self.fixed.footprint
     }
 
     /// Bytes of one object.
     pub fn size(&self, object: usize) -> f64 {
-        self.profile.objects[object].size_bytes as f64
+        self.fixed.sizes[object]
+    }
+
+    /// Objects by how much is waited for them per byte that they take, most first.
+    pub(crate) fn densest_in_bytes(&self) -> &[usize] {
+        &self.fixed.densest[0]
+    }
+
+    /// Objects by how much is waited for them per byte of their traffic, most first.
+    pub(crate) fn densest_in_traffic(&self) -> &[usize] {
+        &self.fixed.densest[1]
     }
 
     /// Name of a memory.
@@ -138,24 +174,38 @@ impl<'a> Context<'a> {
     /// # Errors
     /// [`PlaceError::DoesNotFit`] when a bind runs out of room; node names that are not allowed.
     pub fn realise(&self, actions: &[Action]) -> Result<Placement, PlaceError> {
-        let mut free = self.capacity.clone();
-        let mut rows = vec![vec![0.0; free.len()]; self.profile.objects.len()];
-        let deals = actions.iter().map(|action| self.deal(action)).collect::<Result<Vec<Deal>, PlaceError>>()?;
-        for (turn, Piece { object, share }) in self.filling.iter().enumerate() {
-            let placed = pages::place(&deals[*object], self.size(*object) * share, &mut free)
+        let (deals, deal_of) = self.deals(actions)?;
+        let mut filling = Filling::new(self.capacity.clone(), deals);
+        let mut rows = vec![vec![0.0; self.capacity.len()]; self.profile.objects.len()];
+        for (turn, Piece { object, share }) in self.fixed.filling.iter().enumerate() {
+            let bytes = self.size(*object) * share;
+            filling
+                .place(deal_of[*object], bytes, *share, &mut rows[*object])
                 .map_err(|missing| self.no_room(*object, &actions[*object], missing + self.to_come(turn)))?;
-            for (whole, part) in rows[*object].iter_mut().zip(placed) {
-                *whole += part * share;
-            }
         }
         Ok(Placement::new(rows, self.capacity.len())?)
     }
 
     /// Bytes of the same object after this piece.
     fn to_come(&self, turn: usize) -> f64 {
-        let object = self.filling[turn].object;
-        let later = self.filling[turn + 1..].iter().filter(|piece| piece.object == object);
+        let object = self.fixed.filling[turn].object;
+        let later = self.fixed.filling[turn + 1..].iter().filter(|piece| piece.object == object);
         later.map(|piece| piece.share * self.size(object)).sum()
+    }
+
+    /// The different deals among some actions, and by action the position of its own.
+    fn deals(&self, actions: &[Action]) -> Result<(Vec<Deal>, Vec<usize>), PlaceError> {
+        let (mut deals, mut known) = (Vec::new(), BTreeMap::new());
+        let mut deal_of = Vec::with_capacity(actions.len());
+        for action in actions {
+            let next = deals.len();
+            let position = *known.entry(action).or_insert(next);
+            if position == next {
+                deals.push(self.deal(action)?);
+            }
+            deal_of.push(position);
+        }
+        Ok((deals, deal_of))
     }
 
     /// The kernel's reading of an action.
@@ -177,7 +227,7 @@ impl<'a> Context<'a> {
             }
             Action::Prefer(_) | Action::Interleave(_) | Action::Weighted(_) => weights
                 .into_iter()
-                .map(|(node, weight)| Turn { weight, zonelist: self.zonelists[node].clone() })
+                .map(|(node, weight)| Turn { weight, zonelist: self.fixed.zonelists[node].clone() })
                 .collect(),
         };
         Ok(Deal { turns })
@@ -191,6 +241,14 @@ impl<'a> Context<'a> {
             short: format_bytes(round_to_u64(missing.ceil())),
         }
     }
+}
+
+/// Objects by waiting over what they use, most first.
+fn densest(predictor: &Predictor, uses: &[f64]) -> Vec<usize> {
+    let density = |(object, usage): (usize, &f64)| predictor.stall_per_ns(object) / usage.max(f64::MIN_POSITIVE);
+    let mut keyed: Vec<(f64, usize)> = uses.iter().enumerate().map(|each| (density(each), each.0)).collect();
+    keyed.sort_by(|a, b| b.0.total_cmp(&a.0));
+    keyed.into_iter().map(|(_, object)| object).collect()
 }
 
 /// Allowed nodes in the order in which the kernel tries them for a page meant for `node`: the node

@@ -77,9 +77,9 @@ fn solve(context: &Context<'_>, mut starts: Vec<Rows>) -> Option<Found> {
 impl Found {
     /// What placing objects like this comes to.
     pub(crate) fn placed(context: &Context<'_>, rows: Rows) -> Self {
-        let bytes = |(object, row): (usize, &Vec<f64>)| row[context.fast] * context.size(object);
+        let bytes = |(object, row): (usize, &[f64])| row[context.fast] * context.size(object);
         let fast_bytes = rows.iter().enumerate().map(bytes).sum();
-        let time_s = context.predictor.time_s(&context.predictor.demand(&rows));
+        let time_s = context.predictor.time_s(&context.predictor.demand(rows.iter()));
         Self { budget: context.capacity[context.fast], fast_bytes, time_s, rows }
     }
 

@@ -3,7 +3,8 @@
 //! This engine stands between prediction and the plan file. A [`Request`] says on which machine's
 //! socket a program runs and how much fast memory it may take; [`compare`] tries every [`Policy`]
 //! and returns each with its predicted time, the one that is best, and the frontier of time against
-//! fast memory; [`plan_from`] turns the best one into rules that a person can read and edit.
+//! fast memory; [`plan_from`] turns the best one into rules that a person can read and edit. Before a
+//! plan is applied [`match_nodes`] says which nodes of the machine at hand its memories are.
 //!
 //! Promises: every policy is judged by what the kernel does with its actions ([`Context::realise`]),
 //! never by what it meant; no placement exceeds a capacity; `tierloom` is never predicted slower
@@ -18,6 +19,8 @@ mod bandwidth;
 mod context;
 mod error;
 mod frontier;
+mod match_error;
+mod node_match;
 mod pages;
 mod plan;
 mod planner;
@@ -34,6 +37,8 @@ pub use balance::{Equal, Tier, loads};
 pub use bandwidth::stated_gb_s;
 pub use context::Context;
 pub use error::PlaceError;
+pub use match_error::{MatchError, Open};
+pub use node_match::{Because, NodeMatch, match_nodes};
 pub use plan::{actions_for, plan_from};
 pub use planner::compare;
 pub use policy::Policy;

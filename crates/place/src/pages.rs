@@ -27,30 +27,87 @@ const FULL_BYTES: f64 = 1e-3;
 /// Data below which an object counts as placed: more than all nodes' roundings, bytes.
 const PLACED_BYTES: f64 = 1.0;
 
-/// Places one object, takes its bytes from `free`, and returns its fraction by node.
+/// Nodes as they fill up, piece after piece.
 ///
-/// # Errors
-/// Bytes that found no room.
-pub(crate) fn place(deal: &Deal, size_bytes: f64, free: &mut [f64]) -> Result<Vec<f64>, f64> {
-    let mut placed = vec![0.0; free.len()];
-    let mut left = size_bytes;
-    loop {
-        let rates = rates(deal, free).ok_or(left)?;
-        let step = rates
-            .iter()
-            .zip(free.iter())
-            .filter(|(rate, _)| **rate > 0.0)
-            .map(|(rate, room)| room / rate)
-            .fold(left, f64::min);
-        for node in 0..free.len() {
-            placed[node] += rates[node] * step;
-            free[node] = (free[node] - rates[node] * step).max(0.0);
-        }
-        left -= step;
-        if left < PLACED_BYTES {
-            return Ok(fractions(placed, &rates));
-        }
+/// Where a deal's next pages go changes only when a node becomes full, so it is worked out once in between.
+#[derive(Debug)]
+pub(crate) struct Filling {
+    free: Vec<f64>,
+    /// Nodes without room; those never get any.
+    full: usize,
+    deals: Vec<Dealt>,
+}
+
+/// A deal and where its pages go now.
+#[derive(Debug)]
+struct Dealt {
+    deal: Deal,
+    /// Share of the next pages by node, as it was with so many nodes full; none at first.
+    rates: Option<(usize, Vec<f64>)>,
+}
+
+impl Filling {
+    /// Nodes with so many free bytes, and the deals that [`Filling::place`] refers to by position.
+    pub(crate) fn new(free: Vec<f64>, deals: Vec<Deal>) -> Self {
+        let full = full(&free);
+        Self { free, full, deals: deals.into_iter().map(|deal| Dealt { deal, rates: None }).collect() }
     }
+
+    /// Places a piece, takes its bytes, and adds its `share` of the object to the object's fractions by node.
+    ///
+    /// # Errors
+    /// Bytes that found no room.
+    pub(crate) fn place(&mut self, deal: usize, bytes: f64, share: f64, row: &mut [f64]) -> Result<(), f64> {
+        let rates = self.deals[deal].rates(self.full, &self.free).ok_or(bytes)?;
+        if rates.iter().zip(&self.free).any(|(rate, room)| rate * bytes > *room) {
+            return self.place_in_steps(deal, bytes, share, row);
+        }
+        for ((rate, room), fraction) in rates.iter().zip(&mut self.free).zip(row) {
+            *room -= rate * bytes;
+            *fraction += rate * share;
+        }
+        self.full = full(&self.free);
+        Ok(())
+    }
+
+    /// The same where nodes fill up on the way.
+    fn place_in_steps(&mut self, deal: usize, bytes: f64, share: f64, row: &mut [f64]) -> Result<(), f64> {
+        let mut placed = vec![0.0; self.free.len()];
+        let mut left = bytes;
+        loop {
+            let rates = self.deals[deal].rates(self.full, &self.free).ok_or(left)?;
+            let rooms = rates.iter().zip(&self.free).filter(|(rate, _)| **rate > 0.0);
+            let step = rooms.map(|(rate, room)| room / rate).fold(left, f64::min);
+            for ((rate, room), placed) in rates.iter().zip(&mut self.free).zip(&mut placed) {
+                *placed += rate * step;
+                *room = (*room - rate * step).max(0.0);
+            }
+            left -= step;
+            self.full = full(&self.free);
+            if left < PLACED_BYTES {
+                break;
+            }
+        }
+        let total: f64 = placed.iter().sum();
+        for (placed, fraction) in placed.iter().zip(row) {
+            *fraction += placed / total * share;
+        }
+        Ok(())
+    }
+}
+
+impl Dealt {
+    /// Share of the next pages by node; `None` where one of them finds no room.
+    fn rates(&mut self, full: usize, free: &[f64]) -> Option<&[f64]> {
+        if self.rates.as_ref().is_none_or(|(as_of, _)| *as_of != full) {
+            self.rates = Some((full, rates(&self.deal, free)?));
+        }
+        self.rates.as_ref().map(|(_, rates)| rates.as_slice())
+    }
+}
+
+fn full(free: &[f64]) -> usize {
+    free.iter().filter(|room| **room <= FULL_BYTES).count()
 }
 
 /// Share of the next pages that each node takes; `None` when one of them finds no room.
@@ -64,17 +121,22 @@ fn rates(deal: &Deal, free: &[f64]) -> Option<Vec<f64>> {
     Some(rates)
 }
 
-/// An object without bytes still has a place: where its pages would have gone.
-fn fractions(placed: Vec<f64>, rates: &[f64]) -> Vec<f64> {
-    let total: f64 = placed.iter().sum();
-    if total > 0.0 { placed.into_iter().map(|bytes| bytes / total).collect() } else { rates.to_vec() }
-}
-
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const MIB: f64 = 1_048_576.0;
+
+    /// Fractions of one object by node; takes its bytes from `free`.
+    fn place(deal: &Deal, bytes: f64, free: &mut [f64]) -> Result<Vec<f64>, f64> {
+        let mut filling = Filling::new(free.to_vec(), vec![deal.clone()]);
+        let mut row = vec![0.0; free.len()];
+        filling.place(0, bytes, 1.0, &mut row)?;
+        free.copy_from_slice(&filling.free);
+        Ok(row)
+    }
 
     fn interleave(weights: &[f64]) -> Deal {
         let nodes = weights.len();
@@ -112,6 +174,49 @@ mod tests {
         let bind = Deal { turns: vec![Turn { weight: 1.0, zonelist: vec![0] }] };
         let missing = place(&bind, 100.0, &mut [60.0, 1000.0]).unwrap_err();
         assert!((missing - 40.0).abs() < 1e-9);
+    }
+
+    /// The same piece by piece, with nothing kept from one to the next.
+    fn place_anew(deal: &Deal, bytes: f64, free: &mut [f64]) -> Option<Vec<f64>> {
+        let (mut placed, mut left) = (vec![0.0; free.len()], bytes);
+        loop {
+            let rates = rates(deal, free)?;
+            let rooms = rates.iter().zip(free.iter()).filter(|(rate, _)| **rate > 0.0);
+            let step = rooms.map(|(rate, room)| room / rate).fold(left, f64::min);
+            for node in 0..free.len() {
+                placed[node] += rates[node] * step;
+                free[node] = (free[node] - rates[node] * step).max(0.0);
+            }
+            left -= step;
+            if left < PLACED_BYTES {
+                let total: f64 = placed.iter().sum();
+                return Some(placed.into_iter().map(|bytes| bytes / total).collect());
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_between_pieces_changes_nothing(
+            room in prop::collection::vec(1e3f64..1e6, 3),
+            weights in prop::collection::vec(prop::collection::vec(1.0f64..9.0, 3), 1..4),
+            pieces in prop::collection::vec((0usize..4, 1.0f64..1e5), 1..60),
+        ) {
+            let deals: Vec<Deal> = weights.iter().map(|weights| interleave(weights)).collect();
+            let mut filling = Filling::new(room.clone(), deals.clone());
+            let mut free = room;
+            for (deal, bytes) in pieces {
+                let (deal, mut row) = (deal % deals.len(), vec![0.0; 3]);
+                let placed = filling.place(deal, bytes, 0.5, &mut row);
+                let Some(anew) = place_anew(&deals[deal], bytes, &mut free) else {
+                    prop_assert!(placed.is_err());
+                    break;
+                };
+                prop_assert!(placed.is_ok());
+                prop_assert!(row.iter().zip(&anew).all(|(share, whole)| (share - whole * 0.5).abs() < 1e-9));
+                prop_assert!(filling.free.iter().zip(&free).all(|(a, b)| (a - b).abs() < 1e-6));
+            }
+        }
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use tierloom_model::units::round_to_u64;
 use tierloom_model::{
-    Action, Comparison, FORMAT_VERSION, Machine, Object, ObjectKind, Plan, PolicyResult, Predicted, Prediction,
-    Profile, Rule, RuleOptions, Selector, Site,
+    Action, Comparison, FORMAT_VERSION, Machine, Memory, Object, ObjectKind, Plan, PlanMemory, PolicyResult, Predicted,
+    Prediction, Profile, Rule, RuleOptions, Selector, Site,
 };
+
+use crate::bandwidth::path_gb_s;
 
 /// The plan of one policy of a comparison.
 ///
@@ -24,11 +26,29 @@ pub fn plan_from(machine: &Machine, profile: &Profile, comparison: &Comparison, 
         profile: profile.name.clone(),
         policy: result.policy.clone(),
         nodes: machine.memories.iter().map(|memory| memory.name.clone()).collect(),
+        memories: memories(machine, &comparison.socket),
         predicted: predicted(prediction, comparison.threads),
         default,
         rules,
         phases: Vec::new(),
     })
+}
+
+/// What the machine's memories are from a socket.
+fn memories(machine: &Machine, socket: &str) -> Vec<PlanMemory> {
+    let home = machine.socket_index(socket).unwrap_or(0);
+    let memory = |(at, memory): (usize, &Memory)| {
+        let path = machine.path(home, at);
+        PlanMemory {
+            name: memory.name.clone(),
+            kind: memory.kind,
+            near: memory.socket == socket,
+            capacity_bytes: memory.capacity_bytes.value,
+            idle_ns: path.map(|path| path.idle_ns.value),
+            gb_s: path.map(|_| path_gb_s(machine, home, at)).filter(|gb_s| *gb_s > 0.0),
+        }
+    };
+    machine.memories.iter().enumerate().map(memory).collect()
 }
 
 fn rules(profile: &Profile, result: &PolicyResult) -> (Action, Vec<Rule>) {
@@ -80,7 +100,7 @@ pub fn actions_for(plan: &Plan, profile: &Profile) -> Vec<Action> {
 
 fn selects(select: &Selector, object: &Object) -> bool {
     match select {
-        Selector::SizeAtLeast(bytes) => object.size_bytes >= *bytes,
+        Selector::SizeAtLeast(bytes) => object.addresses() >= *bytes,
         other => *other == selector(&object.site),
     }
 }

@@ -1,13 +1,13 @@
 //! Every policy on one machine and profile, the best of them, and the frontier.
 
 use tierloom_model::units::round_to_u64;
-use tierloom_model::{Comparison, Machine, Placement, PolicyResult, Profile};
+use tierloom_model::{Action, Comparison, Machine, Placement, PolicyResult, Profile};
 use tierloom_predict::Predictor;
 
 use crate::context::Context;
 use crate::error::PlaceError;
 use crate::frontier::{self, Found};
-use crate::policy::{self, Policy, Tierloom};
+use crate::policy::{self, Policy, Tierloom, Tried};
 use crate::request::Request;
 use crate::search::Rows;
 
@@ -28,9 +28,8 @@ pub fn compare(machine: &Machine, profile: &Profile, request: &Request) -> Resul
     let positions = request.positions(machine, profile)?;
     let run = positions.run;
     let predictor = Predictor::new(machine, profile, run)?;
-    let context = request.context(machine, profile, &predictor, positions.clone())?;
-    let whole = Request { budget: None, ..request.clone() }.context(machine, profile, &predictor, positions)?;
-    let frontier = frontier::frontier(&whole)?;
+    let context = request.context(machine, profile, &predictor, positions)?;
+    let frontier = frontier::frontier(&context.without_budget())?;
     let goal = Goal::new(&context, &frontier, request)?;
     let Reached { context, policies, chosen } = goal.reached(&context, &frontier, request)?;
     Ok(Comparison {
@@ -38,6 +37,7 @@ pub fn compare(machine: &Machine, profile: &Profile, request: &Request) -> Resul
         profile: profile.name.clone(),
         socket: machine.sockets[run.socket].name.clone(),
         threads: run.threads,
+        anchor: None,
         fast_memory: context.name(context.fast).to_owned(),
         budget_bytes: round_to_u64(context.capacity[context.fast]),
         chosen,
@@ -153,8 +153,7 @@ impl Bound {
 /// What the longest search finds with all the fast memory: the frontier's points are searched for less.
 fn searched(context: &Context<'_>, frontier: &[Found]) -> Option<Found> {
     let ours = Tierloom { hints: frontier.last().map(|found| found.rows.clone()).into_iter().collect() };
-    let rows = ours.place(context).ok()?.rows().to_vec();
-    Some(Found::placed(context, rows))
+    Some(Found::placed(context, Rows::from(&ours.place(context).ok()?)))
 }
 
 fn nothing_fits(policies: &[PolicyResult]) -> PlaceError {
@@ -169,14 +168,31 @@ fn results(context: &Context<'_>, request: &Request, hints: Vec<Rows>) -> Result
         None => policy::usual(context),
         Some(names) => names.iter().map(|name| policy::by_name(name, context)).collect::<Result<_, _>>()?,
     };
-    // The list's own knows nothing of the frontier.
     let ours = Tierloom { hints };
-    let hinted = |policy: &dyn Policy| result(context, if policy.name() == ours.name() { &ours } else { policy });
-    Ok(policies.iter().map(|policy| hinted(policy.as_ref())).collect())
+    let mut results: Vec<PolicyResult> = Vec::with_capacity(policies.len());
+    for policy in policies {
+        results.push(if policy.name() != ours.name() {
+            result(context, policy.as_ref(), policy.actions(context))
+        } else if request.policies.is_none() {
+            // The last of the list, which starts from all others.
+            let actions = ours.actions_after(context, results.iter().filter_map(tried).collect());
+            result(context, &ours, Ok(actions))
+        } else {
+            result(context, &ours, ours.actions(context))
+        });
+    }
+    Ok(results)
 }
 
-fn result(context: &Context<'_>, policy: &dyn Policy) -> PolicyResult {
-    let placed = policy.actions(context).and_then(|actions| Ok((context.realise(&actions)?, actions)));
+/// A policy that can be used, as a search starts from it.
+fn tried(result: &PolicyResult) -> Option<Tried<'_>> {
+    let time_s = result.outcome.as_ref().ok()?.time_s;
+    let rows = Rows::of(result.fractions.iter().map(Vec::as_slice), result.fractions.first().map_or(1, Vec::len));
+    Some(Tried { actions: result.actions.as_slice().into(), rows, time_s })
+}
+
+fn result(context: &Context<'_>, policy: &dyn Policy, actions: Result<Vec<Action>, PlaceError>) -> PolicyResult {
+    let placed = actions.and_then(|actions| Ok((context.realise(&actions)?, actions)));
     let (policy, about) = (policy.name(), policy.about());
     match placed {
         Err(reason) => PolicyResult {

@@ -65,7 +65,7 @@ fn gcd(a: u32, b: u32) -> u32 {
 
 /// What to ask of the kernel for weights by memory.
 ///
-/// Whole objects: on DRAM and HBM *prefer*, because when somebody else took the room, a spill costs
+/// Whole objects: on DRAM of any sort and HBM *prefer*, because when somebody else took the room, a spill costs
 /// time and a bind costs the program; on slower memory *bind*, because a spill would silently take
 /// the fast memory that the placement keeps for other objects.
 pub(crate) fn action(machine: &Machine, weights: &[u32]) -> Action {
@@ -84,7 +84,7 @@ pub(crate) fn action(machine: &Machine, weights: &[u32]) -> Action {
 }
 
 fn is_dram_like(kind: MemoryKind) -> bool {
-    matches!(kind, MemoryKind::Dram | MemoryKind::Hbm)
+    matches!(kind, MemoryKind::Dram | MemoryKind::Lpddr | MemoryKind::Hbm)
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl Case {
         let context = self.context(predictor);
         let mut start = vec![0.0; 3];
         start[self.nodes[0]] = 1.0;
-        let demand = predictor.demand(&vec![start; self.profile.objects.len()]);
+        let demand = predictor.demand(vec![start; self.profile.objects.len()]);
         let mut best_s = f64::INFINITY;
         self.enumerate(&context, 0, &demand, &context.capacity, &mut best_s);
         best_s

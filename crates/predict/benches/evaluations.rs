@@ -57,7 +57,7 @@ fn evaluation<const THREADS: u32>(bencher: Bencher<'_, '_>, phases: usize) {
 #[divan::bench(args = [1, 4])]
 fn shifted(bencher: Bencher<'_, '_>, phases: usize) {
     let predictor = predictor(phases, 16);
-    let start = predictor.demand(&vec![vec![0.4, 0.3, 0.3]; OBJECTS]);
+    let start = predictor.demand(vec![vec![0.4, 0.3, 0.3]; OBJECTS]);
     bencher.counter(ItemsCount::new(OBJECTS * MEMORIES)).bench(|| {
         let mut demand = black_box(&start).clone();
         let mut sum = 0.0;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tierloom_contention::Work;
 use tierloom_model::units::{LINE_BYTES_F64, NS};
-use tierloom_model::{Access, Machine, Pattern, Phase, Profile};
+use tierloom_model::{Access, Machine, Object, Pattern, Phase, Profile};
 
 use crate::doubt::Doubt;
 use crate::error::PredictError;
@@ -68,7 +68,7 @@ impl Works {
             let mut rows = vec![Work::default(); objects * count];
             for (row, team) in rows.chunks_exact_mut(objects.max(1)).zip(teams) {
                 for (object, access) in touches {
-                    row[*object] += work(access, team, doubt) * doubt.of_object(&profile.objects[*object]);
+                    row[*object] += work(access, team, doubt, &profile.objects[*object]);
                 }
             }
             works.wholes.push(rows.iter().fold(Work::default(), |sum, work| sum + *work));
@@ -98,21 +98,30 @@ impl Works {
         let of_phase = |rows: &[Work]| {
             let teams = rows.iter().skip(object).step_by(self.objects.max(1));
             let wait = teams.clone().map(|work| work.wait).fold(0.0, f64::max);
-            Work { wait, ..teams.fold(Work::default(), |sum, work| sum + *work) }
+            let random = teams.clone().map(|work| work.random).fold(0.0, f64::max);
+            Work { wait, random, ..teams.fold(Work::default(), |sum, work| sum + *work) }
         };
         phases.map(of_phase).fold(Work::default(), |sum, work| sum + work)
     }
 }
 
-fn work(access: &Access, team: &Team, doubt: Doubt) -> Work {
+pub(crate) fn work(access: &Access, team: &Team, doubt: Doubt, object: &Object) -> Work {
     if team.share <= 0.0 {
         return Work::default();
     }
-    let in_flight = (misses_in_flight(access, team) * doubt.in_flight).max(1.0);
+    let lines = access.dram_read_bytes / LINE_BYTES_F64;
+    let in_flight = misses_in_flight(access, team);
+    let in_doubt = || lines / (in_flight * doubt.in_flight).max(1.0) * doubt.of_count(object);
+    // Waiting that was seen is known, whatever it consists of.
+    let in_a_row =
+        access.wait_factor.map_or_else(in_doubt, |factor| lines / in_flight * factor * doubt.of_share(object));
+    let traffic = doubt.traffic * doubt.of_count(object) * team.share;
+    let wait = in_a_row / team.threads * NS;
     Work {
-        wait: access.dram_read_bytes / LINE_BYTES_F64 / (team.threads * in_flight) * NS,
-        read: access.dram_read_bytes * doubt.traffic * team.share,
-        write: access.dram_write_bytes * doubt.traffic * team.share,
+        wait,
+        random: if access.pattern.is_random() { wait } else { 0.0 },
+        read: access.dram_read_bytes * traffic,
+        write: access.dram_write_bytes * traffic,
     }
 }
 
@@ -143,12 +152,11 @@ pub(crate) fn teams_of(machine: &Machine, phase: &Phase, profile: &Profile, runs
     runs.iter().enumerate().map(team).collect()
 }
 
-/// Threads that work in a phase when the program runs on `threads`: one where the profile saw one
-/// of several, else the share of the threads that the profile saw.
+/// Threads that work in a phase when the program runs on `threads`.
 pub(crate) fn threads_of(phase: &Phase, profile: &Profile, threads: u32) -> f64 {
-    let most = profile.phases.iter().map(|phase| phase.threads).fold(profile.program.threads, u32::max).max(1);
-    if phase.threads <= 1 && most > 1 {
+    if profile.is_serial_in(phase) {
         return 1.0;
     }
-    (f64::from(threads) * f64::from(phase.threads) / f64::from(most)).max(1.0)
+    let share = f64::from(phase.threads) / f64::from(profile.most_threads());
+    (f64::from(threads) * share).max(1.0)
 }

@@ -13,6 +13,10 @@ const CURVE_ERROR: f64 = 0.03;
 /// patterns, and line-fill buffers are shared between hyper-threads and prefetchers).
 const IN_FLIGHT_FACTOR: f64 = 1.25;
 
+/// How far the run that a prediction is anchored to may be from another: runs differ, and the profiler slows one down by
+/// more or less than it knows. Fitted: with it 29 of 32 real programs lay in their ranges (docs/validate.md).
+const RUN_ERROR: f64 = 0.12;
+
 /// Factors on the inputs of a prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Doubt {
@@ -51,22 +55,48 @@ impl Doubt {
         end: End::High,
     };
 
-    /// Factor on an object's lines, from the confidence interval of its sampled share; 1 where the
-    /// profile has none.
-    pub(crate) fn of_object(self, object: &Object) -> f64 {
-        let Some(stall) = object.stall.filter(|stall| stall.share > 0.0) else { return 1.0 };
+    /// Factor on an object's lines, from the confidence interval of its accesses, else of its sampled share; 1 where
+    /// the profile has none.
+    pub(crate) fn of_count(self, object: &Object) -> f64 {
+        let counted = object.accesses.filter(|accesses| accesses.count > 0.0);
+        counted.map_or_else(|| self.of_share(object), |known| self.end_of(known.low, known.count, known.high))
+    }
+
+    /// Factor on what was seen to wait for an object, from the confidence interval of its sampled share.
+    pub(crate) fn of_share(self, object: &Object) -> f64 {
+        let sampled = object.stall.filter(|stall| stall.share > 0.0);
+        sampled.map_or(1.0, |stall| self.end_of(stall.low, stall.share, stall.high))
+    }
+
+    /// Factor on the time of the run that a prediction is anchored to.
+    pub(crate) fn of_run(self) -> f64 {
+        self.end_of(1.0 - RUN_ERROR, 1.0, 1.0 + RUN_ERROR)
+    }
+
+    fn end_of(self, low: f64, middle: f64, high: f64) -> f64 {
         match self.end {
-            End::Low => (stall.low / stall.share).clamp(0.0, 1.0),
+            End::Low => (low / middle).clamp(0.0, 1.0),
             End::Middle => 1.0,
-            End::High => (stall.high / stall.share).max(1.0),
+            End::High => (high / middle).max(1.0),
         }
+    }
+
+    /// In words, for the reader of a range of a prediction that is anchored to a run.
+    pub(crate) fn in_words_anchored() -> String {
+        format!(
+            "waiting is what was sampled in the run, by the ratio of latencies here and there; the range takes latencies \
+             and bandwidths {:.0} % off (published), the run itself {:.0} % (fitted) and the ends of the 95 % intervals \
+             of samples and counts, all in the same direction",
+            CURVE_ERROR * 100.0,
+            RUN_ERROR * 100.0
+        )
     }
 
     /// In words, for the reader of a range.
     pub(crate) fn in_words() -> String {
         format!(
             "the range takes latencies and bandwidths {:.0} % off (published), misses in flight off by a factor of \
-             {IN_FLIGHT_FACTOR} (assumed) and the ends of the samples' 95 % intervals, all in the same direction",
+             {IN_FLIGHT_FACTOR} (assumed) and the ends of the counts' 95 % intervals, all in the same direction",
             CURVE_ERROR * 100.0
         )
     }

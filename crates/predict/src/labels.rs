@@ -18,6 +18,8 @@ pub(crate) struct Labels {
     pub(crate) objects: Vec<String>,
     pub(crate) sizes: Vec<f64>,
     pub(crate) assumptions: Vec<String>,
+    /// Predictions are anchored to the run of the profile.
+    pub(crate) is_anchored: bool,
 }
 
 impl Labels {
@@ -28,6 +30,7 @@ impl Labels {
             objects: profile.objects.iter().map(|object| object.name.clone()).collect(),
             sizes: profile.objects.iter().map(|object| object.size_bytes as f64).collect(),
             assumptions: assumptions(machine, profile, runs),
+            is_anchored: is_anchored(profile),
         }
     }
 
@@ -37,6 +40,10 @@ impl Labels {
             Station::Link(link) => self.links[link].clone(),
         }
     }
+}
+
+fn is_anchored(profile: &Profile) -> bool {
+    profile.phases.iter().flat_map(|phase| &phase.accesses).any(|access| access.wait_factor.is_some())
 }
 
 fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String> {
@@ -50,7 +57,7 @@ fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String
         "nothing else uses the memories and links".to_owned(),
         "an object's accesses fall evenly on its pages".to_owned(),
         "threads wait for lines that are read, not for lines that are written back".to_owned(),
-        Doubt::in_words(),
+        if is_anchored(profile) { Doubt::in_words_anchored() } else { Doubt::in_words() },
     ];
     let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_per_core_bytes.value);
     if let Some(cache) = caches.into_iter().find(|cache| *cache != profile.program.llc_bytes) {

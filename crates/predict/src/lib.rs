@@ -41,6 +41,7 @@
 //! # }
 //! ```
 
+mod anchor;
 mod compile;
 mod demand;
 mod doubt;
@@ -51,9 +52,12 @@ mod predictor;
 mod prices;
 mod report;
 mod run;
+mod timed;
 
+pub use anchor::anchored;
 pub use demand::Demand;
 pub use error::PredictError;
 pub use predictor::Predictor;
 pub use prices::Prices;
 pub use run::Run;
+pub use timed::Timed;

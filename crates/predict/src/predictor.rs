@@ -16,9 +16,11 @@ use crate::run::{Run, check};
 pub struct Predictor {
     pub(crate) fabric: Fabric,
     pub(crate) labels: Labels,
-    /// Seconds of computing by phase, on the run's threads.
+    /// Seconds of computing, input and output by phase, on the run's threads.
     pub(crate) compute_s: Vec<f64>,
     pub(crate) likely: Works,
+    /// By object, its likely work over the whole run.
+    totals: Vec<Work>,
     pub(crate) low: Works,
     pub(crate) high: Works,
 }
@@ -46,11 +48,13 @@ impl Predictor {
             profile.phases.iter().map(|phase| teams_of(machine, phase, profile, runs)).collect();
         let touches = touches(profile)?;
         let works = |doubt| Works::new(profile, &touches, &teams, doubt);
+        let likely = works(Doubt::NONE);
         Ok(Self {
             fabric,
             labels: Labels::new(machine, profile, runs),
             compute_s: profile.phases.iter().zip(&teams).map(|(phase, teams)| compute_s(phase, teams)).collect(),
-            likely: works(Doubt::NONE),
+            totals: (0..profile.objects.len()).map(|object| likely.of_object(object)).collect(),
+            likely,
             low: works(Doubt::LOW),
             high: works(Doubt::HIGH),
         })
@@ -70,17 +74,17 @@ impl Predictor {
     ///
     /// `rows` has one row per object with one fraction per memory, as in
     /// [`Placement::rows`](tierloom_model::Placement::rows); objects without a row have no traffic.
-    pub fn demand(&self, rows: &[Vec<f64>]) -> Demand {
+    pub fn demand<R: AsRef<[f64]>>(&self, rows: impl IntoIterator<Item = R>) -> Demand {
         self.demand_under(&self.likely, rows)
     }
 
-    pub(crate) fn demand_under(&self, works: &Works, rows: &[Vec<f64>]) -> Demand {
-        debug_assert_eq!(rows.len(), self.objects(), "one row of fractions per object");
+    pub(crate) fn demand_under<R: AsRef<[f64]>>(&self, works: &Works, rows: impl IntoIterator<Item = R>) -> Demand {
         let mut cells = vec![Work::default(); self.compute_s.len() * self.fabric.ways()];
-        for (row, cells) in cells.chunks_exact_mut(self.memories()).enumerate() {
-            for (work, fractions) in works.of_row(row).iter().zip(rows) {
-                for (cell, fraction) in cells.iter_mut().zip(fractions) {
-                    *cell += *work * *fraction;
+        for (object, fractions) in rows.into_iter().enumerate() {
+            for (row, cells) in cells.chunks_exact_mut(self.memories()).enumerate() {
+                let work = works.of_row(row)[object];
+                for (cell, fraction) in cells.iter_mut().zip(fractions.as_ref()).filter(|(_, share)| **share != 0.0) {
+                    *cell += work * *fraction;
                 }
             }
         }
@@ -109,16 +113,16 @@ impl Predictor {
     /// Seconds of waiting per nanosecond of latency over the whole run, if all of the object were in
     /// one memory: its traffic weighted by how much the threads wait for it (its criticality).
     pub fn stall_per_ns(&self, object: usize) -> f64 {
-        self.likely.of_object(object).wait
+        self.totals[object].wait
     }
 
     /// Bytes to and from memory over the whole run.
     pub fn dram_bytes(&self, object: usize) -> f64 {
-        self.likely.of_object(object).traffic().bytes()
+        self.totals[object].bytes()
     }
 }
 
-/// Seconds of computing of a phase on its threads.
+/// Seconds of computing of a phase on its threads, and of what they wait for that is no memory.
 fn compute_s(phase: &Phase, teams: &[Team]) -> f64 {
-    phase.compute_s / teams.first().map_or(1.0, |team| team.threads)
+    phase.compute_s / teams.first().map_or(1.0, |team| team.threads) + phase.idle_s.unwrap_or(0.0)
 }

@@ -37,6 +37,27 @@ impl Predictor {
         rows.map(cost).sum()
     }
 
+    /// [`Predictor::cost_of_move_s`] to each of some memories, written to their positions in `costs_s`.
+    pub fn costs_of_moves_s(
+        &self,
+        prices: &Prices,
+        object: usize,
+        from: usize,
+        targets: &[usize],
+        costs_s: &mut [f64],
+    ) {
+        for to in targets {
+            costs_s[*to] = 0.0;
+        }
+        for (row, cells) in prices.cells.chunks_exact(self.memories()).enumerate() {
+            let work = self.likely.of_row(row)[object];
+            let here = value(work, cells[from]);
+            for to in targets {
+                costs_s[*to] += value(work, cells[*to]) - here;
+            }
+        }
+    }
+
     fn phase_prices(&self, phase: usize, cells: &[Work]) -> Vec<Work> {
         let time_s = |cells: &[Work]| solve(self.compute_s[phase], cells, &self.fabric, Doubt::NONE.latency).time_s;
         gradient(cells, self.likely.whole_of_phase(phase), time_s)
@@ -45,5 +66,8 @@ impl Predictor {
 
 fn value(work: Work, price: Work) -> f64 {
     let part = |amount: f64, price: f64| if amount > 0.0 { amount * price } else { 0.0 };
-    part(work.wait, price.wait) + part(work.read, price.read) + part(work.write, price.write)
+    part(work.wait, price.wait)
+        + part(work.random, price.random)
+        + part(work.read, price.read)
+        + part(work.write, price.write)
 }

@@ -8,7 +8,8 @@
 
 use std::ops::Range;
 
-use tierloom_contention::{Station, Work};
+use tierloom_contention::{Fabric, Station, Work};
+use tierloom_model::units::LINE_BYTES_F64;
 use tierloom_model::{Bound, ObjectUse, Placement, Prediction, TierUse};
 
 use crate::compile::Works;
@@ -26,7 +27,7 @@ struct PhaseUse<'a> {
     solved: Solved<'a>,
     /// Ways of the team that is done last: what the phase waits for, it waits for.
     slowest: Range<usize>,
-    /// By way: latency with the queue, ns.
+    /// By way: latency of reads in sequence with the queue, ns.
     latency_ns: Vec<f64>,
     /// By way: seconds of queueing per byte, where no line is waited for.
     queue_s_per_byte: Vec<f64>,
@@ -49,7 +50,9 @@ impl Predictor {
         let compute_s: f64 = self.compute_s.iter().sum();
         // Less traffic of one object may shift a mix to a read fraction where measured points are slower,
         // so an end can pass the middle; then it is the middle.
-        let end = |works: &Works| self.time_under(works.doubt, &self.demand_under(works, placement.rows()));
+        let run = |works: &Works| if self.labels.is_anchored { works.doubt.of_run() } else { 1.0 };
+        let end =
+            |works: &Works| run(works) * self.time_under(works.doubt, &self.demand_under(works, placement.rows()));
         Prediction {
             time_s,
             low_s: end(&self.low).min(time_s),
@@ -91,16 +94,21 @@ impl<'a> PhaseUse<'a> {
         self.slowest.clone().map(|way| (way, &self.cells[way])).filter(|(_, cell)| cell.wait > 0.0)
     }
 
+    /// Seconds that some work waits on a way.
+    fn wait_s(&self, fabric: &Fabric, way: usize, work: Work) -> f64 {
+        work.wait * self.latency_ns[way] + work.random * fabric.random_extra_ns(way)
+    }
+
     /// Waiting that the curves do not hold, s: the bottleneck's queue, or the solver's rounding.
-    fn queueing_s(&self) -> f64 {
-        let waits = self.waited_for().map(|(way, cell)| cell.wait * self.latency_ns[way]);
+    fn queueing_s(&self, fabric: &Fabric) -> f64 {
+        let waits = self.waited_for().map(|(way, cell)| self.wait_s(fabric, way, *cell));
         self.solved.time_s - self.compute_s - waits.sum::<f64>()
     }
 
     /// Puts the queue on the ways behind the bottleneck, as long as the slowest team finds it.
     fn charge_queue(&mut self, predictor: &Predictor) {
-        let queueing_s = self.queueing_s();
-        let behind = |way: &usize| match self.solved.flow.bottleneck() {
+        let queueing_s = self.queueing_s(&predictor.fabric);
+        let behind = |way: &usize| match self.solved.bottleneck {
             Some(Station::Memory(full)) => predictor.fabric.memory_of(*way) == full,
             Some(Station::Link(link)) => predictor.fabric.crosses(*way, link),
             None => false,
@@ -136,9 +144,12 @@ impl<'a> PhaseUse<'a> {
 fn bound(predictor: &Predictor, phases: &[PhaseUse<'_>]) -> Bound {
     let longest = phases.iter().reduce(|a, b| if b.solved.time_s > a.solved.time_s { b } else { a });
     let Some(phase) = longest else { return Bound::Compute };
-    let at_rest_s: f64 = phase.waited_for().map(|(way, cell)| cell.wait * predictor.fabric.idle_ns(way)).sum();
+    let fabric = &predictor.fabric;
+    let at_rest_ns =
+        |(way, cell): (usize, &Work)| cell.wait * fabric.idle_ns(way) + cell.random * fabric.random_extra_ns(way);
+    let at_rest_s: f64 = phase.waited_for().map(at_rest_ns).sum();
     let load_s = phase.solved.time_s - phase.compute_s - at_rest_s;
-    match phase.solved.flow.bottleneck() {
+    match phase.solved.bottleneck {
         Some(station) if load_s > phase.compute_s.max(at_rest_s) => Bound::Bandwidth(predictor.labels.name(station)),
         _ if phase.compute_s >= at_rest_s => Bound::Compute,
         _ => Bound::Latency,
@@ -157,10 +168,15 @@ fn tier_use(predictor: &Predictor, placement: &Placement, phases: &[PhaseUse<'_>
         }
         work += whole;
         busy_s += time_s;
+        // Lines that the memory does not take yet wait elsewhere.
+        let taken_ns = predictor.fabric.most_lines(memory) * LINE_BYTES_F64 * time_s / (whole.bytes() * 1e-9);
         for way in phase.to_memory(memory) {
             let bytes = phase.cells[way].traffic();
             if bytes.bytes() > 0.0 {
-                loaded += phase.latency_ns[way] * time_s * (bytes.bytes() / whole.traffic().bytes());
+                let random = ratio(phase.cells[way].random, phase.cells[way].wait, 0.0);
+                let latency_ns = phase.latency_ns[way].min(taken_ns.max(settled_ns(&phase.solved, way)));
+                let latency_ns = latency_ns + random * predictor.fabric.random_extra_ns(way);
+                loaded += latency_ns * time_s * (bytes.bytes() / whole.traffic().bytes());
                 filled += bytes.bytes() * 1e-9 / predictor.fabric.peak_gb_s(way, bytes.read_fraction());
             }
         }
@@ -192,7 +208,7 @@ fn object_use(
         let work = predictor.likely.of_row(index * teams + team)[object];
         for (way, fraction) in phase.slowest.clone().zip(placement.row(object)).filter(|(_, fraction)| **fraction > 0.0)
         {
-            let by_line = if work.wait > 0.0 { work.wait * phase.latency_ns[way] } else { 0.0 };
+            let by_line = if work.wait > 0.0 { phase.wait_s(&predictor.fabric, way, work) } else { 0.0 };
             stall_s += fraction * (by_line + work.traffic().bytes() * phase.queue_s_per_byte[way]);
         }
     }

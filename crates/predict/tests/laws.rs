@@ -20,6 +20,24 @@ struct Case {
     threads: u32,
 }
 
+proptest! {
+    #[test]
+    fn most_bytes_at_once_are_those_at_the_worst_moment(
+        lives in prop::collection::vec((0u8..20, 0u8..20, 0u64..1000), 0..40),
+    ) {
+        let lived = |(index, (from, lasts, bytes)): (usize, &(u8, u8, u64))| tierloom_model::Object {
+            first_s: f64::from(*from),
+            last_s: f64::from(from + lasts),
+            ..object(&format!("o{index}"), *bytes)
+        };
+        let profile = profile(lives.iter().enumerate().map(lived).collect(), Vec::new());
+        let alive_at = |moment: u8| -> u64 {
+            lives.iter().filter(|(from, lasts, _)| (*from..=from + lasts).contains(&moment)).map(|life| life.2).sum()
+        };
+        prop_assert_eq!(profile.bytes_at_once(), (0..40).map(alive_at).max().unwrap_or(0));
+    }
+}
+
 fn pattern() -> impl Strategy<Value = Pattern> {
     prop_oneof![Just(Pattern::Stream), Just(Pattern::Strided), Just(Pattern::Random), Just(Pattern::Chain)]
 }

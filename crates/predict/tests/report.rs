@@ -199,3 +199,43 @@ fn objects_that_are_never_there_together_are_said_to_be_counted_together() {
     assert_eq!(profile.bytes_at_once(), 84 << 30);
     assert!(said(&profile).is_some_and(|words| words.contains("92GiB") && words.contains("84GiB")));
 }
+
+/// The test machine with near memory changed.
+fn predict_on(change: impl Fn(&mut tierloom_model::Machine), access: Access, threads: u32) -> Prediction {
+    let mut machine = machine();
+    change(&mut machine);
+    let profile = profile(vec![object("o", 1 << 30)], vec![phase("p", threads, 0.0, vec![access])]);
+    let predictor = Predictor::new(&machine, &profile, Run { socket: 0, threads }).unwrap();
+    predictor.predict(&Placement::uniform(1, 3, 0))
+}
+
+#[test]
+fn random_reads_wait_their_own_latency_and_streams_do_not() {
+    let apart = |machine: &mut tierloom_model::Machine| {
+        machine.paths[0].random_idle_ns = Some(tierloom_fixtures::figure(150.0));
+    };
+    let time_s = |pattern: Pattern| predict_on(apart, access("o", pattern, 64e6, 0.0, 1.0), 1).time_s;
+    for (pattern, ns) in [(Pattern::Stream, 110.0), (Pattern::Strided, 110.0), (Pattern::Random, 150.0)] {
+        assert!((time_s(pattern) / (1e6 * ns * 1e-9) - 1.0).abs() < 0.01, "{pattern:?}");
+    }
+    let chain = predict_on(apart, access("o", Pattern::Chain, 64e6, 0.0, 1.0), 1);
+    assert!((chain.tiers[0].loaded_ns - 150.0).abs() < 2.0 && (chain.tiers[0].idle_ns - 110.0).abs() < 1e-9);
+    let stalls: f64 = chain.objects.iter().map(|object| object.stall_s).sum();
+    assert!(close(stalls, chain.stall_s));
+}
+
+/// 64 cores would have 1536 lines under way; the memory takes 160.
+#[test]
+fn a_memory_that_takes_so_many_lines_bounds_the_bandwidth_and_its_own_latency() {
+    let stream = || access("o", Pattern::Stream, 640e9, 0.0, 64.0);
+    let limited = |machine: &mut tierloom_model::Machine| {
+        machine.memories[0].lines_in_flight = Some(tierloom_fixtures::figure(160.0));
+    };
+    let prediction = predict_on(limited, stream(), 64);
+    let tier = &prediction.tiers[0];
+    assert!((tier.gb_s * tier.loaded_ns / 64.0 / 160.0 - 1.0).abs() < 1e-3, "{tier:?}");
+    assert!(prediction.time_s > predict_on(|_| (), stream(), 64).time_s * 1.05);
+    assert_eq!(prediction.bound, Bound::Bandwidth(tier.memory.clone()));
+    let stalls: f64 = prediction.objects.iter().map(|object| object.stall_s).sum();
+    assert!(close(stalls, prediction.stall_s));
+}

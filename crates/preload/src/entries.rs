@@ -14,8 +14,8 @@ use std::arch::naked_asm;
 
 use crate::forked::WIPED;
 use crate::hooks::{heap, maps};
+use crate::leave;
 use crate::real::pointers;
-use crate::report;
 use crate::settings::MIN_BYTES;
 use crate::tracked::{FACTOR, FILTER_SHIFT_IN, FILTER_SHIFT_OUT, TRACKED};
 
@@ -188,7 +188,7 @@ entry! {
     seccomp = const libc::SYS_seccomp,
     filter = const libc::SECCOMP_SET_MODE_FILTER,
     real = sym pointers::syscall,
-    close = sym report::close,
+    close = sym leave::close,
 }
 
 // The program's `realloc`, as in glibc: that is ours, unless the program brings its own.

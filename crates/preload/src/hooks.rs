@@ -18,7 +18,7 @@ use tierloom_wire::{Event, Source};
 use crate::policy::{self, Handed};
 use crate::stack::Identity;
 use crate::unwind::Entry;
-use crate::{bounds, generation, real, report, stack, thread};
+use crate::{bounds, generation, leave, real, report, stack, thread};
 
 /// What the allocator and the kernel hand out.
 pub(crate) type Block = *mut c_void;
@@ -76,20 +76,33 @@ unsafe extern "C" fn pthread_create(
 unsafe extern "C" fn prctl(option: c_int, one: c_ulong, two: c_ulong, three: c_ulong, four: c_ulong) -> c_int {
     const NO_CLOCK: c_ulong = libc::PR_TSC_SIGSEGV as c_ulong;
     if matches!((option, one), (libc::PR_SET_SECCOMP, _) | (libc::PR_SET_TSC, NO_CLOCK)) {
-        report::close();
+        leave::close();
     }
     // SAFETY: the program's call, passed on.
     unsafe { real::prctl(option, one, two, three, four) }
 }
 
-/// `dlclose`: stacks with frames in that library are not to be taken for another one's.
+/// `dlclose`: stacks with frames in that library are not to be taken for another one's, and no thread may be in a copy of
+/// its code when other code comes to its place.
 ///
 /// # Safety
 /// That of libc.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
     // SAFETY: the program's call, passed on.
-    let refused = unsafe { real::dlclose(library) };
+    let refused = leave::left_alone(|| unsafe { real::dlclose(library) });
     thread::quietly(generation::look_for_unloads);
     refused
+}
+
+/// `__cxa_finalize`: the program's own last functions come before those of libraries, ours among them, where they were
+/// registered with the program's handle (Itanium C++ ABI, 3.3.6.3).
+///
+/// # Safety
+/// That of libc.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __cxa_finalize(handle: *mut c_void) {
+    leave::before_last_functions(handle as u64);
+    // SAFETY: the program's call, passed on.
+    unsafe { real::__cxa_finalize(handle) }
 }

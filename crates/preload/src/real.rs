@@ -130,6 +130,7 @@ functions! {
         let _ = library;
         -1
     };
+    __cxa_finalize(handle: *mut c_void) -> (), early { let _ = handle; };
     brk(to: *mut c_void) -> c_int, early {
         let _ = (to, none());
         -1

@@ -27,7 +27,7 @@ pub(crate) fn region() -> Option<&'static Region<'static>> {
 
 /// Nothing is recorded or placed from now on: this process is about to give up the processor's clock, or system
 /// calls. It makes none here.
-pub(crate) extern "C" fn close() {
+pub(crate) fn close() {
     if let Some(region) = region() {
         region.count_closed();
     }

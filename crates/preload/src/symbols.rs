@@ -199,6 +199,7 @@ mod tests {
             c"prctl",
             c"syscall",
             c"dlclose",
+            c"__cxa_finalize",
         ] {
             // SAFETY: `name` is a C string.
             let other = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };

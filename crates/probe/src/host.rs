@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use tierloom_linux::firmware;
+use tierloom_linux::host::host;
 use tierloom_linux::root::{Root, parse_list};
 use tierloom_model::MemoryKind;
 
@@ -11,6 +13,8 @@ use tierloom_model::MemoryKind;
 pub struct Host {
     /// Processor model.
     pub cpu: String,
+    /// Which host it is.
+    pub identity: String,
     /// Kernel release.
     pub kernel: String,
     /// Nodes with CPUs, by node number.
@@ -55,11 +59,15 @@ impl Host {
         let nodes = root.online_nodes();
         let cpus: BTreeMap<u32, Vec<u32>> = nodes.iter().map(|node| (*node, cpus_of(root, *node))).collect();
         let with_cpus = cpus.iter().filter(|(_, cpus)| !cpus.is_empty());
+        let mut memories: Vec<HostNode> =
+            nodes.iter().filter_map(|node| HostNode::read(root, *node, !cpus[node].is_empty())).collect();
+        find_stacked_memory(root, &mut memories);
         Self {
             cpu: cpu_model(root),
+            identity: host(root),
             kernel: root.text("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned()),
             sockets: with_cpus.map(|(node, cpus)| HostSocket::read(root, *node, cpus)).collect(),
-            nodes: nodes.iter().filter_map(|node| HostNode::read(root, *node, !cpus[node].is_empty())).collect(),
+            nodes: memories,
         }
     }
 }
@@ -91,7 +99,8 @@ impl HostNode {
     }
 }
 
-fn cpus_of(root: &Root, node: u32) -> Vec<u32> {
+/// CPUs of a node.
+pub(super) fn cpus_of(root: &Root, node: u32) -> Vec<u32> {
     match root.text(&format!("/sys/devices/system/node/node{node}/cpulist")) {
         Some(list) => parse_list(&list).unwrap_or_default(),
         None if node == 0 => root.online_cpus(),
@@ -159,5 +168,17 @@ fn kind_of(root: &Root, node: u32, has_cpus: bool) -> (MemoryKind, &'static str)
         (true, true, _) => (MemoryKind::Cxl, "it was onlined from a DAX device, and there are CXL regions"),
         (true, false, true) => (MemoryKind::Pmem, "it was onlined from a DAX device, and there are NVDIMM regions"),
         _ => (MemoryKind::Cxl, "a guess: it has no CPUs, and no device says what it is; edit the file if it is HBM"),
+    }
+}
+
+/// A node without CPUs that firmware calls faster than every node with them is stacked memory.
+fn find_stacked_memory(root: &Root, nodes: &mut [HostNode]) {
+    let read_mb_s = |node: &HostNode| firmware::access(root, node.node).ok().flatten()?.read_mb_s;
+    let most = nodes.iter().filter(|node| node.has_cpus).filter_map(read_mb_s).max();
+    for node in nodes.iter_mut().filter(|node| !node.has_cpus) {
+        if most.is_some_and(|most| read_mb_s(node) > Some(most)) {
+            node.kind = MemoryKind::Hbm;
+            "no CPUs, and firmware gives it more bandwidth than any node with CPUs".clone_into(&mut node.kind_because);
+        }
     }
 }

@@ -32,6 +32,7 @@ pub(crate) fn from_report(report: &Report) -> Result<Machine, ProbeError> {
         version: FORMAT_VERSION,
         name: report.name.clone(),
         title: format!("{}, {} socket(s), {} memory node(s), measured", host.cpu, host.sockets.len(), host.nodes.len()),
+        host: Some(host.identity.clone()),
         notes: notes(report),
         sources: BTreeMap::from([(SOURCE.to_owned(), text)]),
         sockets: host.sockets.iter().map(|socket| socket_of(report, socket)).collect(),
@@ -135,6 +136,7 @@ fn memory_of(report: &Report, node: &HostNode) -> Option<Memory> {
         kind: node.kind,
         socket: socket_name(home),
         capacity_bytes: measured(node.capacity_bytes, "MemTotal of the node"),
+        lines_in_flight: None,
         usd_per_gib: None,
     })
 }
@@ -162,6 +164,8 @@ fn path_of(report: &Report, socket: u32, node: u32) -> Option<Path> {
         from: socket_name(socket),
         to: memory_name(node),
         idle_ns: measured(significant(idle.p10), how),
+        // In sequence the prefetchers answer: that figure is not the memory's, and random reads are `idle_ns` here.
+        random_idle_ns: None,
         links: Vec::new(),
         writes_at_home: None,
         load: Load::Points(mixes.into_iter().filter_map(|mix| curve(report, socket, node, mix, idle.p10)).collect()),

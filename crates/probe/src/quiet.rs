@@ -112,7 +112,13 @@ mod tests {
     fn report(latencies: &[(usize, f64)]) -> Report {
         let socket =
             HostSocket { node: 0, cores: vec![0], llc_bytes: Some(32 << 20), llc_per_core_bytes: Some(32 << 20) };
-        let host = Host { cpu: String::new(), kernel: String::new(), sockets: vec![socket], nodes: Vec::new() };
+        let host = Host {
+            identity: String::new(),
+            cpu: String::new(),
+            kernel: String::new(),
+            sockets: vec![socket],
+            nodes: Vec::new(),
+        };
         let request = Request { name: String::new(), date: String::new(), scale: Scale::QUICK };
         let nowhere = Migration::read(&Root::at("/nonexistent"));
         let mut report = Report::empty(&request, host, nowhere, Instructions::Portable);

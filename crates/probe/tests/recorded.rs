@@ -145,3 +145,58 @@ fn every_setting_is_recorded() {
     assert_eq!((migration.numa_balancing, migration.demotion_enabled), (Some(1), Some(false)));
     assert_eq!(migration.multi_gen_lru.as_deref(), Some("0x0007"));
 }
+
+const FIRMWARE: &str = "/sys/devices/system/node/node0/distance = 10 21 24\n\
+    /sys/devices/system/node/node1/distance = 21 10 28\n\
+    /sys/devices/system/node/node2/distance = 24 28 10\n\
+    /sys/devices/system/node/node2/access1/initiators/node0 =\n\
+    /sys/devices/system/node/node2/access1/initiators/read_latency = 250\n\
+    /sys/devices/system/node/node2/access1/initiators/read_bandwidth = 30000\n\
+    /sys/devices/system/node/node2/access1/initiators/write_bandwidth = 20000";
+
+/// Kind, whether it is near, distance, latency and bandwidth.
+type Seen = (MemoryKind, Option<bool>, Option<u64>, Option<f64>, Option<f64>);
+
+/// Each node, for a program on some CPUs.
+#[expect(clippy::unwrap_used, reason = "a recording that cannot be read ends the test")]
+fn seen_from(cpus: &[u32], changes: &str) -> Vec<Seen> {
+    let recorded = Recorded::machine("two-nodes-cxl", changes);
+    let memories = tierloom_probe::host_memories(&recorded.root(), cpus).unwrap();
+    memories.into_iter().map(|at| (at.kind, at.near, at.distance, at.latency_ns, at.gb_s)).collect()
+}
+
+#[test]
+fn memories_are_seen_from_the_socket_of_the_program() {
+    let (dram, cxl) = (MemoryKind::Dram, MemoryKind::Cxl);
+    let first = [
+        (dram, Some(true), Some(10), None, None),
+        (dram, Some(false), Some(21), None, None),
+        (cxl, Some(true), Some(24), Some(250.0), Some(20.0)),
+    ];
+    assert_eq!(seen_from(&[0, 5], FIRMWARE), first);
+    let second = [
+        (dram, Some(false), Some(21), None, None),
+        (dram, Some(true), Some(10), None, None),
+        (cxl, Some(false), Some(28), None, None),
+    ];
+    assert_eq!(seen_from(&[2], FIRMWARE), second);
+}
+
+#[test]
+fn what_differs_between_sockets_is_not_known_for_a_program_on_both() {
+    for cpus in [&[0, 2][..], &[]] {
+        let seen = seen_from(cpus, FIRMWARE);
+        assert!(seen.iter().all(|(_, near, distance, ..)| near.is_none() && distance.is_none()), "{seen:?}");
+    }
+    let silent: Vec<Option<bool>> = seen_from(&[0], "").into_iter().map(|(_, near, ..)| near).collect();
+    assert_eq!(silent, [Some(true), Some(false), None], "nothing says on which socket the card hangs");
+}
+
+#[test]
+fn a_node_faster_than_every_node_with_cpus_is_stacked_memory() {
+    let fast = "/sys/devices/system/node/node0/access1/initiators/node0 =\n\
+                /sys/devices/system/node/node0/access1/initiators/read_bandwidth = 200000\n\
+                /sys/devices/system/node/node2/access1/initiators/node0 =\n\
+                /sys/devices/system/node/node2/access1/initiators/read_bandwidth = 400000";
+    assert_eq!(seen_from(&[0], fast)[2].0, MemoryKind::Hbm);
+}

@@ -3,7 +3,8 @@
 use pyo3::prelude::*;
 use tierloom_contention::PathLoad;
 
-use crate::{errors, nouns};
+use crate::errors;
+use crate::nouns::Machine;
 
 /// A fitted form is infinite at its very peak, so pictures stop just before it.
 const LAST_LOAD: f64 = 0.99;
@@ -11,18 +12,18 @@ const LAST_LOAD: f64 = 0.99;
 /// Peak (GB/s) of one path at a read fraction, and `(GB/s, ns)` at even steps up to 99 % of it.
 #[pyfunction]
 pub(crate) fn path_curve(
-    machine: &str,
+    machine: Py<Machine>,
     socket: &str,
     memory: &str,
     read_fraction: f64,
     steps: u32,
 ) -> PyResult<(f64, Vec<(f64, f64)>)> {
-    let machine = nouns::machine(machine, "machine")?;
+    let machine = &machine.get().0;
     let path = machine
         .paths
         .iter()
         .find(|path| path.from == socket && path.to == memory)
-        .ok_or_else(|| errors::no_path(&machine, socket, memory))?;
+        .ok_or_else(|| errors::no_path(machine, socket, memory))?;
     if steps < 2 || !(0.0..=1.0).contains(&read_fraction) {
         let text = format!("read fraction {read_fraction} in {steps} steps\nhint: ask for 0 to 1 in 2 steps or more");
         return Err(errors::wrong_request(text));

@@ -1,32 +1,99 @@
-//! The engines: prediction and placement, asked by JSON and answering in JSON.
+//! The engines: prediction and placement of nouns that were parsed before.
 
 use pyo3::prelude::*;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use tierloom_model::{Comparison, Machine, Placement};
+use tierloom_model::{self as model, Placement, PolicyResult, Prediction};
 use tierloom_place::{self as place, Request};
 use tierloom_predict::{Predictor, Run};
 
-use crate::{errors, nouns};
+use crate::documents::{request, to_python};
+use crate::errors;
+use crate::nouns::{Machine, Plan, Profile};
 
-/// Tries every policy; takes a [`Request`] and returns a [`Comparison`] as JSON.
-#[pyfunction]
-pub(crate) fn compare(py: Python<'_>, machine: &str, profile: &str, request: &str) -> PyResult<String> {
-    let (machine, profile) = (nouns::machine(machine, "machine")?, nouns::profile(profile, "profile")?);
-    let request: Request = parse(request)?;
-    let answer = py.detach(|| place::compare(&machine, &profile, &request));
-    nouns::to_json(&answer.map_err(|error| errors::from_place(&error))?)
+/// Every policy on one profile and machine. What policies do with single objects becomes Python's only when somebody
+/// asks: with many objects few of them are ever read.
+#[pyclass(frozen)]
+pub(crate) struct Comparison {
+    machine: Py<Machine>,
+    profile: Py<Profile>,
+    /// The answer; its policies say nothing of single objects.
+    brief: model::Comparison,
+    /// In the order of the answer.
+    whole: Vec<PolicyResult>,
 }
 
-/// One policy of a comparison (JSON) as the text of a plan file (TOML).
+impl Comparison {
+    fn result(&self, at: usize) -> PyResult<&PolicyResult> {
+        self.whole.get(at).ok_or_else(|| errors::internal("there is no such policy"))
+    }
+}
+
+#[pymethods]
+impl Comparison {
+    /// The answer as plain data, but what its policies do with single objects.
+    fn brief<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.brief)
+    }
+
+    /// One policy's whole result as plain data, by its position.
+    fn policy<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, self.result(at)?)
+    }
+
+    /// One policy's placement as a plan, by its position.
+    fn plan(&self, py: Python<'_>, at: usize) -> PyResult<Plan> {
+        let result = self.result(at)?;
+        let policy = result.policy.clone();
+        let (machine, profile) = (&self.machine.get().0, &self.profile.get().0);
+        let planned = py.detach(|| {
+            let alone = model::Comparison { policies: vec![result.clone()], ..self.brief.clone() };
+            place::plan_from(machine, profile, &alone, &policy)
+        });
+        planned.map(Plan).ok_or_else(|| {
+            let text = format!("policy `{policy}` cannot be used here");
+            errors::wrong_request(format!("{text}\nhint: take one that has a time"))
+        })
+    }
+}
+
+/// Tries every policy. `ran_on` is the machine that the profile was recorded on, where that is known: predictions are
+/// anchored to the run then.
 #[pyfunction]
-pub(crate) fn make_plan(machine: &str, profile: &str, comparison: &str, policy: &str) -> PyResult<String> {
-    let (machine, profile) = (nouns::machine(machine, "machine")?, nouns::profile(profile, "profile")?);
-    let comparison: Comparison = parse(comparison)?;
-    place::plan_from(&machine, &profile, &comparison, policy).map(|plan| plan.to_toml()).ok_or_else(|| {
-        let text = format!("policy `{policy}` is not in the comparison, or it cannot be used here");
-        errors::wrong_request(format!("{text}\nhint: take one that has a time"))
-    })
+#[pyo3(signature = (machine, profile, asked, ran_on=None))]
+pub(crate) fn compare(
+    py: Python<'_>,
+    machine: Py<Machine>,
+    profile: Py<Profile>,
+    asked: &Bound<'_, PyAny>,
+    ran_on: Option<Py<Machine>>,
+) -> PyResult<Comparison> {
+    let asked: Request = request(asked)?;
+    let (on, program) = (&machine.get().0, &profile.get().0);
+    let mut brief = py.detach(|| compared(on, program, &asked, ran_on.as_ref().map(|ran_on| &ran_on.get().0)))?;
+    let whole = std::mem::take(&mut brief.policies);
+    brief.policies = whole.iter().map(without_objects).collect();
+    Ok(Comparison { machine, profile, brief, whole })
+}
+
+/// A policy's result, but what it does with single objects.
+fn without_objects(result: &PolicyResult) -> PolicyResult {
+    let brief = |prediction: &Prediction| Prediction { objects: Vec::new(), ..prediction.clone() };
+    let outcome = result.outcome.as_ref().map(brief).map_err(Clone::clone);
+    let (policy, about) = (result.policy.clone(), result.about.clone());
+    PolicyResult { policy, about, outcome, fast_bytes: result.fast_bytes, fractions: Vec::new(), actions: Vec::new() }
+}
+
+fn compared(
+    machine: &model::Machine,
+    profile: &model::Profile,
+    asked: &Request,
+    ran_on: Option<&model::Machine>,
+) -> PyResult<model::Comparison> {
+    let known = ran_on.map(|ran_on| tierloom_predict::anchored(profile, ran_on)).transpose();
+    let known = known.map_err(|error| errors::from_predict(&error))?.flatten();
+    let (anchored, anchor) = known.unzip();
+    let answer = place::compare(machine, anchored.as_ref().unwrap_or(profile), asked);
+    Ok(model::Comparison { anchor, ..answer.map_err(|error| errors::from_place(&error))? })
 }
 
 /// Reads `64GiB`, or `40%` of the program's data, as bytes of fast memory.
@@ -53,31 +120,34 @@ struct TeamRequest {
     threads: u32,
 }
 
-/// Time of one placement; takes and returns JSON.
+/// Time of one placement, as plain data.
 #[pyfunction]
-pub(crate) fn predict(machine: &str, profile: &str, request: &str) -> PyResult<String> {
-    let (machine, profile) = (nouns::machine(machine, "machine")?, nouns::profile(profile, "profile")?);
-    let request: PredictRequest = parse(request)?;
-    let placement =
-        Placement::new(request.fractions, machine.memories.len()).map_err(|e| errors::from_placement(&e))?;
+pub(crate) fn predict<'py>(
+    py: Python<'py>,
+    machine: Py<Machine>,
+    profile: Py<Profile>,
+    asked: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let asked: PredictRequest = request(asked)?;
+    let (machine, profile) = (&machine.get().0, &profile.get().0);
+    to_python(py, &py.detach(|| predicted(machine, profile, asked))?)
+}
+
+fn predicted(machine: &model::Machine, profile: &model::Profile, asked: PredictRequest) -> PyResult<Prediction> {
+    let placement = Placement::new(asked.fractions, machine.memories.len()).map_err(|e| errors::from_placement(&e))?;
     if placement.rows().len() != profile.objects.len() {
         let (rows, objects) = (placement.rows().len(), profile.objects.len());
         let text = format!("{rows} rows of fractions for {objects} objects\nhint: give one row for each object");
         return Err(errors::wrong_request(text));
     }
-    let run = |team: &TeamRequest| Ok(Run { socket: socket(&machine, team.socket.as_deref())?, threads: team.threads });
-    let runs = request.teams.iter().map(run).collect::<PyResult<Vec<Run>>>()?;
-    let predictor = Predictor::over(&machine, &profile, &runs).map_err(|error| errors::from_predict(&error))?;
-    nouns::to_json(&predictor.predict(&placement))
+    let run = |team: &TeamRequest| Ok(Run { socket: socket(machine, team.socket.as_deref())?, threads: team.threads });
+    let runs = asked.teams.iter().map(run).collect::<PyResult<Vec<Run>>>()?;
+    let predictor = Predictor::over(machine, profile, &runs).map_err(|error| errors::from_predict(&error))?;
+    Ok(predictor.predict(&placement))
 }
 
 /// Position of a socket; the first one where none is named.
-fn socket(machine: &Machine, name: Option<&str>) -> PyResult<usize> {
+fn socket(machine: &model::Machine, name: Option<&str>) -> PyResult<usize> {
     let Some(name) = name else { return Ok(0) };
     machine.socket_index(name).ok_or_else(|| errors::no_socket(machine, name))
-}
-
-/// A request comes from our own Python: what does not parse is a fault of ours, not of the user.
-fn parse<T: DeserializeOwned>(request: &str) -> PyResult<T> {
-    serde_json::from_str(request).map_err(|error| errors::internal(&error.to_string()))
 }

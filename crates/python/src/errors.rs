@@ -9,7 +9,7 @@ use tierloom_expander::ExpanderError;
 use tierloom_launch::LaunchError;
 use tierloom_model::{Machine, ModelError};
 use tierloom_perfdata::PerfDataError;
-use tierloom_place::PlaceError;
+use tierloom_place::{MatchError, PlaceError};
 use tierloom_pmem::PmemError;
 use tierloom_predict::PredictError;
 use tierloom_probe::ProbeError;
@@ -44,7 +44,15 @@ pub(crate) enum Noun {
 
 /// A file that does not hold what it should hold.
 pub(crate) fn from_model(noun: Noun, error: &ModelError) -> PyErr {
-    let text = error.to_string();
+    about(noun, error.to_string())
+}
+
+/// A document that cannot be JSON.
+pub(crate) fn no_document(noun: Noun, file: &str, error: &PyErr) -> PyErr {
+    about(noun, format!("{file}: {error}\nhint: give a dictionary of texts, numbers, lists and dictionaries"))
+}
+
+fn about(noun: Noun, text: String) -> PyErr {
     match noun {
         Noun::Machine => MachineError::new_err(text),
         Noun::Profile => ProfileError::new_err(text),
@@ -90,6 +98,11 @@ pub(crate) fn from_place(error: &PlaceError) -> PyErr {
         PlaceError::Predict(error) => from_predict(error),
         PlaceError::Placement(error) => from_placement(error),
     }
+}
+
+/// Memories of a plan that are not this machine's nodes, or not surely.
+pub(crate) fn from_match(error: &MatchError) -> PyErr {
+    RequestError::new_err(error.to_string())
 }
 
 /// Fractions that are no placement.

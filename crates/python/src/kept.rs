@@ -12,7 +12,9 @@ use tierloom_record::file;
 use tierloom_recording::{Event, Exit, Recording, VERSION};
 
 use crate::code_files::{CodeFiles, DescribedFile};
+use crate::documents::to_python;
 use crate::errors;
+use crate::nouns::Profile;
 use crate::recording::worked_out;
 
 /// Whether a recorder writes this file now.
@@ -21,7 +23,7 @@ pub(crate) fn is_being_recorded(path: PathBuf) -> bool {
     file::is_growing(&path)
 }
 
-/// Works a recording out into a profile (JSON) and its samples (an `.npy` file). Files of code are looked for
+/// Works a recording out into a profile and its samples (an `.npy` file). Files of code are looked for
 /// in the folders first; the one that most samples fell into must be the build that ran.
 #[pyfunction]
 pub(crate) fn analyse_recording(
@@ -29,7 +31,7 @@ pub(crate) fn analyse_recording(
     path: PathBuf,
     name: Option<String>,
     folders: Vec<PathBuf>,
-) -> PyResult<(String, Py<PyBytes>)> {
+) -> PyResult<(Profile, Py<PyBytes>)> {
     let mut recording = loaded(py, &path)?;
     let files = py.detach(|| CodeFiles::find(&recording, &folders));
     if let Some(refusal) = files.refusal(&path) {
@@ -39,12 +41,12 @@ pub(crate) fn analyse_recording(
     worked_out(py, name, Some(&path), &recording, &files.search)
 }
 
-/// What a recording holds (JSON), and which of its files of code are here.
+/// What a recording holds, as plain data, and which of its files of code are here.
 #[pyfunction]
-pub(crate) fn describe_recording(py: Python<'_>, path: PathBuf, folders: Vec<PathBuf>) -> PyResult<String> {
+pub(crate) fn describe_recording(py: Python<'_>, path: PathBuf, folders: Vec<PathBuf>) -> PyResult<Bound<'_, PyAny>> {
     let recording = loaded(py, &path)?;
     let files = py.detach(|| CodeFiles::find(&recording, &folders).counted(&recording));
-    serde_json::to_string(&Described::of(&recording, &files)).map_err(|error| errors::internal(&error.to_string()))
+    to_python(py, &Described::of(&recording, &files))
 }
 
 fn loaded(py: Python<'_>, path: &Path) -> PyResult<Recording> {

@@ -1,34 +1,99 @@
-//! Reading the nouns' files: text is checked once here and comes back as JSON for Python.
+//! The nouns as handles: parsed and checked once, then handed from call to call.
 
 use pyo3::prelude::*;
-use serde::Serialize;
-use tierloom_model::{Machine, Plan, Profile, units};
+use tierloom_model::{self as model, units};
 
+use crate::documents::{self, to_python};
 use crate::errors::{self, Noun};
 
-/// Checks the text of a machine file and returns the machine as JSON.
-#[pyfunction]
-pub(crate) fn check_machine(text: &str, file: &str) -> PyResult<String> {
-    to_json(&machine(text, file)?)
+/// What memory there is and what it costs to reach it.
+#[pyclass(frozen)]
+pub(crate) struct Machine(pub(crate) model::Machine);
+
+#[pymethods]
+impl Machine {
+    /// Reads and checks the text of a machine file (TOML).
+    #[staticmethod]
+    fn from_toml(py: Python<'_>, text: &str, file: &str) -> PyResult<Self> {
+        let read = py.detach(|| model::Machine::from_toml(text, file));
+        read.map(Self).map_err(|error| errors::from_model(Noun::Machine, &error))
+    }
+
+    /// Checks a machine's document.
+    #[staticmethod]
+    fn from_document(document: &Bound<'_, PyAny>, file: &str) -> PyResult<Self> {
+        let text = text_of(Noun::Machine, document, file)?;
+        model::Machine::from_json(&text, file).map(Self).map_err(|error| errors::from_model(Noun::Machine, &error))
+    }
+
+    /// The text of its file.
+    fn to_toml(&self) -> String {
+        self.0.to_toml()
+    }
+
+    /// The machine as plain data.
+    fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.0)
+    }
 }
 
-/// Writes a machine (JSON) as the text of a machine file, checked.
-#[pyfunction]
-pub(crate) fn write_machine(document: &str, file: &str) -> PyResult<String> {
-    let draft = Machine::from_json(document, file).map_err(|error| errors::from_model(Noun::Machine, &error))?;
-    Ok(machine(&draft.to_toml(), file)?.to_toml())
+/// A program's data objects and how they are touched.
+#[pyclass(frozen)]
+pub(crate) struct Profile(pub(crate) model::Profile);
+
+#[pymethods]
+impl Profile {
+    /// Reads and checks the text of a profile file (JSON).
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str, file: &str) -> PyResult<Self> {
+        let read = py.detach(|| model::Profile::from_json(text, file));
+        read.map(Self).map_err(|error| errors::from_model(Noun::Profile, &error))
+    }
+
+    /// Checks a profile's document.
+    #[staticmethod]
+    fn from_document(py: Python<'_>, document: &Bound<'_, PyAny>, file: &str) -> PyResult<Self> {
+        Self::from_json(py, &text_of(Noun::Profile, document, file)?, file)
+    }
+
+    /// The text of its file.
+    fn to_json(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.to_json())
+    }
+
+    /// The profile as plain data.
+    fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.0)
+    }
 }
 
-/// Checks the text of a profile file and returns the profile as JSON.
-#[pyfunction]
-pub(crate) fn check_profile(text: &str, file: &str) -> PyResult<String> {
-    to_json(&profile(text, file)?)
+/// Rules that say which object goes where.
+#[pyclass(frozen)]
+pub(crate) struct Plan(pub(crate) model::Plan);
+
+#[pymethods]
+impl Plan {
+    /// Reads and checks the text of a plan file (TOML).
+    #[staticmethod]
+    fn from_toml(py: Python<'_>, text: &str, file: &str) -> PyResult<Self> {
+        let read = py.detach(|| model::Plan::from_toml(text, file));
+        read.map(Self).map_err(|error| errors::from_model(Noun::Plan, &error))
+    }
+
+    /// The text of its file.
+    fn to_toml(&self) -> String {
+        self.0.to_toml()
+    }
+
+    /// The plan as plain data.
+    fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.0)
+    }
 }
 
-/// Checks the text of a plan file and returns the plan as JSON.
-#[pyfunction]
-pub(crate) fn check_plan(text: &str, file: &str) -> PyResult<String> {
-    to_json(&plan(text, file)?)
+/// JSON of a document that a user made, who may have put anything into it.
+fn text_of(noun: Noun, document: &Bound<'_, PyAny>, file: &str) -> PyResult<String> {
+    documents::text_of(document).map_err(|error| errors::no_document(noun, file, &error))
 }
 
 /// Writes bytes with the largest binary unit that keeps the number at or above one.
@@ -42,21 +107,4 @@ pub(crate) fn format_bytes(amount: u64) -> String {
 pub(crate) fn parse_bytes(text: &str) -> PyResult<u64> {
     let hinted = |problem| errors::wrong_request(format!("{problem}\nhint: write for example 64GiB, 1.5GB or 4096B"));
     units::parse_bytes(text).map_err(hinted)
-}
-
-pub(crate) fn machine(text: &str, file: &str) -> PyResult<Machine> {
-    Machine::from_toml(text, file).map_err(|error| errors::from_model(Noun::Machine, &error))
-}
-
-pub(crate) fn profile(text: &str, file: &str) -> PyResult<Profile> {
-    Profile::from_json(text, file).map_err(|error| errors::from_model(Noun::Profile, &error))
-}
-
-pub(crate) fn plan(text: &str, file: &str) -> PyResult<Plan> {
-    Plan::from_toml(text, file).map_err(|error| errors::from_model(Noun::Plan, &error))
-}
-
-/// JSON of a noun or an answer; what cannot be JSON (a NaN key, say) is a fault of ours.
-pub(crate) fn to_json<T: Serialize>(noun: &T) -> PyResult<String> {
-    serde_json::to_string(noun).map_err(|error| errors::internal(&error.to_string()))
 }

@@ -15,13 +15,15 @@ use tierloom_runner::{
     Snapshot, TOO_LITTLE_MEMORY, TOO_MANY_MAPPINGS, apply, run,
 };
 
-use crate::{errors, nouns};
+use crate::documents::{text_of, to_python};
+use crate::errors;
+use crate::nouns::Plan;
 
-/// What is asked beside the plan (JSON).
+/// What is asked beside the plan.
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct Asked {
-    /// Nodes of the plan whose number here is not their position in the plan.
+    /// Which node each memory is, as `match_nodes` says.
     nodes: BTreeMap<String, u32>,
     /// For every object, beside what the plan asks.
     options: RuleOptions,
@@ -116,10 +118,10 @@ struct PhaseOutcome {
     took_s: f64,
 }
 
-/// The host's interleave weights as they were (JSON), if a run that set others was killed.
+/// The host's interleave weights as they were, if a run that set others was killed.
 #[pyfunction]
-pub(crate) fn left_host_weights(root: PathBuf) -> PyResult<Option<String>> {
-    SavedWeights::left(&Root::at(root)).map(|left| nouns::to_json(&left)).transpose()
+pub(crate) fn left_host_weights(py: Python<'_>, root: PathBuf) -> PyResult<Option<Bound<'_, PyAny>>> {
+    SavedWeights::left(&Root::at(root)).map(|left| to_python(py, &left)).transpose()
 }
 
 /// Puts back the host's interleave weights that a killed run left; whether there were any.
@@ -131,42 +133,46 @@ pub(crate) fn restore_host_weights(root: PathBuf) -> PyResult<bool> {
     Ok(true)
 }
 
-/// Runs a program under a plan (TOML); returns what became of every rule (JSON). `asked` (JSON) holds
-/// what is asked beside the plan; `watcher` is called with a snapshot (JSON) whenever one is due.
+/// Runs a program under a plan; returns what became of every rule as plain data. `asked` holds what is asked beside
+/// the plan; `watcher` is called with a snapshot whenever one is due.
 #[pyfunction]
-pub(crate) fn run_plan(
-    py: Python<'_>,
-    plan: &str,
+pub(crate) fn run_plan<'py>(
+    py: Python<'py>,
+    plan: Py<Plan>,
     command: Vec<OsString>,
     preload: PathBuf,
-    asked: &str,
+    asked: &Bound<'py, PyAny>,
     watcher: Option<Py<PyAny>>,
-) -> PyResult<String> {
-    let plan = nouns::plan(plan, "plan")?;
-    let asked: Asked =
-        serde_json::from_str(asked).map_err(|error| errors::wrong_request(format!("options of a run: {error}")))?;
+) -> PyResult<Bound<'py, PyAny>> {
+    let plan = plan.get().0.clone();
+    let asked: Asked = serde_json::from_str(&text_of(asked)?)
+        .map_err(|error| errors::wrong_request(format!("options of a run: {error}")))?;
     let Asked { nodes, options, set_host_weights, watch_s } = asked;
     let request =
         PlaceRequest { nodes, options, set_host_weights, watch_s, ..PlaceRequest::new(command, plan, preload) };
     let mut watch = |snapshot: &Snapshot| {
         if let Some(watcher) = &watcher {
             // A watcher that fails does not end the program that it watches.
-            Python::attach(|py| nouns::to_json(&Seen::from(snapshot)).and_then(|text| watcher.call1(py, (text,)))).ok();
+            Python::attach(|py| to_python(py, &Seen::from(snapshot)).and_then(|seen| watcher.call1(py, (seen,)))).ok();
         }
     };
     let report = py.detach(|| run(&request, &mut watch)).map_err(|error| errors::from_run(&error))?;
-    nouns::to_json(&Report::from(report))
+    to_python(py, &Report::from(report))
 }
 
-/// Applies a plan (TOML) to a program that runs under `run_plan` in another process; returns what was
-/// moved (JSON).
+/// Applies a plan to a program that runs under `run_plan` in another process; returns what was moved as plain data.
 #[pyfunction]
-pub(crate) fn apply_plan(py: Python<'_>, pid: u32, plan: &str, nodes: BTreeMap<String, u32>) -> PyResult<String> {
-    let plan = nouns::plan(plan, "plan")?;
-    let applied = py.detach(|| apply(&Root::default(), pid, &plan, &nodes));
+pub(crate) fn apply_plan(
+    py: Python<'_>,
+    pid: u32,
+    plan: Py<Plan>,
+    nodes: BTreeMap<String, u32>,
+) -> PyResult<Bound<'_, PyAny>> {
+    let plan = &plan.get().0;
+    let applied = py.detach(|| apply(&Root::default(), pid, plan, &nodes));
     let Applied { rules, took_s } = applied.map_err(|error| errors::from_run(&error))?;
     let rules = rules.into_iter().map(AppliedRuleDoc::from).collect();
-    nouns::to_json(&AppliedDoc { pid, took_s, rules })
+    to_python(py, &AppliedDoc { pid, took_s, rules })
 }
 
 impl From<&Snapshot> for Seen {

@@ -6,9 +6,10 @@ use pyo3::prelude::*;
 use tierloom_linux::root::Root;
 use tierloom_probe::{ProbeError, Progress, Request, Scale, describe, measure, monotone};
 
-use crate::{errors, nouns};
+use crate::documents::to_python;
+use crate::errors;
 
-/// Measures this machine and returns it as a machine file (TOML), with everything behind it (JSON).
+/// Measures this machine and returns it as a machine file (TOML), with everything behind it as plain data.
 ///
 /// `tell` is called before each figure with the share that is done, the seconds left, and a few
 /// words; what it raises, and Ctrl-C, end the measurement.
@@ -20,7 +21,7 @@ pub(crate) fn measure_machine(
     date: String,
     full: bool,
     tell: Option<Py<PyAny>>,
-) -> PyResult<(String, String)> {
+) -> PyResult<(String, Bound<'_, PyAny>)> {
     let request = Request { name, date, scale: if full { Scale::FULL } else { Scale::QUICK } };
     let mut raised = None;
     let measured = py.detach(|| {
@@ -36,17 +37,17 @@ pub(crate) fn measure_machine(
         return Err(error);
     }
     let measured = measured.map_err(|error| errors::from_probe(&error))?;
-    Ok((measured.machine.to_toml(), nouns::to_json(&measured.report)?))
+    Ok((measured.machine.to_toml(), to_python(py, &measured.report)?))
 }
 
-/// What the `/proc` and `/sys` below a folder tell about a machine, as JSON.
+/// What the `/proc` and `/sys` below a folder tell about a machine, as plain data.
 #[pyfunction]
-pub(crate) fn describe_machine(root: &str) -> PyResult<String> {
+pub(crate) fn describe_machine<'py>(py: Python<'py>, root: &str) -> PyResult<Bound<'py, PyAny>> {
     let described = describe(&Root::at(root)).map_err(|error| match error {
         ProbeError::NoMachine => errors::bad_machine(&format!("{root}: {error}")),
         error => errors::bad_machine(&error.to_string()),
     })?;
-    nouns::to_json(&described)
+    to_python(py, &described)
 }
 
 /// `(GB/s, ns)` points in the order of growing load, as a curve that rises in both.

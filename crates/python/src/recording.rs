@@ -14,13 +14,15 @@ use tierloom_record::{Backend, RecordRequest, processor, record, skid};
 use tierloom_recording::{Event, Processor, Recording};
 
 use crate::code_files::CodeFiles;
+use crate::documents::text_of;
 use crate::errors;
 use crate::guarded::guarded;
+use crate::nouns::Profile as Handle;
 
 /// Names of the backends, as the command line and Python spell them.
 const BACKENDS: [(&str, Backend); 3] = [("auto", Backend::Auto), ("perf", Backend::Perf), ("ptrace", Backend::Ptrace)];
 
-/// What is recorded of a program (JSON).
+/// What is recorded of a program.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -33,7 +35,7 @@ struct Asked {
     keep: bool,
 }
 
-/// Runs a program and returns its profile (JSON) and its samples (an `.npy` file). `asked` (JSON) holds
+/// Runs a program and returns its profile and its samples (an `.npy` file). `asked` holds
 /// how; `analysing` is called with the number of samples when the program has ended.
 #[pyfunction]
 pub(crate) fn record_profile(
@@ -41,11 +43,11 @@ pub(crate) fn record_profile(
     command: Vec<OsString>,
     name: String,
     preload: Option<PathBuf>,
-    asked: &str,
+    asked: &Bound<'_, PyAny>,
     analysing: Option<Py<PyAny>>,
-) -> PyResult<(String, Py<PyBytes>)> {
-    let asked: Asked =
-        serde_json::from_str(asked).map_err(|error| errors::wrong_request(format!("what to record: {error}")))?;
+) -> PyResult<(Handle, Py<PyBytes>)> {
+    let asked: Asked = serde_json::from_str(&text_of(asked)?)
+        .map_err(|error| errors::wrong_request(format!("what to record: {error}")))?;
     let Asked { hz, backend, journal, keep } = asked;
     let request =
         RecordRequest { hz, backend: find_backend(&backend)?, journal, keep, ..RecordRequest::new(command, preload) };
@@ -59,26 +61,26 @@ pub(crate) fn record_profile(
     worked_out(py, Some(name), request.journal.as_deref(), &recording, &files.search)
 }
 
-/// The profile (JSON) and the samples (an `.npy` file) of a recording, which may be on disk.
+/// The profile and the samples (an `.npy` file) of a recording, which may be on disk.
 pub(crate) fn worked_out(
     py: Python<'_>,
     name: Option<String>,
     path: Option<&Path>,
     recording: &Recording,
     binaries: &(impl Binaries + Sync),
-) -> PyResult<(String, Py<PyBytes>)> {
+) -> PyResult<(Handle, Py<PyBytes>)> {
     let result: Result<(Profile, Vec<SampleRow>), String> =
         py.detach(|| guarded(path, || analyse(recording, binaries)));
     let (mut profile, rows) = result.map_err(errors::failed_analysis)?;
     if let Some(name) = name {
         profile.name = name;
     }
-    Ok((profile.to_json(), PyBytes::new(py, &samples_to_npy(&rows)).unbind()))
+    Ok((Handle(profile), PyBytes::new(py, &samples_to_npy(&rows)).unbind()))
 }
 
-/// Works a `perf.data` file out into a profile (JSON) and its samples (an `.npy` file).
+/// Works a `perf.data` file out into a profile and its samples (an `.npy` file).
 #[pyfunction]
-pub(crate) fn import_perf(py: Python<'_>, path: PathBuf, name: Option<String>) -> PyResult<(String, Py<PyBytes>)> {
+pub(crate) fn import_perf(py: Python<'_>, path: PathBuf, name: Option<String>) -> PyResult<(Handle, Py<PyBytes>)> {
     let read = py.detach(|| tierloom_perfdata::read(&path).map(|recording| completed(recording, &Root::default())));
     let mut recording = read.map_err(|error| errors::from_perf_data(&error))?;
     recording.warnings.extend(py.detach(|| CodeFiles::find(&recording, &[])).warning());

@@ -1,54 +1,83 @@
-//! The migration simulator: machines and workloads as text, requests and answers as JSON, traces as
-//! rows that Python reads and writes.
+//! The migration simulator: nouns as handles, requests and answers as plain data, traces as rows that Python reads
+//! and writes.
+
+use std::fmt::Display;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 use tierloom_model::samples_from_npy;
 use tierloom_tiering::trace::{Access, Format, Llc, Pace, Parser, ROW_BYTES};
-use tierloom_tiering::{self as tiering, Costs, PLACEMENTS, Request, TieringError, Workload, policy};
+use tierloom_tiering::{self as tiering, Costs, PLACEMENTS, Request, TieringError, policy};
 
-use crate::{errors, nouns};
+use crate::documents::{request, text_of, to_python};
+use crate::errors;
+use crate::nouns::{Machine, Profile};
 
-/// Checks the text of a workload file (TOML) and returns the workload as JSON.
-#[pyfunction]
-pub(crate) fn check_workload(text: &str, file: &str) -> PyResult<String> {
-    nouns::to_json(&workload(text, file)?)
+/// What the simulator is told about a program.
+#[pyclass(frozen)]
+pub(crate) struct Workload(tiering::Workload);
+
+#[pymethods]
+impl Workload {
+    /// Reads and checks the text of a workload file (TOML).
+    #[staticmethod]
+    fn from_toml(text: &str, file: &str) -> PyResult<Self> {
+        tiering::Workload::from_toml(text, file).map(Self).map_err(|error| from_tiering(&error))
+    }
+
+    /// A workload's document; it is checked when it is simulated.
+    #[staticmethod]
+    fn from_document(document: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let hint = "give a dictionary as `Workload.data` is one";
+        let refused = |problem: &dyn Display| errors::bad_workload(&format!("workload: {problem}\nhint: {hint}"));
+        let text = text_of(document).map_err(|error| refused(&error))?;
+        serde_json::from_str(&text).map(Self).map_err(|error| refused(&error))
+    }
+
+    /// What a profile says, for a run on so many threads.
+    #[staticmethod]
+    fn of_profile(profile: Py<Profile>, threads: u32) -> Self {
+        Self(tiering::Workload::from_profile(&profile.get().0, threads.max(1)))
+    }
+
+    /// The workload as plain data.
+    fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.0)
+    }
 }
 
-/// A profile (JSON) as a workload (JSON) for a run on so many threads.
+/// Simulates a workload on a machine; returns an outcome as plain data.
 #[pyfunction]
-pub(crate) fn profile_workload(profile: &str, threads: u32) -> PyResult<String> {
-    nouns::to_json(&Workload::from_profile(&nouns::profile(profile, "profile")?, threads.max(1)))
+pub(crate) fn simulate<'py>(
+    py: Python<'py>,
+    machine: Py<Machine>,
+    workload: Py<Workload>,
+    asked: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let asked: Request = request(asked)?;
+    let answer = py.detach(|| tiering::simulate(&machine.get().0, &workload.get().0, &asked));
+    to_python(py, &answer.map_err(|error| from_tiering(&error))?)
 }
 
-/// Simulates a workload (JSON) on a machine (TOML); takes a request and returns an outcome as JSON.
+/// Simulates a profile along its samples (the bytes of `samples.npy`), as [`simulate`] does without.
 #[pyfunction]
-pub(crate) fn simulate(py: Python<'_>, machine: &str, workload: &str, request: &str) -> PyResult<String> {
-    let machine = nouns::machine(machine, "machine")?;
-    let (workload, request): (Workload, Request) = (parse(workload)?, parse(request)?);
-    let answer = py.detach(|| tiering::simulate(&machine, &workload, &request));
-    nouns::to_json(&answer.map_err(|error| from_tiering(&error))?)
-}
-
-/// Simulates a profile (JSON) along its samples (the bytes of `samples.npy`), as [`simulate`] does without.
-#[pyfunction]
-pub(crate) fn simulate_samples(
-    py: Python<'_>,
-    machine: &str,
-    profile: &str,
+pub(crate) fn simulate_samples<'py>(
+    py: Python<'py>,
+    machine: Py<Machine>,
+    profile: Py<Profile>,
     threads: u32,
     samples: &[u8],
-    request: &str,
-) -> PyResult<String> {
-    let (machine, request): (_, Request) = (nouns::machine(machine, "machine")?, parse(request)?);
-    let profile = nouns::profile(profile, "profile")?;
+    asked: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let asked: Request = request(asked)?;
     let rows = samples_from_npy(samples).map_err(|problem| {
         let hint = "record the program again, or leave out the samples";
         errors::bad_trace(&format!("samples.npy: {problem}\n  hint: {hint}"))
     })?;
-    let answer = py.detach(|| tiering::simulate_samples(&machine, &profile, threads.max(1), &rows, &request));
-    nouns::to_json(&answer.map_err(|error| from_tiering(&error))?)
+    let (machine, profile) = (&machine.get().0, &profile.get().0);
+    let answer = py.detach(|| tiering::simulate_samples(machine, profile, threads.max(1), &rows, &asked));
+    to_python(py, &answer.map_err(|error| from_tiering(&error))?)
 }
 
 /// What a trace does not say.
@@ -62,26 +91,29 @@ struct TracePace {
 
 /// Simulates a trace on a machine; `read` returns packed rows, and none at the end; `file` is only named in errors.
 #[pyfunction]
-pub(crate) fn simulate_trace(
-    machine: &str,
-    request: &str,
+pub(crate) fn simulate_trace<'py>(
+    py: Python<'py>,
+    machine: Py<Machine>,
+    asked: &Bound<'py, PyAny>,
     file: &str,
-    pace: &str,
-    read: &Bound<'_, PyAny>,
-) -> PyResult<String> {
-    let machine = nouns::machine(machine, "machine")?;
-    let (request, pace): (Request, TracePace) = (parse(request)?, parse(pace)?);
+    pace: &Bound<'py, PyAny>,
+    read: Py<PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (asked, pace): (Request, TracePace) = (request(asked)?, request(pace)?);
     let pace = Pace { threads: pace.threads, mlp: pace.mlp, ns_per_access: pace.ns_per_access };
+    let machine = &machine.get().0;
     let (mut raised, mut row) = (None, 0);
-    let answer = tiering::trace::simulate_trace(&machine, &request, file, pace, |out| {
-        take_rows(read, &mut row, out).map_err(|error| {
-            raised = Some(error);
-            TieringError::BadTrace { file: String::new(), row, problem: String::new(), hint: String::new() }
+    let answer = py.detach(|| {
+        tiering::trace::simulate_trace(machine, &asked, file, pace, |out| {
+            Python::attach(|py| take_rows(read.bind(py), &mut row, out)).map_err(|error| {
+                raised = Some(error);
+                TieringError::BadTrace { file: String::new(), row, problem: String::new(), hint: String::new() }
+            })
         })
     });
     match (raised, answer) {
         (Some(error), _) => Err(error),
-        (None, answer) => nouns::to_json(&answer.map_err(|error| from_tiering(&error))?),
+        (None, answer) => to_python(py, &answer.map_err(|error| from_tiering(&error))?),
     }
 }
 
@@ -115,7 +147,8 @@ pub(crate) fn import_trace(
         let text = read.call0()?;
         let text: &[u8] = text.extract()?;
         let done = text.is_empty();
-        let fed = if done { parser.finish(&mut found) } else { parser.feed(text, &mut found) };
+        let py = read.py();
+        let fed = py.detach(|| if done { parser.finish(&mut found) } else { parser.feed(text, &mut found) });
         fed.map_err(|error| from_tiering(&error))?;
         written += hand_on(&mut found, llc.as_mut(), write)?;
         if done {
@@ -139,9 +172,9 @@ fn hand_on(found: &mut Vec<Access>, llc: Option<&mut Llc>, write: &Bound<'_, PyA
     Ok(passed.len() as u64)
 }
 
-/// Policies of the simulator, shapes of its placements' names, and default costs of events, as JSON.
+/// Policies of the simulator, shapes of its placements' names, and default costs of events, as plain data.
 #[pyfunction]
-pub(crate) fn simulator_terms() -> PyResult<String> {
+pub(crate) fn simulator_terms(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     #[derive(serde::Serialize)]
     struct Terms {
         policies: Vec<(String, String, Vec<policy::Knob>)>,
@@ -153,16 +186,7 @@ pub(crate) fn simulator_terms() -> PyResult<String> {
         let policy = policy::by_name(name).map_err(|error| from_tiering(&error))?;
         policies.push((name.to_owned(), policy.about().to_owned(), policy.knobs()));
     }
-    nouns::to_json(&Terms { policies, placements: PLACEMENTS, costs: Costs::default() })
-}
-
-fn workload(text: &str, file: &str) -> PyResult<Workload> {
-    Workload::from_toml(text, file).map_err(|error| from_tiering(&error))
-}
-
-/// What comes from our own Python: what does not parse is a fault of ours, not of the user.
-fn parse<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
-    serde_json::from_str(text).map_err(|error| errors::internal(&error.to_string()))
+    to_python(py, &Terms { policies, placements: PLACEMENTS, costs: Costs::default() })
 }
 
 /// A workload or a trace that is wrong, a wrong request, or the answer that the data does not fit.

@@ -9,17 +9,22 @@ use tierloom_linux::root::Root;
 use tierloom_linux::spawn::Ended;
 use tierloom_wire as wire;
 
+use crate::alive::Alive;
 use crate::builds::Builds;
+use crate::clocks::Clocks;
 use crate::maps::Watch;
 use crate::request::Progress;
+use crate::residents::Residents;
 use tierloom_model::Warning;
 use tierloom_recording::{
-    Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, MOST_STACKS, Mapping, Portion, Process,
-    Processor, Recording, Sample, next,
+    Allocation, AllocationEvent, Calibration, Change, Clock, Event, Exit, Fault, InCopy, MOST_STACKS, Mapping, Portion,
+    Process, Processor, Recording, Resident, Sample, Window, next,
 };
 
 /// Samples that are kept: 1.8 GB of memory, or three hours of one thread at the usual rate.
 const MOST_SAMPLES: usize = 10_000_000;
+/// Windows that are kept: three hours' worth.
+const MOST_WINDOWS: usize = 1_000_000;
 /// Page faults that are kept: 100 MB of memory, or 260 GiB of small pages. Later ones are not first ones.
 const MOST_FAULTS: usize = 4_000_000;
 
@@ -30,7 +35,10 @@ pub(super) struct Gathered {
     start_ns: u64,
     end_ns: u64,
     samples: Vec<Sample>,
+    windows: Vec<Window>,
     faults: Vec<Fault>,
+    residents: Vec<Resident>,
+    clocks: Vec<Clock>,
     mappings: Vec<Mapping>,
     processes: Vec<Process>,
     allocations: Vec<Allocation>,
@@ -44,6 +52,9 @@ pub(super) struct Gathered {
     counters: Counters,
     watch: Watch,
     builds: Builds,
+    alive: Alive,
+    looks: Residents,
+    times: Clocks,
     /// Mappings whose builds were noted.
     met: usize,
 }
@@ -74,7 +85,10 @@ pub(super) struct Marks {
     named: usize,
     builds: usize,
     samples: usize,
+    windows: usize,
     faults: usize,
+    residents: usize,
+    clocks: usize,
     mappings: usize,
     processes: usize,
     allocations: usize,
@@ -83,15 +97,11 @@ pub(super) struct Marks {
 impl Marks {
     /// Records between two marks.
     pub(super) fn records_since(&self, earlier: &Self) -> usize {
-        self.samples - earlier.samples + self.faults - earlier.faults + self.allocations - earlier.allocations
-            + self.mappings
-            - earlier.mappings
-            + self.processes
-            - earlier.processes
-            + self.named
-            - earlier.named
-            + self.builds
-            - earlier.builds
+        let kinds = |marks: &Self| {
+            let seen = marks.samples + marks.windows + marks.faults + marks.residents + marks.clocks;
+            seen + marks.allocations + marks.mappings + marks.processes + marks.named + marks.builds
+        };
+        kinds(self) - kinds(earlier)
     }
 }
 
@@ -114,18 +124,23 @@ impl Gathered {
     /// Nothing yet. Where the kernel does not tell about mappings, they are watched in `/proc`, in processes that have
     /// shared memory of this name.
     pub(super) fn new(pid: u32, start_ns: u64, watched: Option<&str>) -> Self {
-        Self { pid, start_ns, watch: Watch::new(watched, pid, start_ns), ..Self::default() }
+        let watch = Watch::new(watched, pid, start_ns);
+        Self { pid, start_ns, watch, alive: Alive::new(pid), ..Self::default() }
     }
 
-    /// Looks at the mappings of all known processes, if the kernel does not tell about them, and at the files
-    /// behind those that are new.
-    pub(super) fn look(&mut self, root: &Root) {
+    /// Looks at the mappings of all known processes, if the kernel does not tell about them, at the files behind those that
+    /// are new, at the pages that processes have, and at their
+    /// clocks; we held threads for so long, ns.
+    pub(super) fn look(&mut self, root: &Root, held_ns: u64) {
         self.watch.look(root);
         self.watch.hand_over(&mut self.mappings, &mut self.processes);
         for mapping in &self.mappings[self.met..] {
             self.builds.meet(mapping, root);
         }
         self.met = self.mappings.len();
+        self.alive.meet(&self.processes);
+        self.times.look(root, &self.alive, held_ns, &mut self.clocks);
+        self.looks.look(root, &self.alive, &mut self.residents);
     }
 
     /// The program itself.
@@ -158,14 +173,21 @@ impl Gathered {
         self.keep(sample);
     }
 
-    /// A record of the kernel.
-    pub(super) fn take_perf(&mut self, record: perf::Record) {
+    /// A window that has ended.
+    pub(super) fn take_window(&mut self, window: Window) {
+        if self.windows.len() < MOST_WINDOWS {
+            self.windows.push(window);
+        }
+    }
+
+    /// A record of the kernel; of a sample, whether it was taken in a copy.
+    pub(super) fn take_perf(&mut self, record: perf::Record, copy: InCopy) {
         match record {
             perf::Record::Sample(sample) => {
                 let instructions = self.counters.since_last(&sample);
                 let perf::Sample { pid, tid, time_ns, kernel, .. } = sample;
                 match sample.registers {
-                    Some(registers) => self.keep(Sample { time_ns, pid, tid, instructions, registers, kernel }),
+                    Some(registers) => self.keep(Sample { time_ns, pid, tid, instructions, registers, kernel, copy }),
                     // Of 32-bit code, or of a process that is going.
                     None => self.lost += 1,
                 }
@@ -255,7 +277,10 @@ impl Gathered {
             warnings: self.warnings(),
             samples: self.samples,
             accesses: Vec::new(),
+            windows: self.windows,
             faults: self.faults,
+            residents: self.residents,
+            clocks: self.clocks,
             mappings: self.mappings,
             processes: self.processes,
             allocations: self.allocations,
@@ -290,7 +315,10 @@ impl Gathered {
             binaries: built.iter().map(|(path, build)| (path.as_str(), build.as_str())).collect(),
             accesses: &[],
             samples: next(&self.samples, marks.samples),
+            windows: next(&self.windows, marks.windows),
             faults: next(&self.faults, marks.faults),
+            residents: next(&self.residents, marks.residents),
+            clocks: next(&self.clocks, marks.clocks),
             mappings: next(&self.mappings, marks.mappings),
             processes: next(&self.processes, marks.processes),
             allocations: next(&self.allocations, marks.allocations),
@@ -299,7 +327,10 @@ impl Gathered {
             named: marks.named + fresh.len(),
             builds: marks.builds + built.len(),
             samples: marks.samples + portion.samples.len(),
+            windows: marks.windows + portion.windows.len(),
             faults: marks.faults + portion.faults.len(),
+            residents: marks.residents + portion.residents.len(),
+            clocks: marks.clocks + portion.clocks.len(),
             mappings: marks.mappings + portion.mappings.len(),
             processes: marks.processes + portion.processes.len(),
             allocations: marks.allocations + portion.allocations.len(),
@@ -313,7 +344,10 @@ impl Gathered {
             named: self.named.len(),
             builds: self.builds.named().len(),
             samples: self.samples.len(),
+            windows: self.windows.len(),
             faults: self.faults.len(),
+            residents: self.residents.len(),
+            clocks: self.clocks.len(),
             mappings: self.mappings.len(),
             processes: self.processes.len(),
             allocations: self.allocations.len(),

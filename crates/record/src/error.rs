@@ -37,7 +37,7 @@ pub enum RecordError {
         ptrace: LinuxError,
     },
     /// The sampling rate makes no sense.
-    #[error("{hz} samples per second cannot be taken\n  hint: give a rate from 1 to 10000; 997 is usual")]
+    #[error("{hz} samples per second cannot be taken\n  hint: give a rate from 1 to 10000; 1993 is usual")]
     Rate {
         /// As it was asked for.
         hz: u32,

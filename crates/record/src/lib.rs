@@ -5,18 +5,25 @@
 //! (allocations, stacks). Where the kernel gives no samples, threads are halted to take them (`ptrace`). Whatever
 //! happens to the program, what was recorded until then is kept.
 
+mod alive;
 mod builds;
+mod bursts;
+mod clocks;
 mod collect;
 pub mod error;
 pub mod file;
 mod journal;
 mod maps;
+mod pace;
 mod processor;
 mod ptrace;
 mod recorder;
 mod request;
+mod residents;
+mod running;
 mod samples;
 pub mod skid;
+mod skid_note;
 mod warnings;
 
 use tierloom_launch::channel::PreloadChannel;

@@ -75,7 +75,8 @@ impl Watch {
             }
             wire::Event::Module { start, bytes, file_offset, executable, path } => {
                 let path = String::from_utf8_lossy(&wire::unpack_path(path).collect::<Vec<u8>>()).into_owned();
-                self.note(time_ns, pid, MappedRange { start, bytes, file_offset, executable, path });
+                let range = MappedRange { start, bytes, file_offset, executable, path, ..MappedRange::default() };
+                self.note(time_ns, pid, range);
             }
             _ => {}
         }
@@ -106,7 +107,7 @@ impl Watch {
         }
         // What was there before the process became what it is came with it.
         let time_ns = time_ns.max(known.since_ns);
-        let MappedRange { start, bytes, file_offset, executable, path } = range.clone();
+        let MappedRange { start, bytes, file_offset, executable, path, .. } = range.clone();
         let path = if path.is_empty() { "//anon".to_owned() } else { path };
         self.mappings.push(Mapping { time_ns, pid, start, bytes, file_offset, executable, path });
         known.noted.insert(range);

@@ -1,5 +1,6 @@
 //! The processor of a machine, as it tells itself.
 
+use tierloom_linux::host::host;
 use tierloom_linux::root::Root;
 use tierloom_model::units;
 use tierloom_recording::Processor;
@@ -12,5 +13,6 @@ pub fn processor(root: &Root) -> Processor {
         let text = root.text(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size"))?;
         units::parse_bytes(&text.trim().replace('K', "KiB").replace('M', "MiB")).ok()
     });
-    Processor::new(named.map(|(_, name)| name.trim().to_owned()), sizes.max())
+    let named = Processor::new(named.map(|(_, name)| name.trim().to_owned()), sizes.max());
+    Processor { host: host(root), ..named }
 }

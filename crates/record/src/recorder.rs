@@ -3,16 +3,15 @@
 use tierloom_launch::channel::PreloadChannel;
 use tierloom_launch::program::Program;
 use tierloom_linux::clock::monotonic_ns;
-use tierloom_linux::root::Root;
 use tierloom_linux::spawn::{Ended, Running};
-use tierloom_recording::{Beginning, Calibration, Event, Recording};
+use tierloom_recording::{Beginning, Event, Recording};
 
 use crate::collect::{Gathered, Setting};
 use crate::error::RecordError;
 use crate::processor::processor;
 use crate::request::RecordRequest;
 use crate::samples::{Samples, rate};
-use crate::skid::{calibrate, calibrate_ptrace};
+use crate::skid::of_this_machine;
 use crate::warnings::about_sampling;
 
 /// The recorder of one run.
@@ -84,7 +83,7 @@ impl<'a> Recorder<'a> {
             samples.learn(record);
             gathered.take_wire(time_ns, record);
         });
-        gathered.look(&request.root);
+        gathered.look(&request.root, samples.held_ns());
     }
 
     /// The recording of a program that has ended.
@@ -105,17 +104,7 @@ fn setting(request: &RecordRequest, event: Event) -> Setting {
         command: request.words(),
         event,
         hz: f64::from(rate(request, event)),
-        calibration: request.calibration.unwrap_or_else(|| measured(event, &request.root)),
+        calibration: request.calibration.unwrap_or_else(|| of_this_machine(event, &request.root)),
         processor: processor(&request.root),
     }
-}
-
-/// The skid of this machine; where it cannot be measured the recording says that it was not.
-fn measured(event: Event, root: &Root) -> Calibration {
-    let measured = match event {
-        Event::CpuClock => calibrate(root),
-        Event::Ptrace => calibrate_ptrace(root),
-        Event::MemoryAccess | Event::None => return Calibration::UNKNOWN,
-    };
-    measured.unwrap_or(Calibration::UNKNOWN)
 }

@@ -4,20 +4,16 @@ use std::os::fd::RawFd;
 
 use tierloom_launch::channel::PreloadChannel;
 use tierloom_linux::LinuxError;
-use tierloom_linux::perf::{Request, Ring, Sampler};
+use tierloom_linux::perf::{self, Request, Ring, Sampler};
 use tierloom_model::Warning;
-use tierloom_recording::Event;
+
+use tierloom_recording::{Event, FAULTS_PER_RECORD, InCopy};
 use tierloom_wire as wire;
 
 use crate::collect::Gathered;
 use crate::error::RecordError;
 use crate::ptrace::{self, PtraceSampler, Target};
 use crate::request::{Backend, DEFAULT_HZ, RecordRequest};
-
-/// One of so many page faults is looked at, to see when which object got its pages. A program that did
-/// nothing but fault took 5 % longer (measured on Linux 6.18 in a virtual machine: 0.1 us a fault, most of it
-/// for counting them). A prime, so that it does not run in step with arrays that are filled in turn.
-const FAULTS_PER_SAMPLE: u64 = 17;
 
 /// Samples per second of CPU time that a backend takes.
 pub(super) fn rate(request: &RecordRequest, event: Event) -> u32 {
@@ -33,31 +29,38 @@ pub(super) fn rate(request: &RecordRequest, event: Event) -> u32 {
 /// Where the samples of a run come from.
 #[derive(Debug)]
 pub(super) enum Samples {
-    Kernel(Box<Sampler>),
+    Kernel(Box<Sampler>, Option<PtraceSampler>),
     Ptrace(PtraceSampler),
     None,
 }
 
 impl Samples {
     pub(super) fn open(request: &RecordRequest, pid: u32, channel: &PreloadChannel) -> Result<Self, RecordError> {
-        let perf = || open_perf(request, pid).map(|sampler| Samples::Kernel(Box::new(sampler)));
-        let ptrace = || open_ptrace(request, pid, channel).map(Samples::Ptrace);
+        let kernel = || {
+            let sampler = open_perf(request, pid)?;
+            // Where threads may not be halted there are samples alone.
+            let windows = request.windows.then(|| open_ptrace(request, pid, channel, false).ok()).flatten();
+            Ok(Samples::Kernel(Box::new(sampler), windows))
+        };
+        let ptrace = || open_ptrace(request, pid, channel, true).map(Samples::Ptrace);
         match request.backend {
             Backend::None => Ok(Samples::None),
-            Backend::Perf => perf().map_err(|source| RecordError::PerfRefused { source }),
+            Backend::Perf => kernel().map_err(|source| RecordError::PerfRefused { source }),
             Backend::Ptrace => ptrace().map_err(|source| RecordError::PtraceRefused { source }),
-            Backend::Auto => perf().or_else(|perf| ptrace().map_err(|ptrace| RecordError::NoSamples { perf, ptrace })),
+            Backend::Auto => {
+                kernel().or_else(|perf| ptrace().map_err(|ptrace| RecordError::NoSamples { perf, ptrace }))
+            }
         }
     }
 
     /// Whether somebody else must tell what is mapped: the kernel does not.
     pub(super) fn lack_mappings(&self) -> bool {
-        !matches!(self, Samples::Kernel(_))
+        !matches!(self, Samples::Kernel(..))
     }
 
     pub(super) fn event(&self) -> Event {
         match self {
-            Samples::Kernel(_) => Event::CpuClock,
+            Samples::Kernel(..) => Event::CpuClock,
             Samples::Ptrace(_) => Event::Ptrace,
             Samples::None => Event::None,
         }
@@ -65,32 +68,62 @@ impl Samples {
 
     /// What becomes readable when there are many.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
-        if let Samples::Kernel(sampler) = self { sampler.rings().map(Ring::descriptor).collect() } else { Vec::new() }
+        if let Samples::Kernel(sampler, _) = self {
+            sampler.rings().map(Ring::descriptor).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Hands on what came since this was last asked.
     pub(super) fn drain(&mut self, gathered: &mut Gathered) {
         match self {
-            Samples::Kernel(sampler) => {
-                sampler.drain(|record| gathered.take_perf(record));
+            Samples::Kernel(sampler, windows) => {
+                sampler.drain(|mut record| {
+                    let mut copy = InCopy::No;
+                    if let (Some(windows), perf::Record::Sample(sample)) = (&windows, &mut record)
+                        && let Some(registers) = &mut sample.registers
+                    {
+                        copy = windows.put_in_program(sample.pid, registers);
+                    }
+                    gathered.take_perf(record, copy);
+                });
                 sampler.drain_faults(|fault| gathered.take_fault(fault));
             }
             Samples::Ptrace(sampler) => sampler.drain().into_iter().for_each(|sample| gathered.take_sample(sample)),
             Samples::None => {}
         }
+        let windows = self.ptrace().map(PtraceSampler::drain_windows).unwrap_or_default();
+        for window in windows {
+            gathered.take_window(window);
+        }
+    }
+
+    /// What halts threads.
+    fn ptrace(&self) -> Option<&PtraceSampler> {
+        match self {
+            Samples::Kernel(_, windows) => windows.as_ref(),
+            Samples::Ptrace(sampler) => Some(sampler),
+            Samples::None => None,
+        }
     }
 
     /// A record of the preload library may name a process that nobody knew.
     pub(super) fn learn(&self, record: &wire::Record) {
-        if let (Samples::Ptrace(sampler), wire::Event::Start | wire::Event::Fork { .. }) = (self, &record.event) {
+        if let (Some(sampler), wire::Event::Start | wire::Event::Fork { .. }) = (self.ptrace(), &record.event) {
             sampler.add_process(record.pid);
         }
     }
 
     /// What is missed where the kernel gives samples but no page faults.
     pub(super) fn faults_refused(&self) -> Option<Warning> {
-        let Samples::Kernel(sampler) = self else { return None };
+        let Samples::Kernel(sampler, _) = self else { return None };
         sampler.faults_refused().map(|refused| Warning::PageFaultsNotSeen { why: refused.to_string() })
+    }
+
+    /// For how long threads were held so far, ns.
+    pub(super) fn held_ns(&self) -> u64 {
+        self.ptrace().map_or(0, PtraceSampler::held_ns)
     }
 
     /// How often a thread that ran could not be sampled.
@@ -99,16 +132,22 @@ impl Samples {
     }
 }
 
-fn open_ptrace(request: &RecordRequest, pid: u32, channel: &PreloadChannel) -> Result<PtraceSampler, LinuxError> {
-    let hz = rate(request, Event::Ptrace);
-    PtraceSampler::start(Target { pid, hz, root: request.root.clone(), file: channel.file() })
+fn open_ptrace(
+    request: &RecordRequest,
+    pid: u32,
+    channel: &PreloadChannel,
+    samples: bool,
+) -> Result<PtraceSampler, LinuxError> {
+    let samples_hz = samples.then(|| rate(request, Event::Ptrace));
+    let (windows, root, file) = (request.windows, request.root.clone(), channel.file());
+    PtraceSampler::start(Target { pid, samples_hz, windows, root, file })
 }
 
 fn open_perf(request: &RecordRequest, pid: u32) -> Result<Sampler, LinuxError> {
     let cpus = request.root.online_cpus();
     let period_ns = 1_000_000_000 / u64::from(rate(request, Event::CpuClock));
     let attempt =
-        |instructions| Sampler::open(&Request { pid, period_ns, instructions, faults: FAULTS_PER_SAMPLE }, &cpus);
+        |instructions| Sampler::open(&Request { pid, period_ns, instructions, faults: FAULTS_PER_RECORD }, &cpus);
     // Counting needs a hardware counter and a new kernel; samples alone need neither.
     let counted = if request.instructions { attempt(true).ok() } else { None };
     counted.map_or_else(|| attempt(false), Ok)

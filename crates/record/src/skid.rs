@@ -2,13 +2,15 @@
 //!
 //! The analysis blames the instruction before the sampled one. That is right on processors that take
 //! an interrupt when the waiting instruction retires (97 % of samples on Zen 3); others have to be
-//! measured, so every recording carries the measurement of its own machine.
+//! measured, so every recording carries the measurement of its own machine. It takes longer than many a program
+//! that is profiled, and comes out the same until the machine is started anew, so it is noted (`skid_note`).
 
 use tierloom_linux::root::Root;
 use tierloom_linux::skid::{Skid, measure, measure_by_ptrace};
 
 use crate::error::RecordError;
-use tierloom_recording::Calibration;
+use crate::skid_note::SkidNote;
+use tierloom_recording::{Calibration, Event};
 
 /// 500 samples put the purity within 2 points of what many would give (binomial, 95 %).
 const SAMPLES: u32 = 500;
@@ -19,6 +21,25 @@ const SLOW_SAMPLES: u32 = 150;
 /// Memory must be much larger than the last-level cache; this is where it is not known.
 const USUAL_BYTES: u64 = 256 << 20;
 const MOST_BYTES: u64 = 1 << 30;
+
+/// The skid of this machine for samples of this kind, measured unless it is noted; where it cannot be measured it is
+/// unknown, which the recording says.
+pub fn of_this_machine(event: Event, root: &Root) -> Calibration {
+    let note = SkidNote::of_user(event, root);
+    if let Some(noted) = note.as_ref().and_then(SkidNote::read) {
+        return noted;
+    }
+    let measured = match event {
+        Event::CpuClock => calibrate(root),
+        Event::Ptrace => calibrate_ptrace(root),
+        Event::MemoryAccess | Event::None => return Calibration::UNKNOWN,
+    };
+    let measured = measured.unwrap_or(Calibration::UNKNOWN);
+    if let Some(note) = note {
+        note.write(&measured);
+    }
+    measured
+}
 
 /// Measures the skid of the kernel's CPU-clock samples; takes less than a second.
 ///

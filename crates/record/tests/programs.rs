@@ -114,8 +114,10 @@ fn addresses_that_are_only_reserved_are_no_memory() {
     assert_eq!(recording.exit, Some(Exit::Code(0)));
     let (profile, _) = analyse(&recording, &Files);
     let mapped = profile.objects.iter().filter(|object| object.kind == ObjectKind::Mmap);
-    let sizes: BTreeSet<u64> = mapped.map(|object| object.size_bytes >> 20).collect();
-    assert_eq!(sizes, BTreeSet::from([8, 40]));
+    let sizes: BTreeSet<u64> = mapped.map(|object| object.size_bytes).collect();
+    let [put, grown] = sizes.into_iter().collect::<Vec<u64>>()[..] else { panic!("two that have memory") };
+    // The larger one shrinks again before anybody can look: one page fault in so many tells.
+    assert!(put == 8 << 20 && (grown as f64 / f64::from(40 << 20) - 1.0).abs() < 0.02, "{put} {grown}");
 }
 
 #[test]
@@ -125,7 +127,7 @@ fn a_counter_that_most_rounds_go_past_counts_what_it_counts() {
     let (profile, _) = analyse(&recording, &Files);
     fs::remove_file(program).unwrap();
     // 300 rounds over 4 Mi bytes, one in 17 of which is written down.
-    let of = |mib: u64| profile.objects.iter().find(|object| object.size_bytes >> 20 == mib).unwrap();
+    let of = |mib: u64| profile.objects.iter().find(|object| object.addresses() >> 20 == mib).unwrap();
     let accesses = || profile.phases.iter().flat_map(|phase| &phase.accesses);
     let sum = |mib, count: fn(&Access) -> f64| {
         accesses().filter(|access| access.object == of(mib).name).map(count).sum::<f64>()

@@ -58,9 +58,16 @@ pub struct Recording {
     pub samples: Vec<Sample>,
     /// In time order: accesses that the processor sampled.
     pub accesses: Vec<MemoryAccess>,
+    /// In time order: stretches of time in which every block of code was counted.
+    pub windows: Vec<Window>,
     /// In time order: some of the page faults of user space, one in so many. Empty where the kernel does
     /// not tell, and in what other recorders wrote.
     pub faults: Vec<Fault>,
+    /// In time order: which memory of a process had pages, at some moments; one moment's have one time. Empty in what
+    /// other recorders wrote.
+    pub residents: Vec<Resident>,
+    /// In time order: how far the clocks of all processes were. Empty in what other recorders wrote.
+    pub clocks: Vec<Clock>,
     /// In time order: mappings of files and anonymous memory as far as known. A later mapping
     /// replaces an earlier one where they overlap; a child starts with those of its parent.
     pub mappings: Vec<Mapping>,
@@ -83,7 +90,10 @@ impl Recording {
     /// stack, so that every id can be looked up.
     pub fn put_in_order(&mut self) {
         self.samples.sort_by_key(|sample| sample.time_ns);
+        self.windows.sort_by_key(|window| window.time_ns);
         self.faults.sort_by_key(|fault| fault.time_ns);
+        self.residents.sort_by_key(|resident| resident.time_ns);
+        self.clocks.sort_by_key(|clock| clock.time_ns);
         self.mappings.sort_by_key(|mapping| mapping.time_ns);
         self.processes.sort_by_key(|process| process.time_ns);
         self.allocations.sort_by_key(|allocation| allocation.time_ns);
@@ -164,6 +174,20 @@ pub struct Sample {
     pub registers: [u64; REGISTERS],
     /// Taken inside the kernel: the registers are those at its entry, no user access was waiting.
     pub kernel: bool,
+    /// Whether it was taken in a copy that counts.
+    pub copy: InCopy,
+}
+
+/// Where a sample found its thread: in the program, or in a copy of its code that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum InCopy {
+    /// In the program, or in a copy that is slow anyway.
+    #[default]
+    No,
+    /// In a copy, at an instruction of the program.
+    Own,
+    /// In a copy, at an instruction that was added.
+    Added,
 }
 
 impl Sample {
@@ -194,6 +218,87 @@ pub struct MemoryAccess {
     pub period: u64,
 }
 
+/// A stretch of a thread's time in which every block that it ran was counted, or an attempt at one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// When it began, ns.
+    pub time_ns: u64,
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Where the thread was then.
+    pub address: u64,
+    /// CPU time that it stands for, ns: from one attempt to the next, on average.
+    pub stands_for_ns: u64,
+    /// CPU time that it lasted, ns; 0 where nothing was counted.
+    pub duration_ns: u64,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Blocks that were run, ascending by address.
+    pub counts: Vec<BlockCount>,
+    /// The stack pointer when it began.
+    pub stack_pointer: u64,
+    /// Where operands were, in a moment before anything was counted.
+    pub touches: Vec<Touch>,
+}
+
+/// An operand, and where it was in a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touch {
+    /// Address of its instruction.
+    pub instruction: u64,
+    /// Which of its operands.
+    pub operand: Which,
+    /// How often it was executed.
+    pub executions: u64,
+    /// Some of its addresses, evenly from first to last.
+    pub addresses: Vec<u64>,
+}
+
+/// Which operand of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Which {
+    /// The one that it names; of a gather it is the address that the lanes have in common.
+    Named,
+    /// What a string instruction reads.
+    Source,
+    /// Where a string instruction writes, or what it compares with.
+    Destination,
+    /// None of them: how often a string instruction is repeated at most, in the place of addresses.
+    Rounds,
+}
+
+/// What came of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Outcome {
+    /// It lasted as long as it should.
+    #[default]
+    Whole,
+    /// The thread came to where nothing is counted: a system call, or code that was not copied yet.
+    Cut,
+    /// The thread was in code that could not be copied.
+    NoCopy,
+    /// The thread was in a system call.
+    InCall,
+}
+
+/// How often a block of code was run in a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockCount {
+    /// Address of its first instruction.
+    pub start: u64,
+    /// Bytes up to the first of its last instruction, and one more: instructions that begin there belong to it.
+    pub bytes: u64,
+    /// How often.
+    pub executions: u64,
+}
+
+/// One of so many page faults is recorded, to see when which object got its pages. A program that did nothing but
+/// fault took 5 % longer (measured on Linux 6.18 in a virtual machine: 0.1 us a fault, most of it for counting them).
+/// A prime, so that it does not run in step with arrays that are filled in turn.
+pub const FAULTS_PER_RECORD: u64 = 17;
+
 /// Memory was touched where there was no page yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
@@ -203,6 +308,43 @@ pub struct Fault {
     pub pid: u32,
     /// Address that was read or written.
     pub address: u64,
+}
+
+/// What all threads of all processes together had used by a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Clock {
+    /// When, ns.
+    pub time_ns: u64,
+    /// User CPU time, ns.
+    pub user_ns: u64,
+    /// System CPU time, ns.
+    pub system_ns: u64,
+    /// Time in which they could have run and had no CPU, ns.
+    pub queued_ns: u64,
+    /// Time in which the recorder held them, ns.
+    pub held_ns: u64,
+}
+
+/// Which memory of a process had pages at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resident {
+    /// When, ns.
+    pub time_ns: u64,
+    /// Process.
+    pub pid: u32,
+    /// Stretches with pages, ascending by address.
+    pub stretches: Vec<Stretch>,
+}
+
+/// Addresses of which some have pages, in memory or swapped out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// First address.
+    pub start: u64,
+    /// Bytes of addresses.
+    pub bytes: u64,
+    /// Bytes of them that have pages.
+    pub present_bytes: u64,
 }
 
 /// A range of addresses got a content.

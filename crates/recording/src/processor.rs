@@ -10,6 +10,8 @@ pub struct Processor {
     pub name: String,
     /// Last-level cache that the program's threads share, bytes.
     pub llc_bytes: u64,
+    /// Which host it is in; empty where nobody told.
+    pub host: String,
 }
 
 impl Default for Processor {
@@ -22,7 +24,7 @@ impl Processor {
     /// With what is known of it.
     pub fn new(name: Option<String>, llc_bytes: Option<u64>) -> Self {
         let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned());
-        Self { name, llc_bytes: llc_bytes.unwrap_or(ASSUMED_LLC_BYTES) }
+        Self { name, llc_bytes: llc_bytes.unwrap_or(ASSUMED_LLC_BYTES), host: String::new() }
     }
 
     /// Clock that the name states, GHz: `… @ 2.10GHz`.

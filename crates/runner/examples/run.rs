@@ -1,4 +1,4 @@
-//! Runs a program by a plan and prints what became of it:
+//! Runs a program by a plan whose memories are this machine's nodes in order, and prints what became of it:
 //! `cargo run --example run -- LIBRARY PLAN.toml COMMAND...`.
 
 #![allow(clippy::print_stderr)]
@@ -14,7 +14,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let preload = words.next().map(PathBuf::from).ok_or(usage)?;
     let file = words.next().map(PathBuf::from).ok_or(usage)?;
     let plan = Plan::from_toml(&std::fs::read_to_string(&file)?, &file.to_string_lossy())?;
-    let request = PlaceRequest::new(words.collect(), plan, preload);
+    let nodes = plan.nodes.iter().cloned().zip(0..).collect();
+    let request = PlaceRequest { nodes, ..PlaceRequest::new(words.collect(), plan, preload) };
     let report = run(&request, &mut |_| ())?;
     eprintln!("{:?}, {:.3} s CPU, nodes {:?}", report.exit, report.cpu_s, report.nodes);
     for rule in &report.rules {

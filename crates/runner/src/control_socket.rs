@@ -40,7 +40,7 @@ pub(super) struct Request {
     pub(super) pid: u32,
     /// The plan, TOML.
     pub(super) plan: String,
-    /// Nodes whose number here is not their position in the plan.
+    /// Which node of this machine each memory is that the plan uses.
     pub(super) nodes: std::collections::BTreeMap<String, u32>,
 }
 

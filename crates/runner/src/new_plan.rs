@@ -235,13 +235,13 @@ place = { bind = ["cxl"] }
 
     fn compiled(default: Action) -> Compiled {
         let plan = Plan { default, ..Plan::from_toml(PLAN, "p.toml").unwrap() };
-        let renamed = BTreeMap::new();
+        let node_of = [("dram", 0), ("cxl", 1)].map(|(name, node)| (name.to_owned(), node)).into();
         let options = RuleOptions::default();
         let program = Path::new("/bin/sh");
         let mapped = BTreeMap::new();
         Compiled::new(
             &plan,
-            &Context { nodes: &[0, 1], renamed: &renamed, program, options, host_weights: None, mapped: &mapped },
+            &Context { nodes: &[0, 1], node_of: &node_of, program, options, host_weights: None, mapped: &mapped },
         )
     }
 

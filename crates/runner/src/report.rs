@@ -207,19 +207,19 @@ impl Doubts<'_> {
     pub(super) fn warnings(&self) -> Vec<Warning> {
         let (rules, left_out) = (self.rules.len(), self.rules.iter().filter(|rule| rule.left_out.is_some()).count());
         let nothing = (!self.attached).then_some(Warning::NothingPlaced);
-        let some = (left_out > 0 && self.nodes.len() > 1).then_some(Warning::RulesLeftOut { left_out, rules });
+        let some = (left_out > 0).then_some(Warning::RulesLeftOut { left_out, rules });
         let unseen = self.rules.iter().filter(|rule| rule.is_unseen()).map(|rule| rule.object.clone());
         let objects: Vec<String> = unseen.collect();
         let unasked = (self.attached && !objects.is_empty()).then_some(Warning::NeverAskedFor { objects });
         let lost = (self.lost > 0).then_some(Warning::LostReports { lost: self.lost });
-        [nothing, self.one_node(left_out), some, unasked, lost].into_iter().flatten().collect()
+        [nothing, self.one_node(), some, unasked, lost].into_iter().flatten().collect()
     }
 
     /// A machine with one node has no choice of place.
-    fn one_node(&self, left_out: usize) -> Option<Warning> {
+    fn one_node(&self) -> Option<Warning> {
         let [node] = *self.nodes else { return None };
-        let (planned_nodes, rules) = (self.planned_nodes, self.rules.len());
-        (planned_nodes > 1).then_some(Warning::OneNode { node, planned_nodes, left_out, rules })
+        let planned_nodes = self.planned_nodes;
+        (planned_nodes > 1).then_some(Warning::OneNode { node, planned_nodes })
     }
 }
 
@@ -280,9 +280,10 @@ mod tests {
     }
 
     #[test]
-    fn one_node_is_said_and_not_taken_for_a_failure() {
-        let rules = [RuleReport { left_out: Some("no node".to_owned()), ..report("a") }, report(DEFAULT)];
+    fn one_node_is_said_and_so_is_a_rule_that_is_left_out() {
+        let rules = [RuleReport { left_out: Some("no symbol".to_owned()), ..report("a") }, report(DEFAULT)];
         let doubts = Doubts { rules: &rules, nodes: &[0], planned_nodes: 2, attached: true, lost: 0 };
-        assert_eq!(doubts.warnings(), [Warning::OneNode { node: 0, planned_nodes: 2, left_out: 1, rules: 2 }]);
+        let one = Warning::OneNode { node: 0, planned_nodes: 2 };
+        assert_eq!(doubts.warnings(), [one, Warning::RulesLeftOut { left_out: 1, rules: 2 }]);
     }
 }

@@ -18,7 +18,7 @@ pub struct PlaceRequest {
     pub preload: PathBuf,
     /// Environment variables to set beside the caller's own.
     pub variables: Vec<(OsString, OsString)>,
-    /// Nodes of the plan whose number here is not their position in the plan.
+    /// Which node of this machine each memory is that the plan uses.
     pub nodes: BTreeMap<String, u32>,
     /// What is asked for every object, beside what the plan asks.
     pub options: RuleOptions,

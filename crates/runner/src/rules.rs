@@ -26,8 +26,8 @@ const LIBRARY_FOLDERS: [&str; 5] =
 pub(super) struct Context<'a> {
     /// Nodes of this machine.
     pub(super) nodes: &'a [u32],
-    /// Nodes of the plan that are not numbered by their position.
-    pub(super) renamed: &'a BTreeMap<String, u32>,
+    /// Which of them the plan's memories are.
+    pub(super) node_of: &'a BTreeMap<String, u32>,
     /// The file that will run.
     pub(super) program: &'a Path,
     /// What is asked for every object, whatever the plan says.
@@ -156,10 +156,10 @@ impl Compiled {
         let mut compiled = Self { words: Vec::new(), rules: Vec::new() };
         for rule in &plan.rules {
             let wanted = find(&rule.select, context);
-            compiled.add(&rule.object, wanted, &rule.place, rule.options, &plan.nodes, context);
+            compiled.add(&rule.object, wanted, &rule.place, rule.options, context);
         }
         let none = RuleOptions::default();
-        compiled.add(DEFAULT, Ok(Wanted::Everything), &plan.default, none, &plan.nodes, context);
+        compiled.add(DEFAULT, Ok(Wanted::Everything), &plan.default, none, context);
         compiled
     }
 
@@ -169,10 +169,9 @@ impl Compiled {
         wanted: Result<Wanted, String>,
         action: &Action,
         options: RuleOptions,
-        names: &[String],
         context: &Context,
     ) {
-        let place = resolve(action, names, context);
+        let place = resolve(action, context);
         let (wanted, place, left_out) = match (wanted, place) {
             (Ok(wanted), Ok(place)) => (wanted, place, None),
             (Err(reason), _) | (_, Err(reason)) => (Wanted::Nothing, Place::FirstTouch, Some(reason)),
@@ -225,14 +224,11 @@ impl CompiledRule {
     }
 }
 
-/// Node names as numbers: a name's position in the plan is the kernel's number, unless it is renamed.
-fn resolve(action: &Action, names: &[String], context: &Context) -> Result<Place, String> {
+/// Names of memories as the kernel's numbers.
+fn resolve(action: &Action, context: &Context) -> Result<Place, String> {
     let mut turns = Vec::new();
     for (name, units) in action.weights() {
-        let position =
-            names.iter().position(|known| known == name).ok_or_else(|| format!("there is no node `{name}`"))?;
-        let position = u32::try_from(position).unwrap_or(u32::MAX);
-        let node = context.renamed.get(name).copied().unwrap_or(position);
+        let node = *context.node_of.get(name).ok_or_else(|| format!("nobody said which node `{name}` is"))?;
         if node as usize >= MAX_NODES || !context.nodes.contains(&node) {
             return Err(format!("node {node} (`{name}`) is not on this machine"));
         }
@@ -316,6 +312,8 @@ fn locate(module: &str, program: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use tierloom_model::Predicted;
 
     use super::*;
@@ -334,6 +332,7 @@ mod tests {
             profile: "p".to_owned(),
             policy: "x".to_owned(),
             nodes: vec!["dram".to_owned(), "cxl".to_owned()],
+            memories: Vec::new(),
             predicted: Predicted { time_s: 1.0, low_s: 1.0, high_s: 1.0, threads: 1, bytes: vec![0, 0] },
             default: Action::FirstTouch,
             rules: rules.collect(),
@@ -341,16 +340,21 @@ mod tests {
         }
     }
 
-    static NOBODY: BTreeMap<String, u32> = BTreeMap::new();
     static FILES: BTreeMap<String, PathBuf> = BTreeMap::new();
 
-    fn context<'a>(nodes: &'a [u32], renamed: &'a BTreeMap<String, u32>) -> Context<'a> {
+    static DRAM_CXL: LazyLock<BTreeMap<String, u32>> = LazyLock::new(|| node_of(&[("dram", 0), ("cxl", 1)]));
+
+    fn node_of(nodes: &[(&str, u32)]) -> BTreeMap<String, u32> {
+        nodes.iter().map(|(name, node)| ((*name).to_owned(), *node)).collect()
+    }
+
+    fn context<'a>(nodes: &'a [u32], node_of: &'a BTreeMap<String, u32>) -> Context<'a> {
         let options = RuleOptions::default();
-        Context { nodes, renamed, program: Path::new("/bin/sh"), options, host_weights: None, mapped: &FILES }
+        Context { nodes, node_of, program: Path::new("/bin/sh"), options, host_weights: None, mapped: &FILES }
     }
 
     fn compiled(select: Selector, action: Action, nodes: &[u32]) -> Compiled {
-        Compiled::new(&plan(&[(select, action)]), &context(nodes, &NOBODY))
+        Compiled::new(&plan(&[(select, action)]), &context(nodes, &DRAM_CXL))
     }
 
     fn reason(select: Selector, action: Action, nodes: &[u32]) -> String {
@@ -376,24 +380,22 @@ mod tests {
 
     #[test]
     fn weights_are_in_the_order_of_nodes() {
-        let renamed = BTreeMap::from([("dram".to_owned(), 1), ("cxl".to_owned(), 0)]);
-        let place =
-            |renamed| resolve(&weighted(1, 3), &["dram".to_owned(), "cxl".to_owned()], &context(&[0, 1], renamed));
+        let swapped = node_of(&[("dram", 1), ("cxl", 0)]);
+        let place = |node_of| resolve(&weighted(1, 3), &context(&[0, 1], node_of));
         let turns =
             |first, second| Place::Weighted(vec![Turn { node: 0, units: first }, Turn { node: 1, units: second }]);
-        assert_eq!(place(&NOBODY), Ok(turns(1, 3)));
-        assert_eq!(place(&renamed), Ok(turns(3, 1)));
+        assert_eq!(place(&DRAM_CXL), Ok(turns(1, 3)));
+        assert_eq!(place(&swapped), Ok(turns(3, 1)));
         assert_eq!(turns(1, 3).shares(), BTreeMap::from([(0, 0.25), (1, 0.75)]));
     }
 
     #[test]
     fn weights_of_nodes_that_are_one_here_are_one_place() {
-        let names = ["dram", "cxl", "far"].map(str::to_owned);
-        let one = BTreeMap::from([("cxl".to_owned(), 0)]);
-        assert_eq!(resolve(&weighted(1, 3), &names, &context(&[0], &one)), Ok(Place::Prefer(1)));
-        let three = Action::Weighted(names.clone().into_iter().zip([1, 2, 5]).collect());
+        let one = node_of(&[("dram", 0), ("cxl", 0), ("far", 2)]);
+        assert_eq!(resolve(&weighted(1, 3), &context(&[0], &one)), Ok(Place::Prefer(1)));
+        let three = Action::Weighted(["dram", "cxl", "far"].map(str::to_owned).into_iter().zip([1, 2, 5]).collect());
         let turns = [(0, 3), (2, 5)].map(|(node, units)| Turn { node, units });
-        assert_eq!(resolve(&three, &names, &context(&[0, 2], &one)), Ok(Place::Weighted(turns.to_vec())));
+        assert_eq!(resolve(&three, &context(&[0, 2], &one)), Ok(Place::Weighted(turns.to_vec())));
     }
 
     #[test]
@@ -401,7 +403,7 @@ mod tests {
         use crate::host_weights::ratio_of;
         let ratio = |second| {
             let rules = [(Selector::SizeAtLeast(9), weighted(3, 1)), (Selector::SizeAtLeast(5), second)];
-            ratio_of(&Compiled::new(&plan(&rules), &context(&[0, 1], &NOBODY)))
+            ratio_of(&Compiled::new(&plan(&rules), &context(&[0, 1], &DRAM_CXL)))
         };
         assert_eq!(ratio(weighted(3, 1)).unwrap(), Some(BTreeMap::from([(0, 3), (1, 1)])));
         let refused = ratio(weighted(1, 1)).unwrap_err().to_string();
@@ -412,7 +414,7 @@ mod tests {
     fn the_host_does_it_where_it_has_the_weights() {
         let host = BTreeMap::from([(0, 3), (1, 1)]);
         let by_kernel = |action| {
-            let context = Context { host_weights: Some(&host), ..context(&[0, 1], &NOBODY) };
+            let context = Context { host_weights: Some(&host), ..context(&[0, 1], &DRAM_CXL) };
             Compiled::new(&plan(&[(Selector::SizeAtLeast(1), action)]), &context).rules[0].options.by_kernel
         };
         assert!(by_kernel(weighted(3, 1)) && !by_kernel(weighted(1, 1)));
@@ -421,7 +423,7 @@ mod tests {
     #[test]
     fn options_have_consequences() {
         let options = RuleOptions { hold: true, hint_faults: Some(true), unit_bytes: None };
-        let context = Context { options, ..context(&[0, 1], &NOBODY) };
+        let context = Context { options, ..context(&[0, 1], &DRAM_CXL) };
         let compiled = Compiled::new(&plan(&[(Selector::SizeAtLeast(1), weighted(1, 1))]), &context);
         assert_eq!(
             compiled.rules[0].consequences(),

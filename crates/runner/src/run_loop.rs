@@ -41,7 +41,7 @@ pub(super) struct Session<'a> {
     program: PathBuf,
     host_weights: Option<BTreeMap<u32, u32>>,
     plan: Plan,
-    renamed: BTreeMap<String, u32>,
+    node_of: BTreeMap<String, u32>,
     mapped: BTreeMap<String, PathBuf>,
     searched: BTreeSet<(u32, String)>,
     pub(super) compiled: Compiled,
@@ -66,7 +66,7 @@ impl<'a> Session<'a> {
             program,
             host_weights: None,
             plan: request.plan.clone(),
-            renamed: request.nodes.clone(),
+            node_of: request.nodes.clone(),
             mapped: BTreeMap::new(),
             searched: BTreeSet::new(),
             compiled,
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
     fn compile(&self) -> Compiled {
         let context = Context {
             nodes: self.nodes,
-            renamed: &self.renamed,
+            node_of: &self.node_of,
             program: &self.program,
             options: self.request.options,
             host_weights: self.host_weights.as_ref(),
@@ -156,7 +156,7 @@ impl<'a> Session<'a> {
             let known: Vec<String> = self.live.processes().iter().map(ToString::to_string).collect();
             return Err(format!("the run has no process {}; it has {}", request.pid, known.join(", ")));
         }
-        self.renamed.clone_from(&request.nodes);
+        self.node_of.clone_from(&request.nodes);
         let began = Instant::now();
         let rules = self.put_in_force(channel, plan)?;
         Ok(Applied { rules, took_s: began.elapsed().as_secs_f64() })

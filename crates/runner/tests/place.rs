@@ -24,6 +24,7 @@ fn plan(rules: Vec<(Selector, Action)>) -> Plan {
         profile: "p".to_owned(),
         policy: "x".to_owned(),
         nodes: vec!["dram".to_owned(), "cxl".to_owned()],
+        memories: Vec::new(),
         predicted: Predicted { time_s: 1.0, low_s: 1.0, high_s: 1.0, threads: 1, bytes: vec![0, 0] },
         default: Action::FirstTouch,
         rules: rules.into_iter().map(rule).collect(),
@@ -36,7 +37,8 @@ fn placed(program: &Path, rules: Vec<(Selector, Action)>) -> (PlaceReport, Strin
     let output = env::temp_dir().join(format!("tierloom-placed-{}-{}", std::process::id(), rules.len()));
     let command = format!("{} > {}", program.display(), output.display());
     let command = ["sh", "-c", &command].map(OsString::from).to_vec();
-    let request = PlaceRequest::new(command, plan(rules), library().to_owned());
+    let nodes = [("dram", 0), ("cxl", 1)].map(|(name, node)| (name.to_owned(), node)).into();
+    let request = PlaceRequest { nodes, ..PlaceRequest::new(command, plan(rules), library().to_owned()) };
     let report = run(&request, &mut |_| ()).unwrap();
     let printed = fs::read_to_string(&output).unwrap();
     fs::remove_file(output).unwrap();

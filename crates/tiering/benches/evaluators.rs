@@ -1,7 +1,7 @@
 //! How fast the evaluators are, beside a plain walk over an array of the same trace: the physical limit.
 //!
 //! `walk` reads one byte a page, at random; `exact` visits the same pages with the page's state, without and with
-//! migration; `cohort` is 130 GB for ten minutes of program time.
+//! migration; `cohort` is 130 GB for ten minutes of program time, `objects` as much in many objects.
 #![allow(clippy::expect_used, reason = "a fixture that is wrong should stop the bench")]
 
 use std::collections::BTreeMap;
@@ -85,6 +85,19 @@ fn visits(bencher: Bencher<'_, '_>, policy: &str) {
 fn cohort_130_gb_600_s(bencher: Bencher<'_, '_>, policy: &str) {
     let (machine, workload) = (machine(), uniform(130_000_000_000, 1e10, 600.0));
     let request = Request { fast_bytes: Some(50_000_000_000), ..Request::of(policy) };
+    bencher.bench_local(|| simulate(&machine, &workload, &request));
+}
+
+/// As many regions as a program has objects, each with a stream of its own.
+#[divan::bench(sample_count = 3, args = [10, 100, 1000, 10_000])]
+fn objects(bencher: Bencher<'_, '_>, count: u32) {
+    let (machine, request) = (machine(), Request { fast_bytes: Some(50_000_000_000), ..Request::of("tiering") });
+    let whole = uniform(130_000_000_000 / u64::from(count), 1e10 / f64::from(count), 60.0);
+    let named = |index: u32| format!("object {index}");
+    let regions = (0..count).map(|index| Region { name: named(index), ..whole.regions[0].clone() }).collect();
+    let streams = (0..count).map(|index| Stream { region: named(index), ..whole.phases[0].streams[0].clone() });
+    let phases = vec![Phase { streams: streams.collect(), ..whole.phases[0].clone() }];
+    let workload = Workload { regions, phases, ..whole };
     bencher.bench_local(|| simulate(&machine, &workload, &request));
 }
 

@@ -13,11 +13,11 @@ Example:
 
 from tierloom.capacity.catalog import load_runs
 from tierloom.capacity.cost import Rates, Saving, Shape, saving, shape, spare_revenue
-from tierloom.capacity.files import read
-from tierloom.capacity.fitting import Fit, fit, held_out
+from tierloom.capacity.fit import Fit, fit, held_out
 from tierloom.capacity.fleet import Fleet, Heat, Layer, cheapest
 from tierloom.capacity.mixes import Hits, Mix, Prices, choose, frontier, mixes
 from tierloom.capacity.published import findings
+from tierloom.capacity.run_files import read
 from tierloom.capacity.runs import Run
 from tierloom.capacity.spill import Spill
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tierloom import lookup
-from tierloom.capacity.files import parse, read
+from tierloom import arguments, catalog
+from tierloom.capacity.run_files import parse, read
 from tierloom.errors import RequestError
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ class Case:
 
 def names() -> list[str]:
     """Names of the published cases, sorted."""
-    return lookup.catalog_names(FOLDER)
+    return catalog.catalog_names(FOLDER)
 
 
 def run_names() -> list[str]:
     """Names of the measured runs in the catalog, sorted."""
-    return lookup.catalog_names(FOLDER, ".csv")
+    return catalog.catalog_names(FOLDER, ".csv")
 
 
 def load_runs(name_or_path: str) -> list[Run]:
@@ -64,8 +64,9 @@ def load_runs(name_or_path: str) -> list[Run]:
     Raises:
         RequestError: There are no such runs, or the file does not hold some.
     """
+    name_or_path = arguments.path("runs", name_or_path)
     if name_or_path in run_names():
-        text = lookup.catalog_text(FOLDER, f"{name_or_path}.csv")
+        text = catalog.catalog_text(FOLDER, f"{name_or_path}.csv")
         return parse(text.content, text.file)
     path = Path(name_or_path)
     if path.suffix == ".csv" or path.exists():
@@ -89,7 +90,7 @@ def load(name: str) -> Case:
         near = difflib.get_close_matches(name, names(), n=3, cutoff=0.4)
         message = f"there is no case `{name}`\nhint: there are {', '.join(near or names())}"
         raise RequestError(message)
-    data = lookup.catalog_table(FOLDER, name)
+    data = catalog.catalog_table(FOLDER, name)
     return Case(
         name=name,
         title=data["title"],

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tierloom.errors import PlacementError, RequestError
-from tierloom.offload.linear import Programme
+from tierloom.linear_program import Programme
 from tierloom.units import GIB
 
 if TYPE_CHECKING:

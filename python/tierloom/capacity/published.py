@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tierloom.capacity import catalog, published_others, published_tpch
-from tierloom.nouns import Machine, Profile
+from tierloom.nouns import Machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tierloom.capacity.catalog import Case
     from tierloom.capacity.findings import Finding
-
-SPLITS = ("", "-nps2", "-nps4")
-"""Machines of the catalog that split the EPYC 9754's socket in one, two or four nodes."""
 
 
 def findings(name: str) -> list[Finding]:
@@ -25,11 +22,6 @@ def findings(name: str) -> list[Finding]:
     """
     case = catalog.load(name)
     return ANSWERS[name](case)
-
-
-def _cloverleaf(case: Case) -> list[Finding]:
-    machines = [Machine.load(case.machine + split) for split in SPLITS]
-    return published_others.cloverleaf_findings(case, machines, Profile.load(case.value("profile")))
 
 
 def _keydb(case: Case) -> list[Finding]:
@@ -43,7 +35,6 @@ def _sql(case: Case) -> list[Finding]:
 
 
 ANSWERS: dict[str, Callable[[Case], list[Finding]]] = {
-    "cloverleaf": _cloverleaf,
     "cost-model": published_others.cost_findings,
     "keydb": _keydb,
     "spark-sql": _sql,

@@ -6,21 +6,18 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tierloom import planning
 from tierloom.capacity import cost, store
 from tierloom.capacity.findings import WITHIN, Finding, Verdict, near
-from tierloom.capacity.fitting import solve
+from tierloom.capacity.fit import solve
 from tierloom.capacity.keyvalue import Load, configurations
 from tierloom.capacity.runs import Run
 from tierloom.offload.host import Host, Tier, host_of
 from tierloom.units import GB, LINE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tierloom.capacity.catalog import Case
     from tierloom.capacity.spill import Spill
-    from tierloom.nouns import Machine, Profile
+    from tierloom.nouns import Machine
 
 BASE_S = 1000.0
 """Time of the run that speed-ups are over; any would do."""
@@ -63,38 +60,6 @@ def cost_findings(case: Case) -> list[Finding]:
 def _exact(name: str, case: Case, ours: float) -> Finding:
     published = case.claims[name]
     return _finding(name, published, ours, "reproduced" if round(ours, 4) == published else "missed", "")
-
-
-def cloverleaf_gain(machine: Machine, profile: Profile, threads: int, weights: Sequence[int]) -> float:
-    """Speed-up of weighted interleave over DRAM alone, from the machine's curves and the program's loops.
-
-    Where a socket is split into NUMA nodes (NPS2, NPS4), each part of the program uses the memories of its own
-    node; they are alike, so one node with its part of the threads stands for all.
-    """
-    home = machine.data["sockets"][0]["name"]
-    nodes = [item["name"] for item in machine.data["memories"] if item["socket"] == home]
-    weighted = f"weighted:{nodes[0]}={weights[0]}+{nodes[1]}={weights[1]}"
-    each = threads // len(machine.data["sockets"])
-    answer = planning.plan(profile, machine, threads=each, nodes=nodes, policies=["local", weighted])
-    times = {policy["policy"]: policy["outcome"]["Ok"]["time_s"] for policy in answer.data["policies"]}
-    return times["local"] / times[weighted]
-
-
-def cloverleaf_findings(case: Case, machines: Sequence[Machine], profile: Profile) -> list[Finding]:
-    """The gain by how the socket is split, within five points."""
-    made = []
-    for machine in machines:
-        ours = cloverleaf_gain(machine, profile, case.value("threads"), case.value("weights"))
-        published = case.claims["speed_up"]
-        verdict: Verdict = "reproduced" if abs(ours - published) <= WITHIN else "missed"
-        name = f"80:20 over DRAM alone, NPS{len(machine.data['sockets'])}"
-        made.append(_finding(name, published, ours, verdict, "" if verdict == "reproduced" else ALL_BANDWIDTH))
-    return made
-
-
-ALL_BANDWIDTH = (
-    "bound by DRAM's bandwidth throughout, so near 1/0.8; halos, summaries and imbalance are not in the profile"
-)
 
 
 def keydb_rates(case: Case, machine: Machine) -> dict[str, float]:

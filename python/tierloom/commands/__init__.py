@@ -12,25 +12,59 @@ from typing import Any
 
 import click
 
+from tierloom import __version__
 from tierloom.commands import say
 from tierloom.commands.groups import Group
 from tierloom.commands.terminal import visible
 from tierloom.errors import RequestError, TierloomError
 
-SECTIONS: dict[str, list[str]] = {
-    "See it work": ["demo", "doctor"],
-    "Know a machine": ["machine"],
-    "Know a program, place its data": ["profile", "recording", "analyse", "plan", "run", "apply"],
-    "Let pages move": ["simulate", "trace"],
-    "Give a GPU more memory": ["expand"],
-    "Serve and train language models": ["offload"],
-    "Work on data that does not fit": ["capacity"],
-    "Ask many questions at once": ["sweep"],
-    "Keep data over a crash": ["pmem"],
-    "Look at results": ["report", "diff", "reproduce"],
-    "Try it without the hardware": ["lab"],
+SECTIONS: dict[str, dict[str, str]] = {
+    "See it work": {
+        "demo": "Profile a multigrid solver here, plan its data for a CXL machine, show what it gains.",
+        "doctor": "Try what Tierloom needs on this machine, and say what to do about what is missing.",
+    },
+    "Know a machine": {
+        "machine": "List, show, measure and import machines, every figure with its origin.",
+    },
+    "Know a program, place its data": {
+        "profile": "Run CMD unchanged and find its data objects and how they are touched.",
+        "recording": "Show what a recording holds, and take it to another machine.",
+        "analyse": "Work a recording out into a profile, here or on another machine.",
+        "plan": "Choose where each data object should live, and write it as a plan.",
+        "run": "Run CMD with its objects placed as a plan says, and report where they really ended up.",
+        "apply": "Move the objects of a running program to where another plan wants them.",
+        "validate": "Profile CMD, run it again without the profiler, and compare predicted with measured times.",
+    },
+    "Let pages move": {
+        "simulate": "Run a program's page accesses on a machine while a policy moves its pages.",
+        "trace": "Import access traces.",
+    },
+    "Give a GPU more memory": {
+        "expand": "Simulate a GPU whose data is larger than its memory, over CXL, UVM or GPUDirect storage.",
+    },
+    "Serve and train language models": {
+        "offload": "Place an LLM's tensors over GPU and host memory tiers: which where, what batch, how fast.",
+    },
+    "Work on data that does not fit": {
+        "capacity": "Say what more memory does for a job that spills, and what it costs.",
+    },
+    "Ask many questions at once": {
+        "sweep": "Compute every point of a study: a verb, what varies, and how to choose the points.",
+    },
+    "Keep data over a crash": {
+        "pmem": "Make, show, check, repair and measure persistent pools.",
+    },
+    "Look at results": {
+        "report": "Show any results on one page that needs no network: charts, each with its data as a table.",
+        "diff": "Show what changed from A to B: two profiles, or two results that one verb printed under --json.",
+        "reproduce": "Hold the published claims of five studies of CXL memory against our models.",
+    },
+    "Try it without the hardware": {
+        "lab": "Run commands in a virtual machine with CXL or far memory: no root, no hardware.",
+    },
 }
-"""Verbs by purpose. Each is the command ``verb`` in the module ``tierloom.commands.NAME``."""
+"""Verbs by purpose, each with the first sentence of its help: it is the command ``verb`` in the module
+``tierloom.commands.NAME``, and listing it must not take loading that."""
 
 
 class Verbs(Group):
@@ -38,7 +72,7 @@ class Verbs(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         """All verbs, in the order of the help text."""
-        return [name for names in SECTIONS.values() for name in names]
+        return [name for verbs in SECTIONS.values() for name in verbs]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The verb's command; none when there is no such verb."""
@@ -47,10 +81,10 @@ class Verbs(Group):
         command: click.Command = importlib.import_module(f"tierloom.commands.{cmd_name}").verb
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's)
         """Lists the verbs under their purposes."""
-        for section, names in SECTIONS.items():
-            self.write_section(ctx, formatter, section, names)
+        for section, verbs in SECTIONS.items():
+            self.write_section(formatter, section, verbs)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 (click's signature)
         """Runs the verb; the one place where an error of ours becomes words."""
@@ -69,7 +103,7 @@ class Verbs(Group):
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="tierloom")
+@click.version_option(__version__)
 def main() -> None:
     """Where should each piece of my data live, and how fast will my program then run?
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from tierloom import kept
 from tierloom.commands import options, say
 from tierloom.commands.profile import refuse_other_folders, show_profile
 
@@ -35,9 +34,11 @@ def verb(recording: Path, output: Path | None, binaries: tuple[Path, ...], as_js
     and of the files of code that ran, in the builds that ran. Another build of the program is refused; of a
     library, it is a warning, and samples in it are [unrecovered].
     """
-    folder = output or Path(f"{recording.name.removesuffix(kept.ENDING)}.profile")
+    from tierloom import recordings
+
+    folder = output or Path(f"{recording.name.removesuffix(recordings.ENDING)}.profile")
     refuse_other_folders(folder)
     with say.progress(f"analysing {recording}"):
-        recorded = kept.analyse(recording, name=folder.name.removesuffix(".profile"), binaries=binaries)
+        recorded = recordings.analyse(recording, name=folder.name.removesuffix(".profile"), binaries=binaries)
     recorded.save(folder)
     show_profile(recorded, folder, as_json=as_json)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tierloom import recording
 from tierloom.commands import options, say
-from tierloom.nouns import Plan
-from tierloom.report import runs
 
 
 @click.command(
@@ -27,10 +24,14 @@ def verb(pid: int, plan_file: str, nodes: tuple[str, ...], as_json: bool) -> Non
     The program must run under `tierloom run`, with whatever plan. Pages that are there are moved one by
     one; what the program allocates from now on goes by the new plan, too.
     """
+    from tierloom import runner
+    from tierloom.nouns import Plan
+    from tierloom.report.tables import runs
+
     plan = Plan.load(plan_file)
     with say.progress(f"moving pages of process {pid}"):
-        applied = recording.apply(pid, plan, nodes=options.node_numbers(nodes, plan))
+        applied = runner.apply(pid, plan, nodes=options.node_numbers(nodes, plan))
     if as_json:
-        say.document({**applied})
+        say.document("applied", {**applied})
     else:
         say.show(runs.applied(applied))

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tierloom.arguments import name_list
 from tierloom.commands import options, say
 from tierloom.commands.capacity_cost import cost, fleet, shape
 from tierloom.commands.capacity_measure import measure
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
-from tierloom.quantities import amount_in_bytes, bytes_text, fraction, names_of
+from tierloom.units import amount_in_bytes, bytes_text, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,13 +50,13 @@ verb.add_command(shape)
 def list_(as_json: bool) -> None:
     """List the published cases and the measured runs of the catalog."""
     from tierloom.capacity import catalog
-    from tierloom.report import capacities
+    from tierloom.report.tables import capacities
 
     cases = [catalog.load(name) for name in catalog.names()]
     measured = {name: catalog.load_runs(name) for name in catalog.run_names()}
     if as_json:
         listed = [{"name": case.name, "title": case.title, "sources": case.sources} for case in cases]
-        say.document({"cases": listed, "runs": {name: len(runs) for name, runs in measured.items()}})
+        say.document("published-cases", {"cases": listed, "runs": {name: len(runs) for name, runs in measured.items()}})
         return
     say.show(capacities.cases(cases), capacities.measured(measured))
 
@@ -73,21 +74,24 @@ def published_(names: tuple[str, ...], as_json: bool) -> None:
     the verdict says fitted.
     """
     from tierloom.capacity import catalog, findings
-    from tierloom.report import capacities
+    from tierloom.report.tables import capacities
 
     cases = [catalog.load(name) for name in names or catalog.names()]
     with say.progress("computing"):
         found = {case.name: findings(case.name) for case in cases}
     if as_json:
         say.document(
+            "published-findings",
             {
-                case.name: {
-                    "inputs": case.inputs,
-                    "sources": case.sources,
-                    "findings": [asdict(each) for each in found[case.name]],
+                "cases": {
+                    case.name: {
+                        "inputs": case.inputs,
+                        "sources": case.sources,
+                        "findings": [asdict(each) for each in found[case.name]],
+                    }
+                    for case in cases
                 }
-                for case in cases
-            }
+            },
         )
         return
     say.show(
@@ -113,25 +117,26 @@ def fit_(runs: str, hold_out: str | None, plot: Path | None, as_json: bool) -> N
     of memory is also predicted by a model that has not seen it: that error is what to trust.
     """
     from tierloom import capacity
-    from tierloom.report import capacities
+    from tierloom.report.tables import capacities
 
     known = capacity.load_runs(runs)
-    sizes = [amount_in_bytes(text, 0) for text in names_of(hold_out) or []]
+    sizes = [amount_in_bytes(text, 0) for text in name_list(hold_out) or []]
     with say.progress("fitting"):
         fitted = capacity.held_out(known, sizes) if sizes else capacity.fit(known)
     if plot:
         draw(fitted, runs, plot)
     if as_json:
-        say.document({"runs": runs, "held_out_bytes": sizes, **described(fitted)})
+        say.document("spill-fit", {"runs": runs, "held_out_bytes": sizes, **described(fitted)})
         return
     say.show(capacities.fitted(fitted, runs, held_out=bool(sizes)))
 
 
 def draw(fitted: Fit, name: str, plot: Path) -> None:
     """Draws the runs and the model."""
-    from tierloom.report import capacity_pictures, pictures
+    from tierloom.report.charts import capacity as capacity_chart
+    from tierloom.report.charts import picture
 
-    pictures.save(capacity_pictures.runs(fitted, name), plot)
+    picture.save(capacity_chart.runs(fitted, name), plot)
     say.wrote("time against memory", plot)
 
 
@@ -233,20 +238,21 @@ def plan_(
     fitted = capacity.fit(known)
     prices = capacity.Prices(dram=dram_price, cxl=cxl_price, server=server)
     hits = hit_costs(machine, use, fraction(waiting), traffic, theta)
-    sizes = [[float(amount_in_bytes(text, 0)) for text in names_of(texts) or []] for texts in (dram, cxl)]
+    sizes = [[float(amount_in_bytes(text, 0)) for text in name_list(texts) or []] for texts in (dram, cxl)]
     at_once = streams or max(run.streams for run in known)
     made = capacity.mixes(fitted.spill, sizes[0], sizes[1], at_once, hits, prices)
     chosen = capacity.choose(made, results_h=results, usd=budget)
     if plot:
-        from tierloom.report import capacity_pictures, pictures
+        from tierloom.report.charts import capacity as capacity_chart
+        from tierloom.report.charts import picture
 
-        pictures.save(capacity_pictures.costs(made, chosen, runs), plot)
+        picture.save(capacity_chart.costs(made, chosen, runs), plot)
         say.wrote("cost against results", plot)
     answer = planned(fitted, made, chosen, hits, at_once)
     if as_json:
-        say.document(answer)
+        say.document("purchases", answer)
         return
-    from tierloom.report import capacities
+    from tierloom.report.tables import capacities
 
     say.show(capacities.purchases(made, chosen, fitted, at_once))
     say.show(capacities.hits(hits, machine))
@@ -301,7 +307,7 @@ def store_(
     """
     from tierloom.capacity.keyvalue import Load, configurations
     from tierloom.nouns import Machine
-    from tierloom.report import capacities
+    from tierloom.report.tables import capacities
 
     load = Load(
         threads=threads,
@@ -310,7 +316,7 @@ def store_(
         record_bytes=record,
         theta=theta,
         fast_share=fraction(fast),
-        on_ssd=tuple(fraction(text) for text in names_of(on_ssd) or []),
+        on_ssd=tuple(fraction(text) for text in name_list(on_ssd) or []),
     )
     tiers = two_tiers(machine)
     if threads > (cores := Machine.load(machine).data["sockets"][0]["cores"]["value"]):
@@ -321,7 +327,7 @@ def store_(
         raise RequestError(message)
     served = configurations(load, *tiers)
     if as_json:
-        say.document({**asdict(load), "configurations": [asdict(each) for each in served]})
+        say.document("store", {**asdict(load), "configurations": [asdict(each) for each in served]})
         return
     say.show(capacities.served(served, machine))
     rates = {each.name: each.operations_s for each in served}

@@ -9,7 +9,7 @@ import click
 
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
-from tierloom.quantities import amount_in_bytes, fraction
+from tierloom.units import amount_in_bytes, fraction
 
 if TYPE_CHECKING:
     from tierloom.capacity import Heat, Layer
@@ -42,12 +42,12 @@ def cost(dram: float, cxl: float, dram_to_cxl: float, server_cost: float, as_jso
     """
     from tierloom.capacity import Rates, saving
     from tierloom.capacity.cost import break_even_cost
-    from tierloom.report import capacities
+    from tierloom.report.tables import capacities
 
     rates = Rates(dram=dram, cxl=cxl, dram_to_cxl=dram_to_cxl, server_cost=server_cost)
     answer, even = saving(rates), break_even_cost(rates)
     if as_json:
-        say.document({**asdict(rates), **asdict(answer), "break_even_server_cost": even})
+        say.document("cost", {**asdict(rates), **asdict(answer), "break_even_server_cost": even})
         return
     say.show(capacities.saved(rates, answer, even))
 
@@ -83,7 +83,7 @@ def fleet(data: str, seconds: float, server: float, tiers: tuple[str, ...], heat
     pays.
     """
     from tierloom.capacity import cheapest
-    from tierloom.report import capacities
+    from tierloom.report.tables import capacities
 
     layers = [_layer(text) for text in tiers]
     heats = _heats(heat)
@@ -91,7 +91,7 @@ def fleet(data: str, seconds: float, server: float, tiers: tuple[str, ...], heat
     with say.progress("buying"):
         answer = cheapest(layers, size, seconds, server_usd=server, heats=heats)
     if as_json:
-        say.document({"data_bytes": size, **asdict(answer)})
+        say.document("fleet", {"data_bytes": size, **asdict(answer)})
         return
     say.show(capacities.cluster(layers, answer, size))
 
@@ -121,12 +121,12 @@ def shape(vcpus: int, dram: str, per_vcpu: str, discount: str, as_json: bool) ->
     discount.
     """
     from tierloom.capacity import shape as shape_of
-    from tierloom.report import capacities
+    from tierloom.report.tables import capacities
 
     each = float(amount_in_bytes(per_vcpu, 0))
     answer = shape_of(vcpus, float(amount_in_bytes(dram, 0)), each, fraction(discount))
     if as_json:
-        say.document({**asdict(answer)})
+        say.document("shape", {**asdict(answer)})
         return
     say.show(capacities.instances(answer, each))
 

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tierloom import outputs
+from tierloom.arguments import name_list
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
-from tierloom.quantities import amount_in_bytes, count_text, names_of
+from tierloom.units import amount_in_bytes, count_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tierloom.capacity.experiment.running import Measured, Progress
+    from tierloom.capacity.experiment.processes import Measured, Progress
 
 S = TypeVar("S")
 
@@ -84,19 +85,21 @@ class Asked:
 
     def _keep(self, found: Measured, notes: list[str]) -> None:
         """Writes the runs, after those that the file has already, or prints them."""
-        from tierloom.capacity import files
+        from tierloom.capacity import run_files
 
         if not found.grouped:
             say.warn(UNHELD)
-        earlier = files.read(self.output) if self.append and self.output and self.output.exists() else []
+        earlier = run_files.read(self.output) if self.append and self.output and self.output.exists() else []
         every = [*earlier, *found.runs]
-        text = files.write(every, notes)
+        text = run_files.write(every, notes)
         if self.output:
             outputs.write(self.output, text)
             say.wrote(count_text(len(every), "run"), self.output)
             say.then(f"tierloom capacity fit {self.output}")
         if self.as_json:
-            say.document({"engine": found.engine, "grouped": found.grouped, "runs": [asdict(run) for run in every]})
+            say.document(
+                "spill-runs", {"engine": found.engine, "grouped": found.grouped, "runs": [asdict(run) for run in every]}
+            )
         elif not self.output:
             say.text(text)
 
@@ -113,7 +116,7 @@ def study(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def command(**given: Any) -> None:  # noqa: ANN401 (click's own)
         common = {field.name: given.pop(field.name) for field in fields(Asked)}
-        common["memory"] = tuple(amount_in_bytes(text, 0) for text in names_of(common["memory"]) or [])
+        common["memory"] = tuple(amount_in_bytes(text, 0) for text in name_list(common["memory"]) or [])
         function(Asked(**common), **given)
 
     for option in (
@@ -165,7 +168,7 @@ def study(function: Callable[..., None]) -> Callable[..., None]:
 def duckdb_(asked: Asked, *, scale: float, streams: str, threads: int, queries: str | None) -> None:
     """DuckDB on TPC-H data, spilling to storage where its memory ends.
 
-    Needs `pip install 'tierloom[capacity]'`. The control group is made as root, or where one is delegated to
+    Needs `pip install '.[capacity]'`. The control group is made as root, or where one is delegated to
     you; without, spilled files stay in the page cache.
     """
     from tierloom.capacity.experiment import duck
@@ -174,9 +177,9 @@ def duckdb_(asked: Asked, *, scale: float, streams: str, threads: int, queries: 
     wanted = duck.Study(
         **asked.shared(),
         scale=scale,
-        streams=tuple(_whole(text) for text in names_of(streams) or []),
+        streams=tuple(_whole(text) for text in name_list(streams) or []),
         threads=threads,
-        queries=tuple(names_of(queries) or []) if queries else DEFAULT,
+        queries=tuple(name_list(queries) or []) if queries else DEFAULT,
     )
     told = f"TPC-H scale factor {scale:g}, queries {' '.join(wanted.queries)}, {threads} threads"
     asked.carry_out(duck.measure, wanted, told)
@@ -268,7 +271,7 @@ def spark_(asked: Asked, *, job: str, rows: int, threads: int) -> None:
     """Spark: a support vector machine over cached rows (svm), or a join that shuffles.
 
     `--memory` is Java's heap; what Spark cannot keep in it goes to the folder's disk. Needs Java and
-    `pip install 'tierloom[spark]'`.
+    `pip install '.[spark]'`.
     """
     from tierloom.capacity.experiment import spark
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from tierloom import extras, lookup, planning, recording
+from tierloom import catalog, extras
 from tierloom.commands import options, plan, say
 from tierloom.errors import RecordingError
-from tierloom.nouns import Machine
-from tierloom.quantities import amount_in_bytes
-from tierloom.report import profiles
-from tierloom.units import GIB
+from tierloom.units import GIB, amount_in_bytes
+
+if TYPE_CHECKING:
+    from tierloom.nouns import Machine
 
 PROGRAM = "mg"
 PROGRAM_ARGUMENTS = ("--iterations", "40")
@@ -47,6 +48,11 @@ PROGRAM_ARGUMENTS = ("--iterations", "40")
 @options.as_json
 def verb(output: Path, machine_name: str, threads: int, fast_memory: str, as_json: bool) -> None:
     """Profile a multigrid solver here, plan its data for a CXL machine, show what it gains."""
+    from tierloom import policy_search, profiler
+    from tierloom.nouns import Machine
+    from tierloom.report import verdicts
+    from tierloom.report.tables import profiles
+
     machine = Machine.load(machine_name)
     amount_in_bytes(fast_memory, GIB)  # what cannot be is refused before anything runs
     output.mkdir(parents=True, exist_ok=True)
@@ -54,27 +60,30 @@ def verb(output: Path, machine_name: str, threads: int, fast_memory: str, as_jso
     folder = output / f"{PROGRAM}.profile"
     say.step(f"tierloom profile -o {folder} -- {PROGRAM} {' '.join(PROGRAM_ARGUMENTS)}")
     with say.progress("the program runs"), say.program_output(to_stderr=True):
-        recorded = recording.record(command, name=PROGRAM)
+        recorded = profiler.record(command, name=PROGRAM)
     recorded.save(folder)
     nodes = near_memories(machine)
     asked = f"--machine {machine.name} --nodes {','.join(nodes)} --threads {threads} --fast-memory {fast_memory}"
     say.step(f"tierloom plan {folder} {asked}")
-    answer = planning.plan(recorded.profile, machine, threads=threads, nodes=nodes, fast_memory=fast_memory)
+    answer = policy_search.plan(recorded.profile, machine, threads=threads, nodes=nodes, fast_memory=fast_memory)
     plan_file = output / f"{PROGRAM}.plan.toml"
     drawn = (output / "report.html", output / "frontier.png") if can_draw() else (None, None)
     written = plan.save(answer, plan_file, *drawn)
     if as_json:
-        say.document({"profile": recorded.profile.data, "comparison": answer.data})
+        say.document("demo", {"profile": recorded.profile.data, "comparison": answer.data})
     else:
-        say.show(profiles.objects(recorded.profile), *profiles.phases(recorded.profile))
+        say.show(
+            verdicts.waited(recorded.profile), profiles.objects(recorded.profile), *profiles.phases(recorded.profile)
+        )
         plan.show(answer)
-    plan.tell(answer, plan_file, written)
+    plan.tell(answer, written)
+    plan.then(answer, str(folder), machine.name, plan_file)
 
 
 def can_draw() -> bool:
     """Whether the packages that draw are there; the rest of the demo does without, and says so."""
     if lacking := extras.missing("report"):
-        say.warn(f"no page and no picture: {', '.join(lacking)} not installed\nhint: pip install 'tierloom[report]'")
+        say.warn(f"no page and no picture: {', '.join(lacking)} not installed\nhint: pip install '.[report]'")
     return not lacking
 
 
@@ -90,7 +99,7 @@ def program() -> Path:
     Raises:
         RecordingError: It was not built with the package.
     """
-    path = lookup.native_file(PROGRAM)
+    path = catalog.native_file(PROGRAM)
     if path is None or not os.access(path, os.X_OK):
         message = f"the demo's program `{PROGRAM}` is not beside the package\nhint: `make demo` builds it"
         raise RecordingError(message)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tierloom import differences
 from tierloom.commands import options, say
-from tierloom.report import differences as report
 
 
 @click.command(
@@ -24,12 +22,15 @@ from tierloom.report import differences as report
 def verb(ctx: click.Context, a: str, b: str, check: bool, as_json: bool) -> None:
     """Show what changed from A to B: two profiles, or two results that one verb printed under --json.
 
-    A share of waiting has changed when the two runs' intervals cannot be chance. Numbers without an interval
-    have changed when they differ.
+    What has a 95 % interval, waiting and accesses, has changed when the two runs' intervals cannot be chance.
+    Other numbers have changed when they differ.
     """
-    found = differences.between(a, b)
+    from tierloom import differences
+    from tierloom.report.tables import differences as report
+
+    found = differences.diff(a, b)
     if as_json:
-        say.document(report.document(found))
+        say.document("difference", report.document(found))
     else:
         say.show(report.shown(found, a, b))
     if check and found.changed:

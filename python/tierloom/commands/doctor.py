@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from tierloom import recording
 from tierloom.commands import options, say
 
 
@@ -23,19 +22,21 @@ def verb(ctx: click.Context, restore_weights: bool, as_json: bool) -> None:
     nothing can be profiled or planned here; what else is missing costs the verbs that are named beside it.
     """
     if restore_weights:
-        restored = recording.restore_host_weights()
+        from tierloom import runner
+
+        restored = runner.restore_host_weights()
         if as_json:
-            say.document({"restored": restored})
+            say.document("restored-weights", {"restored": restored})
         else:
             say.tell("the host's interleave weights are as they were" if restored else "no run left any")
         return
-    from tierloom.checkup import Checkup, examine
-    from tierloom.report import checkups
+    from tierloom.doctor import Checkup, examine
+    from tierloom.report.tables import checkups
 
     with say.progress("trying"):
         found = Checkup(tuple(examine()))
     if as_json:
-        say.document(found.data)
+        say.document("checkup", found.data)
     else:
         say.show(checkups.findings(found.findings))
     if not found.ready:

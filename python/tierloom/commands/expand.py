@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tierloom import gpu_copies, outputs
+from tierloom import outputs
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
-from tierloom.expanding import CONFIGS, WORKLOADS, ParameterSet, expand, expand_trace
-from tierloom.reading import reading
-from tierloom.report import expansions
+from tierloom.gpu_expansion import CONFIGS, WORKLOADS, ParameterSet, expand, expand_trace
+from tierloom.readers import reading
 
 if TYPE_CHECKING:
     from tierloom.schema import ExpansionDoc
@@ -74,8 +72,10 @@ def verb(ctx: click.Context, /, **given: Any) -> None:  # noqa: ANN401 (the opti
     runs = list(run_all(given))
     drawn = draw(runs[-1], given["timeline"]) if given["timeline"] else None
     if given["as_json"]:
-        say.document({"runs": runs})
+        say.document("expansion", {"runs": runs})
     else:
+        from tierloom.report.tables import expansions
+
         say.show(expansions.comparison(runs))
     if drawn:
         say.wrote("time series", drawn)
@@ -112,6 +112,8 @@ def run_one(config: str, given: dict[str, Any]) -> ExpansionDoc:
 
 def configurations(listed: str, media: str) -> list[str]:
     """The yardstick and the listed configurations; `all` leaves out what needs storage where there is none."""
+    from tierloom.report.tables import expansions
+
     names = [name.strip() for name in listed.split(",") if name.strip()]
     if names == [ALL]:
         names = [name for name in CONFIGS if media != "dram" or name in ("uvm", "cxl")]
@@ -124,9 +126,10 @@ def configurations(listed: str, media: str) -> list[str]:
 
 def draw(run: ExpansionDoc, path: Path) -> Path:
     """Draws the time series of a run."""
-    from tierloom.report import expansion_pictures, pictures
+    from tierloom.report.charts import expansion as expansion_chart
+    from tierloom.report.charts import picture
 
-    pictures.save(expansion_pictures.timeline(run), path)
+    picture.save(expansion_chart.timeline(run), path)
     return path
 
 
@@ -146,13 +149,18 @@ def calibrate(measured: str | None, output: Path | None, as_json: bool) -> None:
     Needs nvcc and a GPU. FILE is what the kernels print: gpu, copies (bytes and ns), host_load_ns,
     device_load_ns.
     """
+    from tierloom import gpu_copies
+    from tierloom.report.tables import expansions
+
     with say.progress("measuring"):
         figures = gpu_copies.measure() if measured is None else read_measured(measured)
     found = gpu_copies.fit(figures)
     if output:
         outputs.write(output, gpu_copies.into_set(ParameterSet.load().text, found))
     if as_json:
-        say.document({"fit": vars(found), "measured": figures, "published": expansions.published_copies()})
+        say.document(
+            "gpu-calibration", {"fit": vars(found), "measured": figures, "published": expansions.published_copies()}
+        )
     else:
         say.show(expansions.calibration(found, figures))
     if output:
@@ -166,6 +174,8 @@ def read_measured(name: str) -> dict[str, Any]:
     Raises:
         RequestError: The file holds something else.
     """
+    from importlib import resources
+
     with reading(name, "measurement", "give what `tierloom expand calibrate` measured"):
         path = Path(str(resources.files("tierloom") / EXAMPLE)) if name == "example" else Path(name)
         data = json.loads(path.read_text(encoding="utf-8"))

@@ -15,14 +15,13 @@ import click
 from tierloom import lab
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
-from tierloom.lab import image, qemu, standing, terminal
-from tierloom.lab.guest import cache_folder
-from tierloom.lab.topology import named
+from tierloom.lab import qemu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tierloom.lab import LabResult
+    from tierloom.lab.standing_guest import Standing
 
 
 @dataclass(frozen=True)
@@ -152,8 +151,11 @@ def run(
 @options.as_json
 def up(wanted: Wanted, as_json: bool) -> None:
     """Start a guest that stays, for `tierloom lab ssh`."""
+    from tierloom.lab import standing_guest
+    from tierloom.lab.topology import named
+
     with say.progress(f"a {wanted.topology} machine starts"):
-        guest = standing.up(
+        guest = standing_guest.up(
             named(wanted.topology).sized(wanted.memory),
             shares=[Path.cwd(), *wanted.share],
             store=wanted.store,
@@ -161,7 +163,7 @@ def up(wanted: Wanted, as_json: bool) -> None:
             accelerator=wanted.accelerator,
         )
     if as_json:
-        say.document(describe(guest))
+        say.document("guest", describe(guest))
     else:
         say.tell(f"a {guest.topology} machine is up; it may write {', '.join(guest.shares)}")
     say.then("tierloom lab ssh -- numactl --hardware")
@@ -181,7 +183,9 @@ def ssh(ctx: click.Context, timeout_s: float, stdin: bool, as_json: bool, comman
 
     There is no network and no ssh daemon: commands go through a shared folder. Ctrl-] leaves the shell.
     """
-    guest = standing.need()
+    from tierloom.lab import standing_guest, terminal
+
+    guest = standing_guest.need()
     if not command:
         terminal.attach(guest.shell)
         return
@@ -198,9 +202,11 @@ def ssh(ctx: click.Context, timeout_s: float, stdin: bool, as_json: bool, comman
 @options.as_json
 def down(as_json: bool) -> None:
     """End the guest that is up."""
-    standing.down()
+    from tierloom.lab import standing_guest
+
+    standing_guest.down()
     if as_json:
-        say.document({"up": False})
+        say.document("guest", {"up": False})
     else:
         say.tell("the guest is down")
 
@@ -209,9 +215,11 @@ def down(as_json: bool) -> None:
 @options.as_json
 def status(as_json: bool) -> None:
     """Say whether a guest is up, and which."""
-    guest = standing.status()
+    from tierloom.lab import standing_guest
+
+    guest = standing_guest.status()
     if as_json:
-        say.document(describe(guest) if guest else {"up": False})
+        say.document("guest", describe(guest) if guest else {"up": False})
     elif guest:
         say.show(
             f"a {guest.topology} machine has been up for {time.time() - guest.since:.0f} s "
@@ -226,17 +234,20 @@ def status(as_json: bool) -> None:
 @options.as_json
 def image_(update: bool, as_json: bool) -> None:
     """Fetch the guest's packages and build its image, as the first start would."""
+    from tierloom.lab import image
+    from tierloom.lab.guest import cache_folder
+
     with say.progress("packages are fetched and unpacked"):
         emulator = qemu.find()
         built = image.build(cache_folder(), update=update)
     if as_json:
         version = ".".join(map(str, emulator.version))
-        say.document({"folder": str(built.folder), "packages": {**built.versions}, "qemu": version})
+        say.document("lab-image", {"folder": str(built.folder), "packages": {**built.versions}, "qemu": version})
         return
     say.show(f"kernel {built.kernel_version}, {len(built.versions)} packages, {built.folder}")
 
 
-def describe(guest: standing.Standing) -> dict[str, object]:
+def describe(guest: Standing) -> dict[str, object]:
     """The document of a guest that is up."""
     return {"up": True, "topology": guest.topology, "pid": guest.pid, "since": guest.since, "shares": [*guest.shares]}
 
@@ -244,7 +255,7 @@ def describe(guest: standing.Standing) -> dict[str, object]:
 def end(ctx: click.Context, result: LabResult, *, as_json: bool) -> None:
     """Passes a command's exit code on, and under --json its output too."""
     if as_json:
-        say.document(vars(result))
+        say.document("lab-command", vars(result))
     ctx.exit(result.exit_code)
 
 

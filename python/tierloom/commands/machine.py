@@ -9,9 +9,7 @@ import click
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.commands.machine_files import export, import_
-from tierloom.measuring import measure
 from tierloom.nouns import Machine
-from tierloom.report import machines
 
 
 @click.group(
@@ -31,9 +29,11 @@ verb.add_command(export)
 @options.as_json
 def list_(as_json: bool) -> None:
     """List the machines of the catalog."""
+    from tierloom.report.tables import machines
+
     found = [Machine.load(name) for name in Machine.names()]
     if as_json:
-        say.document({"machines": [{"name": m.name, "title": m.data["title"]} for m in found]})
+        say.document("machines", {"machines": [{"name": m.name, "title": m.data["title"]} for m in found]})
         return
     say.show(machines.machine_list(found))
 
@@ -48,13 +48,15 @@ def list_(as_json: bool) -> None:
 @options.as_json
 def show(name: str, plot: Path | None, sources: bool, as_json: bool) -> None:
     """Show one machine: NAME is a catalog name or the path of a machine file."""
+    from tierloom.report.tables import machines
+
     machine = Machine.load(name)
     if plot:
-        from tierloom.report import pictures
+        from tierloom.report.charts import machine_curves, picture
 
-        pictures.save(pictures.machine_curves(machine), plot)
+        picture.save(machine_curves.machine_curves(machine), plot)
     if as_json:
-        say.document({**machine.data})
+        say.document("machine", {**machine.data})
         return
     say.show(*machines.summary(machine))
     if sources:
@@ -88,12 +90,17 @@ def measure_(output: Path | None, name: str | None, quick: bool, as_json: bool) 
 
     Under --json the raw figures with their spread are printed; the machine file is written anyway.
     """
+    from tierloom import hosts
+    from tierloom.measurement import measure
+    from tierloom.report.tables import machines
+
     with say.progress_bar("measuring") as tell:
         measured = measure(name, quick=quick, progress=tell)
     file = output or Path(f"{measured.machine.name}.toml")
     measured.machine.save(file)
+    hosts.keep(measured.machine)
     if as_json:
-        say.document({**measured.data})
+        say.document("measurement", {**measured.data})
     else:
         say.show(*machines.summary(measured.machine))
     say.doubts(measured.warnings)

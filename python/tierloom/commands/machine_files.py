@@ -11,8 +11,6 @@ from tierloom import outputs
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine
-from tierloom.report import machines
-from tierloom.topology import import_machine, to_hwloc
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -32,7 +30,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "nodes",
     multiple=True,
     metavar="N=KIND:SIZE",
-    help="What node N is, where no source tells: 2=cxl:128GiB. KIND is dram, cxl, hbm, pmem or ssd.",
+    help="What node N is, where no source tells: 2=cxl:128GiB. KIND is dram, lpddr, cxl, hbm, pmem or ssd.",
 )
 @click.option(
     "--ghz",
@@ -57,11 +55,14 @@ def import_(
     on top: first who knows the nodes and cores, then who measured. 0:2=curves says that curves or
     loaded latencies are those from the CPUs of node 0 to the memory of node 2. Nothing is measured.
     """
+    from tierloom.machine_formats import import_machine
+    from tierloom.report.tables import machines
+
     found = import_machine(sources, name, cores=cores, nodes=dict(map(node, nodes)), ghz=ghz)
     file = output or Path(f"{found.machine.name}.toml")
     found.machine.save(file)
     if as_json:
-        say.document({"machine": found.machine.data, "warnings": found.warnings})
+        say.document("machine-import", {"machine": found.machine.data, "warnings": found.warnings})
     else:
         say.show(*machines.summary(found.machine))
     say.doubts(found.warnings)
@@ -97,6 +98,8 @@ def export(name: str, form: str, output: Path | None) -> None:  # noqa: ARG001 (
     The XML has the latency and bandwidth of every path, where firmware tells hwloc the nearest ones at
     most. Look at it with `lstopo -i FILE --memattrs`; programs read it through HWLOC_XMLFILE.
     """
+    from tierloom.machine_formats import to_hwloc
+
     text = to_hwloc(Machine.load(name))
     if output is None:
         say.text(text)

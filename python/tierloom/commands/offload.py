@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tierloom import outputs
+from tierloom.arguments import name_list
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
-from tierloom.quantities import amount_in_bytes, names_of
+from tierloom.units import amount_in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     name="offload",
     cls=Group,
     epilog=options.examples(
-        "tierloom offload infer --model opt-66b --gpu a10 --machine liu-a",
+        "tierloom offload infer --model llama-3.1-70b --gpu a10 --machine liu-a",
         "tierloom offload list",
     ),
 )
@@ -39,23 +40,34 @@ def verb() -> None:
 @verb.command(name="list", epilog=options.examples("tierloom offload list", "tierloom offload list --json"))
 @options.as_json
 def list_(as_json: bool) -> None:
-    """List the models and GPUs of the catalog."""
+    """List the models and GPUs of the catalog, newest first."""
     from tierloom.offload import catalog
-    from tierloom.report import offloads
+    from tierloom.report.tables import offloads
 
-    entries = [catalog.model_entry(name) for name in catalog.model_names()]
-    sizes = [catalog.load_model(name) for name in catalog.model_names()]
-    cards = [catalog.gpu_entry(name) for name in catalog.gpu_names()]
+    entries = catalog.newest_first(map(catalog.model_entry, catalog.model_names()))
+    sizes = [catalog.load_model(entry.name) for entry in entries]
+    cards = catalog.newest_first(map(catalog.gpu_entry, catalog.gpu_names()))
     if as_json:
-        listed = [{"name": m.name, "parameters": m.parameters, "weight_bytes": m.weight_bytes} for m in sizes]
-        say.document({"models": listed, "gpus": [{"name": card.name, **card.data} for card in cards]})
+        listed = [
+            {
+                "name": model.name,
+                "released": entry.released,
+                "parameters": model.parameters,
+                "weight_bytes": model.weight_bytes,
+                "checkpoint_bytes": model.checkpoint_bytes,
+                "kv_bytes_per_token": model.kv_bytes_per_token,
+            }
+            for entry, model in zip(entries, sizes, strict=True)
+        ]
+        gpus = [{"name": card.name, **card.data} for card in cards]
+        say.document("offload-catalog", {"models": listed, "gpus": gpus})
         return
     say.show(offloads.models(entries, sizes), offloads.gpus(cards))
 
 
 def listed(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
     """A callback: names separated by commas."""
-    return names_of(text)
+    return name_list(text)
 
 
 def comparing(told: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -67,7 +79,10 @@ def comparing(told: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 def what(function: Callable[..., None]) -> Callable[..., None]:
     """The options that say what runs on what: model, GPU, machine."""
     function = click.option(
-        "--tiers", callback=listed, metavar="A,B", help="Memories that may be used; all by default."
+        "--nodes",
+        callback=listed,
+        metavar="A[=SIZE],B",
+        help="Memories that may be used, or a part of one; all by default.",
     )(function)
     function = click.option("--socket", metavar="S", help="Where the GPU and the threads are; the first by default.")(
         function
@@ -81,19 +96,61 @@ def what(function: Callable[..., None]) -> Callable[..., None]:
     )(function)
 
 
+def goals(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that say what is wanted; without any, a table over numbers of users."""
+    function = click.option("--throughput", is_flag=True, help="The most tokens/s of all users, however many.")(
+        function
+    )
+    function = click.option("--tokens-per-s", type=float, metavar="N", help="Fewest tokens/s for each user.")(function)
+    function = click.option("--ttft", metavar="TIME", help="Longest time to the first token: 2s, 500ms.")(function)
+    return click.option(
+        "--users", "--batch", "users", type=int, metavar="N", help="Users in flight; a table over them by default."
+    )(function)
+
+
+def requests(function: Callable[..., None]) -> Callable[..., None]:
+    """The options that say what users send and get."""
+    function = click.option("--draft", metavar="M", help="Model that drafts, on the GPU; free by default.")(function)
+    function = click.option(
+        "--speculative", metavar="N:SHARE", help="Speculative decoding: drafts of N tokens, the share accepted: 4:0.7."
+    )(function)
+    function = click.option(
+        "--shared-prefix",
+        type=int,
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Tokens that all prompts start with.",
+    )(function)
+    lengths = "a number, a range 100..4000, or a file with one length a line."
+    function = click.option(
+        "--answer",
+        "--generate",
+        "answer",
+        default="256",
+        show_default=True,
+        metavar="N",
+        help="Tokens of an answer, likewise.",
+    )(function)
+    return click.option(
+        "--prompt", default="2048", show_default=True, metavar="N", help=f"Tokens of a prompt: {lengths}"
+    )(function)
+
+
 @verb.command(
     name="infer",
     epilog=options.examples(
-        "tierloom offload infer --model opt-66b --gpu a10 --machine liu-a",
-        "tierloom offload infer --model opt-66b --gpu a10 --machine liu-a --compare tier-blind --json",
+        "tierloom offload infer --model qwen3-32b --gpu a10 --machine liu-a",
+        "tierloom offload infer --model qwen3-32b --gpu a10 --machine liu-a --ttft 10s --tokens-per-s 2",
     ),
 )
 @what
-@click.option("--prompt", type=int, default=2048, show_default=True, metavar="N", help="Tokens of each prompt.")
-@click.option("--generate", type=int, default=256, show_default=True, metavar="N", help="Tokens generated for each.")
-@click.option("--batch", type=int, metavar="N", help="Sequences of a block; the best by default.")
+@goals
+@requests
 @click.option(
-    "--runtime", default="flexgen", show_default=True, metavar="R", help="flexgen, overlapped, copied or resident."
+    "--runtime",
+    metavar="R",
+    help="flexgen, overlapped, copied, paged or resident; what model and machine allow by default.",
 )
 @click.option("--policy", default="tier-aware", show_default=True, metavar="P", help="Leave host memory to a policy.")
 @comparing("Policies to compare with: interleave, first-touch, prefer:NODE, tier-blind (FlexGen's search).")
@@ -123,7 +180,7 @@ def what(function: Callable[..., None]) -> Callable[..., None]:
 )
 @options.as_json
 def infer_(tool: str | None, output: Path | None, plot: Path | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.infer`)
-    """Plan the serving of a model: batch, placement of weights and KV cache, tokens per second."""
+    """Plan the serving of a model: what each user gets, and where weights and KV cache are."""
     from tierloom import offload
 
     if as_json and tool and output is None:
@@ -136,23 +193,29 @@ def infer_(tool: str | None, output: Path | None, plot: Path | None, as_json: bo
     if tool:
         write(answer, tool, output)
     if as_json:
-        say.document({**answer.data})
+        say.document("inference", {**answer.data})
     elif tool is None or output is not None:
         show(answer.data)
+    if tool is None and not as_json and answer.choice.tool:
+        say.then(f"add `--emit {answer.choice.tool}` for the command line of this plan")
 
 
 def draw(answer: InferAnswer, plot: Path) -> None:
     """Draws throughput against the capacity of each tier."""
-    from tierloom.report import offload_pictures, pictures
+    from tierloom.report.charts import offload as offload_chart
+    from tierloom.report.charts import picture
 
     with say.progress("planning for other capacities"):
-        pictures.save(offload_pictures.capacities(answer), plot)
+        from tierloom.report.charts import offload as offload_chart
+        from tierloom.report.charts import picture
+
+        picture.save(offload_chart.capacities(answer), plot)
     say.wrote("throughput against capacity", plot)
 
 
 def write(answer: InferAnswer, tool: str, output: Path | None) -> None:
     """Writes the plan for a tool, to a file or stdout."""
-    from tierloom.offload.emit import emit, mismatch
+    from tierloom.offload.exporters import emit, mismatch
 
     text = emit(tool, answer)
     if doubt := mismatch(tool, answer):
@@ -187,9 +250,11 @@ def block_device(text: str | None) -> Tier | None:
 
 def show(data: InferDoc) -> None:
     """The whole answer as tables on stdout."""
-    from tierloom.report import offloads
+    from tierloom.report.tables import offloads
 
+    say.show(data["answer"], data["why_runtime"])
     say.show(
+        offloads.users(data),
         offloads.policies(data),
         offloads.places(data),
         offloads.parts(data),
@@ -229,16 +294,16 @@ def show(data: InferDoc) -> None:
 def train_(tool: str | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.train`)
     """Plan training with optimizer states on the host: where each state lives, how long a step takes."""
     from tierloom import offload
-    from tierloom.report import offloads
+    from tierloom.report.tables import offloads
 
     answer = offload.train(**asked)
     if tool:
-        from tierloom.offload.emit.deepspeed import deepspeed_training
+        from tierloom.offload.exporters.deepspeed import deepspeed_training
 
         say.text(deepspeed_training(answer.plan))
         return
     if as_json:
-        say.document({**answer.data})
+        say.document("training", {**answer.data})
         return
     say.show(offloads.training(answer.data), offloads.states(answer.data))
     for assumption in answer.data["assumptions"]:
@@ -262,11 +327,11 @@ def train_(tool: str | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN4
 def serve_(as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.serve`)
     """Place the KV caches of idle sessions: how many fit where, and what a session waits for its own."""
     from tierloom import offload
-    from tierloom.report import offloads
+    from tierloom.report.tables import offloads
 
     data = offload.serve(**asked)
     if as_json:
-        say.document({**data})
+        say.document("serving", {**data})
         return
     say.show(offloads.sessions(data))
 
@@ -296,10 +361,10 @@ def cpu_(as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are 
     Loaded-latency curves of the machine decide: a queue at near memory is shortened by far memory.
     """
     from tierloom import offload
-    from tierloom.report import offloads
+    from tierloom.report.tables import offloads
 
     data = offload.cpu(**asked)
     if as_json:
-        say.document({**data})
+        say.document("ratios", {**data})
         return
     say.show(offloads.ratios(data))

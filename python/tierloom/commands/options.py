@@ -99,13 +99,14 @@ def program(function: F) -> F:
 
 
 def nodes(function: F) -> F:
-    """``--node NAME=N``: where the plan's nodes are on this machine."""
+    """``--node NAME=N``: which nodes of this machine the plan's memories are."""
     return click.option(
         "--node",
         "nodes",
         multiple=True,
         metavar="NAME=N",
-        help="Number of one of the plan's nodes on this machine; by default its position in the plan.",
+        help="Which node of this machine a memory of the plan is; by default found by what both are, and refused where "
+        "that leaves a choice.",
     )(function)
 
 

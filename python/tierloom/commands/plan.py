@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from tierloom import emitting, outputs, planning
+from tierloom import exporters, outputs
+from tierloom.arguments import name_list
 from tierloom.commands import options, say
-from tierloom.emitting import FORMS
 from tierloom.errors import RequestError
-from tierloom.nouns import Machine, Plan, Profile
-from tierloom.planning import Comparison
-from tierloom.quantities import names_of
-from tierloom.report import plans
+from tierloom.exporters import FORMS
+
+if TYPE_CHECKING:
+    from tierloom.policy_search import Comparison
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -37,7 +39,26 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--max-slowdown", metavar="SHARE", help="Use the least fast memory that costs no more time than this: 5%."
 )
-@click.option("--policies", metavar="A,B", help="Policies to compare, such as interleave:ldram+cxl; all by default.")
+@click.option(
+    "--policies",
+    metavar="A,B",
+    help="Policies to compare; all by default. local, preferred:NODE, bind:A+B, interleave:A+B, weighted:A=3+B=1, "
+    "weighted-auto:A+B, object-interleave:A+B, object-interleave-traffic:A+B, soar, balanced, tierloom.",
+)
+@click.option(
+    "--ran-on",
+    metavar="M",
+    help="Machine that PROFILE was recorded on, measured: predictions are anchored to that run. Known by itself where "
+    "`tierloom machine measure` ran there.",
+)
+@click.option(
+    "--what-if",
+    multiple=True,
+    metavar="CHANGE",
+    help="Change the machine first, and say what that does: MEMORY.FIGURE=AMOUNT, as cxl.idle=+70ns (a switch), "
+    "ldram.bandwidth=x1.17 (DDR5-5600 for 4800), cxl.capacity=512GiB, cxl.cards=3, cxl.hosts=4 (a pool shared by "
+    "four), cxl.neighbours=10GB/s.",
+)
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Plan to write; NAME.plan.toml by default.")
 @click.option("--html", type=options.Drawn(), metavar="FILE", help="Write a report of one page.")
 @click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw the frontier: .png, .svg or .pdf.")
@@ -56,6 +77,8 @@ def verb(
     fast_memory: str | None,
     max_slowdown: str | None,
     policies: str | None,
+    ran_on: str | None,
+    what_if: tuple[str, ...],
     output: Path | None,
     html: Path | None,
     plot: Path | None,
@@ -67,40 +90,58 @@ def verb(
     PROFILE is a folder that `tierloom profile` wrote, or a profile of the catalog. With --emit it may
     also be a plan that was written before; then nothing is planned again and no machine is needed.
     """
+    from tierloom import policy_search
+    from tierloom.nouns import Machine, Plan, Profile
+
     if emit and as_json:
         message = "--emit prints a program and --json a document\nhint: ask for one of them"
         raise RequestError(message)
     if emit and profile.endswith(".toml"):
-        say.text(emitting.emit(Plan.load(profile), emit))
+        say.text(exporters.emit(Plan.load(profile), emit))
         return
     if machine is None:
         raise click.MissingParameter(param_hint="'--machine' / '-m'", param_type="option")
-    program = Profile.load(profile)
+    program, as_it_is = Profile.load(profile), Machine.load(machine)
+    ask = partial(
+        policy_search.plan,
+        program,
+        as_it_is,
+        threads=threads,
+        socket=socket,
+        nodes=name_list(nodes),
+        fast_memory=fast_memory,
+        max_slowdown=max_slowdown,
+        policies=name_list(policies),
+        ran_on=ran_on,
+    )
     with say.progress("comparing policies"):
-        answer = planning.plan(
-            program,
-            Machine.load(machine),
-            threads=threads,
-            socket=socket,
-            nodes=names_of(nodes),
-            fast_memory=fast_memory,
-            max_slowdown=max_slowdown,
-            policies=names_of(policies),
-        )
+        answer = ask(what_if=what_if)
+        before = ask() if what_if and not (emit or as_json) else None
     plan_file = output or Path(f"{program.name}.plan.toml")
     written = save(answer, plan_file, html, plot)
     if emit:
-        say.text(emitting.emit(answer.plan(), emit))
+        say.text(exporters.emit(answer.plan(), emit))
     elif as_json:
-        say.document({**answer.data})
+        say.document("comparison", {**answer.data})
     else:
+        if before is not None:
+            from tierloom.report import verdicts
+
+            say.show(verdicts.changed(before, answer, what_if))
         show(answer)
-    tell(answer, plan_file, written)
+    tell(answer, written)
+    then(answer, profile, machine, plan_file)
 
 
 def show(answer: Comparison) -> None:
-    """The whole answer as tables on stdout."""
-    prediction = answer.chosen["outcome"]["Ok"]
+    """The whole answer on stdout: a sentence, then tables."""
+    from tierloom.report import verdicts
+    from tierloom.report.tables import plans
+
+    say.show(verdicts.verdict(answer))
+    if run := verdicts.measured(answer):
+        say.show(run)
+    prediction = answer.chosen["prediction"]
     say.show(plans.policies(answer), plans.places(answer), plans.tiers(prediction), plans.frontier(answer))
     for assumption in prediction["assumptions"]:
         say.show(f"assumed: {assumption}")
@@ -110,21 +151,21 @@ def save(answer: Comparison, plan_file: Path, html: Path | None, plot: Path | No
     """Writes the plan and, where asked for, the report and the picture; says which."""
     written = {"plan": plan_file}
     if html:
-        from tierloom.report.pages import reading, writing
+        from tierloom.report.pages import html_file, sources
 
-        outputs.write(html, writing.render(reading.of_comparison(answer)))
+        outputs.write(html, html_file.render(sources.of_comparison(answer)))
         written["report"] = html
     if plot:
-        from tierloom.report import pictures
+        from tierloom.report.charts import picture, plan_frontier
 
-        pictures.save(pictures.frontier(answer), plot)
+        picture.save(plan_frontier.frontier(answer), plot)
         written["frontier"] = plot
     answer.plan().save(plan_file)
     return written
 
 
-def tell(answer: Comparison, plan_file: Path, written: dict[str, Path]) -> None:
-    """What was written, and how to use it."""
+def tell(answer: Comparison, written: dict[str, Path]) -> None:
+    """What was written."""
     if not answer.profile.data["objects"]:
         say.warn(
             f"{answer.profile.name} has no data objects, so there is nothing to place; let the program run longer, or "
@@ -132,5 +173,16 @@ def tell(answer: Comparison, plan_file: Path, written: dict[str, Path]) -> None:
         )
     for what, path in written.items():
         say.wrote(what, path)
-    if "sampling" in answer.profile.data:
+
+
+def then(answer: Comparison, profile: str, machine: str, plan_file: Path) -> None:
+    """What to do next: run it, or where all data fit, ask what half of that memory would do, beside another."""
+    from tierloom.report import verdicts
+
+    if "sampling" not in answer.profile.data or not answer.profile.footprint_bytes:
+        return
+    if verdicts.all_fits(answer):
+        other = machine if len(answer.machine.data["memories"]) > 1 else "liu-a"
+        say.then(shlex.join(["tierloom", "plan", profile, "--machine", other, "--fast-memory", "50%"]))
+    else:
         say.then(f"tierloom run --plan {plan_file} -- {shlex.join(answer.profile.data['program']['command'])}")

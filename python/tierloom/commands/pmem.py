@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,9 +11,10 @@ from tierloom.commands import options, say
 from tierloom.commands.pmem_stream import stream
 from tierloom.commands.pool_command import Pools, folder_exists
 from tierloom.errors import PoolError
-from tierloom.pmem import Pool, check, look, repair
-from tierloom.pmem.pools import BACKENDS, Backend
-from tierloom.report import pools
+from tierloom.pmem.choices import BACKENDS
+
+if TYPE_CHECKING:
+    from tierloom.pmem.choices import Backend
 
 NO_REPAIR = "only you know what is still of use: remove such arrays (Pool.remove), or restore the file from a copy"
 
@@ -53,6 +55,8 @@ verb.add_command(stream)
 )
 def create(path: Path, size: str, log: str | None, backend: Backend) -> None:
     """Make a pool of SIZE in a new file, or on a DAX device."""
+    from tierloom.pmem import Pool
+
     folder_exists(path)
     with Pool.create(path, size, log=log, backend=backend):
         pass
@@ -67,9 +71,12 @@ def create(path: Path, size: str, log: str | None, backend: Backend) -> None:
 @options.as_json
 def show(path: Path, as_json: bool) -> None:
     """Show a pool's arrays and how full it is; nothing is changed, and the file need not be writable."""
+    from tierloom.pmem import look
+    from tierloom.report.tables import pools
+
     seen = look(path)
     if as_json:
-        say.document({**seen})
+        say.document("pool", {**seen})
         return
     say.show(pools.arrays(seen))
     if seen["unfinished_ranges"]:
@@ -86,10 +93,12 @@ def show(path: Path, as_json: bool) -> None:
 @click.pass_context
 def check_(ctx: click.Context, path: Path, as_json: bool) -> None:
     """Look for damage without changing anything; the exit code is 1 where there is some."""
+    from tierloom.pmem import check
+
     problems = check(path)
     damaged = any(problem["damage"] for problem in problems)
     if as_json:
-        say.document({"damaged": damaged, "problems": problems})
+        say.document("pool-check", {"damaged": damaged, "problems": problems})
     else:
         for problem in problems:
             say.show(f"{'damage' if problem['damage'] else 'note'}: {problem['what']}")
@@ -107,10 +116,12 @@ def check_(ctx: click.Context, path: Path, as_json: bool) -> None:
 @options.as_json
 def repair_(path: Path, as_json: bool) -> None:
     """Make a damaged pool one that opens; make a copy of the file first."""
+    from tierloom.pmem import check, repair
+
     problems = repair(path)
     left = [problem for problem in check(path) if problem["damage"]]
     if as_json:
-        say.document({"repaired": problems, "problems": left})
+        say.document("pool-repair", {"repaired": problems, "problems": left})
     else:
         for problem in problems:
             say.show(f"was: {problem['what']}")

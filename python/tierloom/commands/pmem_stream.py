@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tierloom.commands import options, say
 from tierloom.commands.pool_command import folder_exists
 from tierloom.errors import RequestError
-from tierloom.pmem import binding, groups, streaming
-from tierloom.pmem.documents import GroupDoc, PublishedSeriesDoc, StreamDoc
-from tierloom.pmem.pools import BACKENDS, Backend
-from tierloom.quantities import amount_in_bytes
-from tierloom.report import streams
+from tierloom.pmem import groups, thread_binding
+from tierloom.pmem.choices import BACKENDS, PERSISTS
+from tierloom.units import amount_in_bytes
+
+if TYPE_CHECKING:
+    from tierloom.pmem.choices import Backend, Persist
+    from tierloom.pmem.documents import GroupDoc, PublishedSeriesDoc, StreamDoc
 
 
 @click.command(
@@ -36,7 +39,7 @@ from tierloom.report import streams
 @click.option("--rounds", type=click.IntRange(2, 100), default=10, show_default=True, help="Times a kernel counts.")
 @click.option(
     "--persist",
-    type=click.Choice(streaming.PERSISTS),
+    type=click.Choice(PERSISTS),
     default="none",
     show_default=True,
     help="What makes a kernel's output durable in the timed part.",
@@ -46,7 +49,7 @@ from tierloom.report import streams
 @click.option("--cpus", metavar="LIST", help="CPUs to use, such as 0-9; all by default.")
 @click.option(
     "--affinity",
-    type=click.Choice(binding.AFFINITIES),
+    type=click.Choice(thread_binding.AFFINITIES),
     default="close",
     show_default=True,
     help="Whether threads fill one socket first or take sockets in turn.",
@@ -66,11 +69,11 @@ def stream(
     pool: Path | None,
     size: str | None,
     rounds: int,
-    persist: streaming.Persist,
+    persist: Persist,
     backend: Backend,
     threads: str | None,
     cpus: str | None,
-    affinity: binding.Affinity,
+    affinity: thread_binding.Affinity,
     node: int | None,
     group: str | None,
     memory: groups.Memory,
@@ -82,6 +85,8 @@ def stream(
     Copy, scale, add and triad over doubles, threads held on their CPUs, results checked. Run it while
     nothing else runs; the pool is removed afterwards.
     """
+    from tierloom.pmem import stream as kernels
+
     refuse_idle(pool, group)
     if node is not None and not (nodes := Path("/sys/devices/system/node")).joinpath(f"node{node}").is_dir():
         known = ", ".join(sorted(path.name.removeprefix("node") for path in nodes.glob("node[0-9]*"))) or "none"
@@ -89,22 +94,22 @@ def stream(
         raise RequestError(message)
     if pool is not None and not pool.is_dir():
         folder_exists(pool)
-    allowed = binding.allowed()
-    usable = binding.chosen(cpus, allowed) if cpus else allowed
-    elements = amount_in_bytes(size, 0) // 8 if size else streaming.default_elements()
-    if elements < streaming.LEAST_ELEMENTS:
+    allowed = thread_binding.allowed()
+    usable = thread_binding.chosen(cpus, allowed) if cpus else allowed
+    elements = amount_in_bytes(size, 0) // 8 if size else kernels.default_elements()
+    if elements < kernels.LEAST_ELEMENTS:
         message = f"--size {size}: an array has 8 KiB or more\nhint: take four times the last-level caches"
         raise RequestError(message)
-    plan = streaming.Plan(pool, elements, rounds, persist, backend, node)
+    plan = kernels.Plan(pool, elements, rounds, persist, backend, node)
     if group:
-        home = socket if socket is not None else binding.sockets(usable)[0]
-        steps = streaming.steps_of_group(group, memory, home, usable)
+        home = socket if socket is not None else thread_binding.sockets(usable)[0]
+        steps = kernels.steps_of_group(group, memory, home, usable)
         steps = [step for step in steps if pool is not None or not step.in_pool]
     else:
-        order = binding.order(usable, affinity)
-        steps = streaming.steps_of(_counts(threads, len(order)), order)
+        order = thread_binding.order(usable, affinity)
+        steps = kernels.steps_of(_counts(threads, len(order)), order)
     with say.progress_bar("streaming") as tell:
-        found = streaming.measure(plan, steps, tell)
+        found = kernels.measure(plan, steps, tell)
     _tell(found, _group_document(group, found) if group else None, as_json=as_json)
 
 
@@ -124,8 +129,10 @@ def refuse_idle(pool: Path | None, group: str | None) -> None:
 
 def _tell(found: StreamDoc, beside: GroupDoc | None, *, as_json: bool) -> None:
     if as_json:
-        say.document({**(beside or found)})
+        say.document("stream", {**(beside or found)})
         return
+    from tierloom.report.tables import streams
+
     if found["runs"]:
         say.show(streams.rates(found))
     costs = streams.overheads(found)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 
-from tierloom import recording
+from tierloom import profiler
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
 from tierloom.profile_folder import PROFILE_FILE, RECORDING_FILE
-from tierloom.report import endings, profiles
 
 
 @click.command(
@@ -29,12 +28,12 @@ from tierloom.report import endings, profiles
     "--hz",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help=f"Samples per second of CPU time; by default {recording.DEFAULT_HZ['perf']}, "
-    f"and {recording.DEFAULT_HZ['ptrace']} by ptrace.",
+    help=f"Samples per second of CPU time; by default {profiler.DEFAULT_HZ['perf']}, "
+    f"and {profiler.DEFAULT_HZ['ptrace']} by ptrace.",
 )
 @click.option(
     "--backend",
-    type=click.Choice(recording.BACKENDS),
+    type=click.Choice(profiler.BACKENDS),
     default="auto",
     show_default=True,
     help="What takes the samples.",
@@ -97,14 +96,19 @@ def verb(
             analysis.enter_context(say.progress(f"analysing {samples:,} samples"))
 
         name = folder.name.removesuffix(".profile")
-        recorded = recording.record(
+        recorded = profiler.record(
             command, name=name, hz=hz, backend=backend, folder=folder, keep=keep, analysing=analysing
         )
+    from tierloom.report import verdicts
+    from tierloom.report.tables import endings, profiles
+
     recorded.save(folder)
     if as_json:
-        say.document({**recorded.profile.data})
+        say.document("profile", {**recorded.profile.data})
     else:
-        say.tell(profiles.objects(recorded.profile), *profiles.phases(recorded.profile))
+        say.tell(
+            verdicts.waited(recorded.profile), profiles.objects(recorded.profile), *profiles.phases(recorded.profile)
+        )
     say.tell(endings.ended(recorded.profile.data["program"]))
     for warning in recorded.warnings:
         say.warn(warning["text"])
@@ -119,19 +123,22 @@ def read(file: Path, output: Path | None, *, as_json: bool) -> None:
     """Makes a profile of samples that are already there."""
     name = output.name.removesuffix(".profile") if output else None
     with say.progress(f"working out {file}"):
-        recorded = recording.import_perf(file, name)
+        recorded = profiler.import_perf(file, name)
     folder = output or Path(f"{recorded.profile.name}.profile")
     refuse_other_folders(folder)
     recorded.save(folder)
     show_profile(recorded, folder, as_json=as_json)
 
 
-def show_profile(recorded: recording.Recorded, folder: Path, *, as_json: bool) -> None:
+def show_profile(recorded: profiler.Recorded, folder: Path, *, as_json: bool) -> None:
     """A profile that was made without running anything."""
+    from tierloom.report import verdicts
+    from tierloom.report.tables import profiles
+
     if as_json:
-        say.document({**recorded.profile.data})
+        say.document("profile", {**recorded.profile.data})
     else:
-        say.show(profiles.objects(recorded.profile))
+        say.show(verdicts.waited(recorded.profile), profiles.objects(recorded.profile))
     for warning in recorded.warnings:
         say.warn(warning["text"])
     say.wrote("profile", folder)

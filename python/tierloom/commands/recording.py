@@ -7,11 +7,9 @@ from pathlib import Path
 
 import click
 
-from tierloom import kept
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
-from tierloom.quantities import count_text
-from tierloom.report import recordings
+from tierloom.units import count_text
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -37,11 +35,14 @@ def verb() -> None:
 @options.as_json
 def show(recording: Path, binaries: tuple[Path, ...], as_json: bool) -> None:
     """Show what was recorded, and whether the files of code are here as they ran."""
-    found = kept.describe(recording, binaries=binaries)
+    from tierloom import recordings
+    from tierloom.report.tables import recordings as shown
+
+    found = recordings.describe(recording, binaries=binaries)
     if as_json:
-        say.document({**found})
+        say.document("recording", {**found})
         return
-    say.show(*recordings.summary(found))
+    say.show(*shown.summary(found))
     for warning in found["warnings"]:
         say.warn(warning["text"])
 
@@ -67,11 +68,14 @@ def pack(recording: Path, output: Path | None, binaries: tuple[Path, ...], as_js
 
     On another machine `tierloom analyse RECORDING --binaries DIR` then gives the same profile.
     """
-    folder = output or Path(f"{recording.name.removesuffix(kept.ENDING)}.binaries")
-    packed = kept.pack(recording, folder, binaries=binaries)
+    from tierloom import recordings
+    from tierloom.report.tables import recordings as shown
+
+    folder = output or Path(f"{recording.name.removesuffix(recordings.ENDING)}.binaries")
+    packed = recordings.pack(recording, folder, binaries=binaries)
     if as_json:
-        say.document({"folder": str(folder), "copied": packed.copied, "lacking": packed.lacking})
+        say.document("packed-recording", {"folder": str(folder), "copied": packed.copied, "lacking": packed.lacking})
     for file in packed.lacking:
-        say.warn(f"{file['path']}: {recordings.state_text(file)}; it was not copied")
+        say.warn(f"{file['path']}: {shown.state_text(file)}; it was not copied")
     say.wrote(count_text(len(packed.copied), "file") + " of code", folder)
     say.then(f"tierloom analyse {shlex.quote(recording.name)} --binaries {shlex.quote(folder.name)}")

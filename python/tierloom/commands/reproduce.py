@@ -10,14 +10,12 @@ import click
 
 from tierloom import outputs
 from tierloom.commands import options, say
-from tierloom.quantities import count_text
-from tierloom.report import claims as shown
-from tierloom.reproducing import claims, reproduce
+from tierloom.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.reproducing import Claim, Result
+    from tierloom.published_claims import Claim, Result
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -44,9 +42,12 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 def verb(only: tuple[str, ...], plot: Path | None, markdown: Path | None, workers: int | None, as_json: bool) -> None:
     """Hold the published claims of five studies of CXL memory against our models.
 
-    Inputs are what the models were given or fitted to; only predictions count. Every claim has a band that
-    was set before ours was known. A claim that is missed says why. All take some minutes.
+    Inputs are what the models were given or fitted to; only numeric predictions count. One rule says how close
+    ours has to come to what is printed. A claim that is missed says why. All take some minutes.
     """
+    from tierloom.published_claims import claims
+    from tierloom.report.tables import claims as shown
+
     results = run(claims(only), workers)
     drawn = draw(results, plot) if plot else []
     if markdown:
@@ -54,7 +55,7 @@ def verb(only: tuple[str, ...], plot: Path | None, markdown: Path | None, worker
         outputs.write(markdown, shown.into_page(page, shown.markdown(results)))
         say.wrote("tables", markdown)
     if as_json:
-        say.document(shown.document(results))
+        say.document("claims", shown.document(results))
     else:
         say.show(shown.tables(results))
     if plot and drawn:
@@ -63,6 +64,8 @@ def verb(only: tuple[str, ...], plot: Path | None, markdown: Path | None, worker
 
 def run(asked: Sequence[Claim], workers: int | None) -> list[Result]:
     """Computes ours, with a bar."""
+    from tierloom.published_claims import reproduce
+
     start = time.monotonic()
     with say.progress_bar("reproducing") as bar:
 
@@ -75,11 +78,12 @@ def run(asked: Sequence[Claim], workers: int | None) -> list[Result]:
 
 def draw(results: Sequence[Result], folder: Path) -> list[Path]:
     """Draws the figures into a folder."""
-    from tierloom.report import claim_pictures, pictures
+    from tierloom.report.charts import claims as claims_chart
+    from tierloom.report.charts import picture
 
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, figure in claim_pictures.figures(results).items():
+    for name, figure in claims_chart.figures(results).items():
         paths.append(folder / f"{name}.svg")
-        pictures.save(figure, paths[-1])
+        picture.save(figure, paths[-1])
     return paths

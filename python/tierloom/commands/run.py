@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tierloom import recording
 from tierloom.commands import options, say
-from tierloom.nouns import Plan
-from tierloom.report import endings, runs
 
 
 @click.command(
@@ -57,10 +54,15 @@ def verb(
     CMD keeps its input, output and exit code; the report goes to stderr. Under --json CMD's output
     goes to stderr too, so that stdout holds the report and nothing else.
     """
+    from tierloom import runner
+    from tierloom.nouns import Plan
+    from tierloom.report import verdicts
+    from tierloom.report.tables import endings, runs
+
     plan = Plan.load(plan_file)
     numbers = options.node_numbers(nodes, plan)
     with say.program_output(to_stderr=as_json):
-        report = recording.run(
+        report = runner.run(
             plan,
             command,
             nodes=numbers,
@@ -70,9 +72,9 @@ def verb(
             watch=None if watch_s is None else (watch_s, lambda seen: say.tell(runs.snapshot(seen))),
         )
     if as_json:
-        say.document({**report})
+        say.document("run", {**report})
     else:
-        say.tell(*runs.outcomes(plan, report, numbers))
+        say.tell(verdicts.came_of(plan, report), *runs.outcomes(plan, report))
     say.tell(endings.ended(report))
     for warning in report["warnings"]:
         say.warn(warning["text"])

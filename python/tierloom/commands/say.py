@@ -1,4 +1,7 @@
-"""How verbs talk: data on stdout, words on stderr, one JSON document under ``--json``."""
+"""How verbs talk: data on stdout, words on stderr, one JSON document under ``--json``.
+
+Every verb comes by here, so Rich is loaded when there is something to show.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,19 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from rich.text import Text
-
-from tierloom.commands.terminal import Terminal, visible, visible_json
+from tierloom.commands.terminal import visible, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
+    from rich.text import Text
 
+    from tierloom.commands.console import Terminal
     from tierloom.schema import WarningDoc
+
+VERSION = 2
+"""Of answers under ``--json``: it rises when a key goes or means something else. Nouns have that of their files."""
 
 PIPE_WIDTH = 140
 """Columns for tables that no terminal shows and whose width ``COLUMNS`` does not set."""
@@ -30,9 +36,10 @@ def show(*parts: RenderableType) -> None:
         console.print(part)
 
 
-def document(data: Mapping[str, object] | list[Mapping[str, object]]) -> None:
-    """The one JSON document of ``--json``, on stdout."""
-    sys.stdout.write(visible_json(json.dumps(data, indent=2, ensure_ascii=False)) + "\n")
+def document(kind: str, data: Mapping[str, object]) -> None:
+    """The one JSON document of ``--json``, on stdout; it says first what it is."""
+    told = {"kind": kind, "version": VERSION, **data}
+    sys.stdout.write(visible_json(json.dumps(told, indent=2, ensure_ascii=False)) + "\n")
 
 
 def text(content: str) -> None:
@@ -49,22 +56,22 @@ def tell(*parts: RenderableType) -> None:
 
 def wrote(what: str, path: object) -> None:
     """What was written, and where."""
-    tell(Text.assemble("wrote ", (str(path), "bold"), f" ({what})"))
+    tell(_styled("wrote ", (str(path), "bold"), f" ({what})"))
 
 
 def then(command: str) -> None:
     """The next command to type."""
-    tell(Text.assemble("next: ", (command, "cyan")))
+    tell(_styled("next: ", (command, "cyan")))
 
 
 def step(command: str) -> None:
     """A command that one of our own verbs runs for the reader, as the reader would type it."""
-    tell(Text.assemble(("$ ", "dim"), (command, "bold")))
+    tell(_styled(("$ ", "dim"), (command, "bold")))
 
 
 def warn(text: str) -> None:
     """What the reader should know before believing the numbers."""
-    tell(Text.assemble(("warning: ", "yellow"), text))
+    tell(_styled(("warning: ", "yellow"), text))
 
 
 def doubts(warnings: Sequence[WarningDoc]) -> None:
@@ -76,10 +83,10 @@ def doubts(warnings: Sequence[WarningDoc]) -> None:
 def error(text: str) -> None:
     """What is wrong, where, and what to do."""
     first, *rest = text.split("\n")
-    tell(Text.assemble(("error: ", "bold red"), first))
+    tell(_styled(("error: ", "bold red"), first))
     for line in rest:
         hint = line.strip().startswith("hint:")
-        tell(Text.assemble(("hint:", "bold cyan"), line.strip().removeprefix("hint:")) if hint else line)
+        tell(_styled(("hint:", "bold cyan"), line.strip().removeprefix("hint:")) if hint else line)
 
 
 @contextmanager
@@ -123,6 +130,14 @@ def program_output(*, to_stderr: bool) -> Iterator[None]:
         os.close(ours)
 
 
+def _styled(*parts: str | tuple[str, str]) -> Text:
+    from rich.text import Text
+
+    return Text.assemble(*parts)
+
+
 def _console(stream: TextIO) -> Terminal:
+    from tierloom.commands.console import Terminal
+
     piped = not stream.isatty() and "COLUMNS" not in os.environ
     return Terminal(file=stream, width=PIPE_WIDTH if piped else None, soft_wrap=False, emoji=False, markup=False)

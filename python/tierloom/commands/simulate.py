@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from tierloom import simulating
+from tierloom.arguments import name_list
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
-from tierloom.nouns import Machine, Plan, Profile
-from tierloom.quantities import names_of
-from tierloom.simulating import PATTERNS, Simulation, Workload, simulate, simulate_trace
+from tierloom.nouns import Machine, Plan, Profile, Workload
+from tierloom.nouns.workload import PATTERNS
 
 if TYPE_CHECKING:
+    from tierloom.page_migration import Simulation
     from tierloom.schema import CostsDoc, Figure
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -114,11 +114,12 @@ def verb(**asked: Any) -> None:  # noqa: ANN401 (click hands options over by nam
     """
     runs = run_all(asked)
     if asked["plot"]:
-        from tierloom.report import pictures, simulation_pictures
+        from tierloom.report.charts import picture
+        from tierloom.report.charts import simulation as simulation_chart
 
-        pictures.save(simulation_pictures.over_time(runs), asked["plot"])
+        picture.save(simulation_chart.over_time(runs), asked["plot"])
     if asked["as_json"]:
-        say.document({"runs": [run.data for run in runs]})
+        say.document("simulation", {"runs": [run.data for run in runs]})
     else:
         show(runs)
     for warning in sorted({warning for run in runs for warning in run.data["warnings"]}):
@@ -135,7 +136,7 @@ def run_all(asked: dict[str, Any]) -> list[Simulation]:
     given = {
         "placement": Plan.load(asked["plan"]) if asked["plan"] else asked["placement"],
         "socket": asked["socket"],
-        "nodes": names_of(asked["nodes"]),
+        "nodes": name_list(asked["nodes"]),
         "fast_memory": asked["fast_memory"],
         "knobs": knobs_of(asked["knobs"]),
         "tiers": asked["tiers"],
@@ -178,6 +179,8 @@ def run_one(
     source: Workload | Profile | Path, machine: Machine, policy: str, given: dict[str, Any], asked: dict[str, Any]
 ) -> Simulation:
     """One policy on a workload, a profile or a trace."""
+    from tierloom.page_migration import simulate, simulate_trace
+
     if isinstance(source, Path):
         threads = asked["threads"] or 1
         pace = {"threads": threads, "mlp": asked["mlp"], "ns_per_access": asked["ns_per_access"]}
@@ -217,10 +220,14 @@ def source_of(asked: dict[str, Any]) -> Workload | Profile | Path:
 
 def policies_of(listed: str, *, followed: bool) -> list[str]:
     """Policies by name; ours has nothing to plan with where a trace or samples are followed access by access."""
-    known = [name for name, _, _ in simulating.terms()["policies"]]
-    chosen = [*known, simulating.OURS] if listed == "all" else names_of(listed) or []
+    from tierloom import page_migration
+
+    known = [name for name, _, _ in page_migration.terms()["policies"]]
+    chosen = [*known, page_migration.OURS] if listed == "all" else name_list(listed) or []
     return [
-        name for name in chosen if not (followed and name == simulating.OURS and listed in {"all", DEFAULT_POLICIES})
+        name
+        for name in chosen
+        if not (followed and name == page_migration.OURS and listed in {"all", DEFAULT_POLICIES})
     ]
 
 
@@ -243,7 +250,7 @@ def knobs_of(listed: tuple[str, ...]) -> dict[str, float]:
 
 def measured() -> CostsDoc:
     """Costs of this machine, shown to the reader."""
-    from tierloom.calibrating import calibrate
+    from tierloom.page_costs import calibrate
 
     with say.progress("measuring what faults and copies cost here"):
         found = calibrate()
@@ -255,8 +262,9 @@ def measured() -> CostsDoc:
 
 def show(runs: list[Simulation]) -> None:
     """Tables of all runs, and of the memories under the last one that migrates."""
-    from tierloom.report import simulations
+    from tierloom.report import verdicts
+    from tierloom.report.tables import simulations
 
-    say.show(simulations.runs(runs), simulations.counters(runs))
+    say.show(verdicts.moved(runs), simulations.runs(runs), simulations.counters(runs))
     moved = [run for run in runs if run.data["counters"]["pgmigrate_success"] > 0]
     say.show(simulations.nodes((moved or runs)[-1].data))

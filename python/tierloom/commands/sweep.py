@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tierloom.commands import options, say
-from tierloom.report import sweeps
-from tierloom.study import Progress, Study, Sweep, sweep
+
+if TYPE_CHECKING:
+    from tierloom.sweeps import Progress, Study, Sweep
 
 
 @click.command(
@@ -49,6 +51,9 @@ def verb(
     DIR/results.parquet, a row a point. Stop it and start it again: it goes on where it was. The exit
     code is 1 when no point could be computed or a worker was lost for good.
     """
+    from tierloom.report.tables import sweeps
+    from tierloom.sweeps import Study
+
     asked = Study.load(study)
     folder = output or Path(f"{asked.name}.sweep")
     try:
@@ -57,7 +62,7 @@ def verb(
         say.warn(f"stopped; what was computed is in {folder}, and the same command goes on from there")
         ctx.exit(130)
     if as_json:
-        say.document(found.data)
+        say.document("sweep", found.data)
     else:
         say.show(*sweeps.summary(found))
     say.wrote("a row a point", found.table)
@@ -67,6 +72,8 @@ def verb(
 
 def run(study: Study, folder: Path, workers: int | None, scheduler: str | None, *, retry_failed: bool) -> Sweep:
     """Runs the study behind a progress bar."""
+    from tierloom.sweeps import sweep
+
     with say.progress_bar("starting workers") as tell:
 
         def told(progress: Progress) -> None:

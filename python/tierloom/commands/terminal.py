@@ -7,17 +7,6 @@ another text than is there (Boucher and Anderson, *Trojan Source*, 2023).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.segment import Segment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.console import ConsoleOptions, RenderableType
-    from rich.text import Text
-
 LAYOUT = "\t\n"
 """Controls that text is laid out with."""
 DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
@@ -55,16 +44,3 @@ def visible_json(text: str) -> str:
         '{"name": "a\\u202eb"}'
     """
     return text.translate(_IN_JSON)
-
-
-class Terminal(Console):
-    """A console that shows what steers terminals, whoever made the text; colours and cursors are its own alone."""
-
-    def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401 (as rich has it)
-        """Text of a string, escaped before its width counts."""
-        return super().render_str(visible(text), **how)
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Pieces to write: what came as `Text` is escaped here, rich's own control codes pass."""
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)

@@ -8,7 +8,6 @@ import click
 
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
-from tierloom.simulating import import_trace
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -45,11 +44,13 @@ def verb() -> None:
 @options.as_json
 def import_(source: Path, output: Path | None, kind: str, llc: str | None, as_json: bool) -> None:
     """Turn a text trace (or one packed by gzip) into a file that `simulate --trace` reads."""
+    from tierloom.page_migration import import_trace
+
     target = output or source.with_suffix(".npy")
     with say.progress(f"reading {source}"):
         lines, accesses = import_trace(source, target, kind, llc=llc)
     if as_json:
-        say.document({"lines": lines, "accesses": accesses, "output": str(target)})
+        say.document("trace", {"lines": lines, "accesses": accesses, "output": str(target)})
     else:
         say.show(f"{lines:,} lines, {accesses:,} accesses")
     say.wrote("trace", target)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tierloom.lab.exchange import Sink
-    from tierloom.quantities import Amount
+    from tierloom.units import Amount
 
 __all__ = ["TOPOLOGIES", "Guest", "LabResult", "run"]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tierloom.errors import LabError, RequestError
-from tierloom.lab import exchange, image, qemu
+from tierloom.lab import exchange, qemu
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,6 +144,8 @@ class Guest:
         self.kill()
 
     def _started(self, store: Path | None, accelerator: str) -> subprocess.Popen[bytes]:
+        from tierloom.lab import image
+
         emulator = qemu.find()
         made = image.build(cache_folder())
         initrd = self.folder / "initrd.cpio"
@@ -169,6 +171,8 @@ class Guest:
 
     def _configuration(self) -> bytes:
         """A second archive behind the image's: the guest's init, and what it should do."""
+        from tierloom.lab import image
+
         purposes = " ".join(("share", *self.topology.modules))
         settings = f"TOPOLOGY={self.topology.name}\nMODULES='{purposes}'\nLIFETIME_S={self._lifetime_s}\n"
         settings += f"STAYS={int(self._stays)}\nPMEM_MODE={self._pmem_mode}\n"

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tierloom.lab.image import Image
-    from tierloom.lab.topology import Topology
+    from tierloom.lab.topology import Topology, Version
 
-Version = tuple[int, int]
 PROGRAM = "qemu-system-x86_64"
 OLDEST: Version = (8, 2)
 """First version whose volatile CXL devices and page tables in CXL memory work under software emulation."""

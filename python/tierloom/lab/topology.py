@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from tierloom.errors import RequestError
-from tierloom.quantities import Amount, amount_in_bytes, bytes_text
-from tierloom.units import GIB
+from tierloom.units import GIB, Amount, amount_in_bytes, bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from tierloom.lab.qemu import Version
+Version = tuple[int, int]
+"""QEMU's, major and minor."""
 
 STEP = 256 << 20
 """Sizes are multiples of this: the CXL specification's granule of a decoder (3.1, 8.2.4.20), two memory blocks."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tierloom.offload import rows
+from tierloom.offload import lp_rows
+from tierloom.offload.lp_rows import Guess
 from tierloom.offload.planner import TIER_AWARE, InferPlan
 from tierloom.offload.problem import GPU
-from tierloom.offload.rows import Guess
 from tierloom.units import GIB
 
 if TYPE_CHECKING:
-    from tierloom.offload.linear import Programme, Solution
+    from tierloom.linear_program import Programme, Solution
     from tierloom.offload.problem import Problem
 
 TIMES = {"load", "move", "gpu", "prefill", "decode"}
@@ -35,6 +35,7 @@ RESOURCES = {
     "decode: GPU products": "speed of the GPU",
     "decode: GPU memory": "bandwidth of the GPU's memory",
     "prefill: GPU": "speed of the GPU",
+    "prefill: GPU memory": "bandwidth of the GPU's memory",
     "prefill: staged stores": "threads of staged copies",
 }
 
@@ -61,11 +62,11 @@ def advise(plan: InferPlan) -> Advice | None:
         return None
     problem, placement = plan.problem, plan.placement
     batch = problem.batch
-    made = rows.programme(problem, placement.gpu_batch, Guess(placement.batch), batch)
+    made = lp_rows.programme(problem, placement.gpu_batch, Guess(placement.batch), batch)
     solution = made.solve()
     if solution is None:
         return None
-    decode = (problem.generate - 1) * plan.steps.decode_s
+    decode = problem.decode_steps * plan.steps.decode_s
     return Advice(
         per_gib=_capacities(problem, solution),
         per_percent=_speeds(problem, made, solution),

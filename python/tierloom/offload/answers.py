@@ -10,25 +10,32 @@ from typing import TYPE_CHECKING, cast
 
 from tierloom.offload.ceilings import Ceiling, ceiling, ties
 from tierloom.offload.planner import TIER_AWARE
-from tierloom.offload.steps import steps
+from tierloom.offload.sentences import opening
+from tierloom.offload.step_times import steps
+from tierloom.offload.user_figures import PREFILLED_TOGETHER, TAKEN_IN_TURN
 from tierloom.tables import Row, Tabular
+from tierloom.units import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tierloom.offload.advice import Advice
-    from tierloom.offload.documents import AdviceDoc, InferDoc, PlaceDoc, RivalDoc, TieDoc, WholeDoc
+    from tierloom.offload.documents import AdviceDoc, GoalDoc, InferDoc, PlaceDoc, RivalDoc, TieDoc, UsersDoc, WholeDoc
+    from tierloom.offload.goals import Goal
     from tierloom.offload.layers import LayerPlan
     from tierloom.offload.placement import Placement
     from tierloom.offload.planner import InferPlan
     from tierloom.offload.problem import Problem
+    from tierloom.offload.runtime_choice import Choice
+    from tierloom.offload.user_figures import UserFigures
+    from tierloom.offload.user_search import Served
 
 UNSURE = 0.2
 """Share by which constants that nobody measured on this machine may be off, for the range."""
 
 ASSUMPTIONS = (
     "loads from several tiers run at the same time: pages interleaved, or more than one layer prefetched",
-    "attention looks at s + n/2 tokens in the mean decode step; sequences of a block have the same lengths",
+    "attention looks at s + n/2 tokens in the mean decode step, where answers vary at s + E[n^2]/2E[n]",
     "nothing else uses the memories' bandwidth or the GPU's link",
     "the range moves the link, the GPU's and the CPU's rates by 20 % each way; the machine's own figures stay",
 )
@@ -45,12 +52,22 @@ class InferAnswer(Tabular):
         whole: The plan of whole tensors, to apply.
         rivals: By policy, its plan, or why it has none.
         advice: What limits the plan.
+        goal: What was asked for.
+        choice: The runtime, and why it is that one.
+        figures: What each user gets of the plan.
+        table: Plans for 1, 4, 16, ... users; empty where a goal was given.
+        knee: Index of the plan in the table.
     """
 
     plan: InferPlan
     whole: LayerPlan
     rivals: Mapping[str, InferPlan | str]
     advice: Advice | None
+    goal: Goal
+    choice: Choice
+    figures: UserFigures
+    table: Sequence[Served] = ()
+    knee: int = 0
 
     @property
     def data(self) -> InferDoc:
@@ -64,7 +81,8 @@ class InferAnswer(Tabular):
     def __repr__(self) -> str:
         problem, batch = self.plan.problem, self.plan.placement.batch
         where = f"{problem.model.name} on {problem.gpu.name} and {problem.host.name}"
-        return f"<InferAnswer for {where}: {self.plan.tokens_s:.3g} tokens/s, batch {batch}>"
+        each = f"{self.figures.tokens_s:.3g} each"
+        return f"<InferAnswer for {where}: {self.plan.tokens_s:.3g} tokens/s, {count_text(batch, 'user')}, {each}>"
 
 
 def document(answer: InferAnswer) -> InferDoc:
@@ -72,6 +90,14 @@ def document(answer: InferAnswer) -> InferDoc:
     plan, problem = answer.plan, answer.plan.problem
     low, high = spread(problem, plan.placement)
     return {
+        "answer": opening(answer.goal.kind, answer.figures, [row.figures for row in answer.table]),
+        "goal": _goal(answer.goal),
+        "users": _users(answer.figures, plan),
+        "table": [
+            {**_users(row.figures, row.plan), "knee": index == answer.knee} for index, row in enumerate(answer.table)
+        ],
+        "why_runtime": answer.choice.sentence,
+        "tool": answer.choice.tool,
         "model": problem.model.name,
         "parameters": problem.model.parameters,
         "weight_bytes": problem.model.weight_bytes,
@@ -83,6 +109,9 @@ def document(answer: InferAnswer) -> InferDoc:
         "runtime": problem.runtime.name,
         "prompt": problem.prompt,
         "generate": problem.generate,
+        "longest_request": problem.variation.longest or problem.prompt + problem.generate,
+        "shared_prefix": problem.shared,
+        "tokens_a_step": problem.speculation.expected,
         "policy": plan.policy,
         "batch": plan.placement.batch,
         "gpu_batch": plan.placement.gpu_batch,
@@ -105,7 +134,30 @@ def document(answer: InferAnswer) -> InferDoc:
         "policies": [_rival(name, rival, plan) for name, rival in answer.rivals.items()],
         "advice": _advice(answer.advice),
         "programmes": plan.programmes,
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": [
+            *problem.model.assumptions,
+            TAKEN_IN_TURN if problem.runtime.continuous else PREFILLED_TOGETHER,
+            *ASSUMPTIONS,
+        ],
+    }
+
+
+def _goal(goal: Goal) -> GoalDoc:
+    limits = goal.limits
+    return {"kind": goal.kind, "users": goal.users, "ttft_s": limits.ttft_s, "tokens_s_user": limits.tokens_s}
+
+
+def _users(figures: UserFigures, plan: InferPlan) -> UsersDoc:
+    return {
+        "users": figures.users,
+        "tokens_s_user": figures.tokens_s,
+        "quiet_tokens_s_user": figures.quiet_tokens_s,
+        "ttft_s": figures.ttft_s,
+        "ttft_alone_s": figures.ttft_alone_s,
+        "ttft_last_s": figures.ttft_last_s,
+        "tokens_s": figures.total_tokens_s,
+        "weights_bytes": plan.placement.weights_by_place,
+        "kv_bytes": dict(plan.placement.kv),
     }
 
 

@@ -10,25 +10,30 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
-from tierloom.offload.building import (
+from tierloom.offload.checkpoint import as_stored
+from tierloom.offload.fields import Fields
+from tierloom.offload.model import Model, Part
+from tierloom.offload.model_parts import (
     Attention,
     Feed,
     assemble,
+    by_window,
     dense_feed,
+    drafting,
     grouped,
+    indexed,
+    kept,
     latent,
     layers_of,
     routed_feed,
+    windowed,
     with_output_bias,
 )
-from tierloom.offload.fields import Fields
-from tierloom.offload.model import Model, Part
+from tierloom.offload.nearest_family import nearest, readable
+from tierloom.offload.state_space import granite_hybrid, nemotron_h, qwen3_next
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-MXFP4_BITS = 4.25
-"""Four bits and one eight-bit scale for every 32 values (Open Compute microscaling formats, 2023)."""
+    from collections.abc import Callable, Iterable, Mapping
 
 
 def model_of(config: Mapping[str, object], name: str, file: str = "config.json") -> Model:
@@ -48,6 +53,9 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
     fields = Fields(config, file)
     family = fields.word("model_type", "")
     if family not in FAMILIES:
+        near = nearest(config)
+        if near:
+            return replace(model_of(readable(config, near), name, file), family=family, counted_as=near)
         message = (
             f"{file}: `model_type` {family!r} is not known\nhint: known are {', '.join(sorted(FAMILIES))}; "
             "if it is built as one of them, name that one there"
@@ -55,7 +63,7 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
         raise RequestError(message)
     model = FAMILIES[family](fields, name)
     fields.refuse_unread_sizes()
-    return _as_stored(model, fields)
+    return as_stored(model, fields)
 
 
 def _language_model(config: Mapping[str, object], inner: Mapping[str, object]) -> dict[str, object]:
@@ -64,21 +72,14 @@ def _language_model(config: Mapping[str, object], inner: Mapping[str, object]) -
     return {name: config[name] for name in shared if name in config} | dict(inner)
 
 
-def _as_stored(model: Model, fields: Fields) -> Model:
-    quantised = fields.table("quantization_config")
-    bits = quantised.get("bits")
-    if isinstance(bits, int | float) and bits > 0:
-        return model.with_weight_bits(float(bits))
-    if quantised.get("quant_method") == "fp8":
-        return model.with_weight_bits(8.0)
-    return model
-
-
-def _llama(fields: Fields, name: str, *, bias: bool = False, head_norms: bool = False, norms: int = 2) -> Model:
+def _llama(
+    fields: Fields, name: str, *, bias: bool = False, head_norms: bool = False, norms: int = 2, every: int = 0
+) -> Model:
     hidden = fields.count("hidden_size")
     attention = grouped(fields, bias=fields.flag("attention_bias", default=bias), head_norms=head_norms)
     feed = dense_feed(fields, layers_of(fields), 3, "intermediate_size")
-    return assemble(fields, name, attention, feed, norms=norms * hidden, outer=hidden)
+    mixed = by_window(fields, attention, every)
+    return assemble(fields, name, mixed, feed, norms=norms * hidden, outer=hidden)
 
 
 def _qwen2(fields: Fields, name: str) -> Model:
@@ -92,46 +93,83 @@ def _qwen3(fields: Fields, name: str) -> Model:
 def _qwen3_moe(fields: Fields, name: str) -> Model:
     hidden = fields.count("hidden_size")
     fields.count_or(0, "intermediate_size")
+    fields.count_or(0, "shared_expert_intermediate_size")
     feed = routed_feed(fields, layers_of(fields), "moe_intermediate_size", fields.count("num_experts"))
-    return assemble(fields, name, grouped(fields, head_norms=True), feed, norms=2 * hidden, outer=hidden)
+    attention = by_window(fields, grouped(fields, head_norms=True))
+    return assemble(fields, name, attention, feed, norms=2 * hidden, outer=hidden)
 
 
 def _mixtral(fields: Fields, name: str) -> Model:
     hidden = fields.count("hidden_size")
     feed = routed_feed(fields, layers_of(fields), "intermediate_size", fields.count("num_local_experts"))
-    return assemble(fields, name, grouped(fields), feed, norms=2 * hidden, outer=hidden)
+    return assemble(fields, name, by_window(fields, grouped(fields)), feed, norms=2 * hidden, outer=hidden)
+
+
+def _minimax_m2(fields: Fields, name: str) -> Model:
+    """MiniMax-M2 (2025): norms of all queries and of all keys together, and a bias of the router for each expert."""
+    hidden, layers, heads = fields.count("hidden_size"), layers_of(fields), fields.count("num_attention_heads")
+    width, kv_heads = fields.count("head_dim"), fields.count("num_key_value_heads")
+    fields.count_or(0, "shared_intermediate_size")
+    experts = fields.count("num_local_experts")
+    routed = routed_feed(fields, layers, "intermediate_size", experts)
+    more = width * (heads + kv_heads) if fields.flag("use_qk_norm") else 0
+    bias = layers * experts if fields.flag("use_routing_bias") else 0
+    attention = grouped(fields, more=more)
+    return assemble(fields, name, attention, _beside(routed, bias, layers), norms=2 * hidden, outer=hidden)
 
 
 def _gpt_oss(fields: Fields, name: str) -> Model:
-    """Experts in MXFP4 with biases, attention with biases and one sink a head (arXiv 2508.10925)."""
+    """Experts with biases, attention with biases and one sink a head, every other layer a window (arXiv 2508.10925)."""
     hidden, heads = fields.count("hidden_size"), fields.count("num_attention_heads")
     experts = fields.count("num_local_experts", "num_experts")
     feed = routed_feed(fields, layers_of(fields), "intermediate_size", experts, biases=True)
-    model = assemble(fields, name, grouped(fields, bias=True), feed, norms=2 * hidden + hidden + heads, outer=hidden)
-    if fields.table("quantization_config").get("quant_method") != "mxfp4":
-        return model
-    return _experts_in(model, MXFP4_BITS)
-
-
-def _experts_in(model: Model, bits: float) -> Model:
-    parts = (
-        replace(part, bytes=part.parameters * bits / 8.0) if part.name == "experts" else part for part in model.parts
-    )
-    return replace(model, parts=tuple(parts))
+    attention = by_window(fields, grouped(fields, bias=True, more=hidden + heads), every=2)
+    return assemble(fields, name, attention, feed, norms=2 * hidden, outer=hidden)
 
 
 def _deepseek(fields: Fields, name: str) -> Model:
     """Latent attention; the first layers dense, the others with routed and shared experts."""
+    return _latent_experts(fields, name, latent(fields))
+
+
+def _deepseek_sparse(fields: Fields, name: str) -> Model:
+    """DeepSeek-V3.2 and GLM-5: the same, with an indexer that chooses the positions to attend to."""
+    return _latent_experts(fields, name, indexed(fields, latent(fields)))
+
+
+def _latent_experts(fields: Fields, name: str, attention: Attention) -> Model:
+    bias = fields.count("n_routed_experts") if fields.word("topk_method", "") == "noaux_tc" else 0
+    feed, layer = _first_dense(fields, bias)
+    hidden = fields.count("hidden_size")
+    draft = _own_words(fields, drafting(fields, attention.parameters + 2 * hidden + layer, _drafts(fields)))
+    return assemble(fields, name, attention, feed, norms=2 * hidden, outer=hidden, draft=draft)
+
+
+def _drafts(fields: Fields) -> int:
+    return fields.count_or(0, "num_nextn_predict_layers")
+
+
+def _own_words(fields: Fields, draft: Part | None) -> Part | None:
+    """A draft whose checkpoint repeats the embedding and the output matrix (DeepSeek-V3's README counts 14 billion)."""
+    words = 2 * fields.count("vocab_size") * fields.count("hidden_size")
+    return draft and replace(draft, parameters=draft.parameters + draft.layers * words)
+
+
+def _first_dense(fields: Fields, bias: int) -> tuple[Feed, int]:
+    """The first layers dense, the others with routed and shared experts; and the parameters of one of the others.
+
+    Args:
+        fields: The config.
+        bias: Biases of a layer's router.
+    """
     hidden, layers = fields.count("hidden_size"), layers_of(fields)
     dense, experts = fields.count_or(0, "first_k_dense_replace"), fields.count("n_routed_experts")
     shared, inner = fields.count_or(0, "n_shared_experts"), fields.count("moe_intermediate_size")
-    routed = routed_feed(fields, layers - dense, "moe_intermediate_size", experts, biases=False)
-    correction = experts if fields.word("topk_method", "") == "noaux_tc" else 0
-    mlp = dense * 3 * hidden * fields.count("intermediate_size")
-    mlp += (layers - dense) * (shared * 3 * hidden * inner + correction) + routed.parts[0].parameters
-    part = Part(name="mlp", parameters=mlp, bytes=0.0, layers=layers, tensors=3)
-    feed = Feed(parts=(part, routed.parts[1]), width=inner, experts=experts, experts_per_token=routed.experts_per_token)
-    return assemble(fields, name, latent(fields), feed, norms=2 * hidden, outer=hidden)
+    routed = routed_feed(fields, layers - dense, "moe_intermediate_size", experts)
+    beside = shared * 3 * hidden * inner + bias
+    more = dense * 3 * hidden * fields.count("intermediate_size") + (layers - dense) * beside
+    placed = _in_layers(_beside(routed, more, layers), range(dense, layers))
+    return placed, beside + hidden * experts + experts * 3 * hidden * inner
 
 
 def _gemma(fields: Fields, name: str) -> Model:
@@ -139,20 +177,47 @@ def _gemma(fields: Fields, name: str) -> Model:
 
 
 def _gemma2(fields: Fields, name: str) -> Model:
-    """Norms before and after each half of a layer (arXiv 2408.00118)."""
-    return _llama(fields, name, norms=4)
+    """Norms before and after each half of a layer, every other layer a window (arXiv 2408.00118)."""
+    return _llama(fields, name, norms=4, every=2)
 
 
 def _gemma3(fields: Fields, name: str) -> Model:
-    """Gemma 2 with norms of queries and keys (arXiv 2503.19786); windows are counted as full attention."""
-    return _llama(fields, name, norms=4, head_norms=True)
+    """Gemma 2 with norms of queries and keys, five layers in six a window (arXiv 2503.19786)."""
+    return _llama(fields, name, norms=4, head_norms=True, every=6)
+
+
+def _gemma4(fields: Fields, name: str) -> Model:
+    """Gemma 3 with wider heads where a layer looks at everything, whose values are its keys before their norm.
+
+    Where it has experts, they stand beside the dense block, with norms of their own and scales of the router.
+    """
+    hidden, layers, heads = fields.count("hidden_size"), layers_of(fields), fields.count("num_attention_heads")
+    for unknown in ("hidden_size_per_layer_input", "num_kv_shared_layers"):
+        fields.none(unknown)
+    full = fields.words("layer_types").count("full_attention")
+    width, groups = fields.count("global_head_dim"), fields.count("num_global_key_value_heads", "num_key_value_heads")
+    keys = 1 if fields.flag("attention_k_eq_v") else 2
+    whole = Attention(
+        parameters=hidden * width * (2 * heads + keys * groups) + 2 * width,
+        caches=(kept(fields, 2 * groups * width, 4 * heads * width),),
+        heads=heads,
+    )
+    near = windowed(grouped(fields, head_norms=True), fields.count("sliding_window"))
+    feed, norms = dense_feed(fields, layers, 3, "intermediate_size"), 4 * hidden + 1
+    if fields.flag("enable_moe_block"):
+        experts = fields.count("num_experts")
+        routed = routed_feed(fields, layers, "moe_intermediate_size", experts)
+        scales = layers * (hidden + experts)
+        feed, norms = _beside(routed, feed.parts[0].parameters + scales, layers), 7 * hidden + 1
+    mixed = ((full, whole), (layers - full, near))
+    return assemble(fields, name, mixed, feed, norms=norms, outer=hidden)
 
 
 def _olmo2(fields: Fields, name: str) -> Model:
     """Norms of all queries and of all keys together (arXiv 2501.00656)."""
     attention = grouped(fields, bias=fields.flag("attention_bias"))
     hidden = fields.count("hidden_size")
-    whole = hidden + attention.kv_elements // 2
+    whole = hidden + fields.count("num_key_value_heads", "num_attention_heads") * (hidden // attention.heads)
     feed = dense_feed(fields, layers_of(fields), 3, "intermediate_size")
     return assemble(fields, name, attention, feed, norms=2 * hidden + whole, outer=hidden)
 
@@ -169,26 +234,62 @@ def _qwen2_moe(fields: Fields, name: str) -> Model:
 
 def _glm4_moe(fields: Fields, name: str) -> Model:
     """GLM-4.5 (arXiv 2508.06471): the first layers dense, the others with routed and shared experts."""
+    hidden, bias = fields.count("hidden_size"), fields.flag("attention_bias")
+    attention = grouped(fields, bias=bias, head_norms=fields.flag("use_qk_norm"))
+    feed, layer = _first_dense(fields, fields.count("n_routed_experts"))
+    draft = _own_words(fields, drafting(fields, attention.parameters + 2 * hidden + layer, _drafts(fields)))
+    return assemble(fields, name, attention, feed, norms=2 * hidden, outer=hidden, draft=draft)
+
+
+def _mimo_v2(fields: Fields, name: str) -> Model:
+    """MiMo-V2-Flash (2025): narrow values; most layers a window, with a sink a head."""
     hidden, layers = fields.count("hidden_size"), layers_of(fields)
-    bias, norms = fields.flag("attention_bias"), fields.flag("use_qk_norm")
-    dense, inner = fields.count_or(0, "first_k_dense_replace"), fields.count("moe_intermediate_size")
-    experts, shared = fields.count("n_routed_experts"), fields.count_or(0, "n_shared_experts")
+    far = fields.words("hybrid_layer_pattern").count("0")
+    dense, experts = fields.words("moe_layer_freq").count("0"), fields.count("n_routed_experts")
+    fields.count_or(0, "n_shared_experts")
     routed = routed_feed(fields, layers - dense, "moe_intermediate_size", experts)
-    more = dense * 3 * hidden * fields.count("intermediate_size")
-    more += (layers - dense) * (shared * 3 * hidden * inner + experts)
-    attention = grouped(fields, bias=bias, head_norms=norms)
-    return assemble(fields, name, attention, _beside(routed, more, layers), norms=2 * hidden, outer=hidden)
+    more = dense * 3 * hidden * fields.count("intermediate_size") + (layers - dense) * experts
+    near = windowed(_narrow(fields, "swa_", sinks=True), fields.count("sliding_window"))
+    mixed = ((far, _narrow(fields, "", sinks=False)), (layers - far, near))
+    sparse = (layer for layer, kind in enumerate(fields.words("moe_layer_freq")) if kind != "0")
+    feed = _in_layers(_beside(routed, more, layers), sparse)
+    return assemble(fields, name, mixed, feed, norms=2 * hidden, outer=hidden)
+
+
+def _narrow(fields: Fields, kind: str, *, sinks: bool) -> Attention:
+    """Grouped-query attention whose values are narrower than its keys."""
+    hidden, heads = fields.count("hidden_size"), fields.count(f"{kind}num_attention_heads")
+    groups, width = fields.count(f"{kind}num_key_value_heads"), fields.count(f"{kind}head_dim")
+    value = fields.count(f"{kind}v_head_dim")
+    return Attention(
+        parameters=hidden * (heads + groups) * (width + value) + (heads if sinks else 0),
+        caches=(kept(fields, groups * (width + value), 2 * heads * (width + value)),),
+        heads=heads,
+    )
 
 
 def _llama4(fields: Fields, name: str) -> Model:
-    """Every so manieth layer with routed experts and a shared one, the others dense and wider."""
+    """Every so manieth layer with routed experts and a shared one, the others dense and wider.
+
+    Three layers in four attend within chunks, which are counted as windows: the most that a chunk keeps.
+    """
     hidden, layers = fields.count("hidden_size"), layers_of(fields)
     inner = fields.count("intermediate_size")
     every = fields.count_or(1, "interleave_moe_layer_step") or 1
     sparse = layers // every
     routed = routed_feed(fields, sparse, "intermediate_size", fields.count("num_local_experts"))
     more = sparse * 3 * hidden * inner + (layers - sparse) * 3 * hidden * fields.count("intermediate_size_mlp")
-    return assemble(fields, name, grouped(fields), _beside(routed, more, layers), norms=2 * hidden, outer=hidden)
+    attention, chunk = grouped(fields), fields.count_or(0, "attention_chunk_size")
+    full = layers // (fields.count_or(4, "no_rope_layer_interval") or 1) if chunk else layers
+    mixed = ((full, attention), (layers - full, windowed(attention, chunk)))
+    feed = _in_layers(_beside(routed, more, layers), range(every - 1, layers, every))
+    return assemble(fields, name, mixed, feed, norms=2 * hidden, outer=hidden)
+
+
+def _in_layers(routed: Feed, numbers: Iterable[int]) -> Feed:
+    """Routed experts that not all layers have, or not the first."""
+    beside, experts = routed.parts
+    return replace(routed, parts=(beside, replace(experts, numbers=tuple(numbers))))
 
 
 def _beside(routed: Feed, more: int, layers: int) -> Feed:
@@ -212,8 +313,7 @@ def _gpt2(fields: Fields, name: str) -> Model:
     width = hidden // heads
     attention = Attention(
         parameters=4 * hidden * hidden + 4 * hidden,
-        kv_elements=2 * heads * width,
-        score_flop=4 * heads * width,
+        caches=(kept(fields, 2 * heads * width, 4 * heads * width),),
         heads=heads,
         tensors=2,
     )
@@ -243,22 +343,37 @@ FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "bert": _bert,
     "deepseek_v2": _deepseek,
     "deepseek_v3": _deepseek,
+    "deepseek_v32": _deepseek_sparse,
     "gemma": _gemma,
     "gemma2": _gemma2,
     "gemma3_text": _gemma3,
+    "gemma4_text": _gemma4,
     "glm4_moe": _glm4_moe,
+    "glm4_moe_lite": _deepseek,
+    "glm_moe_dsa": _deepseek_sparse,
     "gpt2": _gpt2,
     "gpt_oss": _gpt_oss,
     "granite": _llama,
+    "granitemoehybrid": granite_hybrid,
+    "kimi_k2": _deepseek,
     "llama": _llama,
     "llama4_text": _llama4,
+    "mimo_v2_flash": _mimo_v2,
+    "mimo": _qwen2,
+    "minimax_m2": _minimax_m2,
     "mistral": _llama,
     "mixtral": _mixtral,
+    "nemotron_h": nemotron_h,
     "olmo2": _olmo2,
     "opt": _opt,
     "phi3": _llama,
     "qwen2": _qwen2,
     "qwen2_moe": _qwen2_moe,
     "qwen3": _qwen3,
+    "qwen3_5_moe_text": qwen3_next,
+    "qwen3_5_text": qwen3_next,
     "qwen3_moe": _qwen3_moe,
+    "qwen3_next": qwen3_next,
+    "qwen3_vl_moe_text": _qwen3_moe,
+    "qwen3_vl_text": _qwen3,
 }

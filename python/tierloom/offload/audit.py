@@ -15,6 +15,7 @@ from tierloom.offload.problem import GPU
 from tierloom.units import GIB
 
 if TYPE_CHECKING:
+    from tierloom.offload.model import Cache
     from tierloom.offload.placement import Bytes, Placement
     from tierloom.offload.problem import Problem
 
@@ -45,6 +46,7 @@ def count(problem: Problem, placement: Placement) -> list[Held]:
     weights = placement.weights_by_place
     on_gpu = weights.get(GPU, 0.0) / problem.model.weight_bytes
     buffers = 2.0 * problem.model.layer_bytes * (1.0 - on_gpu) + problem.gpu_work_bytes(placement.gpu_batch)
+    buffers += placement.batch * problem.draft_kv_bytes
     sizes = [(GPU, problem.gpu.memory_bytes, problem.runtime.gpu_margin, buffers)]
     for tier in problem.host.tiers:
         staging = 0.0 if len(sizes) > 1 else problem.staging_bytes(placement.gpu_batch)
@@ -71,7 +73,7 @@ def check(problem: Problem, placement: Placement) -> list[Held]:
     """
     for part in problem.model.parts:
         _whole(f"weights of {part.name}", placement.weights[part.name], part.bytes)
-    kv = problem.model.kv_bytes_per_token * (problem.prompt + problem.generate) * placement.batch
+    kv = sum(_kept(problem, cache, placement.batch) for cache in problem.model.caches)
     _whole("the KV cache", placement.kv, kv)
     held = count(problem, placement)
     for place in held:
@@ -80,6 +82,15 @@ def check(problem: Problem, placement: Placement) -> list[Held]:
             message = f"the plan overfills {place.place} by {over:.2f} GiB\nhint: report this: it is a defect"
             raise PlacementError(message)
     return held
+
+
+def _kept(problem: Problem, cache: Cache, batch: int) -> float:
+    """Bytes that one kind of layer keeps of all sequences: what grows holds a shared prefix once, the rest does not."""
+    positions = problem.variation.reserved(problem.prompt + problem.generate, problem.batch)
+    if cache.window:
+        return cache.position_bytes * batch * min(positions, cache.window)
+    prefix = problem.shared if problem.batch else 0
+    return cache.position_bytes * (batch * (positions - problem.shared) + prefix)
 
 
 def _whole(what: str, placed: Bytes, size: float) -> None:

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tierloom import lookup
+from tierloom import catalog
 from tierloom.errors import RequestError
 from tierloom.offload.architectures import model_of
 from tierloom.offload.gpu import Gpu
-from tierloom.reading import reading
+from tierloom.readers import reading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tierloom.offload.model import Model
 
 FIGURES = (
@@ -34,6 +36,9 @@ FIGURES = (
 )
 """Figures of a GPU file, each a table with value, kind and source."""
 
+BY_FORMAT = ("fp8_tflop_s", "fp4_tflop_s")
+"""Peaks in other number formats that a GPU file may have: `list` shows them, no plan counts on them."""
+
 KINDS = {"measured", "published", "derived", "assumed"}
 
 
@@ -44,25 +49,35 @@ class Entry:
     name: str
     data: dict[str, Any]
 
+    @property
+    def released(self) -> str:
+        """Date or month of its release, as ISO 8601 writes them."""
+        return str(self.data["released"]["date"])
+
 
 def model_names() -> list[str]:
     """Names of the models in the catalog, sorted."""
-    return lookup.catalog_names("models")
+    return catalog.catalog_names("models")
 
 
 def gpu_names() -> list[str]:
     """Names of the GPUs in the catalog, sorted."""
-    return lookup.catalog_names("gpus")
+    return catalog.catalog_names("gpus")
 
 
 def model_entry(name: str) -> Entry:
     """A model of the catalog with its source and published number of parameters."""
-    return Entry(name, lookup.catalog_table("models", name))
+    return Entry(name, catalog.catalog_table("models", name))
 
 
 def gpu_entry(name: str) -> Entry:
     """A GPU of the catalog with the sources of its figures."""
-    return Entry(name, lookup.catalog_table("gpus", name))
+    return Entry(name, catalog.catalog_table("gpus", name))
+
+
+def newest_first(entries: Iterable[Entry]) -> list[Entry]:
+    """Entries by the date of their release; a month without a day is older than its days."""
+    return sorted(sorted(entries, key=lambda entry: entry.name), key=lambda entry: entry.released, reverse=True)
 
 
 def load_model(name_or_path: str) -> Model:
@@ -86,11 +101,11 @@ def load_model(name_or_path: str) -> Model:
         path = path / "config.json"
     if path.suffix == ".json" or path.exists():
         with reading(path, "model", "give the config.json of a model"):
-            config = _json(path)
+            config = _with_quantisation(_json(path), path.with_name("hf_quant_config.json"))
             own = path.resolve().parent.name if path.name == "config.json" else path.stem
             return model_of(config, str(config.get("_name_or_path") or own), str(path))
     otherwise = "a config.json or .gguf file is given by its path"
-    raise lookup.unknown(RequestError, "model", name_or_path, model_names(), otherwise)
+    raise catalog.unknown(RequestError, "model", name_or_path, model_names(), otherwise)
 
 
 def load_gpu(name_or_path: str) -> Gpu:
@@ -110,11 +125,11 @@ def load_gpu(name_or_path: str) -> Gpu:
         with reading(path, "GPU", "see the files of the catalog"):
             return _gpu(_toml(path), path.stem, str(path))
     otherwise = "a TOML file is given by its path"
-    raise lookup.unknown(RequestError, "GPU", name_or_path, gpu_names(), otherwise)
+    raise catalog.unknown(RequestError, "GPU", name_or_path, gpu_names(), otherwise)
 
 
 def _gpu(data: dict[str, Any], name: str, file: str) -> Gpu:
-    unknown = sorted(set(data) - {*FIGURES, "title"})
+    unknown = sorted(set(data) - {*FIGURES, *BY_FORMAT, "title", "released"})
     if unknown:
         message = f"{file}: `{unknown[0]}` is no figure of a GPU\nhint: there are {', '.join(FIGURES)}"
         raise RequestError(message)
@@ -144,6 +159,14 @@ def _json(path: Path) -> dict[str, Any]:
         message = f"{path}: no table\nhint: give the config.json of a model"
         raise RequestError(message)
     return data
+
+
+def _with_quantisation(config: dict[str, Any], beside: Path) -> dict[str, Any]:
+    """A config with what NVIDIA's ModelOpt writes beside it, where the config itself says nothing of it."""
+    if "quantization_config" in config or not beside.exists():
+        return config
+    told = _json(beside).get("quantization")
+    return config | {"quantization_config": told} if isinstance(told, dict) else config
 
 
 def _toml(path: Path) -> dict[str, Any]:

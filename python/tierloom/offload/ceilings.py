@@ -65,7 +65,7 @@ def ceiling(plan: InferPlan, rival: InferPlan) -> Ceiling:
 
 
 def _in_prefill(plan: InferPlan) -> bool:
-    return plan.steps.prefill_s > (plan.problem.generate - 1) * plan.steps.decode_s
+    return plan.steps.prefill_s > plan.problem.decode_steps * plan.steps.decode_s
 
 
 def _infinitely_fast(host: Host) -> Host:

@@ -78,8 +78,8 @@ def decode(
     shares = {host.tier(name): pages / whole for name, pages in weights.items() if pages}
     _fits(model, shares, backends, context)
     read = sum(part.bytes * model.active_share(part, 1.0) for part in model.parts)
-    read += model.kv_bytes_per_token * context
-    flop = model.flop_per_token + model.score_flop * context
+    read += model.read_bytes(context)
+    flop = model.flop_per_token + model.attention_flop(context)
     most, bound = _most(shares, threads * FLOP_S * read / flop)
     flight = threads * host.lines * LINE_BYTES
     bytes_s = _closed_loop(shares, flight, most)
@@ -136,7 +136,7 @@ def _closed_loop(shares: Mapping[Tier, float], flight: float, most: float) -> fl
 
 
 def _fits(model: Model, shares: Mapping[Tier, float], backends: int, context: int) -> None:
-    size = backends * (model.weight_bytes + model.kv_bytes_per_token * context)
+    size = backends * (model.weight_bytes + model.cache_bytes(context))
     for tier, share in shares.items():
         if share * size > tier.capacity_bytes:
             over = (share * size - tier.capacity_bytes) / GIB

@@ -65,9 +65,48 @@ class AdviceDoc(TypedDict):
     share_per_share: dict[str, float]
 
 
-class InferDoc(TypedDict):
-    """``offload infer``: the plan, in the order of the report."""
+class GoalDoc(TypedDict):
+    """What was asked for: ``users``, ``limits``, ``throughput``, or ``table`` where nothing was."""
 
+    kind: str
+    users: int | None
+    ttft_s: float | None
+    tokens_s_user: float | None
+
+
+class UsersDoc(TypedDict):
+    """What each of so many users gets, and where weights and KV cache are then.
+
+    `ttft_s` is the time to the first token behind the others, `ttft_alone_s` where nobody else asks, `ttft_last_s`
+    of the last where all ask at once; `quiet_tokens_s_user` is a user's speed while no prompt is prefilled;
+    `tokens_s` is of all together.
+    """
+
+    users: int
+    tokens_s_user: float
+    quiet_tokens_s_user: float
+    ttft_s: float
+    ttft_alone_s: float
+    ttft_last_s: float
+    tokens_s: float
+    weights_bytes: dict[str, float]
+    kv_bytes: dict[str, float]
+    knee: NotRequired[bool]
+
+
+class InferDoc(TypedDict):
+    """``offload infer``: the answer and its plan, in the order of the report.
+
+    `table` has a row for each number of users where no goal was given; the plan is that of its knee. `prompt` and
+    `generate` are mean lengths.
+    """
+
+    answer: str
+    goal: GoalDoc
+    users: UsersDoc
+    table: list[UsersDoc]
+    why_runtime: str
+    tool: str | None
     model: str
     parameters: int
     weight_bytes: float
@@ -79,6 +118,9 @@ class InferDoc(TypedDict):
     runtime: str
     prompt: int
     generate: int
+    longest_request: int
+    shared_prefix: int
+    tokens_a_step: float
     policy: str
     batch: int
     gpu_batch: int

@@ -27,8 +27,11 @@ NOT_SIZES = (
     "ep_size",
     "decoder_sparse",
     "topk",
+    "top_k_experts",
     "layer_types",
     "num_nextn",
+    "shared_expert_overlap",
+    "mtp_use_dedicated",
 )
 """Names with such words that do not change how many bytes the weights take."""
 
@@ -88,6 +91,21 @@ class Fields:
         """A piece of text."""
         value = self._value(name)
         return default if value is None else str(value)
+
+    def words(self, name: str) -> list[str]:
+        """A list of pieces of text; empty when there is none."""
+        value = self._value(name)
+        return [str(each) for each in value] if isinstance(value, list) else []
+
+    def none(self, name: str) -> None:
+        """A size that no model of the catalog has yet.
+
+        Raises:
+            RequestError: This one has it: it would be counted wrong.
+        """
+        if self.count_or(0, name):
+            message = f"{self.file}: `{name}` is {self._value(name)!r}, which cannot be counted\nhint: use a GGUF file"
+            raise RequestError(message)
 
     def table(self, name: str) -> Mapping[str, object]:
         """A table within the table; empty when there is none."""

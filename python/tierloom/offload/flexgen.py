@@ -14,13 +14,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tierloom.offload.linear import Programme, Terms
+from tierloom.linear_program import Programme, Terms
 from tierloom.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tierloom.offload.linear import Solution
+    from tierloom.linear_program import Solution
     from tierloom.offload.problem import Problem
 
 TERA = 1e12
@@ -102,7 +102,7 @@ def shape_of(problem: Problem) -> Shape:
         prompt=problem.prompt,
         generate=problem.generate,
         layer_bytes=model.weight_bytes / model.layers,
-        kv_bytes=model.kv_bytes_per_token / model.layers,
+        kv_bytes=problem.kv_bytes / (problem.prompt + problem.generate) / model.layers,
     )
 
 

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tierloom.errors import RequestError
-from tierloom.offload.fields import MOST
+from tierloom.offload.gguf_keys import Header, caches_of
 from tierloom.offload.model import Active, Model, Part
-from tierloom.reading import reading
+from tierloom.readers import reading
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 EXPERTS = ("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps")
+MIXING = ("attn", "ssm", "indexer")
 PARTS: tuple[tuple[str, str], ...] = (("token_embd", "embedding"), ("output", "head"), ("attn", "attention"))
 
 
@@ -42,9 +43,10 @@ def read_gguf(path: Path) -> Model:
 
 
 def _read(reader: Any, path: Path) -> Model:  # noqa: ANN401 (the package has no types)
-    family = str(_value(reader, path, "general.architecture"))
-    sums = _sums(reader)
-    experts = _count(reader, path, f"{family}.expert_count", 0)
+    family = str(Header(reader, path, "general").value("architecture"))
+    header = Header(reader, path, family)
+    sums = _sums(reader, header.layers)
+    experts = header.count("expert_count", 0)
     if experts and "experts" in sums:
         sums["experts"].tensors = experts * max(1, len(sums["experts"].layers))
     parts = [_part(name, found) for name, found in sums.items()]
@@ -58,39 +60,39 @@ def _reader(path: Path) -> Any:  # noqa: ANN401 (the package has no types)
     try:
         from gguf import GGUFReader
     except ImportError as problem:
-        message = f"{path}: reading it takes the package `gguf`\nhint: pip install 'tierloom[gguf]'"
+        message = f"{path}: reading it takes the package `gguf`\nhint: pip install '.[gguf]'"
         raise RequestError(message) from problem
     return GGUFReader(path)
 
 
 def _model(reader: Any, path: Path, family: str, parts: tuple[Part, ...], experts: int) -> Model:  # noqa: ANN401
-    layers = _count(reader, path, f"{family}.block_count")
-    hidden = _count(reader, path, f"{family}.embedding_length")
-    heads = _count(reader, path, f"{family}.attention.head_count")
-    kv_heads = _count(reader, path, f"{family}.attention.head_count_kv", heads)
-    width = _count(reader, path, f"{family}.attention.key_length", hidden // heads)
-    values = _count(reader, path, f"{family}.attention.value_length", width)
-    inner = _count(reader, path, f"{family}.feed_forward_length", 4 * hidden)
+    header = Header(reader, path, family)
+    layers = header.layers
+    hidden = header.count("embedding_length")
+    inner = header.count("feed_forward_length", 4 * hidden)
+    draft = next((part for part in parts if part.name == "draft"), None)
     return Model(
         name=path.stem,
         family=family,
         layers=layers,
         hidden=hidden,
-        heads=heads,
-        ffn=_count(reader, path, f"{family}.expert_feed_forward_length", inner),
-        parts=parts,
-        kv_bytes_per_token=2.0 * layers * kv_heads * (width + values),
-        score_flop=2.0 * layers * heads * (width + values),
+        heads=header.count("attention.head_count"),
+        ffn=header.count("expert_feed_forward_length", inner),
+        parts=tuple(part for part in parts if part is not draft),
+        caches=caches_of(header, hidden),
         experts=experts,
-        experts_per_token=_count(reader, path, f"{family}.expert_used_count", 0),
-        max_positions=_count(reader, path, f"{family}.context_length", 0),
+        experts_per_token=header.count("expert_used_count", 0),
+        max_positions=header.count("context_length", 0),
+        draft=draft,
     )
 
 
-def _sums(reader: Any) -> dict[str, Sum]:  # noqa: ANN401 (the package has no types)
+def _sums(reader: Any, layers: int) -> dict[str, Sum]:  # noqa: ANN401 (the package has no types)
     sums: dict[str, Sum] = {}
     for tensor in reader.tensors:
         layer, part = _place(tensor.name)
+        if layer.isdecimal() and int(layer) >= layers:
+            part = "draft"
         found = sums.setdefault(part, Sum())
         found.parameters += int(tensor.n_elements)
         found.size += int(tensor.n_bytes)
@@ -107,7 +109,7 @@ def _place(name: str) -> tuple[str, str]:
         return layer, "experts"
     if not layer:
         return layer, next((part for start, part in PARTS if what == start), "head")
-    return layer, "attention" if what.startswith("attn") else "mlp"
+    return layer, "attention" if what.startswith(MIXING) else "mlp"
 
 
 def _part(name: str, found: Sum) -> Part:
@@ -126,25 +128,3 @@ def _part(name: str, found: Sum) -> Part:
 def _as_head(part: Part) -> Part:
     """A model without an output matrix multiplies with its embedding."""
     return replace(part, name="head", active="all")
-
-
-def _count(reader: Any, path: Path, key: str, default: int | None = None) -> int:  # noqa: ANN401
-    """A number of things: at least one, unless the key may be left out as none."""
-    value = _value(reader, path, key, default)
-    least = 0 if default == 0 else 1
-    if isinstance(value, str | float) or not least <= int(value) <= MOST:
-        shown = repr(value)[:40]
-        message = f"{path}: `{key}` is {shown}\nhint: it has to be a whole number from {least} to {MOST:.0e}"
-        raise RequestError(message)
-    return int(value)
-
-
-def _value(reader: Any, path: Path, key: str, default: int | None = None) -> Any:  # noqa: ANN401
-    found = reader.get_field(key)
-    if found is not None:
-        value = found.contents()
-        return max(value) if isinstance(value, list) else value
-    if default is None:
-        message = f"{path}: there is no `{key}`\nhint: write the file again with a current llama.cpp"
-        raise RequestError(message)
-    return default

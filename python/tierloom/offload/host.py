@@ -6,8 +6,8 @@ latencies in seconds here; names and units of files end at this door.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from tierloom.errors import RequestError
 
@@ -34,7 +34,7 @@ class Tier:
 
     Attributes:
         name: As in the machine file.
-        kind: ``dram``, ``cxl``, ``hbm``, ``pmem`` or ``ssd``.
+        kind: ``dram``, ``lpddr``, ``cxl``, ``hbm``, ``pmem`` or ``ssd``.
         capacity_bytes: Its capacity.
         read_bytes_s: Highest read bandwidth from the socket, bytes/s.
         write_bytes_s: Highest write bandwidth from the socket, bytes/s.
@@ -71,6 +71,7 @@ class Host:
         lines: Cache lines that one core keeps in flight when it streams.
         tiers: The memories, nearest first.
         nodes: Names of all memories of the machine in the order of the kernel's node numbers.
+        planned: What a plan file says of each of `nodes`; empty for a host that is no machine file's.
         fabric_bytes_s: What the root complex carries to the GPU beside the CPU's own reads of CXL
             memory; none when nothing is known to limit it.
     """
@@ -81,6 +82,7 @@ class Host:
     lines: float
     tiers: tuple[Tier, ...]
     nodes: tuple[str, ...]
+    planned: tuple[dict[str, Any], ...] = field(default=(), compare=False)
     fabric_bytes_s: float | None = None
 
     @property
@@ -148,7 +150,19 @@ def host_of(machine: Machine, *, socket: str | None = None, peer: bool = False) 
         lines=sockets[home]["stream_lines"]["value"],
         tiers=tuple(sorted(tiers, key=lambda tier: tier.idle_s)),
         nodes=tuple(memories),
+        planned=tuple(_planned(memory, tiers, home) for memory in memories.values()),
     )
+
+
+def _planned(memory: MemoryDoc, tiers: Sequence[Tier], home: str) -> dict[str, Any]:
+    """The entry of a plan file about one memory, as seen from a socket."""
+    told: dict[str, Any] = {"name": memory["name"], "kind": memory["kind"], "near": memory["socket"] == home}
+    told["capacity_bytes"] = memory["capacity_bytes"]["value"]
+    for tier in tiers:
+        if tier.name == memory["name"]:
+            told |= {"idle_ns": round(tier.idle_s * 1e9, 3)}
+            told |= {"gb_s": round(min(tier.read_bytes_s, tier.write_bytes_s) * 1e-9, 3)}
+    return told
 
 
 def block_tier(capacity_bytes: float, read_gb_s: float, write_gb_s: float) -> Tier:

@@ -11,19 +11,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tierloom.errors import PlacementError
-from tierloom.offload import audit, rows
+from tierloom.offload import audit, lp_rows
+from tierloom.offload.lp_rows import Guess
 from tierloom.offload.planner import TIER_AWARE, InferPlan, placed
-from tierloom.offload.rows import Guess
-from tierloom.offload.steps import steps
+from tierloom.offload.step_times import steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tierloom.offload.linear import Programme
+    from tierloom.linear_program import Programme
     from tierloom.offload.problem import Problem
 
 GAP = 2e-3
 """Share of the optimum at which branch and bound stops."""
+
+WELL = 2e-2
+"""Loss against cut tensors above which the solver is asked again, without its presolve."""
+
+NEARER = GAP / 10
+"""Share of the time that bringing all bytes one place nearer is worth: it decides between equals only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,19 +59,36 @@ def whole_layers(cut: InferPlan) -> LayerPlan:
     if cut.policy != TIER_AWARE:
         return _counted(cut)
     problem, placement = cut.problem, cut.placement
-    made = rows.programme(problem, placement.gpu_batch, Guess(placement.batch), placement.batch)
+    made = lp_rows.programme(problem, placement.gpu_batch, Guess(placement.batch), placement.batch)
     of = pieces(problem, placement.gpu_batches)
     for part in problem.model.parts:
         for place in problem.places:
             _count(
-                made, f"n {part.name} {place}", rows.w(part.name, place), part.bytes / placement.batch, of[part.name]
+                made, f"n {part.name} {place}", lp_rows.w(part.name, place), part.bytes / placement.batch, of[part.name]
             )
     for place in problem.places:
-        _count(made, f"n kv {place}", rows.k(place), problem.kv_bytes, of["kv"])
-    solution = made.solve_whole(GAP)
-    if solution is None:
+        _count(made, f"n kv {place}", lp_rows.k(place), problem.kv_bytes, of["kv"])
+    nearer = NEARER * cut.steps.total_s / placement.batch
+    far = lp_rows.distance(problem, placement.batch)
+    made.minimise(made.cost | {name: nearer * factor for name, factor in far.items()})
+    found = _attempt(cut, made, of, presolve=True)
+    if found is None or found.loss > WELL:
+        for name, count in of.items():  # the solver's tolerance on bytes may lose one
+            made.exactly(f"all pieces of {name}", {f"n {name} {place}": 1.0 for place in problem.places}, float(count))
+        again = _attempt(cut, made, of, presolve=False)
+        found = min((each for each in (found, again) if each), key=lambda each: each.loss, default=None)
+    if found is None:
         message = "whole tensors do not fit where cut ones do\nhint: take a smaller batch"
         raise PlacementError(message)
+    return found
+
+
+def _attempt(cut: InferPlan, made: Programme, of: Mapping[str, int], *, presolve: bool) -> LayerPlan | None:
+    """One solution, timed and counted; none where there is none, or the solver's tolerance loses or overfills."""
+    problem, placement = cut.problem, cut.placement
+    solution = made.solve_whole(GAP, presolve=presolve)
+    if solution is None:
+        return None
     tensors = {name: {place: round(solution.values[f"n {name} {place}"]) for place in problem.places} for name in of}
     found = replace(
         placed(problem, placement.gpu_batch, placement.batch, solution),
@@ -76,7 +99,10 @@ def whole_layers(cut: InferPlan) -> LayerPlan:
         kv={place: n * problem.kv_bytes * placement.batch / of["kv"] for place, n in tensors["kv"].items()},
     )
     timed = steps(problem, found)
-    held = audit.check(problem, found)
+    try:
+        held = audit.check(problem, found)
+    except PlacementError:
+        return None
     plan = replace(cut, placement=found, steps=timed, held=held)
     return LayerPlan(plan=plan, tensors=tensors, of=of, loss=max(0.0, 1.0 - timed.tokens_s / cut.tokens_s))
 

@@ -14,6 +14,9 @@ Active = Literal["all", "routed", "rows"]
 """Which share of a part one pass reads: all of it, the experts that its tokens are routed to, or one
 row a token (the input embedding)."""
 
+STATE = 1
+"""Positions that a state-space layer keeps: its state is as large after one token as after a million."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
@@ -26,6 +29,7 @@ class Part:
         layers: Layers that have it; 1 for what stands outside the layers.
         tensors: Large tensors of it in one layer: the grains that a placement can move.
         active: What one pass reads of it.
+        numbers: Which layers have it, counted from none, where not the first do.
     """
 
     name: str
@@ -34,6 +38,49 @@ class Part:
     layers: int
     tensors: int
     active: Active = "all"
+    numbers: tuple[int, ...] = ()
+
+    def stored_in(self, bits: float) -> Part:
+        """The same part in `bits` bits a parameter, scales included."""
+        return replace(self, bytes=self.parameters * bits / 8.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cache:
+    """What layers of one kind keep of a sequence, all layers of that kind together.
+
+    Attributes:
+        elements: Numbers that one position keeps.
+        element_bytes: Bytes of each.
+        score_flop: Attention operations of one token for each position that it looks at.
+        window: Positions that are kept, the newest; 0 keeps all, `STATE` is a state of constant size.
+        looks: Positions that a token attends to, of those kept (sparse attention); 0 is all of them.
+    """
+
+    elements: float
+    element_bytes: float
+    score_flop: float = 0.0
+    window: int = 0
+    looks: int = 0
+
+    @property
+    def position_bytes(self) -> float:
+        """Bytes that one position keeps."""
+        return self.elements * self.element_bytes
+
+    def kept(self, tokens: float) -> float:
+        """Positions that are kept of a sequence of so many tokens."""
+        return min(tokens, self.window) if self.window else tokens
+
+    def looked(self, tokens: float) -> float:
+        """Positions that the last of so many tokens attends to."""
+        kept = self.kept(tokens)
+        return min(kept, self.looks) if self.looks else kept
+
+    def all_looked(self, tokens: float) -> float:
+        """Positions that all tokens of a prompt attend to together: a triangle, cut off where no more are looked at."""
+        most = min(tokens, self.window or tokens, self.looks or tokens)
+        return tokens * most - 0.5 * most**2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +95,14 @@ class Model:
         heads: Query heads.
         ffn: Widest inner width of a feed-forward block that one token passes.
         parts: Its weights.
-        kv_bytes_per_token: KV cache of one token, all layers together, bytes.
-        score_flop: Attention operations of one token for each position that it looks at, all layers.
+        caches: What its layers keep of a sequence, by kind of layer.
         element_bytes: Bytes of an activation.
         experts: Routed experts of a layer; 0 for a dense model.
         experts_per_token: Experts that a token is routed to.
         max_positions: Longest context that the model was made for; 0 when unknown.
+        draft: Layers that predict several tokens at once; the checkpoint has them, a run without speculation reads
+            none of them.
+        counted_as: The architecture whose fields its config has, where its own is not known.
     """
 
     name: str
@@ -63,22 +112,56 @@ class Model:
     heads: int
     ffn: int
     parts: tuple[Part, ...]
-    kv_bytes_per_token: float
-    score_flop: float
+    caches: tuple[Cache, ...]
     element_bytes: float = 2.0
     experts: int = 0
     experts_per_token: int = 0
     max_positions: int = 0
+    draft: Part | None = None
+    counted_as: str = ""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What was taken for granted of it."""
+        if not self.counted_as:
+            return ()
+        return (f"`model_type` {self.family!r} is not known: counted as {self.counted_as!r}, whose fields it has",)
 
     @property
     def parameters(self) -> int:
-        """Number of parameters."""
+        """Number of parameters, without the draft's."""
         return sum(part.parameters for part in self.parts)
 
     @property
     def weight_bytes(self) -> float:
-        """All weights, bytes."""
+        """All weights that a run reads, bytes."""
         return sum(part.bytes for part in self.parts)
+
+    @property
+    def checkpoint_bytes(self) -> float:
+        """What the weights take on disk: those that a run reads, and the draft's."""
+        return self.weight_bytes + (self.draft.bytes if self.draft else 0.0)
+
+    @property
+    def kv_bytes_per_token(self) -> float:
+        """Bytes by which each token makes the cache of a long sequence larger."""
+        return sum(cache.position_bytes for cache in self.caches if not cache.window)
+
+    def cache_bytes(self, tokens: float) -> float:
+        """Cache of one sequence of so many tokens, states included."""
+        return sum(cache.position_bytes * cache.kept(tokens) for cache in self.caches)
+
+    def read_bytes(self, tokens: float) -> float:
+        """Cache that decoding one more token of such a sequence reads."""
+        return sum(cache.position_bytes * cache.looked(tokens) for cache in self.caches)
+
+    def attention_flop(self, tokens: float) -> float:
+        """Attention operations of one token after so many."""
+        return sum(cache.score_flop * cache.looked(tokens) for cache in self.caches)
+
+    def prefill_attention_flop(self, tokens: float) -> float:
+        """Attention operations of a whole prompt, each token looking at those before it."""
+        return sum(cache.score_flop * cache.all_looked(tokens) for cache in self.caches)
 
     @property
     def flop_per_token(self) -> float:
@@ -106,12 +189,18 @@ class Model:
 
     def with_weight_bits(self, bits: float) -> Model:
         """The model with all its weights stored in `bits` bits a parameter, scales included."""
-        parts = tuple(replace(part, bytes=part.parameters * bits / 8.0) for part in self.parts)
-        return replace(self, parts=parts)
+        parts = tuple(part.stored_in(bits) for part in self.parts)
+        return replace(self, parts=parts, draft=self.draft and self.draft.stored_in(bits))
 
     def with_kv_bits(self, bits: float) -> Model:
-        """The model with its KV cache stored in `bits` bits an element instead of an activation's."""
-        return replace(self, kv_bytes_per_token=self.kv_bytes_per_token * bits / 8.0 / self.element_bytes)
+        """The model with its KV cache stored in `bits` bits an element; states and sparse keys stay as they are."""
+        caches = tuple(
+            replace(cache, element_bytes=bits / 8.0)
+            if cache.window != STATE and cache.element_bytes == self.element_bytes
+            else cache
+            for cache in self.caches
+        )
+        return replace(self, caches=caches)
 
     def _met(self, part: Part) -> float:
         """Share of a part's parameters that one token meets."""

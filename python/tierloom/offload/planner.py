@@ -16,24 +16,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tierloom.errors import PlacementError
-from tierloom.offload import audit, lacking, rows
+from tierloom.offload import audit, lp_rows, shortfall
 from tierloom.offload.interleaving import Shares, shares
+from tierloom.offload.lp_rows import Guess
 from tierloom.offload.placement import Placement
 from tierloom.offload.problem import GPU, GPU_BATCHES, Problem, check
-from tierloom.offload.rows import Guess
-from tierloom.offload.steps import Steps, steps
+from tierloom.offload.step_times import Steps, steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tierloom.linear_program import Programme, Solution
     from tierloom.offload.audit import Held
-    from tierloom.offload.linear import Programme, Solution
 
 REPEATS = 6
 """Most times that a guess is repeated."""
 
 SETTLED = 1e-4
 """Change of the shares at which a guess holds."""
+
+EQUALLY_FAST = 1e-6
+"""Relative difference at which two placements are equally fast, and the nearer one is taken."""
 
 TIMED_ALIKE = 1e-4
 """Relative difference between programme and clock that floating point explains."""
@@ -94,6 +97,18 @@ def plan(problem: Problem, policy: str = TIER_AWARE) -> InferPlan:
         RequestError: The question has no meaning, or there is no such policy.
         PlacementError: Nothing fits; the message says what is missing and the nearest that fits.
     """
+    found = fastest(problem, policy)
+    if found is None:
+        raise PlacementError(shortfall.explain(problem))
+    return found
+
+
+def fastest(problem: Problem, policy: str = TIER_AWARE) -> InferPlan | None:
+    """The fastest plan; none where nothing fits.
+
+    Raises:
+        RequestError: The question has no meaning, or there is no such policy.
+    """
     check(problem)
     counted = Count()
     best: InferPlan | None = None
@@ -102,7 +117,7 @@ def plan(problem: Problem, policy: str = TIER_AWARE) -> InferPlan:
             if best is None or found.tokens_s > best.tokens_s * (1.0 + 1e-9):
                 best = found
     if best is None:
-        raise PlacementError(lacking.explain(problem))
+        return None
     if problem.batch is None and best.bound_tokens_s is None:
         best = _climbed(best, counted)
     audit.check(problem, best.placement)
@@ -131,19 +146,22 @@ def best_of_block(problem: Problem, like: InferPlan) -> InferPlan | None:
 
 def _climbed(best: InferPlan, counted: Count) -> InferPlan:
     """The best of the grid, and of the batches around it in ever smaller steps."""
-    gpu_batch = best.placement.gpu_batch
+    problem, gpu_batch = best.problem, 1 if best.problem.runtime.continuous else best.placement.gpu_batch
     stride = best.placement.batch // gpu_batch // 2
     while stride >= 1:
         here = best.placement.batch
         sizes = [size for size in (here - stride * gpu_batch, here + stride * gpu_batch) if size >= gpu_batch]
-        found = [p for size in sizes for p in _fixed(best.problem, gpu_batch, size, best.policy, None, counted)]
+        blocks = [(size if problem.runtime.continuous else gpu_batch, size) for size in sizes]
+        found = [p for each, size in blocks for p in _fixed(problem, each, size, best.policy, None, counted)]
         best = max([best, *found], key=lambda each: each.tokens_s)
         stride = stride // 2 if best.placement.batch == here else stride
     return best
 
 
 def _gpu_batches(problem: Problem) -> list[int]:
-    """Sizes of GPU batch to try: of a given batch, its divisors."""
+    """Sizes of GPU batch to try: of a given batch, its divisors; of one that every step takes whole, itself."""
+    if problem.runtime.continuous:
+        return [problem.batch or 1]
     if problem.batch is None:
         return list(GPU_BATCHES)
     most = GPU_BATCHES[-1]
@@ -155,7 +173,7 @@ def _plans_of(problem: Problem, gpu_batch: int, policy: str, counted: Count) -> 
         yield from _fixed(problem, gpu_batch, problem.batch, policy, None, counted)
         return
     if policy == TIER_AWARE and not _depends_on_batch(problem):
-        free = counted.solve(rows.programme(problem, gpu_batch, Guess(1.0)))
+        free = counted.solve(lp_rows.programme(problem, gpu_batch, Guess(1.0)))
         if free is None:
             return
         bound = problem.generate / free.value
@@ -163,11 +181,12 @@ def _plans_of(problem: Problem, gpu_batch: int, policy: str, counted: Count) -> 
             yield from _fixed(problem, gpu_batch, batch, policy, bound, counted)
         return
     for batch in _grid(problem, gpu_batch, counted):
-        yield from _fixed(problem, gpu_batch, batch, policy, None, counted)
+        together = batch if problem.runtime.continuous else gpu_batch
+        yield from _fixed(problem, together, batch, policy, None, counted)
 
 
 def _depends_on_batch(problem: Problem) -> bool:
-    return problem.model.experts > 0 or problem.runtime.cpu_weights
+    return problem.model.experts > 0 or problem.runtime.cpu_weights or problem.runtime.continuous
 
 
 def neighbours(batch: float, gpu_batch: int) -> list[int]:
@@ -178,7 +197,7 @@ def neighbours(batch: float, gpu_batch: int) -> list[int]:
 
 def _grid(problem: Problem, gpu_batch: int, counted: Count) -> list[int]:
     """Batches to try: powers of two GPU batches, and the largest that fits."""
-    made = rows.programme(problem, gpu_batch, Guess(1.0))
+    made = lp_rows.programme(problem, gpu_batch, Guess(1.0))
     made.minimise({"u": 1.0})
     largest = counted.solve(made)
     if largest is None:
@@ -200,7 +219,7 @@ def _fixed(
     if policy == TIER_AWARE:
         _agree(problem, solution, timed, batch)
     held = audit.count(problem, placement)
-    if any(place.total > place.allowed * (1.0 + audit.ROUNDING) for place in held):
+    if _overfilled(held):
         return
     yield InferPlan(
         problem=problem,
@@ -216,7 +235,7 @@ def _fixed(
 def _settled(problem: Problem, gpu_batch: int, batch: int, policy: str, counted: Count) -> Solution | None:
     """Solves with a policy's shares until they are those of what it left on the host."""
     if policy == TIER_AWARE:
-        return counted.solve(rows.programme(problem, gpu_batch, Guess(batch), batch))
+        return _nearest(problem, gpu_batch, batch, counted)
     host_weights, host_kv = problem.model.weight_bytes, batch * (problem.kv_bytes + problem.hidden_bytes)
     solution = None
     before: Shares | None = None
@@ -224,7 +243,7 @@ def _settled(problem: Problem, gpu_batch: int, batch: int, policy: str, counted:
         forced = shares(policy, rooms(problem, gpu_batch), host_weights, host_kv)
         if before is not None and _near(before, forced):
             return solution
-        solution = counted.solve(rows.programme(problem, gpu_batch, Guess(batch, forced), batch))
+        solution = counted.solve(lp_rows.programme(problem, gpu_batch, Guess(batch, forced), batch))
         if solution is None:
             return None
         found = placed(problem, gpu_batch, batch, solution)
@@ -232,6 +251,24 @@ def _settled(problem: Problem, gpu_batch: int, batch: int, policy: str, counted:
         host_kv = sum(found.kv[place] + found.hidden[place] for place in problem.places if place != GPU)
         before = forced
     return solution
+
+
+def _overfilled(held: Iterable[Held]) -> bool:
+    return any(place.total > place.allowed * (1.0 + audit.ROUNDING) for place in held)
+
+
+def _nearest(problem: Problem, gpu_batch: int, batch: int, counted: Count) -> Solution | None:
+    """Of all optima the one whose bytes are nearest: what need not be far is not."""
+    made = lp_rows.programme(problem, gpu_batch, Guess(batch), batch)
+    fastest_ = counted.solve(made)
+    if fastest_ is None:
+        return None
+    made.at_most("as fast", made.cost, fastest_.value * (1.0 + EQUALLY_FAST))
+    made.minimise(lp_rows.distance(problem, batch))
+    found = counted.solve(made)
+    if found is None or _overfilled(audit.count(problem, placed(problem, gpu_batch, batch, found))):
+        return fastest_
+    return replace(found, value=fastest_.value)
 
 
 def rooms(problem: Problem, gpu_batch: int) -> dict[str, float]:
@@ -256,21 +293,21 @@ def placed(problem: Problem, gpu_batch: int, batch: int, solution: Solution) -> 
     """The placement that a solution stands for, free of the solver's rounding: sums are exact."""
     values, places = solution.values, problem.places
     weights = {
-        part.name: exact({place: values[rows.w(part.name, place)] for place in places}, part.bytes)
+        part.name: exact({place: values[lp_rows.w(part.name, place)] for place in places}, part.bytes)
         for part in problem.model.parts
     }
     return Placement(
         batch=batch,
         gpu_batch=gpu_batch,
         weights=weights,
-        kv=exact({place: values[rows.k(place)] for place in places}, batch * problem.kv_bytes),
-        hidden=exact({place: values[rows.a(place)] for place in places}, batch * problem.hidden_bytes),
+        kv=exact({place: values[lp_rows.k(place)] for place in places}, batch * problem.kv_bytes),
+        hidden=exact({place: values[lp_rows.a(place)] for place in places}, batch * problem.hidden_bytes),
     )
 
 
 def exact(parts: dict[str, float], whole: float) -> dict[str, float]:
     """Amounts scaled so that they come to `whole`; what rounding left below zero is zero."""
-    kept = {place: max(amount, 0.0) for place, amount in parts.items()}
+    kept = {place: max(0.0, amount) for place, amount in parts.items()}
     found = sum(kept.values())
     return {place: amount * whole / found for place, amount in kept.items()}
 

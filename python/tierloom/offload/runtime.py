@@ -28,6 +28,10 @@ class Runtime:
         product_flop_s: Operations per second of the CPU's matrix products, likewise.
         per_core: The two rates are those of one core.
         score_matrix: The GPU holds the whole matrix of attention scores in prefill.
+        continuous: Every decode step takes all users in flight, and prompts are prefilled one by one as they
+            come, a chunk in a pass (Orca, OSDI 2022); else a block is prefilled together, then decoded.
+        kv_on_gpu: The KV cache of all users in flight stays on the GPU.
+        chunk_tokens: Tokens that a pass of prefill takes where no score matrix is held.
         rereads: Each GPU batch of a block reads the weights from the GPU's memory again; else once a step.
         gpu_margin: Share of the GPU's memory that a plan may fill.
         host_margin: Share of each tier that a plan may fill.
@@ -44,6 +48,9 @@ class Runtime:
     product_flop_s: float = 0.0
     per_core: bool = False
     score_matrix: bool = False
+    continuous: bool = False
+    kv_on_gpu: bool = False
+    chunk_tokens: int = 8192
     rereads: bool = True
     gpu_margin: float = 0.9
     host_margin: float = 0.9
@@ -95,7 +102,16 @@ COPIED = replace(
     about="weights and the KV cache are copied to the GPU when they are needed, behind the GPU's work",
     cpu_attention=False,
 )
-"""vLLM's and DeepSpeed's way of offloading: the CPU holds data and computes nothing."""
+"""DeepSpeed's way of offloading: the CPU holds data and computes nothing."""
+
+PAGED = replace(
+    COPIED,
+    name="paged",
+    about="the KV cache of users in flight stays on the GPU; weights that do not fit are copied in every step",
+    continuous=True,
+    kv_on_gpu=True,
+)
+"""vLLM (arXiv 2309.06180) and SGLang; 8192 tokens are vLLM's own chunk on a large GPU."""
 
 RESIDENT = Runtime(
     name="resident",
@@ -109,10 +125,13 @@ RESIDENT = Runtime(
     # Assumed: as attention; AVX-512 or AMX kernels reach several times that.
     product_flop_s=20e9,
     per_core=True,
+    continuous=True,
+    # What the exported command lines ask for: llama.cpp's own 512 would copy the weights eight times as often.
+    chunk_tokens=4096,
 )
 """llama.cpp and KTransformers: weights outside the GPU are computed on by the CPU."""
 
-RUNTIMES = {runtime.name: runtime for runtime in (FLEXGEN, OVERLAPPED, COPIED, RESIDENT)}
+RUNTIMES = {runtime.name: runtime for runtime in (FLEXGEN, OVERLAPPED, COPIED, PAGED, RESIDENT)}
 
 
 def runtime_of(name: str) -> Runtime:

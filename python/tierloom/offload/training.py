@@ -22,16 +22,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from tierloom.errors import PlacementError, RequestError
+from tierloom.linear_program import Programme, Terms
 from tierloom.offload.interleaving import filler
-from tierloom.offload.linear import Programme, Terms
 from tierloom.units import GIB, LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tierloom.linear_program import Solution
     from tierloom.offload.gpu import Gpu
     from tierloom.offload.host import Host, Tier
-    from tierloom.offload.linear import Solution
     from tierloom.offload.model import Model
 
 Stage = Literal["zero-offload", "zero-3"]
@@ -218,7 +218,8 @@ def _pieces(problem: TrainProblem, shares: Mapping[str, Mapping[str, float]]) ->
 def _passes(problem: TrainProblem) -> tuple[float, float]:
     """Forward and backward pass of a micro-batch on the GPU, s: two operations a parameter and token each way."""
     model, tokens = problem.model, problem.sequence * (problem.batch or 1)
-    forward = tokens * (model.flop_per_token + model.score_flop * problem.sequence) / problem.gpu.prefill_flop_s
+    scores = 2.0 * model.prefill_attention_flop(problem.sequence) / problem.sequence
+    forward = tokens * (model.flop_per_token + scores) / problem.gpu.prefill_flop_s
     return forward, forward * (3.0 if problem.recompute else 2.0)
 
 

@@ -17,7 +17,30 @@ Example:
     16.0
 """
 
-from tierloom.pmem.pool_files import check, lacks_pmdk, look, repair
-from tierloom.pmem.pools import Pool, Usage
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tierloom.pmem.pool_files import check, lacks_pmdk, look, repair
+    from tierloom.pmem.pools import Pool, Usage
 
 __all__ = ["Pool", "Usage", "check", "lacks_pmdk", "look", "repair"]
+
+HOMES = {"pool_files": ("check", "lacks_pmdk", "look", "repair"), "pools": ("Pool", "Usage")}
+"""Modules by what they offer here, as in :mod:`tierloom`: they bring NumPy, and a help text must not wait for it."""
+
+
+def __getattr__(name: str) -> object:
+    """Loads the module of a name when it is asked for."""
+    for home, names in HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"tierloom.pmem.{home}"), name)
+    message = f"module `tierloom.pmem` has no attribute `{name}`"
+    raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    """What there is to complete, loaded or not."""
+    return sorted({*globals(), *__all__})

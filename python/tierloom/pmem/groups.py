@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from tierloom import lookup
+from tierloom import catalog
 from tierloom.errors import RequestError
-from tierloom.pmem.binding import sockets
+from tierloom.pmem.thread_binding import sockets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.pmem.binding import Affinity, Cpu
+    from tierloom.pmem.thread_binding import Affinity, Cpu
 
 Memory = Literal["dram", "cxl"]
 MEMORIES: tuple[Memory, ...] = ("dram", "cxl")
@@ -97,7 +97,7 @@ def group(name: str) -> Group:
 
 @cache
 def _data() -> dict[str, Any]:
-    return lookup.catalog_table("pmem", "streamer")
+    return catalog.catalog_table("pmem", "streamer")
 
 
 @cache

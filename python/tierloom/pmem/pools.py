@@ -12,14 +12,17 @@ import secrets
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 import tierloom._core as _core
+from tierloom.arguments import path as path_text
+from tierloom.arguments import reads
 from tierloom.errors import PoolError, RequestError
 from tierloom.pmem.arrays import describe, understand
-from tierloom.quantities import Amount, amount_in_bytes
+from tierloom.pmem.choices import BACKENDS
+from tierloom.units import Amount, amount_in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,14 +31,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, DTypeLike
 
+    from tierloom.pmem.choices import Backend
+
 
 MAP_SYNC = 0x80000
 MAP_SHARED_VALIDATE = 0x03
 """Linux's ``include/uapi/asm-generic/mman.h``; Python's `mmap` module does not name them."""
-
-Backend = Literal["native", "pmdk"]
-BACKENDS = ("native", "pmdk")
-"""Who can keep a pool: our own format, or PMDK's libpmemobj."""
 
 SEPARATOR = "/"
 """Between a checkpoint's name and the name of an array in it."""
@@ -79,6 +80,7 @@ class Pool:
         self._verified: set[str] = set()
 
     @classmethod
+    @reads(path=path_text)
     def create(cls, path: str | Path, size: Amount, *, log: Amount | None = None, backend: Backend = "native") -> Self:
         """Makes a pool in a new file, or on a DAX device.
 
@@ -102,6 +104,7 @@ class Pool:
         return cls(Path(path), native)
 
     @classmethod
+    @reads(path=path_text)
     def open(cls, path: str | Path) -> Self:
         """Opens a pool; a transaction that a crash cut off is undone.
 

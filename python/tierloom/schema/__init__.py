@@ -6,53 +6,47 @@ the Rust nouns in ``crates/model``, where each is described.
 
 from __future__ import annotations
 
-from tierloom.schema.lab import LabGuestDoc, LabImageDoc, LabResultDoc
-from tierloom.schema.machines import (
-    ContentDoc,
+from tierloom.schema.documents import (
+    AccessDoc,
+    Action,
+    ComparisonDoc,
     Figure,
-    FromTo,
-    ImportDoc,
+    FrontierDoc,
     Kind,
     LinkDoc,
     MachineDoc,
-    MeasurementDoc,
     MemoryDoc,
+    NoticeDoc,
+    ObjectDoc,
+    ObjectUseDoc,
     Origin,
     PathDoc,
-    SocketDoc,
-    WarningDoc,
-)
-from tierloom.schema.plans import (
-    Action,
-    AppliedDoc,
-    AppliedRuleDoc,
-    ComparisonDoc,
-    FrontierDoc,
-    ObjectUseDoc,
-    Outcome,
-    PhaseOutcomeDoc,
+    PhaseDoc,
     PlanDoc,
+    PlanMemoryDoc,
     PolicyDoc,
     PredictionDoc,
-    ResidencyDoc,
+    ProfileDoc,
+    ProgramDoc,
     RuleDoc,
+    SamplingDoc,
+    ShareDoc,
+    SocketDoc,
+    TierUseDoc,
+    UnattributedDoc,
+)
+from tierloom.schema.lab import LabGuestDoc, LabImageDoc, LabResultDoc
+from tierloom.schema.machines import ContentDoc, ImportDoc, MeasurementDoc, WarningDoc
+from tierloom.schema.recordings import CodeFileDoc, RecordingDoc
+from tierloom.schema.runs import (
+    AppliedDoc,
+    AppliedRuleDoc,
+    NodeMatchDoc,
+    PhaseOutcomeDoc,
+    ResidencyDoc,
     RuleOutcomeDoc,
     RunDoc,
     SnapshotDoc,
-    TierUseDoc,
-)
-from tierloom.schema.profiles import (
-    AccessDoc,
-    CodeFileDoc,
-    NoticeDoc,
-    ObjectDoc,
-    PhaseDoc,
-    ProfileDoc,
-    ProgramDoc,
-    RecordingDoc,
-    SamplingDoc,
-    ShareDoc,
-    UnattributedDoc,
 )
 from tierloom.schema.simulations import (
     CostsDoc,
@@ -69,6 +63,7 @@ from tierloom.schema.simulations import (
     WorkloadDoc,
     WorkloadRegionDoc,
 )
+from tierloom.schema.validations import ValidationDoc, ValidationFailureDoc, ValidationRowDoc
 
 __all__ = [
     "AccessDoc",
@@ -81,7 +76,6 @@ __all__ = [
     "CostsDoc",
     "ExpansionDoc",
     "Figure",
-    "FromTo",
     "FrontierDoc",
     "ImportDoc",
     "Kind",
@@ -94,11 +88,11 @@ __all__ = [
     "MachineDoc",
     "MeasurementDoc",
     "MemoryDoc",
+    "NodeMatchDoc",
     "NoticeDoc",
     "ObjectDoc",
     "ObjectUseDoc",
     "Origin",
-    "Outcome",
     "OutcomeDoc",
     "PartsDoc",
     "PathDoc",
@@ -106,6 +100,7 @@ __all__ = [
     "PhaseOutcomeDoc",
     "PhaseUseDoc",
     "PlanDoc",
+    "PlanMemoryDoc",
     "PointDoc",
     "PolicyDoc",
     "PredictionDoc",
@@ -125,6 +120,9 @@ __all__ = [
     "SocketDoc",
     "TierUseDoc",
     "UnattributedDoc",
+    "ValidationDoc",
+    "ValidationFailureDoc",
+    "ValidationRowDoc",
     "WarningDoc",
     "WorkloadDoc",
     "WorkloadRegionDoc",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-from tierloom.schema.machines import Figure
+from tierloom.schema.documents import Figure
 
 
 class WorkloadRegionDoc(TypedDict):

@@ -15,6 +15,7 @@ from pathlib import Path
 from placement import at_least, host_weights, weighted
 from placing import (
     MIB,
+    NODES,
     PAGE,
     TIERLOOM,
     Shown,
@@ -57,7 +58,7 @@ def setting(path: Path, value: str) -> Iterator[None]:
 @contextmanager
 def started(plan_file: Path, *words: str, options: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
     """A program under a plan that waits for the file `go`, and is ended if nobody makes it go."""
-    command = [str(TIERLOOM), "run", "--plan", str(plan_file), *options, "--", str(program()), *words]
+    command = [str(TIERLOOM), "run", "--plan", str(plan_file), *NODES, *options, "--", str(program()), *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
             yield running
@@ -94,7 +95,7 @@ def check_a_running_program_gets_a_new_plan() -> None:
     words = (f"heap:a:{12 * MIB}", "show", "wait:go", f"heap:b:{13 * MIB}", "show")
     with started(first, *words) as running:
         wait_for(running)
-        command = [str(TIERLOOM), "apply", "--pid", str(child_of(running)), "--plan", str(second), "--json"]
+        command = [str(TIERLOOM), "apply", "--pid", str(child_of(running)), "--plan", str(second), *NODES, "--json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         print(done.stderr)
         told = json.loads(done.stdout)["rules"][0]
@@ -242,7 +243,7 @@ def lost_to_demotion(group: Path, words: tuple[str, ...]) -> float:
     placed = plan(rule("o", at_least(24 * MIB), weighted(1, 1)))
     inside = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", str(program())]
     actions = [f"heap:o:{24 * MIB}", "show", "wait:go", "show"]
-    command = [str(TIERLOOM), "run", "--plan", str(placed), *words, "--", *inside, *actions]
+    command = [str(TIERLOOM), "run", "--plan", str(placed), *NODES, *words, "--", *inside, *actions]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         first = parse(wait_for(running))["o"]
         before_it = counters()

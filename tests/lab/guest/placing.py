@@ -21,6 +21,8 @@ HERE = Path(__file__).parent
 PAGE = 4096
 MIB = 1 << 20
 TIERLOOM = Path(sys.executable).parent / "tierloom"
+NODES = ("--node", "n0=0", "--node", "n1=1")
+"""Names of `plan` say nothing, so that checks hold on every topology."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def run(plan_file: Path, *actions: str, words: tuple[str, ...] = ()) -> tuple[di
 
 def raw_run(plan_file: Path, command: list[str], words: tuple[str, ...] = ()) -> tuple[str, dict[str, Any]]:
     """Runs a command under a plan: its output, and the report."""
-    whole = [str(TIERLOOM), "run", "--plan", str(plan_file), "--json", *words, "--", *command]
+    whole = [str(TIERLOOM), "run", "--plan", str(plan_file), "--json", *NODES, *words, "--", *command]
     done = subprocess.run(whole, capture_output=True, text=True, check=False)
     print(done.stderr[-1500:])
     assert done.returncode == 0, done.returncode

@@ -4,15 +4,17 @@
 #include "case.h"
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 static volatile int told, handled;
+static volatile long *rounds;
 
 static void on_child(int number) { (void)number, told++; }
 static void on_other(int number) { handled += number == SIGTSTP ? 1 : 100; }
 
 static void *compute_on(void *nothing) {
-    for (;;) compute(0.01);
+    for (;;) compute(1e-5), __atomic_fetch_add(rounds, 1, __ATOMIC_RELAXED);
     return nothing;
 }
 
@@ -42,8 +44,20 @@ static int self(void) {
     return 0;
 }
 
+/* Whether a child that was told to be stopped computes no more, and is shown as stopped: who looks at it just then may
+ * keep the kernel from saying so for a moment. */
+static int stays_stopped(pid_t child) {
+    long before = *rounds;
+    usleep(5000);
+    for (int i = 0; i < 1000 && state_of(child) != 'T'; i++) usleep(1000);
+    int status;
+    return *rounds == before && state_of(child) == 'T' && waitpid(child, &status, WUNTRACED | WCONTINUED | WNOHANG) == 0;
+}
+
 /* Every stop and every return is told once by status; by signal, two at the same time are one. */
 static int parent_of(int threads) {
+    rounds = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (rounds == MAP_FAILED) return 99;
     struct sigaction action = {.sa_handler = on_child, .sa_flags = SA_RESTART};
     sigaction(SIGCHLD, &action, NULL);
     pid_t child = fork();
@@ -58,8 +72,7 @@ static int parent_of(int threads) {
         kill(child, SIGSTOP);
         waitpid(child, &status, WUNTRACED);
         stops += WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP;
-        usleep(5000);
-        stays += state_of(child) == 'T' && waitpid(child, &status, WUNTRACED | WCONTINUED | WNOHANG) == 0;
+        stays += stays_stopped(child);
         kill(child, SIGCONT);
         returns += waitpid(child, &status, WCONTINUED) == child && WIFCONTINUED(status);
     }

@@ -1,6 +1,6 @@
-/* Locks itself in and goes on. Usage: seccomp strict|strict-large|allowed|clockless
+/* Locks itself in and goes on. Usage: seccomp strict|strict-large|allowed|at-work|clockless
  * `strict`: read, write, _exit and sigreturn are left; `allowed`: a filter that kills at everything but a short list;
- * `clockless`: the processor's clock may not be read, as in strict mode. */
+ * `at-work`: the same filter, by children that compute before and behind; `clockless`: the processor's clock may not be read, as in strict mode. */
 #include "case.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 static void spin(void) {
     for (volatile long i = 0; i < 60000000; i++) {}
@@ -30,7 +31,7 @@ static void strict(size_t bytes) {
 
 #define ALLOW(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-static void allowed(void) {
+static void filtered(void) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         ALLOW(read), ALLOW(write), ALLOW(exit), ALLOW(exit_group), ALLOW(brk), ALLOW(mmap), ALLOW(munmap),
@@ -41,10 +42,34 @@ static void allowed(void) {
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new rights");
     must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "filter");
+}
+
+static void allowed(void) {
+    filtered();
     for (int i = 0; i < 300; i++) allocate(MIB + PAGE * i);
     spin();
     puts("inside");
     exit(8);
+}
+
+/* Children that close the door at work: each is likely to be looked at just then. */
+static void at_work(void) {
+    int killed = 0;
+    for (int i = 0; i < 30; i++) {
+        pid_t child = fork();
+        if (!child) {
+            compute(0.02);
+            filtered();
+            for (int j = 0; j < 200; j++) allocate(MIB + PAGE * j);
+            spin();
+            _exit(0);
+        }
+        int status;
+        must(waitpid(child, &status, 0), "waitpid");
+        killed += status != 0;
+    }
+    printf("killed %d\n", killed);
+    exit(10);
 }
 
 static void clockless(void) {
@@ -59,6 +84,7 @@ int main(int count, char **words) {
     puts("outside");
     fflush(stdout);
     if (is(count, words, "allowed")) allowed();
+    if (is(count, words, "at-work")) at_work();
     if (is(count, words, "clockless")) clockless();
     strict(is(count, words, "strict-large") ? MIB : 100);
     return 1;

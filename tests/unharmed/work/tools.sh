@@ -9,6 +9,6 @@ jq) jq -s 'map({n: ., s: tostring}) | group_by(.n % 10) | map(length), (.[3] | l
 make) printf 'all: a b c\n\t@cat a b c | cksum\na b c:\n\t@seq 1 20000 > $@; test $@ != nothing\n' > Makefile && make -s -j2 ;;
 rsync) mkdir from && cp numbers.txt from && rsync -a --checksum from/ to/ && rsync -a --delete --itemize-changes from/ to/ && cmp from/numbers.txt to/numbers.txt && echo same ;;
 openssl) openssl dgst -sha256 numbers.txt && openssl enc -aes-256-cbc -pbkdf2 -S 0102030405060708 -pass pass:x -in numbers.txt | cksum && openssl prime -checks 20 170141183460469231731687303715884105727 ;;
-convert) convert -size 400x300 gradient:red-blue -rotate 30 -resize 50% -depth 8 rgb:- | cksum ;;
+convert) /usr/bin/convert -size 400x300 gradient:red-blue -rotate 30 -resize 50% -depth 8 rgb:- | cksum ;;
 sqlite3) sqlite3 :memory: "with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000) select count(*), sum(i % 97), max(hex(i)) from n; select length(zeroblob(3000000)); select * from nothing" ;;
 esac

@@ -10,6 +10,7 @@ pub(crate) mod ranges;
 use std::collections::BTreeMap;
 
 use tierloom_model::ObjectKind;
+use tierloom_model::units::round_to_u64;
 
 use crate::address_space::objects::{Identity, ObjectId, Objects};
 use crate::address_space::ranges::RangeMap;
@@ -17,7 +18,12 @@ use tierloom_binary::Binaries;
 use tierloom_binary::code::CodePlace;
 use tierloom_binary::elf::Binary;
 use tierloom_recording::is_ours;
-use tierloom_recording::{Allocation, AllocationEvent, Change, Fault, Mapping, Process, Recording, Source};
+use tierloom_recording::{
+    Allocation, AllocationEvent, Change, Fault, Mapping, Process, Recording, Resident, Source, Stretch,
+};
+
+/// Anonymous memory that nobody asked for in one large piece.
+const SMALL_OBJECTS: &str = "[small objects]";
 
 /// What an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,6 +147,12 @@ impl<'a> AddressSpaces<'a> {
         ip.wrapping_sub(self.code_at(pid, ip).address)
     }
 
+    /// What a module's addresses in a process are more than those in its file.
+    pub(crate) fn bias_of(&self, pid: u32, module: usize) -> Option<u64> {
+        let mut loaded = self.spaces.get(&pid)?.modules.values();
+        loaded.find_map(|(_, loaded)| (loaded.module == module).then_some(loaded.bias))
+    }
+
     /// Name of the executable mapping at an address that belongs to no file, e.g. `[vdso]`.
     pub(crate) fn mapping_path(&self, pid: u32, address: u64) -> Option<&str> {
         let piece = self.spaces.get(&pid)?.mappings.get(address)?;
@@ -184,6 +196,70 @@ impl<'a> AddressSpaces<'a> {
         }
     }
 
+    /// Books which memory of all processes had pages at a moment.
+    pub(crate) fn look(&mut self, seen: &[Resident]) {
+        let Some(time_ns) = seen.first().map(|resident| resident.time_ns) else { return };
+        let mut present: BTreeMap<ObjectId, f64> = BTreeMap::new();
+        let mut rests: BTreeMap<Identity, f64> = BTreeMap::new();
+        for Resident { pid, stretches, .. } in seen {
+            for stretch in stretches {
+                let rest = self.share_out(*pid, stretch, &mut present);
+                if let Some(identity) = self.identity_of_rest(*pid, stretch) {
+                    *rests.entry(identity).or_default() += rest;
+                }
+            }
+        }
+        for (identity, bytes) in rests {
+            if let Some(owner) = self.owner_of_rest(identity, bytes) {
+                present.insert(owner, bytes);
+            }
+        }
+        let bytes = present.into_iter().map(|(id, bytes)| (id, round_to_u64(bytes))).collect();
+        self.objects.look(time_ns, &bytes);
+    }
+
+    /// Gives allocations and static arrays their parts of a stretch with pages; what is left, bytes.
+    fn share_out(&self, pid: u32, stretch: &Stretch, present: &mut BTreeMap<ObjectId, f64>) -> f64 {
+        let Stretch { start, bytes, present_bytes } = *stretch;
+        let full = present_bytes as f64 / bytes.max(1) as f64;
+        let Some(space) = self.spaces.get(&pid) else { return 0.0 };
+        let mut rest = present_bytes as f64;
+        for (_, bytes, owned) in space.allocations.overlapping(start, bytes) {
+            rest -= bytes as f64 * full;
+            if owned.counts(pid) {
+                *present.entry(owned.object).or_default() += bytes as f64 * full;
+            }
+        }
+        for (_, bytes, object) in space.statics.overlapping(start, bytes) {
+            rest -= bytes as f64 * full;
+            *present.entry(*object).or_default() += bytes as f64 * full;
+        }
+        rest.max(0.0)
+    }
+
+    /// What the memory of a stretch is that nobody asked for in one piece.
+    fn identity_of_rest(&self, pid: u32, stretch: &Stretch) -> Option<Identity> {
+        let space = self.spaces.get(&pid)?;
+        if let Some(piece) = space.modules.get(stretch.start) {
+            return Some(other_statics(&self.modules[piece.value.module]));
+        }
+        let path = space.mappings.get(stretch.start).map_or("", |piece| &self.paths[piece.value.path]);
+        Some(match path {
+            "" | "//anon" => Identity::Name(SMALL_OBJECTS.to_owned()),
+            path if path.starts_with('[') => Identity::Name(path.to_owned()),
+            path => Identity::File(path.to_owned()),
+        })
+    }
+
+    /// Whose it is: a heap's, however many mappings it has, and else only that of who was seen to be touched.
+    fn owner_of_rest(&mut self, identity: Identity, bytes: f64) -> Option<ObjectId> {
+        let is_heap = matches!(&identity, Identity::Name(name) if matches!(name.as_str(), "[heap]" | SMALL_OBJECTS));
+        if !is_heap || bytes < tierloom_binary::elf::STATIC_OBJECT_BYTES as f64 {
+            return self.objects.known(&identity);
+        }
+        Some(self.lasting(identity, ObjectKind::Arena, round_to_u64(bytes)))
+    }
+
     fn locate_mapped(&mut self, pid: u32, address: u64, stack_pointer: u64) -> Place {
         let Some(space) = self.spaces.get(&pid) else { return Place::Nowhere };
         if let Some(piece) = space.modules.get(address) {
@@ -192,7 +268,7 @@ impl<'a> AddressSpaces<'a> {
                 return Place::Nowhere;
             }
             let module = &self.modules[module];
-            let identity = Identity::Name(format!("{} [other statics]", module.name()));
+            let identity = other_statics(module);
             let (offset, bytes) =
                 (module.other_statics.offset(address.wrapping_sub(bias)), module.other_statics.bytes());
             return Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset);
@@ -215,7 +291,7 @@ impl<'a> AddressSpaces<'a> {
                 Place::Object(self.lasting(Identity::Name(path), ObjectKind::Mmap, bytes), offset)
             }
             _ => {
-                let identity = Identity::Name("[small objects]".to_owned());
+                let identity = Identity::Name(SMALL_OBJECTS.to_owned());
                 Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset)
             }
         }
@@ -357,6 +433,11 @@ impl<'a> AddressSpaces<'a> {
         };
         self.objects.find(identity, kind, event.time_ns)
     }
+}
+
+/// Variables of a module that are too small to tell apart.
+fn other_statics(module: &Binary) -> Identity {
+    Identity::Name(format!("{} [other statics]", module.name()))
 }
 
 /// Within what a frame can reach: the red zone below (System V ABI, 3.2.2) and frames above.

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use index_vec::{IndexVec, define_index_type};
 use tierloom_binary::code::CodePlace;
 use tierloom_model::ObjectKind;
+use tierloom_model::units::{PAGE_BYTES, round_to_u64};
+use tierloom_recording::FAULTS_PER_RECORD;
 
 define_index_type! {
     /// Position of an object in the books.
@@ -42,6 +44,49 @@ pub(crate) struct DataObject {
     pub(crate) touched_ns: Option<u64>,
     /// When it got its pages.
     pub(crate) filling: Filling,
+    /// How many of its bytes had pages when somebody looked.
+    looked: Option<Looked>,
+    /// Most memory that it had at once, bytes; known when the books are closed.
+    pub(crate) memory_bytes: u64,
+}
+
+/// A look at an object when it had more bytes by this part tells more than all earlier ones, one when it had less nothing.
+const ALIKE: f64 = 0.9;
+
+/// Looks at an object when it had about as many bytes as ever while somebody looked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Looked {
+    live_bytes: u64,
+    most_bytes: u64,
+    /// When the last two looks were, and what they found; the first one stands against its first allocation.
+    before: (u64, u64),
+    last: (u64, u64),
+    /// Page faults until the last look.
+    faults: u64,
+}
+
+impl Looked {
+    /// Of each byte that it has, how many have pages when it has been filled until then, 0 to 1.
+    fn fullness(&self, filling: &Filling, until_ns: u64) -> f64 {
+        let since = if filling.faults > 0 { self.by_faults(filling) } else { self.by_time(until_ns) };
+        let bytes = (self.most_bytes as f64).max(self.last.1 as f64 + since);
+        (bytes / self.live_bytes as f64).min(1.0)
+    }
+
+    /// Bytes since the last look, by page faults: each brought as many as those before.
+    fn by_faults(&self, filling: &Filling) -> f64 {
+        /// Fewer do not tell how large pages are.
+        const TELLING: u64 = 8;
+        let by_kernel = (FAULTS_PER_RECORD * PAGE_BYTES) as f64;
+        let each = if self.faults < TELLING { by_kernel } else { self.last.1 as f64 / self.faults as f64 };
+        (filling.faults - self.faults) as f64 * each
+    }
+
+    /// The same where no faults are seen: what grew between the last two looks is taken to grow on.
+    fn by_time(&self, until_ns: u64) -> f64 {
+        let (passed, grown) = (self.last.0 - self.before.0, self.last.1.saturating_sub(self.before.1));
+        grown as f64 * until_ns.saturating_sub(self.last.0) as f64 / passed.max(1) as f64
+    }
 }
 
 /// Page faults of memory that made an object larger than it had been.
@@ -52,6 +97,35 @@ pub(crate) struct Filling {
 }
 
 impl DataObject {
+    /// Most memory that it had at once until a moment, bytes: the pages of its addresses, where somebody looked. One that
+    /// was touched and never had any when somebody did was looked at in the wrong moments.
+    fn memory_until(&self, until_ns: u64) -> u64 {
+        let alive_ns = if self.live_bytes > 0 { until_ns } else { self.released_ns };
+        let telling = self.looked.filter(|looked| looked.most_bytes > 0 || self.touched_ns.is_none());
+        telling.map_or(self.most_bytes, |looked| {
+            let bytes = round_to_u64(looked.fullness(&self.filling, alive_ns) * self.most_bytes as f64);
+            // Nobody looked while it was largest: its page faults were seen, if it had pages then.
+            let is_missed = (looked.live_bytes as f64) < ALIKE * self.most_bytes as f64;
+            let faulted = if is_missed { self.filling.faults * FAULTS_PER_RECORD * PAGE_BYTES } else { 0 };
+            bytes.max(faulted).max(PAGE_BYTES).min(self.most_bytes)
+        })
+    }
+
+    fn look(&mut self, time_ns: u64, present_bytes: u64) {
+        let (live, present) = (self.live_bytes, present_bytes.min(self.live_bytes));
+        let last = (time_ns, present);
+        let first =
+            Looked { live_bytes: 0, most_bytes: 0, before: last, last: (self.first_ns.min(time_ns), 0), faults: 0 };
+        let earlier = self.looked.unwrap_or(first);
+        if (live as f64) < ALIKE * earlier.live_bytes as f64 {
+            return;
+        }
+        let is_larger = live as f64 * ALIKE > earlier.live_bytes as f64;
+        let most_bytes = if is_larger { present } else { earlier.most_bytes.max(present) };
+        let (live_bytes, before, faults) = (earlier.live_bytes.max(live), earlier.last, self.filling.faults);
+        self.looked = Some(Looked { live_bytes, most_bytes, before, last, faults });
+    }
+
     /// When its pages were all there, if they came evenly from its first touch on and around the mean
     /// time of their faults; `None` where too few were seen. One page that comes late moves it little.
     pub(crate) fn populated_ns(&self) -> Option<u64> {
@@ -86,9 +160,16 @@ impl Objects {
             released_ns: time_ns,
             touched_ns: None,
             filling: Filling::default(),
+            looked: None,
+            memory_bytes: 0,
         });
         self.by_identity.insert(identity, id);
         id
+    }
+
+    /// The object of an identity, if it has books.
+    pub(crate) fn known(&self, identity: &Identity) -> Option<ObjectId> {
+        self.by_identity.get(identity).copied()
     }
 
     /// The object got more memory; tells whether it is larger now than it ever was.
@@ -118,6 +199,17 @@ impl Objects {
         }
     }
 
+    /// What somebody saw who looked at all memory: by object, bytes that have pages.
+    pub(crate) fn look(&mut self, time_ns: u64, present: &BTreeMap<ObjectId, u64>) {
+        let there = self.entries.iter_mut_enumerated().filter(|(_, entry)| entry.live_bytes > 0);
+        there.for_each(|(id, entry)| entry.look(time_ns, present.get(&id).copied().unwrap_or(0)));
+    }
+
+    /// The run has ended: what its objects came to.
+    pub(crate) fn close(&mut self, end_ns: u64) {
+        self.entries.iter_mut().for_each(|entry| entry.memory_bytes = entry.memory_until(end_ns));
+    }
+
     /// The object was touched.
     pub(crate) fn touch(&mut self, id: ObjectId, time_ns: u64) {
         let touched = &mut self.entries[id].touched_ns;
@@ -142,6 +234,60 @@ mod tests {
         let entry = &objects.entries[id];
         assert_eq!(entry.populated_ns(), None);
         assert_eq!((entry.most_bytes, entry.allocations, entry.first_ns, entry.released_ns), (110, 3, 5, 7));
+    }
+
+    #[test]
+    fn memory_is_what_has_pages() {
+        const PAGE: u64 = PAGE_BYTES;
+        let mut objects = Objects::default();
+        let id = objects.find(Identity::Name("site".to_owned()), ObjectKind::Heap, 0);
+        let look = |objects: &mut Objects, time_ns, pages| objects.look(time_ns, &BTreeMap::from([(id, pages * PAGE)]));
+        let pages = |objects: &Objects, until_ns| objects.entries[id].memory_until(until_ns) / PAGE;
+        assert_eq!(pages(&objects, 100), 0);
+        objects.gain(id, 1000 * PAGE);
+        assert_eq!(pages(&objects, 100), 1000, "nobody looked");
+        look(&mut objects, 5, 0);
+        assert_eq!(pages(&objects, 100), 1, "a size of nothing is none");
+        look(&mut objects, 10, 100);
+        assert_eq!(pages(&objects, 100), 1000, "it is filled ever more");
+        look(&mut objects, 20, 200);
+        assert_eq!(pages(&objects, 40), 400);
+        objects.fault(id, 25, true);
+        assert_eq!(pages(&objects, 40), 217, "one page fault in so many is recorded");
+        look(&mut objects, 30, 200);
+        assert_eq!(pages(&objects, 100), 200);
+        objects.lose(id, 990 * PAGE, 40);
+        look(&mut objects, 50, 10);
+        assert_eq!(pages(&objects, 100), 200, "it has little now");
+        objects.gain(id, 1990 * PAGE);
+        look(&mut objects, 60, 1000);
+        look(&mut objects, 70, 1000);
+        assert_eq!(pages(&objects, 100), 1000);
+    }
+
+    #[test]
+    fn what_was_touched_has_memory_even_if_nobody_saw_it() {
+        let mut objects = Objects::default();
+        let id = objects.find(Identity::Name("site".to_owned()), ObjectKind::Heap, 0);
+        objects.gain(id, 1 << 20);
+        objects.look(10, &BTreeMap::new());
+        assert_eq!(objects.entries[id].memory_until(100), PAGE_BYTES);
+        objects.touch(id, 20);
+        assert_eq!(objects.entries[id].memory_until(100), 1 << 20);
+    }
+
+    #[test]
+    fn page_faults_tell_what_looks_came_too_late_for() {
+        let mut objects = Objects::default();
+        let id = objects.find(Identity::Name("site".to_owned()), ObjectKind::Heap, 0);
+        objects.gain(id, 1000 * PAGE_BYTES);
+        (0..50).for_each(|time_ns| objects.fault(id, time_ns, true));
+        objects.lose(id, 500 * PAGE_BYTES, 60);
+        objects.look(70, &BTreeMap::from([(id, 400 * PAGE_BYTES)]));
+        assert_eq!(objects.entries[id].memory_until(100), 850 * PAGE_BYTES);
+        objects.gain(id, 480 * PAGE_BYTES);
+        objects.look(80, &BTreeMap::from([(id, 700 * PAGE_BYTES)]));
+        assert!(objects.entries[id].memory_until(100) < 850 * PAGE_BYTES, "somebody looked while it was large");
     }
 
     #[test]

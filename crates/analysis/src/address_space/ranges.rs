@@ -88,6 +88,17 @@ impl<T: Clone> RangeMap<T> {
         self.by_start.range(..=address).next_back().map(|(_, piece)| piece).filter(|piece| address < piece.end)
     }
 
+    /// The pieces that reach into a range, as (first address, bytes in it, value).
+    pub(crate) fn overlapping(&self, start: u64, bytes: u64) -> impl Iterator<Item = (u64, u64, &T)> {
+        let end = start.saturating_add(bytes);
+        let before = self.by_start.range(..start).next_back().filter(|(_, piece)| piece.end > start);
+        let pieces = before.into_iter().chain(self.by_start.range(start..end));
+        pieces.map(move |(at, piece)| {
+            let first = (*at).max(start);
+            (first, piece.end.min(end) - first, &piece.value)
+        })
+    }
+
     /// All pieces as (bytes, value).
     pub(crate) fn values(&self) -> impl Iterator<Item = (u64, &T)> {
         self.by_start.iter().map(|(start, piece)| (piece.end - start, &piece.value))
@@ -115,6 +126,9 @@ mod tests {
                 prop_assert_eq!(gone.iter().map(|piece| piece.0).sum::<u64>(), there);
                 array[range].fill(insert.then_some((name, start)));
             }
+            let (before, _) = array.split_at(70);
+            let there = before[20..].iter().filter(|cell| cell.is_some()).count() as u64;
+            prop_assert_eq!(map.overlapping(20, 50).map(|(_, bytes, _)| bytes).sum::<u64>(), there);
             let pieces = map.by_start.len();
             let (_, half) = array.split_at(50);
             let there = half.iter().filter(|cell| cell.is_some()).count() as u64;

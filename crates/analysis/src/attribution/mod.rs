@@ -4,8 +4,12 @@
 //! Only here are addresses looked up, because only here the world is as it was at the sample. What
 //! comes out knows objects, functions and blocks, and no addresses any more.
 
+pub(crate) mod operand;
 pub(crate) mod operand_addresses;
+mod page_faults;
+pub(crate) mod touches;
 pub(crate) mod waiting_instruction;
+pub(crate) mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +17,19 @@ use tierloom_model::AccessKind;
 
 use crate::address_space::objects::ObjectId;
 use crate::address_space::{AddressSpaces, Place};
+pub(crate) use crate::attribution::operand::OperandId;
 use crate::attribution::operand_addresses::{BlockStates, How, Touch, block_touches, loop_touches};
+use crate::attribution::page_faults::PageFaults;
 use crate::attribution::waiting_instruction::{WaitingInstruction, blame};
+use crate::attribution::windows::CountedWindow;
 use tierloom_binary::call_graph::complete::Roots;
 use tierloom_binary::call_graph::unique_callers::{Level, Levels};
-use tierloom_binary::cfg::Function;
-use tierloom_binary::cfg::LoopId;
+use tierloom_binary::cfg::{Block, BlockId, Function, LoopId};
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::state::State;
 use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
-use tierloom_recording::{Change, Recording, Sample, register};
-
-/// A static operand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct OperandId {
-    pub(crate) function: FunctionId,
-    /// Position of the instruction in the function.
-    pub(crate) instruction: usize,
-    /// Position among the operands of the instruction.
-    pub(crate) operand: usize,
-}
+use tierloom_recording::{Change, Fault, InCopy, Recording, Resident, Sample, Window, register};
 
 /// What a sample waited on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +57,8 @@ pub(crate) struct AttributedSample {
     pub(crate) time_ns: u64,
     pub(crate) thread: usize,
     pub(crate) instructions: u64,
+    /// Whether it was taken in a copy that counts.
+    pub(crate) copy: InCopy,
     /// Function and position of the sampled instruction, where the code is known.
     pub(crate) at: Option<(FunctionId, usize)>,
     pub(crate) state: State,
@@ -93,6 +91,11 @@ impl OperandAddress {
 pub(crate) struct Observed {
     pub(crate) seen: Vec<AttributedSample>,
     pub(crate) operand_addresses: Vec<OperandAddress>,
+    /// Places of operands whose address is in the code, of blocks that windows counted.
+    pub(crate) fixed: BTreeMap<OperandId, Place>,
+    pub(crate) windows: Vec<CountedWindow>,
+    /// CPU time of the kernel for page faults, of which windows are free, s.
+    pub(crate) in_faults_s: f64,
     /// Kernel ids by thread number.
     pub(crate) threads: Vec<(u32, u32)>,
     pub(crate) code: Code,
@@ -108,14 +111,21 @@ pub(crate) struct Observed {
 
 /// Runs the pass.
 pub(crate) fn observe(recording: &Recording, spaces: &mut AddressSpaces<'_>) -> Observed {
+    let faults = PageFaults::of(recording);
+    let in_faults_s = faults.all_s();
     let mut pass = Pass {
         spaces,
+        faults,
         threads: BTreeMap::new(),
         steady: BTreeMap::new(),
+        looked_at: BTreeSet::new(),
         tells_instruction: recording.calibration.tells_instruction(),
         found: Observed {
             seen: Vec::with_capacity(recording.samples.len()),
             operand_addresses: Vec::new(),
+            fixed: BTreeMap::new(),
+            windows: Vec::new(),
+            in_faults_s,
             threads: Vec::new(),
             code: Code::default(),
             levels: Levels::default(),
@@ -125,31 +135,110 @@ pub(crate) fn observe(recording: &Recording, spaces: &mut AddressSpaces<'_>) -> 
             generated: 0,
         },
     };
-    let mut faults = recording.faults.iter().peekable();
+    let mut events = Events::of(recording);
     for sample in &recording.samples {
-        while let Some(fault) = faults.next_if(|fault| fault.time_ns <= sample.time_ns) {
-            pass.spaces.advance(fault.time_ns);
-            pass.spaces.fault(fault);
-        }
+        pass.catch_up(&mut events, sample.time_ns);
         pass.spaces.advance(sample.time_ns);
         pass.take(sample);
     }
+    pass.catch_up(&mut events, u64::MAX);
     pass.spaces.advance(u64::MAX);
+    pass.spaces.objects.close(recording.end_ns);
     pass.find_roots(recording);
     pass.found
 }
 
+/// What was seen beside samples, each kind in the order of time, as far as nobody has looked at it.
+struct Events<'r> {
+    faults: &'r [Fault],
+    windows: &'r [Window],
+    residents: &'r [Resident],
+}
+
+/// The next of them.
+enum Next<'r> {
+    Fault(&'r Fault),
+    Window(&'r Window),
+    /// Of all processes at a moment.
+    Residents(&'r [Resident]),
+}
+
+impl<'r> Events<'r> {
+    fn of(recording: &'r Recording) -> Self {
+        let Recording { faults, windows, residents, .. } = recording;
+        Self { faults, windows, residents }
+    }
+
+    /// The next one up to a moment, and when it was. In the order of time: what is looked at later may have been given
+    /// back.
+    fn next(&mut self, until_ns: u64) -> Option<(u64, Next<'r>)> {
+        let fault = self.faults.first().map(|fault| fault.time_ns);
+        let window = self.windows.first().map(|window| window.time_ns);
+        let look = self.residents.first().map(|resident| resident.time_ns);
+        let first = [fault, window, look].into_iter().flatten().min().filter(|first| *first <= until_ns)?;
+        let next = if fault == Some(first) {
+            Next::Fault(self.faults.split_off_first()?)
+        } else if window == Some(first) {
+            Next::Window(self.windows.split_off_first()?)
+        } else {
+            let count = self.residents.iter().take_while(|resident| resident.time_ns == first).count();
+            Next::Residents(self.residents.split_off(..count)?)
+        };
+        Some((first, next))
+    }
+}
+
 struct Pass<'a, 'r> {
     spaces: &'a mut AddressSpaces<'r>,
+    faults: PageFaults<'a>,
     threads: BTreeMap<(u32, u32), usize>,
     /// By function and loop: registers whose value is good anywhere in the loop.
     steady: BTreeMap<(FunctionId, LoopId), RegisterSet>,
+    /// Blocks of windows whose operands were looked at.
+    looked_at: BTreeSet<(FunctionId, BlockId)>,
     /// Whether samples fall right behind what waited.
     tells_instruction: bool,
     found: Observed,
 }
 
 impl Pass<'_, '_> {
+    fn catch_up(&mut self, events: &mut Events<'_>, until_ns: u64) {
+        while let Some((time_ns, next)) = events.next(until_ns) {
+            self.spaces.advance(time_ns);
+            match next {
+                Next::Fault(fault) => self.spaces.fault(fault),
+                Next::Window(window) => self.look(window),
+                Next::Residents(residents) => self.spaces.look(residents),
+            }
+        }
+    }
+
+    fn look(&mut self, window: &Window) {
+        let counted = CountedWindow::of(window, &self.faults, &mut self.found.code, self.spaces);
+        for &(function, block) in counted.executions.keys() {
+            if self.looked_at.insert((function, block)) {
+                self.fix(window, function, block);
+            }
+        }
+        self.found.windows.push(counted);
+    }
+
+    /// Operands of a block whose address is in the code itself: no sample need show them.
+    fn fix(&mut self, window: &Window, id: FunctionId, block: BlockId) {
+        let function = self.found.code.functions[id].function.clone();
+        let module = self.found.code.functions[id].module;
+        let Some(bias) = self.spaces.bias_of(window.pid, module) else { return };
+        let Block { first, end, .. } = function.blocks[block];
+        for instruction in first..end {
+            for (operand, content) in function.instructions[instruction].operands.iter().enumerate() {
+                if content.registers().is_empty() {
+                    let place = self.spaces.locate(window.pid, bias.wrapping_add(content.displacement), 0);
+                    self.found.fixed.insert(OperandId { function: id, instruction, operand }, place);
+                }
+            }
+        }
+    }
+
     fn take(&mut self, sample: &Sample) {
         let next = self.threads.len();
         let thread = *self.threads.entry((sample.pid, sample.tid)).or_insert(next);
@@ -165,6 +254,7 @@ impl Pass<'_, '_> {
             time_ns: sample.time_ns,
             thread,
             instructions,
+            copy: sample.copy,
             at,
             state,
             verdict,

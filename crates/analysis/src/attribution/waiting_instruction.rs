@@ -4,7 +4,7 @@
 //! instruction pointer names the *next* instruction: code that waits for memory has a skid of exactly
 //! one. The predecessor is found in the block; at a block head it is the one that the sampled flags
 //! allow. A conditional jump never waits by itself: the compare before it, with which it is fused,
-//! does.
+//! does. A string instruction that is repeated is interrupted on its way, and waits itself.
 
 use tierloom_binary::cfg::{BlockId, Function};
 use tierloom_binary::dataflow::state::State;
@@ -23,13 +23,23 @@ pub(crate) enum WaitingInstruction {
     Unrecovered,
 }
 
-/// Blames the instruction before position `at`.
+/// Blames the instruction before position `at`, or that at it if it goes on.
 pub(crate) fn blame(function: &Function, at: usize, flags: Flags, state: &State) -> WaitingInstruction {
+    let sampled = &function.instructions[at];
+    if is_repeating(sampled, state) {
+        return blame_operand(sampled, at, state, state);
+    }
     match previous(function, at, flags) {
         Previous::Instruction(instruction) => blame_instruction(function, instruction, state),
         Previous::Call => WaitingInstruction::Stack,
         Previous::Unknown => WaitingInstruction::Unrecovered,
     }
+}
+
+/// Whether a sample is amid a string instruction.
+fn is_repeating(instruction: &Instruction, state: &State) -> bool {
+    let counters = instruction.operands.iter().filter_map(|operand| operand.repeats);
+    counters.filter_map(|counter| state.get(counter)).any(|left| left > 0)
 }
 
 enum Previous {
@@ -142,6 +152,16 @@ mod tests {
             WaitingInstruction::Memory { instruction: 2, address: 0x500 }
         );
         assert_eq!(blame(&function, 0, Flags(0), &state), WaitingInstruction::Stack);
+    }
+
+    #[test]
+    fn a_string_instruction_waits_itself_until_its_counter_is_used_up() {
+        // 0: mov rax, [rsi] | 1: rep stosb | 2: ret
+        let function = Function::decode(&[0x48, 0x8b, 0x06, 0xf3, 0xaa, 0xc3], 0);
+        let at = |left| state(&[(register::SI, 0x500), (register::DI, 0x700), (register::CX, left)]);
+        let memory = |instruction, address| WaitingInstruction::Memory { instruction, address };
+        assert_eq!(blame(&function, 1, Flags(0), &at(3)), memory(1, 0x700));
+        assert_eq!(blame(&function, 1, Flags(0), &at(0)), memory(0, 0x500));
     }
 
     #[test]

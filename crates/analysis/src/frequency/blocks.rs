@@ -7,6 +7,7 @@ use tierloom_binary::cfg::BlockId;
 use tierloom_binary::code::FunctionId;
 
 /// Of one function.
+#[derive(Debug, Clone)]
 pub(crate) struct BlockCounts {
     pub(crate) executions: IndexVec<BlockId, f64>,
     /// Whether clocks, rounds and calls give the count; else it follows from samples.

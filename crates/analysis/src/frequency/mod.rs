@@ -14,9 +14,12 @@ pub(crate) mod flow_network;
 #[cfg(test)]
 pub(crate) mod nest;
 pub(crate) mod normal_equations;
+mod pace;
 pub(crate) mod renewal;
 pub(crate) mod sampling;
+pub(crate) mod strata;
 pub(crate) mod trip_count;
+pub(crate) mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,6 +49,7 @@ const PASSES: usize = 12;
 const MOST_CONTRADICTIONS: usize = 6;
 
 /// Everything about counts that the later steps need.
+#[derive(Clone)]
 pub(crate) struct Counts {
     pub(crate) blocks: BTreeMap<FunctionId, BlockCounts>,
     /// Best clock of each loop: the one with most trusted pairs among those that count its blocks.

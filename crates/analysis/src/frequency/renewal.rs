@@ -7,6 +7,7 @@ use crate::attribution::Observed;
 use crate::frequency::branches::is_last_round;
 use crate::frequency::trip_count::TripCount;
 use crate::frequency::trip_count::TripCounts;
+use crate::parallel::mapped;
 use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::Steady;
@@ -40,27 +41,17 @@ type Inside = BTreeMap<(FunctionId, LoopId), Vec<(usize, usize)>>;
 /// Trips of the loops of all functions with samples, as far as they can be had.
 pub(crate) fn trips(observed: &Observed) -> TripCounts {
     let (samples, around) = samples_by_loop(observed);
-    let mut trips = BTreeMap::new();
-    let mut functions: Vec<FunctionId> = observed.seen.iter().filter_map(|seen| Some(seen.at?.0)).collect();
-    functions.sort_unstable();
-    functions.dedup();
-    for id in functions {
-        for inside in observed.code.functions[id].function.loops.indices() {
-            let empty = Vec::new();
-            let own = samples.get(&(id, inside)).unwrap_or(&empty);
-            let all = around.get(&(id, inside)).unwrap_or(&empty);
-            if all.is_empty() {
-                continue;
-            }
-            let trip = by_code(observed, id, inside)
-                .or_else(|| by_registers(observed, id, inside, all))
-                .or_else(|| by_positions(observed, id, inside, all))
-                .or_else(|| by_last_rounds(observed, id, inside, own))
-                .or_else(|| by_rounds_left(observed, id, inside, all));
-            trips.extend(trip.map(|trip| ((id, inside), trip)));
-        }
-    }
-    trips
+    let loops: Vec<(FunctionId, LoopId)> = around.keys().copied().collect();
+    let trips = mapped(&loops, |&(id, inside)| {
+        let own = samples.get(&(id, inside)).map_or(&[][..], Vec::as_slice);
+        let all = &around[&(id, inside)];
+        by_code(observed, id, inside)
+            .or_else(|| by_registers(observed, id, inside, all))
+            .or_else(|| by_positions(observed, id, inside, all))
+            .or_else(|| by_last_rounds(observed, id, inside, own))
+            .or_else(|| by_rounds_left(observed, id, inside, all))
+    });
+    loops.into_iter().zip(trips).filter_map(|(around, trip)| Some((around, trip?))).collect()
 }
 
 /// Samples in each loop itself, and in each loop with its inner loops.

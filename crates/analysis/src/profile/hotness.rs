@@ -20,8 +20,12 @@ const FEWEST_PER_BIN: f64 = 50.0;
 /// chance alone reaches it less than once in 10,000 objects.
 const BEYOND_CHANCE: f64 = 5.0;
 
+/// Memory that is so much of an object's addresses is all of them: a stretch may lack one in ten of its pages. Assumed.
+const FULL: f64 = 0.9;
+
 /// Falling shares of the accesses in each sixteenth of an object; only for objects that were allocated
-/// once and are not evenly used.
+/// once and are not evenly used. Nor for one that has no pages for much of its addresses until the run's end: a sixteenth of
+/// these is none of its memory.
 pub(crate) fn hotness(
     observed: &Observed,
     entries: &IndexSlice<ObjectId, [DataObject]>,
@@ -32,7 +36,8 @@ pub(crate) fn hotness(
     {
         let Place::Object(object, offset) = operand_address.place else { continue };
         let entry = &entries[object];
-        if entry.allocations == 1 && entry.most_bytes > 0 {
+        let is_full = entry.memory_bytes as f64 >= FULL * entry.most_bytes as f64;
+        if entry.allocations == 1 && entry.most_bytes > 0 && is_full {
             let share = offset as f64 / entry.most_bytes as f64;
             bins.entry(object).or_default()[bin(share)] += 1.0;
         }

@@ -7,8 +7,10 @@ pub(crate) mod warnings;
 
 use std::collections::BTreeMap;
 
+use tierloom_model::units::round_to_u64;
 use tierloom_model::{
-    Access, AccessKind, FORMAT_VERSION, Object, Phase, Profile, Program, SampleRow, Sampling, Unattributed, Warning,
+    Access, AccessCount, AccessKind, FORMAT_VERSION, Object, Phase, Profile, Program, SampleRow, Sampling,
+    Unattributed, Warning,
 };
 
 use crate::address_space::AddressSpaces;
@@ -17,7 +19,9 @@ use crate::attribution::{AttributedSample, Attribution, Observed, Rest};
 use crate::frequency::Counts;
 use crate::profile::hotness::hotness;
 use crate::profile::names::Names;
+use crate::time::clocks::{Clocks, Used};
 use crate::time::confidence::share;
+use crate::time::shares::{CpuShares, added, of_user};
 use crate::time::stalls::{Overlaps, Waited};
 use crate::traffic::accesses::AllAccesses;
 use crate::traffic::row::{Row, Traffic};
@@ -42,7 +46,10 @@ pub(crate) struct ProfileBuilder<'a> {
     pub(crate) observed: &'a Observed,
     pub(crate) counts: &'a Counts,
     pub(crate) tallies: &'a AllAccesses,
+    pub(crate) intervals: &'a BTreeMap<ObjectId, AccessCount>,
     pub(crate) overlaps: &'a Overlaps,
+    pub(crate) shares: CpuShares,
+    pub(crate) clocks: Option<Clocks>,
     pub(crate) rows: &'a BTreeMap<Row, Traffic>,
     /// Share of the memory traffic for which there was no time.
     pub(crate) cut: f64,
@@ -77,10 +84,10 @@ impl ProfileBuilder<'_> {
             name: self.name(),
             program: self.program(),
             sources: BTreeMap::new(),
+            sampling: self.sampling(&names, &objects),
             objects,
             phases,
             unattributed: self.unattributed(),
-            sampling: self.sampling(&names),
         };
         (profile, rows)
     }
@@ -117,13 +124,15 @@ impl ProfileBuilder<'_> {
             name,
             kind: entry.kind,
             site,
-            size_bytes: entry.most_bytes,
+            size_bytes: entry.memory_bytes,
+            address_bytes: (entry.most_bytes > entry.memory_bytes).then_some(entry.most_bytes),
             allocations: entry.allocations,
             first_s,
             last_s: self.seconds(last_ns).max(first_s),
             first_touch_s: entry.touched_ns.map_or(first_s, |time| self.seconds(time)).max(first_s),
             populated_s: entry.populated_ns().map(|time| self.seconds(time)),
-            stall: Some(waited.share(self.observed.seen.len())),
+            stall: Some(self.shares.of_all(waited.share(self.shares.user_samples()))),
+            accesses: self.intervals.get(&id).copied(),
             hotness: Vec::new(),
             origin: None,
         }
@@ -131,16 +140,34 @@ impl ProfileBuilder<'_> {
 
     fn phase(&self, phase: usize, position: &BTreeMap<ObjectId, usize>, objects: &[Object]) -> Phase {
         let seen = self.samples_of(phase);
-        let accesses = self.by_phase[phase].iter().filter_map(|((object, pattern), row)| {
+        let rows = &self.by_phase[phase];
+        let used = self.used(phase);
+        let waits_s = self.memory_waits_s(seen, used.user_s);
+        // Whom its rows waited for is told by the lines that they had to fetch one after the other.
+        let weight = |row: &Traffic| row.dram_read_bytes / row.mlp.max(1.0);
+        let weight_of = |object: ObjectId| -> f64 {
+            rows.iter().filter(|((other, _), _)| *other == object).map(|(_, row)| weight(row)).sum()
+        };
+        let accesses = rows.iter().filter_map(|((object, pattern), row)| {
             let name = &objects[*position.get(object)?].name;
-            (row.reads + row.writes >= 0.5).then(|| access(name, *pattern, row))
+            let whole = waits_s.get(object).copied().unwrap_or(0.0);
+            let wait_s =
+                if whole > 0.0 { whole * weight(row) / weight_of(*object).max(f64::MIN_POSITIVE) } else { 0.0 };
+            (row.reads + row.writes >= 0.5).then(|| access(name, *pattern, row, wait_s))
         });
+        let (start_s, cpu_s, threads) = (self.begins_s(phase), used.user_s + used.system_s, threads(seen));
+        let end_s = self.begins_s(phase + 1).max(start_s);
+        let team = f64::from(threads);
+        let lasted_s = used.undisturbed_s(end_s - start_s);
+        let waited_s: f64 = waits_s.values().sum();
         Phase {
             name: if self.beginnings.len() == 1 { "whole".to_owned() } else { format!("phase {}", phase + 1) },
-            start_s: self.begins_s(phase),
-            end_s: self.begins_s(phase + 1).max(self.begins_s(phase)),
-            threads: threads(seen),
-            compute_s: (self.cpu_s(seen) - self.memory_wait_s(seen)).max(0.0),
+            start_s,
+            end_s,
+            threads,
+            // Threads that spin while another one is held use CPU time that they would not use alone.
+            compute_s: (cpu_s.min(lasted_s * team) - waited_s).max(0.0),
+            idle_s: Some((lasted_s - cpu_s / team).max(0.0)),
             accesses: accesses.collect(),
         }
     }
@@ -159,20 +186,26 @@ impl ProfileBuilder<'_> {
         }
     }
 
-    /// CPU time that samples stand for.
-    fn cpu_s(&self, seen: &[AttributedSample]) -> f64 {
-        match self.observed.seen.len() {
-            0 => self.recording.cpu_s,
-            all => self.recording.cpu_s * seen.len() as f64 / all as f64,
-        }
+    /// CPU time of a phase: by the clocks, or where nobody looked at them by its samples. What a thread ran in copies that
+    /// is not the program's is time in which it was held.
+    fn used(&self, phase: usize) -> Used {
+        let Recording { start_ns, cpu_s, .. } = *self.recording;
+        let ns = |seconds: f64| start_ns + round_to_u64(seconds * 1e9);
+        let (all, seen) = (self.observed.seen.len(), self.samples_of(phase));
+        let part = if all > 0 { cpu_s * seen.len() as f64 / all as f64 } else { cpu_s };
+        let user = self.shares.user();
+        let by_samples = || Used { user_s: part * user, system_s: part * (1.0 - user), ..Used::default() };
+        let to_ns = if phase + 1 < self.beginnings.len() { ns(self.begins_s(phase + 1)) } else { u64::MAX };
+        let between = |clocks: &Clocks| clocks.between(ns(self.begins_s(phase)), to_ns);
+        self.clocks.as_ref().map_or_else(by_samples, between).without(added(seen))
     }
 
-    /// CPU time spent waiting for memory beyond the last-level cache: the waiting for each object,
-    /// split between cache and memory by where its lines came from.
-    fn memory_wait_s(&self, seen: &[AttributedSample]) -> f64 {
-        let stalls = self.overlaps.waiting(self.observed, seen);
-        let waited = stalls.into_iter().map(|(object, waited)| waited.shared * self.beyond_cache(object));
-        waited.sum::<f64>() / seen.len().max(1) as f64 * self.cpu_s(seen)
+    /// CPU time spent waiting for memory beyond the last-level cache, s, by object: the waiting for it, split between
+    /// cache and memory by where its lines came from.
+    fn memory_waits_s(&self, seen: &[AttributedSample], user_s: f64) -> BTreeMap<ObjectId, f64> {
+        let stalls = self.overlaps.waiting(self.observed, seen).into_iter();
+        let per_sample_s = user_s / of_user(seen).count().max(1) as f64;
+        stalls.map(|(object, waited)| (object, waited.shared * self.beyond_cache(object) * per_sample_s)).collect()
     }
 
     fn beyond_cache(&self, object: ObjectId) -> f64 {
@@ -197,19 +230,24 @@ impl ProfileBuilder<'_> {
             signal: self.recording.exit.and_then(Exit::signal),
             wall_s: self.recording.wall_s,
             cpu_s: self.recording.cpu_s,
+            queued_s: self.clocks.as_ref().map(|clocks| clocks.whole().queued_s),
+            held_s: self.clocks.as_ref().map(|clocks| clocks.whole().without(added(&self.observed.seen)).held_s),
+            system_s: (self.recording.system_s > 0.0).then_some(self.recording.system_s),
             threads: threads(&self.observed.seen),
             cpu: self.recording.processor.name.clone(),
+            host: Some(self.recording.processor.host.clone()).filter(|host| !host.is_empty()),
             llc_bytes: self.recording.processor.llc_bytes,
         }
     }
 
     fn unattributed(&self) -> Vec<Unattributed> {
-        let samples = self.observed.seen.len() as f64;
         let waited = |rest| self.observed.seen.iter().filter(|seen| seen.verdict == Attribution::Rest(rest)).count();
-        let row = |(rest, name): (Rest, &str)| Unattributed {
-            name: name.to_owned(),
-            stall: share(waited(rest) as f64, samples),
+        let stall = |rest| match rest {
+            Rest::Kernel => self.shares.of_kernel(),
+            Rest::Unrecovered if let Some(unseen) = self.shares.unseen() => unseen,
+            _ => self.shares.of_all(share(waited(rest) as f64, self.shares.user_samples())),
         };
+        let row = |(rest, name): (Rest, &str)| Unattributed { name: name.to_owned(), stall: stall(rest) };
         RESTS.into_iter().map(row).collect()
     }
 
@@ -227,7 +265,7 @@ impl ProfileBuilder<'_> {
         self.observed.seen.iter().map(row).collect()
     }
 
-    fn sampling(&self, names: &Names<'_>) -> Option<Sampling> {
+    fn sampling(&self, names: &Names<'_>, objects: &[Object]) -> Option<Sampling> {
         let event = match self.recording.event {
             Event::CpuClock => "cpu-clock",
             Event::Ptrace => "ptrace",
@@ -239,16 +277,17 @@ impl ProfileBuilder<'_> {
             samples: self.observed.seen.len() as u64,
             lost: self.recording.lost,
             skid_purity: self.recording.calibration.purity,
-            warnings: self.warnings(names),
+            warnings: self.warnings(names, objects),
         })
     }
 
-    fn warnings(&self, names: &Names<'_>) -> Vec<Warning> {
+    fn warnings(&self, names: &Names<'_>, objects: &[Object]) -> Vec<Warning> {
         let doubts = crate::profile::warnings::Doubts {
             recording: self.recording,
             observed: self.observed,
             counts: self.counts,
             tallies: self.tallies,
+            intervals: objects.iter().filter_map(|object| Some((&*object.name, object.accesses?))).collect(),
             cut: self.cut,
         };
         let lines = names.lineless().map(|(file, missing)| warnings::about_lines(file, missing));
@@ -271,7 +310,7 @@ fn threads(seen: &[AttributedSample]) -> u32 {
     u32::try_from(most).unwrap_or(u32::MAX).max(1)
 }
 
-fn access(object: &str, pattern: tierloom_model::Pattern, row: &Traffic) -> Access {
+fn access(object: &str, pattern: tierloom_model::Pattern, row: &Traffic, wait_s: f64) -> Access {
     Access {
         object: object.to_owned(),
         pattern,
@@ -282,6 +321,8 @@ fn access(object: &str, pattern: tierloom_model::Pattern, row: &Traffic) -> Acce
         dram_read_bytes: row.dram_read_bytes,
         dram_write_bytes: row.dram_write_bytes,
         mlp: row.mlp.max(1.0),
+        wait_s: Some(wait_s),
+        wait_factor: None,
         origin: None,
     }
 }

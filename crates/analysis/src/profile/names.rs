@@ -2,12 +2,14 @@
 //!
 //! An allocation site is named after the innermost frame that is the program's own: allocators,
 //! containers and constructors of the standard library only pass the request on. Where one statement of
-//! it allocates for several callers, the name says for whom: `AcquireMemory by OpenCache`.
+//! it allocates for several callers, the name says for whom: `AcquireMemory by OpenCache`. Where what it allocates is
+//! assigned to a static variable, that variable is the name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use index_vec::IndexSlice;
 use tierloom_binary::Binaries;
+use tierloom_binary::assignment::assigned;
 use tierloom_binary::code::CodePlace;
 use tierloom_binary::debug_info::Missing;
 use tierloom_binary::demangle::demangled;
@@ -135,13 +137,21 @@ impl<'a> Names<'a> {
             Identity::Name(name) => Site::Name(name.clone()),
         };
         let wanted = match &site {
-            Site::Stack(frames) => stack_name(frames) + &self.asker(&entry.identity),
+            Site::Stack(frames) => {
+                self.variable(&entry.identity).unwrap_or_else(|| stack_name(frames) + &self.asker(&entry.identity))
+            }
             Site::Symbol { symbol, .. } => shortened(&demangled(symbol)),
             Site::File(path) => path.rsplit('/').next().unwrap_or(path).to_owned(),
             Site::Name(name) => name.clone(),
         };
         let name = self.unique(wanted);
         (site, name)
+    }
+
+    /// The static variable that an allocation was assigned to.
+    fn variable(&self, identity: &Identity) -> Option<String> {
+        let Identity::Stack(stack) = identity else { return None };
+        assigned(self.modules, stack).map(|name| shortened(&demangled(name)))
     }
 
     fn asker(&self, identity: &Identity) -> String {

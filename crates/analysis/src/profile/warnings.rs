@@ -5,7 +5,7 @@ use crate::attribution::{Attribution, Observed, Rest};
 use crate::frequency::Counts;
 use crate::traffic::accesses::AllAccesses;
 use tierloom_binary::debug_info::Missing;
-use tierloom_model::Warning;
+use tierloom_model::{AccessCount, Warning};
 use tierloom_recording::Recording;
 
 /// Fewer samples than this leave a share of 10 % open by 4 points and more (Wilson).
@@ -19,6 +19,8 @@ pub(crate) struct Doubts<'a> {
     pub(crate) observed: &'a Observed,
     pub(crate) counts: &'a Counts,
     pub(crate) tallies: &'a AllAccesses,
+    /// Counts of objects, by name, with how far they may be off; none where that is not known.
+    pub(crate) intervals: Vec<(&'a str, AccessCount)>,
     /// Share of the memory traffic for which there was no time.
     pub(crate) cut: f64,
 }
@@ -32,7 +34,9 @@ impl Doubts<'_> {
         let samples = self.observed.seen.len();
         let hz = 1e9 / self.recording.period_ns.max(1.0);
         let (lost, lost_allocations) = (self.recording.lost, self.recording.lost_allocations);
-        let few = (samples < FEW_SAMPLES).then_some(Warning::FewSamples { samples, hz });
+        // Time in the kernel has none, and needs none.
+        let in_kernel = self.recording.system_s * hz;
+        let few = ((samples as f64 + in_kernel) < FEW_SAMPLES as f64).then_some(Warning::FewSamples { samples, hz });
         let missing = (lost > 0).then_some(Warning::LostSamples { lost, samples });
         let unknown = (lost_allocations > 0).then_some(Warning::LostAllocations { lost: lost_allocations });
         few.into_iter().chain(missing).chain(unknown).collect()
@@ -69,10 +73,24 @@ impl Doubts<'_> {
             self.tallies.known.iter().filter(|tally| !counted(&tally.operand)).map(|tally| tally.executions).sum();
         let guessed = guessed / known.max(1.0);
         let unseen = self.tallies.unseen / (known + self.tallies.unseen).max(1.0);
-        let uncounted = (guessed > NOTEWORTHY).then_some(Warning::Uncounted { share: guessed });
+        let is_guessed = guessed > NOTEWORTHY && self.intervals.is_empty();
+        let uncounted = is_guessed.then_some(Warning::Uncounted { share: guessed });
         let missing = (unseen > NOTEWORTHY).then_some(Warning::ObjectsUnseen { share: unseen });
         let no_time = (self.cut > NOTEWORTHY).then_some(Warning::NoTime { share: self.cut });
-        uncounted.into_iter().chain(missing).chain(no_time).collect()
+        uncounted.into_iter().chain(self.about_intervals()).chain(missing).chain(no_time).collect()
+    }
+
+    /// Objects of which nobody knows how often they were touched.
+    fn about_intervals(&self) -> Option<Warning> {
+        /// Part of the count by which it may be off.
+        const ROUGH: f64 = 0.5;
+        let all: f64 = self.intervals.iter().map(|(_, accesses)| accesses.count).sum();
+        let is_rough = |(_, accesses): &&(&str, AccessCount)| accesses.high - accesses.count > ROUGH * accesses.count;
+        let rough: Vec<&(&str, AccessCount)> = self.intervals.iter().filter(is_rough).collect();
+        let share = rough.iter().map(|(_, accesses)| accesses.count).sum::<f64>() / all.max(1.0);
+        let large = rough.iter().filter(|(_, accesses)| accesses.count > NOTEWORTHY / 2.0 * all);
+        let objects: Vec<String> = large.map(|(name, _)| (*name).to_owned()).collect();
+        (share > NOTEWORTHY && !objects.is_empty()).then_some(Warning::CountsRough { objects, share })
     }
 }
 
@@ -89,7 +107,7 @@ pub(crate) fn about_lines(file: &str, missing: Option<&Missing>) -> Warning {
 #[cfg(test)]
 mod tests {
     use tierloom_binary::Files;
-    use tierloom_recording::{Event, Mapping, REGISTERS, Sample, register};
+    use tierloom_recording::{Event, InCopy, Mapping, REGISTERS, Sample, register};
 
     use super::*;
     use crate::analyse;
@@ -109,7 +127,7 @@ mod tests {
         let sample = |start: u64| {
             let mut registers = [0; REGISTERS];
             registers[register::IP] = start + 4;
-            Sample { time_ns: 2, pid: 7, tid: 7, instructions: 0, registers, kernel: false }
+            Sample { time_ns: 2, pid: 7, tid: 7, instructions: 0, registers, kernel: false, copy: InCopy::No }
         };
         let mappings = starts.clone().zip(paths).map(map).collect();
         let samples = starts.take(paths.len()).map(sample).collect();

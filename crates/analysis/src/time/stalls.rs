@@ -35,9 +35,9 @@ pub(crate) struct Waited {
 }
 
 impl Waited {
-    /// Share of all samples; the interval covers that of either way to count.
-    pub(crate) fn share(&self, samples: usize) -> Share {
-        let (blamed, shared) = (share(self.blamed as f64, samples as f64), share(self.shared, samples as f64));
+    /// Share of so many samples; the interval covers that of either way to count.
+    pub(crate) fn share(&self, samples: f64) -> Share {
+        let (blamed, shared) = (share(self.blamed as f64, samples), share(self.shared, samples));
         Share { share: shared.share, low: shared.low.min(blamed.low), high: shared.high.max(blamed.high) }
     }
 }
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn the_interval_covers_both_ways_to_count() {
         let waited = Waited { blamed: 800, shared: 600.0 };
-        let share = waited.share(1000);
+        let share = waited.share(1000.0);
         assert!((share.share - 0.6).abs() < 1e-9);
         assert!(share.low < 0.58 && share.high > 0.81, "{share:?}");
     }
@@ -120,6 +120,6 @@ mod tests {
     #[test]
     fn without_overlap_blame_stays() {
         let waited = Waited { blamed: 100, shared: 100.0 };
-        assert_eq!(waited.share(1000), share(100.0, 1000.0));
+        assert_eq!(waited.share(1000.0), share(100.0, 1000.0));
     }
 }

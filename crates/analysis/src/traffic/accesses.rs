@@ -9,6 +9,8 @@ use crate::attribution::operand_addresses::How;
 use crate::attribution::{Observed, OperandAddress};
 use crate::frequency::Counts;
 use crate::frequency::counter_deltas::delta::Count;
+use crate::traffic::placement::{ByObject, Placements};
+use crate::traffic::string_rounds::StringRounds;
 
 /// Executions of one operand on one object.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +30,38 @@ pub(crate) struct AllAccesses {
     pub(crate) elsewhere: f64,
 }
 
+impl AllAccesses {
+    /// Adds executions of an operand, shared out as it was seen.
+    fn add(&mut self, operand: OperandId, executions: f64, by_object: &ByObject) {
+        let total: f64 = by_object.values().sum();
+        if executions < 0.5 {
+            return;
+        }
+        if total <= 0.0 {
+            self.unseen += executions;
+            return;
+        }
+        for (object, part) in by_object {
+            let executions = executions * part / total;
+            match object {
+                Some(object) => self.known.push(OperandAccesses { operand, object: *object, executions }),
+                None => self.elsewhere += executions,
+            }
+        }
+    }
+}
+
+/// An operand that was seen in so many windows is told by them; else by whichever saw it more often, they or samples.
+/// Assumed.
+const ENOUGH_WINDOWS: usize = 4;
+
 /// Spreads the executions of each operand over the objects it was seen on.
-pub(crate) fn tally(observed: &Observed, counts: &Counts) -> AllAccesses {
+pub(crate) fn tally(
+    observed: &Observed,
+    counts: &Counts,
+    placements: &Placements,
+    strings: &StringRounds,
+) -> AllAccesses {
     let operand_addresses = by_operand(&observed.operand_addresses);
     let mut tallies = AllAccesses::default();
     for (&id, blocks) in &counts.blocks {
@@ -40,8 +72,18 @@ pub(crate) fn tally(observed: &Observed, counts: &Counts) -> AllAccesses {
             let clock = function.loops_around(block).find_map(|around| counts.by_loop.get(&(id, around)));
             for operand in 0..content.operands.len() {
                 let operand = OperandId { function: id, instruction, operand };
+                let executions = strings.accesses(operand, executions);
                 let seen = operand_addresses.get(&operand).map_or(&[][..], Vec::as_slice);
-                spread(&mut tallies, operand, executions, seen, clock);
+                if let (Some(Place::Object(object, _)), [], 0.5..) = (observed.fixed.get(&operand), seen, executions) {
+                    tallies.known.push(OperandAccesses { operand, object: *object, executions });
+                    continue;
+                }
+                match placements.shown(operand) {
+                    Some((windows, shown)) if windows >= ENOUGH_WINDOWS.min(seen.len()) => {
+                        tallies.add(operand, executions, shown);
+                    }
+                    _ => spread(&mut tallies, operand, executions, seen, clock),
+                }
             }
         }
     }
@@ -76,7 +118,7 @@ fn spread(
     let clock = clock.filter(|count| count.executions >= count.visible as f64);
     let mean = clock.map_or(1.0, |count| count.executions / count.visible.max(1) as f64);
     let weight = |seen: usize| clock.and_then(|count| count.by_sample.get(&seen)).copied().unwrap_or(mean);
-    let mut by_place: BTreeMap<Option<ObjectId>, f64> = BTreeMap::new();
+    let mut by_place = ByObject::new();
     for operand_address in seen {
         let object = match operand_address.place {
             Place::Object(object, _) => Some(object),
@@ -84,18 +126,7 @@ fn spread(
         };
         *by_place.entry(object).or_default() += weight(operand_address.seen);
     }
-    let total: f64 = by_place.values().sum();
-    if total <= 0.0 {
-        tallies.unseen += executions;
-        return;
-    }
-    for (object, part) in by_place {
-        let executions = executions * part / total;
-        match object {
-            Some(object) => tallies.known.push(OperandAccesses { operand, object, executions }),
-            None => tallies.elsewhere += executions,
-        }
-    }
+    tallies.add(operand, executions, &by_place);
 }
 
 #[cfg(test)]

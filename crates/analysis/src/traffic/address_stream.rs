@@ -34,6 +34,10 @@ pub(crate) fn shape(
     state: Option<&State>,
     rounds: impl Fn(LoopId) -> Option<f64>,
 ) -> AddressStream {
+    if operand.repeats.is_some() {
+        // It walks by itself, wherever it begins.
+        return moving(Step::Constant(i64::from(operand.bytes)), None);
+    }
     let block = function.block_of(position);
     let mut walk: Option<(AddressStream, f64)> = None;
     for around in function.loops_around(block) {
@@ -54,11 +58,7 @@ pub(crate) fn shape(
         let (stride, short_walk) = walk.map_or((None, None), |(walk, rounds)| (walk.stride, Some(rounds)));
         return AddressStream { pattern, stride, short_walk };
     }
-    match walk {
-        Some((walk, _)) => walk,
-        None if operand.string => moving(Step::Constant(8), None),
-        None => at_rest(function, block, operand),
-    }
+    walk.map_or_else(|| at_rest(function, block, operand), |(walk, _)| walk)
 }
 
 /// Whether a walk ends before a prefetcher has seen enough of it: three lines (Intel's streamer starts

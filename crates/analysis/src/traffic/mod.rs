@@ -4,8 +4,11 @@ pub(crate) mod accesses;
 pub(crate) mod address_stream;
 pub(crate) mod cache_filter;
 pub(crate) mod element_width;
+pub(crate) mod intervals;
 pub(crate) mod line_reuse;
+pub(crate) mod placement;
 pub(crate) mod row;
+pub(crate) mod string_rounds;
 pub(crate) mod time_bound;
 
 use std::collections::BTreeMap;
@@ -133,7 +136,7 @@ fn memory(
         sum.1 += if sweeps(row.1) { touches.lines } else { 0.0 };
     }
     let using = |object: ObjectId, sweeping: bool, touches: f64| WorkingSet {
-        lines: (entries[object].most_bytes as f64 / line).max(1.0),
+        lines: (entries[object].memory_bytes as f64 / line).max(1.0),
         touches,
         sweeping,
     };

@@ -6,7 +6,7 @@
 //! may show a stranger's registers, which the tests on pairs of samples then throw out.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::arch::CALLEE_SAVED;
 use crate::cfg::{BlockId, Function, LoopId};
@@ -33,16 +33,16 @@ pub struct Level {
 /// Callers by function, nearest first.
 #[derive(Default)]
 pub struct Levels {
-    by_function: BTreeMap<FunctionId, Rc<[Level]>>,
+    by_function: BTreeMap<FunctionId, Arc<[Level]>>,
 }
 
 impl Levels {
     /// Callers of a function, as long as each has only one function that calls it.
-    pub fn of(&mut self, code: &mut Code, modules: &[Binary], id: FunctionId) -> Rc<[Level]> {
+    pub fn of(&mut self, code: &mut Code, modules: &[Binary], id: FunctionId) -> Arc<[Level]> {
         if let Some(known) = self.by_function.get(&id) {
             return known.clone();
         }
-        let levels: Rc<[Level]> = find(code, modules, id).into();
+        let levels: Arc<[Level]> = find(code, modules, id).into();
         self.by_function.insert(id, levels.clone());
         levels
     }

@@ -4,5 +4,6 @@ pub mod dependence;
 pub mod induction;
 pub mod spills;
 pub mod state;
+mod stores;
 pub mod trip_count;
 pub mod update;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::dataflow::state::State;
+use crate::dataflow::stores::Stores;
 use crate::instruction::flags::{low_bits, sign_extended};
 use crate::instruction::{Arithmetic, Compute, Flags, Flow, Gpr, Instruction, Operation, Place, RegisterSet, Source};
 
@@ -138,7 +139,7 @@ struct Machine<'a> {
     flags: Flags,
     /// Distance to zero of the last comparison.
     distance: i64,
-    stored: BTreeMap<u64, u64>,
+    stored: Stores,
     executed: usize,
     /// By block: distances at its jump, one a round.
     history: BTreeMap<BlockId, Vec<i64>>,
@@ -155,7 +156,7 @@ impl<'a> Machine<'a> {
             state: State::unknown(),
             flags: Flags::default(),
             distance: 0,
-            stored: BTreeMap::new(),
+            stored: Stores::default(),
             executed: 0,
             history: BTreeMap::new(),
         }
@@ -221,7 +222,7 @@ impl<'a> Machine<'a> {
             Behind::Unclear => None,
             Behind::Loop(inner, exit) => {
                 self.state.forget(self.function.loops[inner].written);
-                self.stored.clear();
+                self.stored.forget();
                 self.fill();
                 Some(exit)
             }
@@ -271,7 +272,7 @@ impl<'a> Machine<'a> {
         if let (Some(operand), Some(address)) = (instruction.operands.first(), address) {
             if operand.write {
                 let value = moved.unwrap_or_else(|| self.invent());
-                self.stored.insert(address, value);
+                self.stored.set(address, value);
             } else if let (Some(target), Some(value)) = (load_target(&instruction.operation), loaded) {
                 self.state.set(target, Some(value));
             }
@@ -305,7 +306,7 @@ impl<'a> Machine<'a> {
     fn loaded(&mut self, instruction: &Instruction) -> Option<u64> {
         let operand = instruction.operands.first().filter(|operand| operand.read)?;
         let address = self.state.address(operand)?;
-        let value = self.stored.get(&address).copied().unwrap_or_else(|| self.invention.number(address));
+        let value = self.stored.get(address).unwrap_or_else(|| self.invention.number(address));
         Some(if operand.bytes >= 8 { value } else { value & ((1 << (8 * operand.bytes)) - 1) })
     }
 

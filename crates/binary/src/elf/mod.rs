@@ -46,6 +46,8 @@ pub struct Binary {
     segments: Vec<Segment>,
     functions: Vec<(u64, u64)>,
     symbols: Vec<Symbol>,
+    /// Variables that the symbol table names, of any size.
+    variables: Vec<Symbol>,
     /// Static arrays that are objects of their own.
     pub statics: Vec<Symbol>,
     /// The rest of its data.
@@ -70,7 +72,8 @@ impl Binary {
             module.build_id = file.build_id().ok().flatten().map(hexadecimal).unwrap_or_default();
             module.segments = file.segments().map(|segment| segment_of(&segment)).collect();
             module.symbols = symbols(&file, SymbolKind::Text);
-            module.statics = statics(&file);
+            module.variables = symbols(&file, SymbolKind::Data);
+            module.statics = statics(&file, &module.variables);
             module.other_statics = module.remainder();
             module.functions = unwind_ranges(&file);
             module.functions.extend(module.symbols.iter().map(|symbol| symbol.range));
@@ -172,10 +175,20 @@ impl Binary {
 
     /// Mangled name of the function at an address.
     pub fn function_name(&self, address: u64) -> Option<&str> {
-        let end = self.symbols.partition_point(|symbol| symbol.range.0 <= address);
-        let around = self.symbols[..end].iter().rev().take(16).find(|symbol| address < symbol.range.1);
-        around.map(|symbol| symbol.name.as_str())
+        named(&self.symbols, address)
     }
+
+    /// Mangled name of the static variable at an address.
+    pub fn variable_name(&self, address: u64) -> Option<&str> {
+        named(&self.variables, address)
+    }
+}
+
+/// The symbol around an address; ranges may nest, but never deeply.
+fn named(symbols: &[Symbol], address: u64) -> Option<&str> {
+    let end = symbols.partition_point(|symbol| symbol.range.0 <= address);
+    let around = symbols[..end].iter().rev().take(16).find(|symbol| address < symbol.range.1);
+    around.map(|symbol| symbol.name.as_str())
 }
 
 fn segment_of<'data>(segment: &impl ObjectSegment<'data>) -> Segment {

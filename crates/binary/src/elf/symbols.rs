@@ -30,11 +30,10 @@ pub(super) fn symbols(file: &ElfFile<'_>, kind: SymbolKind) -> Vec<Symbol> {
     all
 }
 
-/// Big arrays by symbol; without symbols, the data sections as they are.
-pub(super) fn statics(file: &ElfFile<'_>) -> Vec<Symbol> {
-    let arrays = symbols(file, SymbolKind::Data);
-    if !arrays.is_empty() {
-        return arrays.into_iter().filter(|s| s.range.1 - s.range.0 >= STATIC_OBJECT_BYTES).collect();
+/// The big ones of the variables; without any that are named, the data sections as they are.
+pub(super) fn statics(file: &ElfFile<'_>, variables: &[Symbol]) -> Vec<Symbol> {
+    if !variables.is_empty() {
+        return variables.iter().filter(|s| s.range.1 - s.range.0 >= STATIC_OBJECT_BYTES).cloned().collect();
     }
     let sections = file.sections().filter(|section| {
         let named = matches!(section.name(), Ok(".data" | ".bss" | ".lbss" | ".ldata" | ".rodata"));

@@ -13,7 +13,6 @@ pub enum Element {
 
 /// A memory operand that the program's data may lie under.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[allow(clippy::struct_excessive_bools, reason = "independent properties, each a column of the encoding")]
 pub struct Operand {
     /// Register that is added.
     pub base: Option<Gpr>,
@@ -33,8 +32,8 @@ pub struct Operand {
     pub element: Element,
     /// An index in a vector register: one address a lane.
     pub gather: bool,
-    /// A repeated string instruction: as many accesses as its counter says.
-    pub string: bool,
+    /// Of a repeated string instruction: the register that counts how often it is still accessed.
+    pub repeats: Option<Gpr>,
 }
 
 impl Operand {

@@ -26,13 +26,14 @@ impl Gpr {
     }
 }
 
-/// Set of general-purpose registers, one bit each.
+/// Set of general-purpose registers, one bit each. Wider than it needs to be: what is stored as 16 bits and loaded as
+/// 32, as compilers do on x86, waits for the store, and emulation does little else than change sets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RegisterSet(u16);
+pub struct RegisterSet(u32);
 
 impl RegisterSet {
     /// All there are.
-    pub const ALL: Self = Self(!0);
+    pub const ALL: Self = Self((1 << COUNT) - 1);
 
     /// The registers of these numbers.
     pub const fn of(mut registers: &[Gpr]) -> Self {
@@ -80,7 +81,7 @@ impl RegisterSet {
     /// Registers that are not in this set.
     #[must_use]
     pub fn others(self) -> Self {
-        Self(!self.0)
+        Self::ALL.without(self)
     }
 
     /// The registers, by number.

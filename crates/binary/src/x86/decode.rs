@@ -116,6 +116,16 @@ mod tests {
     }
 
     #[test]
+    fn a_repeated_string_instruction_names_its_counter() {
+        let (copy, once) = (first(&[0xf3, 0x48, 0xa5]), first(&[0x48, 0xa5])); // rep movsq; movsq
+        let ways: Vec<_> = copy.operands.iter().map(|one| (one.base, one.read, one.write, one.bytes)).collect();
+        let (source, destination) = (Some(Gpr::new(6)), Some(Gpr::new(7)));
+        assert!(ways.contains(&(source, true, false, 8)) && ways.contains(&(destination, false, true, 8)), "{ways:?}");
+        assert!(copy.operands.iter().all(|one| one.repeats == Some(Gpr::new(1))));
+        assert!(once.operands.iter().all(|one| one.repeats.is_none()));
+    }
+
+    #[test]
     fn stack_traffic_and_lea_are_no_operands() {
         for bytes in [&[0x55][..], &[0xe8, 0, 0, 0, 0], &[0xc3], &[0x48, 0x8d, 0x04, 0x17], &[0x0f, 0x18, 0x08]] {
             assert!(first(bytes).operands.is_empty(), "{bytes:x?}");

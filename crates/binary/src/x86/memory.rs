@@ -2,7 +2,7 @@
 
 use iced_x86::{Instruction as Code, MemorySize, Mnemonic, OpAccess, OpKind, Register, UsedMemory};
 
-use super::registers::{STACK_POINTER, gpr};
+use super::registers::{COUNTER, STACK_POINTER, gpr};
 use crate::instruction::{Element, Operand};
 
 pub(super) fn writes(access: OpAccess) -> bool {
@@ -29,14 +29,16 @@ pub(super) fn operands(code: &Code, used: &[UsedMemory]) -> Vec<Operand> {
     if !explicit && !string || thread_local(code) {
         return Vec::new();
     }
-    let data = used.iter().filter(|memory| string || memory.base() == code.memory_base() || !explicit);
+    // Relative to the instruction, an address is known, and listed without a base.
+    let base = if code.is_ip_rel_memory_operand() { Register::None } else { code.memory_base() };
+    let data = used.iter().filter(|memory| string || memory.base() == base || !explicit);
     let mut found: Vec<Operand> = Vec::new();
     for memory in data {
         // Push, pop and call add their stack slot to the list: it is based on RSP and not explicit.
         if gpr(memory.base()) == Some(STACK_POINTER) && code.memory_base() != Register::RSP {
             continue;
         }
-        let operand = operand(code, memory, string);
+        let operand = operand(code, memory);
         match found.iter_mut().find(|known| (known.base, known.index) == (operand.base, operand.index)) {
             Some(known) => {
                 known.read |= operand.read;
@@ -53,10 +55,10 @@ fn thread_local(code: &Code) -> bool {
     matches!(code.segment_prefix(), Register::FS | Register::GS)
 }
 
-fn operand(code: &Code, memory: &UsedMemory, string: bool) -> Operand {
-    let size = memory.memory_size();
+fn operand(code: &Code, memory: &UsedMemory) -> Operand {
+    // Of a repeated instruction nobody knows how much it touches in all; this is of one time.
+    let size = if repeated(code) { code.memory_size() } else { memory.memory_size() };
     let gather = code.is_vsib();
-    let relative = matches!(memory.base(), Register::RIP | Register::EIP);
     let lane = u32::try_from(size.element_size().max(1)).unwrap_or(8);
     let (bytes, element) = if gather {
         (lane * lanes(code), Element::Bytes(lane))
@@ -64,7 +66,7 @@ fn operand(code: &Code, memory: &UsedMemory, string: bool) -> Operand {
         (u32::try_from(size.size()).unwrap_or(8), element(code, size))
     };
     Operand {
-        base: if relative { None } else { gpr(memory.base()) },
+        base: gpr(memory.base()),
         index: gpr(memory.index()),
         scale: u64::from(memory.scale()),
         displacement: memory.displacement(),
@@ -73,8 +75,13 @@ fn operand(code: &Code, memory: &UsedMemory, string: bool) -> Operand {
         bytes,
         element,
         gather,
-        string,
+        repeats: repeated(code).then_some(COUNTER),
     }
+}
+
+/// Whether it is a string instruction that does the same again until its counter is used up, or something is found.
+fn repeated(code: &Code) -> bool {
+    code.is_string_instruction() && (code.has_rep_prefix() || code.has_repne_prefix())
 }
 
 /// Lanes of a gather or scatter: as many as fit both the data and the indices.
@@ -114,5 +121,27 @@ fn element(code: &Code, size: MemorySize) -> Element {
         (true, _) => Element::Any,
         (_, true) => Element::Bytes(8),
         _ => Element::Bytes(u32::try_from(size.element_size().max(1)).unwrap_or(8)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::arch::decode;
+
+    #[test]
+    fn an_operand_relative_to_its_instruction_has_an_address() {
+        // vmovsd xmm7, [rip + 0x21bf8] at 0x6edf0, 8 bytes long
+        let operand = decode(&[0xc5, 0xfb, 0x10, 0x3d, 0xf8, 0x1b, 0x02, 0x00], 0x6edf0)[0].operands[0];
+        assert_eq!((operand.base, operand.displacement), (None, 0x909f0));
+        assert!(operand.read && !operand.write && operand.bytes == 8);
+        // inc dword [rip + 0x10]
+        let operand = decode(&[0xff, 0x05, 0x10, 0, 0, 0], 0x1000)[0].operands[0];
+        assert_eq!((operand.displacement, operand.read, operand.write), (0x1016, true, true));
+    }
+
+    #[test]
+    fn calls_and_jumps_through_the_linkage_table_read_it() {
+        // call [rip + 0x10]
+        assert_eq!(decode(&[0xff, 0x15, 0x10, 0, 0, 0], 0x1000)[0].operands.len(), 1);
     }
 }

@@ -6,4 +6,5 @@ pub(crate) mod linkage;
 mod memory;
 mod operation;
 pub(crate) mod registers;
+pub(crate) mod result;
 mod vectors;

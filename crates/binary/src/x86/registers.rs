@@ -6,6 +6,8 @@ use crate::instruction::{GENERAL, Gpr, RegisterSet};
 
 /// The stack pointer; general-purpose registers are numbered as in the encoding (AX CX DX BX SP BP SI DI R8…R15).
 pub const STACK_POINTER: Gpr = Gpr::new(4);
+/// Counts how often a string instruction is repeated.
+pub(super) const COUNTER: Gpr = Gpr::new(1);
 /// Registers that a call leaves as they were (System V ABI for x86-64, table 3.4).
 pub const CALLEE_SAVED: RegisterSet =
     RegisterSet::of(&[Gpr::new(3), Gpr::new(5), Gpr::new(12), Gpr::new(13), Gpr::new(14), Gpr::new(15)]);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tierloom_model::{
     Access, Action, Curve, Figure, Form, Frame, Kind, Link, Load, Machine, Memory, MemoryKind, Object, ObjectKind,
-    Origin, Path, Pattern, Peak, Phase, PhaseMove, Plan, PlanPhase, Predicted, Profile, Program, Rule, RuleOptions,
-    Selector, Shape, Share, Site, Socket, Unattributed,
+    Origin, Path, Pattern, Peak, Phase, PhaseMove, Plan, PlanMemory, PlanPhase, Predicted, Profile, Program, Rule,
+    RuleOptions, Selector, Shape, Share, Site, Socket, Unattributed,
 };
 
 fn figure<T: std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Strategy<Value = Figure<T>> {
@@ -78,21 +78,33 @@ fn socket() -> impl Strategy<Value = Socket> {
 
 fn memory(name: &str, kind: MemoryKind) -> impl Strategy<Value = Memory> + use<> {
     let name = name.to_owned();
-    (figure(1u64..1 << 45), prop::option::of(figure(0.1f64..50.0))).prop_map(move |(capacity_bytes, usd_per_gib)| {
-        Memory { name: name.clone(), kind, socket: "socket0".to_owned(), capacity_bytes, usd_per_gib }
-    })
+    let lines = prop::option::of(figure(1.0f64..2000.0));
+    (figure(1u64..1 << 45), lines, prop::option::of(figure(0.1f64..50.0))).prop_map(
+        move |(capacity_bytes, lines_in_flight, usd_per_gib)| Memory {
+            name: name.clone(),
+            kind,
+            socket: "socket0".to_owned(),
+            capacity_bytes,
+            lines_in_flight,
+            usd_per_gib,
+        },
+    )
 }
 
 fn path(to: &str, links: Vec<String>) -> impl Strategy<Value = Path> + use<> {
     let to = to.to_owned();
     let writes = prop::option::of(figure(1.0f64..3.0));
-    (figure(20.0f64..900.0), writes, load()).prop_map(move |(idle_ns, writes_at_home, load)| Path {
-        from: "socket0".to_owned(),
-        to: to.clone(),
-        idle_ns,
-        links: links.clone(),
-        writes_at_home,
-        load,
+    let random = prop::option::of(figure(900.0f64..2000.0));
+    (figure(20.0f64..900.0), random, writes, load()).prop_map(move |(idle_ns, random_idle_ns, writes_at_home, load)| {
+        Path {
+            from: "socket0".to_owned(),
+            to: to.clone(),
+            idle_ns,
+            random_idle_ns,
+            links: links.clone(),
+            writes_at_home,
+            load,
+        }
     })
 }
 
@@ -101,6 +113,7 @@ pub(crate) fn machine() -> impl Strategy<Value = Machine> {
     let far = (memory("cxl", MemoryKind::Cxl), path("cxl", vec!["upi".to_owned()]));
     ("[a-z-]{1,9}", "\\PC{0,20}", socket(), near, far, figure(1.0f64..200.0)).prop_map(
         |(name, title, socket, near, far, gb_s_each_way)| Machine {
+            host: None,
             version: 1,
             name,
             title,
@@ -136,9 +149,11 @@ fn object(name: String) -> impl Strategy<Value = Object> {
             kind: ObjectKind::Heap,
             site,
             size_bytes,
+            address_bytes: (size_bytes % 3 == 0).then_some(size_bytes.saturating_mul(2).min(1 << 57)),
             allocations,
             first_s,
             last_s: first_s + more_s,
+            accesses: None,
             first_touch_s: first_s,
             populated_s: filled_s.map(|seconds| first_s + seconds),
             stall: Some(Share { share, low: share / 2.0, high: share.sqrt() }),
@@ -152,6 +167,8 @@ fn access(object: &str) -> impl Strategy<Value = Access> + use<> {
     let pattern =
         prop_oneof![Just(Pattern::Stream), Just(Pattern::Strided), Just(Pattern::Random), Just(Pattern::Chain)];
     (pattern, prop::collection::vec(0.0f64..1e15, 6), 0.5f64..60.0).prop_map(move |(pattern, counts, mlp)| Access {
+        wait_s: None,
+        wait_factor: None,
         object: object.clone(),
         pattern,
         reads: counts[0],
@@ -176,6 +193,10 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
             exit_code: Some(0),
             signal: None,
             wall_s: seconds,
+            system_s: None,
+            queued_s: None,
+            held_s: None,
+            host: None,
             cpu_s: seconds * 2.0,
             threads,
             cpu: "a processor".to_owned(),
@@ -184,6 +205,7 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
         sources: BTreeMap::from([("paper".to_owned(), "A Paper, 2024".to_owned())]),
         objects: vec![objects.0, objects.1],
         phases: vec![Phase {
+            idle_s: None,
             name: "whole".to_owned(),
             start_s: 0.0,
             end_s: seconds,
@@ -237,6 +259,19 @@ fn phase(object: &str, start_s: f64, place: Action) -> PlanPhase {
     PlanPhase { name: "later".to_owned(), start_s, gain_s: start_s / 2.0, moves }
 }
 
+/// A table of what the plan's two memories are, or none.
+fn plan_memories() -> impl Strategy<Value = Vec<PlanMemory>> {
+    let figures = (any::<bool>(), 1..=i64::MAX as u64, prop::option::of(1e-3f64..1e6), prop::option::of(1e-3f64..1e6));
+    let memory = |name: &str, kind, (near, capacity_bytes, idle_ns, gb_s)| {
+        let name = name.to_owned();
+        PlanMemory { name, kind, near, capacity_bytes, idle_ns, gb_s }
+    };
+    prop::option::of((figures.clone(), figures)).prop_map(move |both| {
+        let both = both.map(|(a, b)| vec![memory("dram", MemoryKind::Dram, a), memory("cxl", MemoryKind::Cxl, b)]);
+        both.unwrap_or_default()
+    })
+}
+
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     let rule = ("[a-z]{1,9}", any::<u32>(), selector(), action(), options()).prop_map(
         |(object, size_bytes, select, place, options)| Rule {
@@ -247,18 +282,18 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
             options,
         },
     );
-    (action(), prop::collection::vec(rule, 0..6), 0.0f64..1e6, action()).prop_map(|(default, rules, time_s, place)| {
-        Plan {
-            phases: rules.first().map(|rule: &Rule| phase(&rule.object, time_s, place)).into_iter().collect(),
-            version: 1,
-            machine: "box".to_owned(),
-            profile: "app".to_owned(),
-            policy: "tierloom".to_owned(),
-            nodes: vec!["dram".to_owned(), "cxl".to_owned()],
-            predicted: Predicted { time_s, low_s: time_s * 0.9, high_s: time_s * 1.1, threads: 2, bytes: vec![1, 2] },
-            default,
-            rules,
-        }
+    let parts = (action(), prop::collection::vec(rule, 0..6), 0.0f64..1e6, action(), plan_memories());
+    parts.prop_map(|(default, rules, time_s, place, memories)| Plan {
+        phases: rules.first().map(|rule: &Rule| phase(&rule.object, time_s, place)).into_iter().collect(),
+        version: 1,
+        machine: "box".to_owned(),
+        profile: "app".to_owned(),
+        policy: "tierloom".to_owned(),
+        nodes: vec!["dram".to_owned(), "cxl".to_owned()],
+        memories,
+        predicted: Predicted { time_s, low_s: time_s * 0.9, high_s: time_s * 1.1, threads: 2, bytes: vec![1, 2] },
+        default,
+        rules,
     })
 }
 

@@ -27,6 +27,7 @@ pub use object_interleave::{Large, ObjectInterleave};
 pub use preferred::Preferred;
 pub use soar::Soar;
 pub use tierloom::Tierloom;
+pub(crate) use tierloom::Tried;
 pub use weighted::{Weight, Weighted};
 
 use baselines::{baselines, boxed};

@@ -6,7 +6,9 @@
 //! Among the starts is every other policy, and their own actions are taken where nothing better is
 //! found, so in prediction it is never slower than any of them.
 
-use tierloom_model::{Action, Object, ObjectKind, Placement};
+use std::borrow::Cow;
+
+use tierloom_model::{Action, Object, ObjectKind};
 
 use super::Policy;
 use super::baselines::baselines;
@@ -35,49 +37,51 @@ impl Policy for Tierloom {
     }
 
     fn actions(&self, context: &Context<'_>) -> Result<Vec<Action>, PlaceError> {
-        let placed: Vec<Placed> = baselines(context)
-            .iter()
-            .filter_map(|policy| Placed::new(context, policy.actions(context).ok()?))
-            .collect();
+        let tried = baselines(context);
+        let tried = tried.iter().filter_map(|policy| Tried::new(context, policy.actions(context).ok()?)).collect();
+        Ok(self.actions_after(context, tried))
+    }
+}
+
+impl Tierloom {
+    /// Its actions, where the other policies were tried before.
+    pub(crate) fn actions_after(&self, context: &Context<'_>, tried: Vec<Tried<'_>>) -> Vec<Action> {
         let mut starts = search::closed_form(context);
         starts.extend(Coarse::new(context).fitting(context));
         starts.extend(self.hints.iter().cloned());
-        starts.extend(placed.iter().map(|placed| placed.placement.rows().to_vec()));
+        starts.extend(tried.iter().map(|tried| tried.rows.clone()));
         let found = search::best_at_length(context, starts, REFINED).and_then(|lattice| {
             let whole = lattice.actions();
-            left_alone(context, &whole).or_else(|| Placed::new(context, whole))
+            left_alone(context, &whole).or_else(|| Tried::new(context, whole))
         });
-        let fastest = placed.into_iter().chain(found).min_by(|a, b| a.time_s.total_cmp(&b.time_s));
-        match fastest {
-            Some(fastest) => Ok(fastest.actions),
-            // Nothing fits anywhere: first touch says what is missing.
-            None => Ok(context.everywhere(&Action::FirstTouch)),
-        }
+        let fastest = tried.into_iter().chain(found).min_by(|a, b| a.time_s.total_cmp(&b.time_s));
+        // Nothing fits anywhere: first touch says what is missing.
+        fastest.map_or_else(|| context.everywhere(&Action::FirstTouch), |fastest| fastest.actions.into_owned())
     }
 }
 
 /// Actions, what they come to, and how long the program then takes.
-struct Placed {
-    actions: Vec<Action>,
-    placement: Placement,
-    time_s: f64,
+pub(crate) struct Tried<'a> {
+    pub(crate) actions: Cow<'a, [Action]>,
+    pub(crate) rows: Rows,
+    pub(crate) time_s: f64,
 }
 
-impl Placed {
+impl Tried<'_> {
     /// `None` where the actions do not fit.
     fn new(context: &Context<'_>, actions: Vec<Action>) -> Option<Self> {
-        let placement = context.realise(&actions).ok()?;
-        let time_s = context.predictor.time_s(&context.predictor.demand(placement.rows()));
-        Some(Self { actions, placement, time_s })
+        let rows = Rows::from(&context.realise(&actions).ok()?);
+        let time_s = context.predictor.time_s(&context.predictor.demand(rows.iter()));
+        Some(Self { actions: actions.into(), rows, time_s })
     }
 }
 
 /// The same actions with arenas left to first touch, as no rule can select them; `None` where the
 /// other objects then do not fit.
-fn left_alone(context: &Context<'_>, actions: &[Action]) -> Option<Placed> {
+fn left_alone(context: &Context<'_>, actions: &[Action]) -> Option<Tried<'static>> {
     let free = |(object, action): (&Object, &Action)| match object.kind {
         ObjectKind::Arena => Action::FirstTouch,
         _ => action.clone(),
     };
-    Placed::new(context, context.profile.objects.iter().zip(actions).map(free).collect())
+    Tried::new(context, context.profile.objects.iter().zip(actions).map(free).collect())
 }

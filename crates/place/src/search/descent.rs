@@ -1,7 +1,7 @@
 //! Downhill in moves of shrinking size, until none helps.
 
 use super::lattice::Lattice;
-use super::moves::Neighbourhood;
+use super::moves::{Neighbourhood, Steps};
 
 /// Relative gain below which a placement does not count as faster: a thousandth of a percent.
 pub(super) const GAIN: f64 = 1e-5;
@@ -22,11 +22,14 @@ const MOST_MISSES: usize = 24;
 pub(super) fn improved(mut lattice: Lattice<'_>) -> Lattice<'_> {
     let few = lattice.context.profile.objects.len() <= FEW_OBJECTS;
     let steps: &[u32] = if few { &STEPS } else { &STEPS_OF_MANY };
+    let mut around = Neighbourhood::of(&lattice, few);
     for _ in 0..MOST_ROUNDS {
         let before_s = lattice.time_s();
         for step in steps {
             let mut sweeps = 0..MOST_SWEEPS;
-            while sweeps.next().is_some() && sweep(&mut lattice, *step, few) {}
+            while sweeps.next().is_some() && sweep(&mut lattice, &around.in_steps_of(*step), few) {
+                around = Neighbourhood::of(&lattice, few);
+            }
         }
         if lattice.time_s() >= before_s * (1.0 - GAIN) {
             break;
@@ -36,13 +39,12 @@ pub(super) fn improved(mut lattice: Lattice<'_>) -> Lattice<'_> {
 }
 
 /// Tries the candidates of one step size once; says whether any helped.
-fn sweep(lattice: &mut Lattice<'_>, step: u32, few: bool) -> bool {
-    let neighbourhood = Neighbourhood::of(lattice, step, few);
+fn sweep(lattice: &mut Lattice<'_>, steps: &Steps<'_>, few: bool) -> bool {
     let (mut helped, mut misses) = (false, 0);
-    for candidate in neighbourhood.candidates(lattice) {
-        let Some(moves) = neighbourhood.moves(lattice, &candidate) else { continue };
-        if lattice.time_with_s(&moves) < lattice.time_s() * (1.0 - GAIN) {
-            lattice.apply(&moves);
+    for candidate in steps.candidates(lattice) {
+        let Some(moves) = steps.moves(lattice, &candidate) else { continue };
+        let limit_s = lattice.time_s() * (1.0 - GAIN);
+        if lattice.apply_below(&moves, limit_s) {
             (helped, misses) = (true, 0);
         } else {
             misses += 1;

@@ -5,13 +5,11 @@
 //! what the search ends at is what its actions do.
 
 use tierloom_model::Action;
-use tierloom_predict::Demand;
+use tierloom_predict::{Demand, Timed};
 
+use super::rows::Rows;
 use crate::context::Context;
 use crate::weights::{MAX_ROUND, action, nearest, reduce};
-
-/// Fractions by object and memory.
-pub(crate) type Rows = Vec<Vec<f64>>;
 
 /// Bytes by which a memory may be overfull from rounding; less than what counts as placed.
 const ROUNDING_BYTES: f64 = 0.5;
@@ -35,17 +33,16 @@ pub(crate) struct Lattice<'c> {
     rounds: Vec<u32>,
     /// Bytes left by memory.
     free: Vec<f64>,
-    demand: Demand,
-    time_s: f64,
+    timed: Timed,
 }
 
 impl<'c> Lattice<'c> {
     /// The lattice point nearest to rows of fractions that fits the capacities.
     ///
     /// `None` where rounding leaves too little room and nothing can be moved to mend it.
-    pub(crate) fn near(context: &'c Context<'c>, rows: &[Vec<f64>]) -> Option<Self> {
+    pub(crate) fn near(context: &'c Context<'c>, rows: &Rows) -> Option<Self> {
         let (mut pages, mut rounds) = (Vec::new(), Vec::new());
-        for row in rows {
+        for row in rows.iter() {
             let weights = reduce(&nearest(row));
             let shortest: u32 = weights.iter().sum();
             // The longest round in the same proportions: the finest steps from here.
@@ -53,28 +50,31 @@ impl<'c> Lattice<'c> {
             rounds.push(shortest * scale);
             pages.extend(weights.iter().map(|weight| weight * scale));
         }
-        let demand = context.predictor.demand(&fractions(&pages, &rounds, context.capacity.len()));
         let free = context.capacity.clone();
-        let mut lattice = Self { context, pages, rounds, free, demand, time_s: 0.0 };
-        lattice.settle();
+        let timed = context.predictor.timed(context.predictor.demand(fractions(&pages, &rounds, free.len()).iter()));
+        let mut lattice = Self { context, pages, rounds, free, timed };
+        lattice.refill();
         lattice.repair().then_some(lattice)
     }
 
     /// Recomputes what moves keep up to date, without their rounding.
     fn settle(&mut self) {
+        self.refill();
+        self.timed = self.context.predictor.timed(self.context.predictor.demand(self.rows().iter()));
+    }
+
+    fn refill(&mut self) {
         self.free.clone_from(&self.context.capacity);
         for object in 0..self.rounds.len() {
             for node in 0..self.free.len() {
                 self.free[node] -= f64::from(self.pages(object, node)) * self.page_bytes(object);
             }
         }
-        self.demand = self.context.predictor.demand(&self.rows());
-        self.time_s = self.context.predictor.time_s(&self.demand);
     }
 
     /// Run time, s.
     pub(crate) fn time_s(&self) -> f64 {
-        self.time_s
+        self.timed.time_s()
     }
 
     /// Bytes in a memory.
@@ -89,12 +89,17 @@ impl<'c> Lattice<'c> {
 
     /// What the placement asks of each memory.
     pub(crate) fn demand(&self) -> &Demand {
-        &self.demand
+        self.timed.demand()
     }
 
     /// Pages of an object's round in a memory.
     pub(crate) fn pages(&self, object: usize, node: usize) -> u32 {
         self.pages[object * self.free.len() + node]
+    }
+
+    /// Objects that are placed.
+    pub(crate) fn objects(&self) -> usize {
+        self.rounds.len()
     }
 
     /// Pages of an object's round.
@@ -108,7 +113,7 @@ impl<'c> Lattice<'c> {
     }
 
     /// Fractions by object and memory.
-    pub(crate) fn rows(&self) -> Vec<Vec<f64>> {
+    pub(crate) fn rows(&self) -> Rows {
         fractions(&self.pages, &self.rounds, self.free.len())
     }
 
@@ -117,17 +122,23 @@ impl<'c> Lattice<'c> {
         self.pages.chunks_exact(self.free.len()).map(|weights| action(self.context.machine, weights)).collect()
     }
 
-    /// Run time after some moves, s.
-    pub(crate) fn time_with_s(&self, moves: &[Move]) -> f64 {
-        let mut demand = self.demand.clone();
-        self.shift(&mut demand, moves);
-        self.context.predictor.time_s(&demand)
+    /// Makes moves that are known to fit if the time is then below a limit; says whether it is.
+    pub(crate) fn apply_below(&mut self, moves: &[Move], limit_s: f64) -> bool {
+        let Some(timed) = self.context.predictor.faster(&self.timed, self.shifted(moves), limit_s) else {
+            return false;
+        };
+        self.shift_pages(moves);
+        self.timed = timed;
+        true
     }
 
     /// Makes moves that are known to fit.
-    pub(crate) fn apply(&mut self, moves: &[Move]) {
-        let mut demand = self.demand.clone();
-        self.shift(&mut demand, moves);
+    fn apply(&mut self, moves: &[Move]) {
+        self.timed = self.context.predictor.timed(self.shifted(moves));
+        self.shift_pages(moves);
+    }
+
+    fn shift_pages(&mut self, moves: &[Move]) {
         for step in moves {
             let bytes = f64::from(step.pages) * self.page_bytes(step.object);
             let nodes = self.free.len();
@@ -136,23 +147,26 @@ impl<'c> Lattice<'c> {
             self.free[step.from] += bytes;
             self.free[step.to] -= bytes;
         }
-        self.time_s = self.context.predictor.time_s(&demand);
-        self.demand = demand;
     }
 
-    fn shift(&self, demand: &mut Demand, moves: &[Move]) {
+    /// What is asked of each memory after some moves.
+    fn shifted(&self, moves: &[Move]) -> Demand {
+        let mut demand = self.demand().clone();
         for step in moves {
             let share = f64::from(step.pages) / f64::from(self.rounds[step.object]);
-            self.context.predictor.shift(demand, step.object, step.from, step.to, share);
+            self.context.predictor.shift(&mut demand, step.object, step.from, step.to, share);
         }
+        demand
     }
 
     /// Moves what rounding made too much, cheapest per byte first.
     fn repair(&mut self) -> bool {
-        for _ in 0..2 * self.free.len() {
+        for round in 0..2 * self.free.len() {
             let fullest = (0..self.free.len()).min_by(|a, b| self.free[*a].total_cmp(&self.free[*b]));
             let Some(node) = fullest.filter(|node| self.free_bytes(*node) < 0.0) else {
-                self.settle();
+                if round > 0 {
+                    self.settle();
+                }
                 return true;
             };
             self.drain(node);
@@ -161,7 +175,7 @@ impl<'c> Lattice<'c> {
     }
 
     fn drain(&mut self, node: usize) {
-        let prices = self.context.predictor.prices(&self.demand);
+        let prices = self.context.predictor.prices(self.demand());
         let cost = |object: usize, to: usize| {
             self.context.predictor.cost_of_move_s(&prices, object, node, to) / self.context.size(object)
         };
@@ -182,9 +196,14 @@ impl<'c> Lattice<'c> {
     }
 }
 
-fn fractions(pages: &[u32], rounds: &[u32], nodes: usize) -> Vec<Vec<f64>> {
-    let rows = pages.chunks_exact(nodes).zip(rounds);
-    rows.map(|(row, round)| row.iter().map(|pages| f64::from(*pages) / f64::from(*round)).collect()).collect()
+fn fractions(pages: &[u32], rounds: &[u32], nodes: usize) -> Rows {
+    let mut rows = Rows::none(rounds.len(), nodes);
+    for (object, (pages, round)) in pages.chunks_exact(nodes).zip(rounds).enumerate() {
+        for (fraction, pages) in rows.row_mut(object).iter_mut().zip(pages) {
+            *fraction = f64::from(*pages) / f64::from(*round);
+        }
+    }
+    rows
 }
 
 /// Pages as a whole number, from 0 to a round.

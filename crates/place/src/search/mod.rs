@@ -14,9 +14,12 @@ mod descent;
 mod lattice;
 mod moves;
 mod pairs;
+mod ranking;
+mod rows;
 mod start;
 
-pub(crate) use lattice::{Lattice, Rows};
+pub(crate) use lattice::Lattice;
+pub(crate) use rows::Rows;
 pub(crate) use start::{Coarse, closed_form};
 
 use crate::context::Context;
@@ -24,7 +27,7 @@ use descent::{GAIN, improved};
 
 /// The best placement that is found from the `refined` fastest of some starts.
 pub(crate) fn best<'c>(context: &'c Context<'c>, starts: Vec<Rows>, refined: usize) -> Option<Lattice<'c>> {
-    let time_s = |rows: &Rows| context.predictor.time_s(&context.predictor.demand(rows));
+    let time_s = |rows: &Rows| context.predictor.time_s(&context.predictor.demand(rows.iter()));
     let mut timed: Vec<(f64, Rows)> = starts.into_iter().map(|rows| (time_s(&rows), rows)).collect();
     timed.sort_by(|a, b| a.0.total_cmp(&b.0));
     timed.dedup_by(|later, earlier| later.0 <= earlier.0 * (1.0 + GAIN));

@@ -5,7 +5,8 @@
 //! changes can be looked at.
 
 use super::descent::{GAIN, improved};
-use super::lattice::{Lattice, Rows};
+use super::lattice::Lattice;
+use super::rows::Rows;
 use super::start::splits;
 
 /// Up to this many objects all pairs are looked at.
@@ -46,19 +47,20 @@ pub(super) fn paired(mut lattice: Lattice<'_>) -> Lattice<'_> {
 fn best_rows(lattice: &Lattice<'_>, choices: &[Vec<f64>], one: usize, other: usize) -> Option<Rows> {
     let context = lattice.context;
     let mut rows = lattice.rows();
-    let taken =
-        |rows: &Rows, node: usize| rows[one][node] * context.size(one) + rows[other][node] * context.size(other);
+    let taken = |rows: &Rows, node: usize| {
+        rows.row(one)[node] * context.size(one) + rows.row(other)[node] * context.size(other)
+    };
     let room: Vec<f64> =
         (0..context.capacity.len()).map(|node| lattice.free_bytes(node) + taken(&rows, node)).collect();
     let (mut least_s, mut best) = (lattice.time_s() * (1.0 - GAIN), None);
     for first in choices {
-        rows[one].clone_from(first);
+        rows.row_mut(one).copy_from_slice(first);
         for second in choices {
-            rows[other].clone_from(second);
+            rows.row_mut(other).copy_from_slice(second);
             if room.iter().enumerate().any(|(node, bytes)| taken(&rows, node) > *bytes) {
                 continue;
             }
-            let time_s = context.predictor.time_s(&context.predictor.demand(&rows));
+            let time_s = context.predictor.time_s(&context.predictor.demand(rows.iter()));
             if time_s < least_s {
                 (least_s, best) = (time_s, Some(rows.clone()));
             }

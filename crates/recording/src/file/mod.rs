@@ -22,7 +22,9 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 /// How every recording begins; the version of its format follows, a byte.
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 7;
+/// The oldest that is read: it has no windows, the one behind it no touches, the next no residents.
+const OLDEST: u8 = 4;
 /// What is wrong with a file whose recorder was stopped before its program did anything.
 const NOTHING: &str = "it ends before anything was recorded";
 /// Records of a kind in a portion: some hundred kilobytes in all, a millisecond's work.
@@ -41,8 +43,10 @@ pub fn is_recording(start: &[u8]) -> bool {
 /// What is behind the beginning of a file.
 fn behind_magic(bytes: &[u8]) -> Result<&[u8], String> {
     match bytes.strip_prefix(NAME).map(<[u8]>::split_first) {
-        Some(Some((&VERSION, rest))) => Ok(rest),
-        Some(Some((other, _))) => Err(format!("it is of version {other}, and this tierloom reads version {VERSION}")),
+        Some(Some((OLDEST..=VERSION, rest))) => Ok(rest),
+        Some(Some((other, _))) => {
+            Err(format!("it is of version {other}, and this tierloom reads versions {OLDEST} to {VERSION}"))
+        }
         None if !NAME.starts_with(bytes) => Err("it does not begin like one".to_owned()),
         _ => Err(NOTHING.to_owned()),
     }
@@ -72,9 +76,11 @@ impl Recording {
 
     /// Records of the kind that there are most of.
     fn longest(&self) -> usize {
-        let Self { binaries, samples, accesses, faults, mappings, processes, allocations, stacks, .. } = self;
+        let Self { binaries, samples, accesses, windows, faults, mappings, processes, allocations, stacks, .. } = self;
         let seen = [samples.len(), accesses.len(), faults.len(), mappings.len(), processes.len()];
-        let lengths = seen.into_iter().chain([binaries.len(), allocations.len(), stacks.len()]);
+        let others =
+            [windows.len(), self.residents.len(), self.clocks.len(), binaries.len(), allocations.len(), stacks.len()];
+        let lengths = seen.into_iter().chain(others);
         lengths.into_iter().max().unwrap_or(0)
     }
 
@@ -92,7 +98,10 @@ impl Recording {
             binaries: binaries.skip(at).take(PORTION_RECORDS).collect(),
             samples: next(&self.samples, at),
             accesses: next(&self.accesses, at),
+            windows: next(&self.windows, at),
             faults: next(&self.faults, at),
+            residents: next(&self.residents, at),
+            clocks: next(&self.clocks, at),
             mappings: next(&self.mappings, at),
             processes: next(&self.processes, at),
             allocations: next(&self.allocations, at),
@@ -151,8 +160,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Allocation, AllocationEvent, Calibration, Change, Event, Exit, Fault, Mapping, MemoryAccess, Process,
-        Processor, Sample, Source,
+        Allocation, AllocationEvent, BlockCount, Calibration, Change, Clock, Event, Exit, Fault, InCopy, Mapping,
+        MemoryAccess, Outcome, Process, Processor, Resident, Sample, Source, Stretch, Touch, Which, Window,
     };
 
     fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
@@ -177,6 +186,7 @@ mod tests {
             instructions: word >> 3,
             registers,
             kernel: small.is_multiple_of(2),
+            copy: [InCopy::No, InCopy::Own, InCopy::Added][usize::try_from(small % 3).unwrap_or(0)],
         }
     }
 
@@ -208,7 +218,7 @@ mod tests {
                 wall_s: float / 3.0,
                 period_ns: 1_003_009.0,
                 event: [Event::CpuClock, Event::Ptrace, Event::None, Event::MemoryAccess][usize::from(kind % 4)],
-                processor: Processor { name: text.clone(), llc_bytes: words.len() as u64 },
+                processor: Processor { name: text.clone(), llc_bytes: words.len() as u64, host: text.clone() },
                 binaries: pairs().map(|(word, small)| (format!("{text}{small}"), word.to_string())).collect(),
                 lost: u64::from(smalls[2]),
                 samples: pairs().map(|(word, small)| sample(word, small)).collect(),
@@ -216,7 +226,24 @@ mod tests {
                     time_ns: word, pid: small, tid: !small, address: word, store: small.is_multiple_of(2),
                     memory: small.is_multiple_of(3), cycles: word, period: !word,
                 }).collect(),
+                windows: pairs().map(|(word, small)| Window {
+                    time_ns: word, pid: small, tid: !small, address: !word, stands_for_ns: word, duration_ns: word >> 7,
+                    outcome: [Outcome::Whole, Outcome::Cut, Outcome::NoCopy, Outcome::InCall][usize::from(kind % 4)],
+                    counts: words.iter().map(|start| BlockCount { start: *start, bytes: u64::from(small), executions: word }).collect(),
+                    stack_pointer: !word,
+                    touches: words.iter().map(|at| Touch {
+                        instruction: *at, executions: word, addresses: words.clone(),
+                        operand: [Which::Named, Which::Source, Which::Destination, Which::Rounds][usize::from(kind % 4)],
+                    }).collect(),
+                }).collect(),
                 faults: pairs().map(|(word, small)| Fault { time_ns: word, pid: small, address: !word }).collect(),
+                clocks: pairs().map(|(word, small)| Clock {
+                    time_ns: word, user_ns: !word, system_ns: word >> 3, queued_ns: u64::from(small), held_ns: word >> 5,
+                }).collect(),
+                residents: pairs().map(|(word, small)| Resident {
+                    time_ns: word, pid: small,
+                    stretches: words.iter().map(|at| Stretch { start: *at, bytes: word, present_bytes: !word }).collect(),
+                }).collect(),
                 mappings: pairs().map(|(word, small)| Mapping {
                     time_ns: word, pid: small, start: !word, bytes: word >> 1, file_offset: word,
                     executable: small.is_multiple_of(2), path: text.clone(),
@@ -266,8 +293,8 @@ mod tests {
             let mut bytes = recording.to_bytes();
             bytes[NAME.len()] = version;
             let told = Recording::from_bytes(&bytes).err();
-            let expected = format!("it is of version {version}, and this tierloom reads version 4");
-            prop_assert_eq!(told, (version != VERSION).then_some(expected));
+            let expected = format!("it is of version {version}, and this tierloom reads versions {OLDEST} to {VERSION}");
+            prop_assert_eq!(told, (!(OLDEST..=VERSION).contains(&version)).then_some(expected));
         }
 
         #[test]

@@ -6,7 +6,10 @@ use tierloom_model::Warning;
 
 use crate::file::reader::Reader;
 use crate::file::writer::{Writer, event_code};
-use crate::{Allocation, Calibration, Event, Fault, Mapping, MemoryAccess, Process, Processor, Recording, Sample};
+use crate::{
+    Allocation, Calibration, Clock, Event, Fault, Mapping, MemoryAccess, Process, Processor, Recording, Resident,
+    Sample, Window,
+};
 
 const BEGINNING: u64 = 0;
 const PORTION: u64 = 1;
@@ -56,8 +59,14 @@ pub struct Portion<'a> {
     pub accesses: &'a [MemoryAccess],
     /// Page faults.
     pub faults: &'a [Fault],
+    /// Which memory had pages.
+    pub residents: &'a [Resident],
+    /// How far clocks were.
+    pub clocks: &'a [Clock],
     /// Mappings.
     pub mappings: &'a [Mapping],
+    /// Stretches of time in which blocks were counted.
+    pub windows: &'a [Window],
     /// What became of processes.
     pub processes: &'a [Process],
     /// What became of memory.
@@ -75,6 +84,7 @@ impl Beginning<'_> {
         out.floats(&[self.calibration.purity]);
         out.text(&self.processor.name);
         out.number(self.processor.llc_bytes);
+        out.text(&self.processor.host);
         out.0
     }
 }
@@ -99,6 +109,10 @@ impl Portion<'_> {
         out.processes(self.processes);
         out.allocations(self.allocations);
         out.faults(self.faults);
+        out.windows(self.windows);
+        out.touches(self.windows);
+        out.residents(self.residents);
+        out.clocks(self.clocks);
         out.0
     }
 }
@@ -130,7 +144,10 @@ impl Assembly {
         let (offset, samples) = (reader.small()?, reader.small()?);
         let [purity] = reader.floats()?;
         let calibration = Calibration { offset, purity, samples };
-        let processor = Processor { name: reader.text()?, llc_bytes: reader.number()? };
+        let (name, llc_bytes) = (reader.text()?, reader.number()?);
+        // The beginning of version 6 ends here.
+        let host = if reader.rest.is_empty() { String::new() } else { reader.text()? };
+        let processor = Processor { name, llc_bytes, host };
         let end_ns = start_ns;
         let begun = Recording { command, pid, start_ns, end_ns, event, processor, calibration, ..Recording::default() };
         reader.rest.is_empty().then_some(Self { recording: begun, is_complete: false })
@@ -154,6 +171,16 @@ impl Assembly {
         let (samples, accesses) = (reader.samples()?, reader.accesses()?);
         let (mappings, processes) = (reader.mappings()?, reader.processes()?);
         let (allocations, faults) = (reader.allocations()?, reader.faults()?);
+        // A portion of version 4 ends here.
+        let mut windows = if reader.rest.is_empty() { Vec::new() } else { reader.windows()? };
+        // One of version 5 here.
+        let touches = if reader.rest.is_empty() { Vec::new() } else { reader.touches()? };
+        for (window, (stack_pointer, touches)) in windows.iter_mut().zip(touches) {
+            (window.stack_pointer, window.touches) = (stack_pointer, touches);
+        }
+        // One of version 6 here.
+        let (residents, clocks) =
+            if reader.rest.is_empty() { Default::default() } else { (reader.residents()?, reader.clocks()?) };
         let is_known = |(id, _): &(u32, Vec<u64>)| usize::try_from(*id).is_ok_and(|id| id < MOST_STACKS);
         (reader.rest.is_empty() && stacks.iter().all(is_known)).then_some(())?;
         let all = &mut self.recording;
@@ -169,6 +196,9 @@ impl Assembly {
         all.processes.extend(processes);
         all.allocations.extend(allocations);
         all.faults.extend(faults);
+        all.windows.extend(windows);
+        all.residents.extend(residents);
+        all.clocks.extend(clocks);
         (all.end_ns, all.lost, all.lost_allocations) = (end_ns, lost, lost_allocations);
         (all.cpu_s, all.system_s, all.period_ns) = (cpu_s, system_s, period_ns);
         all.wall_s = end_ns.saturating_sub(all.start_ns) as f64 * 1e-9;

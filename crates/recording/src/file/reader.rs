@@ -1,7 +1,8 @@
 //! Reads the numbers of a recording, and trusts none of them: see the head of `file`.
 
 use crate::{
-    Allocation, AllocationEvent, Change, Event, Exit, Fault, Mapping, MemoryAccess, Process, REGISTERS, Sample, Source,
+    Allocation, AllocationEvent, BlockCount, Change, Clock, Event, Exit, Fault, InCopy, Mapping, MemoryAccess, Outcome,
+    Process, REGISTERS, Resident, Sample, Source, Stretch, Touch, Which, Window,
 };
 
 /// Bytes that shrink from the front.
@@ -105,12 +106,24 @@ impl Reader<'_> {
         self.list(|reader| {
             let time_ns = reader.step(&mut time)?;
             let (pid, tid) = (reader.small()?, reader.small()?);
-            let (instructions, kernel) = (reader.number()?, reader.flag()?);
+            let (instructions, (kernel, copy)) = (reader.number()?, reader.standing()?);
             for register in &mut last {
                 reader.step(register)?;
             }
-            Some(Sample { time_ns, pid, tid, instructions, registers: last, kernel })
+            Some(Sample { time_ns, pid, tid, instructions, registers: last, kernel, copy })
         })
+    }
+
+    /// Whether a sample is of the kernel, and whether of a copy.
+    fn standing(&mut self) -> Option<(bool, InCopy)> {
+        let number = self.number()?;
+        let copy = match number / 2 {
+            0 => InCopy::No,
+            1 => InCopy::Own,
+            2 => InCopy::Added,
+            _ => return None,
+        };
+        Some((number % 2 == 1, copy))
     }
 
     pub(super) fn accesses(&mut self) -> Option<Vec<MemoryAccess>> {
@@ -130,6 +143,91 @@ impl Reader<'_> {
             let time_ns = reader.step(&mut time)?;
             Some(Fault { time_ns, pid: reader.small()?, address: reader.step(&mut place)? })
         })
+    }
+
+    pub(super) fn clocks(&mut self) -> Option<Vec<Clock>> {
+        let (mut time, mut user, mut system, mut queued, mut held) = (0, 0, 0, 0, 0);
+        self.list(|reader| {
+            Some(Clock {
+                time_ns: reader.step(&mut time)?,
+                user_ns: reader.step(&mut user)?,
+                system_ns: reader.step(&mut system)?,
+                queued_ns: reader.step(&mut queued)?,
+                held_ns: reader.step(&mut held)?,
+            })
+        })
+    }
+
+    pub(super) fn residents(&mut self) -> Option<Vec<Resident>> {
+        let (mut time, mut place) = (0, 0);
+        self.list(|reader| {
+            let (time_ns, pid) = (reader.step(&mut time)?, reader.small()?);
+            let stretches = reader.list(|reader| {
+                let (start, bytes) = (reader.step(&mut place)?, reader.number()?);
+                Some(Stretch { start, bytes, present_bytes: reader.number()? })
+            })?;
+            Some(Resident { time_ns, pid, stretches })
+        })
+    }
+
+    fn outcome(&mut self) -> Option<Outcome> {
+        match self.number()? {
+            0 => Some(Outcome::Whole),
+            1 => Some(Outcome::Cut),
+            2 => Some(Outcome::NoCopy),
+            3 => Some(Outcome::InCall),
+            _ => None,
+        }
+    }
+
+    pub(super) fn windows(&mut self) -> Option<Vec<Window>> {
+        let (mut time, mut place, mut block) = (0, 0, 0);
+        self.list(|reader| {
+            let time_ns = reader.step(&mut time)?;
+            let (pid, tid, address) = (reader.small()?, reader.small()?, reader.step(&mut place)?);
+            let (stands_for_ns, duration_ns, outcome) = (reader.number()?, reader.number()?, reader.outcome()?);
+            let counts = reader.list(|reader| {
+                let (start, bytes) = (reader.step(&mut block)?, reader.number()?);
+                Some(BlockCount { start, bytes, executions: reader.number()? })
+            })?;
+            Some(Window {
+                time_ns,
+                pid,
+                tid,
+                address,
+                stands_for_ns,
+                duration_ns,
+                outcome,
+                counts,
+                stack_pointer: 0,
+                touches: Vec::new(),
+            })
+        })
+    }
+
+    /// Stack pointer and touches of each window.
+    pub(super) fn touches(&mut self) -> Option<Vec<(u64, Vec<Touch>)>> {
+        let (mut place, mut touched, mut stack) = (0, 0, 0);
+        self.list(|reader| {
+            let stack_pointer = reader.step(&mut stack)?;
+            let touches = reader.list(|reader| {
+                let (instruction, operand) = (reader.step(&mut place)?, reader.which()?);
+                let executions = reader.number()?;
+                let addresses = reader.list(|reader| reader.step(&mut touched))?;
+                Some(Touch { instruction, operand, executions, addresses })
+            })?;
+            Some((stack_pointer, touches))
+        })
+    }
+
+    fn which(&mut self) -> Option<Which> {
+        match self.number()? {
+            0 => Some(Which::Named),
+            1 => Some(Which::Source),
+            2 => Some(Which::Destination),
+            3 => Some(Which::Rounds),
+            _ => None,
+        }
     }
 
     pub(super) fn mappings(&mut self) -> Option<Vec<Mapping>> {

@@ -1,7 +1,8 @@
 //! Writes the numbers of a recording: see the head of `file`.
 
 use crate::{
-    Allocation, AllocationEvent, Change, Event, Exit, Fault, Mapping, MemoryAccess, Process, REGISTERS, Sample, Source,
+    Allocation, AllocationEvent, Change, Clock, Event, Exit, Fault, InCopy, Mapping, MemoryAccess, Outcome, Process,
+    REGISTERS, Resident, Sample, Source, Which, Window,
 };
 
 /// Bytes that grow at the end.
@@ -56,7 +57,7 @@ impl Writer {
         self.list(samples, |out, sample| {
             out.step(sample.time_ns, &mut time);
             out.numbers(&[u64::from(sample.pid), u64::from(sample.tid), sample.instructions]);
-            out.number(u64::from(sample.kernel));
+            out.number(u64::from(sample.kernel) + 2 * copy_code(sample.copy));
             for (value, previous) in sample.registers.iter().zip(&mut registers) {
                 out.step(*value, previous);
             }
@@ -79,6 +80,56 @@ impl Writer {
             out.step(fault.time_ns, &mut time);
             out.number(u64::from(fault.pid));
             out.step(fault.address, &mut place);
+        });
+    }
+
+    pub(super) fn windows(&mut self, windows: &[Window]) {
+        let (mut time, mut place, mut block) = (0, 0, 0);
+        self.list(windows, |out, window| {
+            out.step(window.time_ns, &mut time);
+            out.numbers(&[u64::from(window.pid), u64::from(window.tid)]);
+            out.step(window.address, &mut place);
+            out.numbers(&[window.stands_for_ns, window.duration_ns, outcome_code(window.outcome)]);
+            out.list(&window.counts, |out, count| {
+                out.step(count.start, &mut block);
+                out.numbers(&[count.bytes, count.executions]);
+            });
+        });
+    }
+
+    /// Stack pointer and touches of each window.
+    pub(super) fn touches(&mut self, windows: &[Window]) {
+        let (mut place, mut touched, mut stack) = (0, 0, 0);
+        self.list(windows, |out, window| {
+            out.step(window.stack_pointer, &mut stack);
+            out.list(&window.touches, |out, touch| {
+                out.step(touch.instruction, &mut place);
+                out.numbers(&[which_code(touch.operand), touch.executions]);
+                out.list(&touch.addresses, |out, address| out.step(*address, &mut touched));
+            });
+        });
+    }
+
+    pub(super) fn clocks(&mut self, clocks: &[Clock]) {
+        let (mut time, mut user, mut system, mut queued, mut held) = (0, 0, 0, 0, 0);
+        self.list(clocks, |out, clock| {
+            out.step(clock.time_ns, &mut time);
+            out.step(clock.user_ns, &mut user);
+            out.step(clock.system_ns, &mut system);
+            out.step(clock.queued_ns, &mut queued);
+            out.step(clock.held_ns, &mut held);
+        });
+    }
+
+    pub(super) fn residents(&mut self, residents: &[Resident]) {
+        let (mut time, mut place) = (0, 0);
+        self.list(residents, |out, resident| {
+            out.step(resident.time_ns, &mut time);
+            out.number(u64::from(resident.pid));
+            out.list(&resident.stretches, |out, stretch| {
+                out.step(stretch.start, &mut place);
+                out.numbers(&[stretch.bytes, stretch.present_bytes]);
+            });
         });
     }
 
@@ -135,6 +186,32 @@ impl Writer {
                 }
             }
         });
+    }
+}
+
+fn copy_code(copy: InCopy) -> u64 {
+    match copy {
+        InCopy::No => 0,
+        InCopy::Own => 1,
+        InCopy::Added => 2,
+    }
+}
+
+fn which_code(which: Which) -> u64 {
+    match which {
+        Which::Named => 0,
+        Which::Source => 1,
+        Which::Destination => 2,
+        Which::Rounds => 3,
+    }
+}
+
+fn outcome_code(outcome: Outcome) -> u64 {
+    match outcome {
+        Outcome::Whole => 0,
+        Outcome::Cut => 1,
+        Outcome::NoCopy => 2,
+        Outcome::InCall => 3,
     }
 }
 

@@ -10,7 +10,7 @@ use tierloom_model::Socket;
 use crate::engine::layout::Layout;
 use crate::workload::demand::{private_share, work_of};
 use crate::workload::zipf::zipf_share;
-use crate::workload::{Phase, Spread, Workload};
+use crate::workload::{Phase, Spread, Stream, Workload};
 
 /// Most pages of a cohort: what the scanner protects at once (256 MB).
 pub(crate) const CHUNK: u64 = 65_536;
@@ -47,6 +47,8 @@ pub(crate) struct Cohorts {
     pub(crate) places: Vec<Place>,
     /// First cohort of each region, and one past the last.
     pub(crate) by_region: Vec<usize>,
+    /// Shares of each region's pages by class.
+    classes: Vec<Vec<f64>>,
 }
 
 impl Place {
@@ -65,9 +67,11 @@ impl Cohorts {
     pub(crate) fn new(workload: &Workload, layout: &Layout, chunk: u64) -> Self {
         let mut places = Vec::new();
         let mut by_region = vec![0];
+        let streams = workload.streams_by_region();
+        let all_classes: Vec<Vec<f64>> = streams.iter().map(|streams| classes_of(streams)).collect();
         for (region, placed) in layout.regions.iter().enumerate() {
-            let classes = classes_of(workload, region);
-            let mut edges = edges_of(workload, region, placed.pages);
+            let classes = &all_classes[region];
+            let mut edges = edges_of(&streams[region], placed.pages);
             edges.extend((0..placed.pages).step_by(usize::try_from(chunk.max(1)).unwrap_or(usize::MAX)));
             edges.sort_unstable();
             edges.dedup();
@@ -79,22 +83,22 @@ impl Cohorts {
             }
             by_region.push(places.len());
         }
-        Self { places, by_region }
+        Self { places, by_region, classes: all_classes }
     }
 
     /// Rates of every cohort in a phase, per page over the whole phase.
     pub(crate) fn rates(&self, workload: &Workload, layout: &Layout, phase: &Phase, socket: &Socket) -> Vec<Rate> {
         let mut rates = vec![Rate::default(); self.places.len()];
+        let indices = workload.region_indices();
         for stream in &phase.streams {
-            let Some(region) = workload.region_index(&stream.region) else { continue };
+            let Some(region) = indices.get(stream.region.as_str()).copied() else { continue };
             let pages = layout.regions[region].pages as f64;
             let part = [stream.part[0] * pages, stream.part[1] * pages];
             let (whole, private) = (work_of(stream, phase, socket), private_share(stream, phase.threads));
             let cohorts = self.by_region[region]..self.by_region[region + 1];
-            let classes = classes_of(workload, region);
             for cohort in cohorts {
                 let place = &self.places[cohort];
-                let share = share_of(&stream.spread, place, part, &classes);
+                let share = share_of(&stream.spread, place, part, &self.classes[region]);
                 if share <= 0.0 {
                     continue;
                 }
@@ -115,10 +119,8 @@ impl Cohorts {
 }
 
 /// Shares of a region's pages by class: those of its first skewed, scattered stream; one class without.
-fn classes_of(workload: &Workload, region: usize) -> Vec<f64> {
-    let streams = workload.phases.iter().flat_map(|phase| &phase.streams);
-    let here = streams.filter(|stream| workload.region_index(&stream.region) == Some(region));
-    for stream in here {
+fn classes_of(streams: &[(&Phase, &Stream)]) -> Vec<f64> {
+    for (_, stream) in streams {
         match &stream.spread {
             Spread::Bins(shares) => return vec![1.0 / shares.len() as f64; shares.len()],
             Spread::Scattered(_) => return halving(),
@@ -136,15 +138,14 @@ fn halving() -> Vec<f64> {
 }
 
 /// Pages of a region at which a stream's part or a step of its skew begins.
-fn edges_of(workload: &Workload, region: usize, pages: u64) -> Vec<u64> {
+fn edges_of(streams: &[(&Phase, &Stream)], pages: u64) -> Vec<u64> {
     let page = |share: f64| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of the region")]
         let page = (share * pages as f64).round() as u64;
         page
     };
-    let streams = workload.phases.iter().flat_map(|phase| &phase.streams);
     let mut edges = vec![0];
-    for stream in streams.filter(|stream| workload.region_index(&stream.region) == Some(region)) {
+    for (_, stream) in streams {
         let [from, to] = stream.part;
         edges.extend([page(from), page(to)]);
         if matches!(stream.spread, Spread::Zipf(_)) {

@@ -28,10 +28,10 @@ pub(crate) fn steps(workload: &Workload, pages: &[u64], policies: &[VmaPolicy]) 
         return pages.iter().enumerate().map(|(region, pages)| Step::Touch(region, 0, *pages)).collect();
     }
     let one = policies.first().filter(|first| policies.iter().all(|policy| policy == *first));
-    let mut dealt = vec![0.0; pages.len()];
+    let (indices, mut dealt) = (workload.region_indices(), vec![0.0; pages.len()]);
     let mut step = |fill: &Fill| match fill {
         Fill::Touch { region, share } => {
-            let region = workload.region_index(region)?;
+            let region = *indices.get(region.as_str())?;
             let at = |share: f64| page_of(share, pages[region]);
             let from = at(dealt[region]);
             dealt[region] += share;

@@ -121,7 +121,9 @@ impl<'a> Host<'a> {
         let reads: f64 = work.iter().map(|work| work.read).sum();
         let waits = || work.iter().zip(&self.settled.latency_ns).filter(|(work, _)| work.wait > 0.0);
         if reads > 0.0 && waits().next().is_some() {
-            let stall_s: f64 = waits().map(|(work, ns)| work.wait * ns).sum();
+            let extra_ns = |at: usize| self.nodes.fabric.random_extra_ns(self.nodes.list[at].memory);
+            let waits = work.iter().zip(&self.settled.latency_ns).enumerate().filter(|(_, (work, _))| work.wait > 0.0);
+            let stall_s: f64 = waits.map(|(at, (work, ns))| work.wait * ns + work.random * extra_ns(at)).sum();
             self.cost_of_miss_ns = stall_s * 1e9 * f64::from(self.threads) / (reads / LINE_BYTES_F64);
         }
         let misses = bytes.iter().sum::<f64>() / LINE_BYTES_F64;

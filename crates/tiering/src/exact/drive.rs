@@ -23,10 +23,10 @@ pub(crate) fn run(
     seed: u64,
 ) -> Result<()> {
     exact.touch_all()?;
-    let mut random = Random::new(seed);
+    let (mut random, regions) = (Random::new(seed), workload.region_indices());
     for (index, phase) in workload.phases.iter().enumerate() {
         let draw = |stream: &Stream| {
-            let region = workload.region_index(&stream.region).unwrap_or(0);
+            let region = regions.get(stream.region.as_str()).copied().unwrap_or(0);
             let seen = samples.and_then(|samples| samples.of(index, region));
             let whole = || Drawer::new(&exact.host.layout, region, stream);
             let drawer = seen.map_or_else(whole, |steps| Drawer::along(&exact.host.layout, region, stream, steps));

@@ -253,7 +253,7 @@ impl Node {
 
 /// DIMMs and stacked memory sit on a socket with cores; CXL, persistent memory and devices do not.
 fn has_cpus(machine: &Machine, memory: usize) -> bool {
-    matches!(machine.memories[memory].kind, MemoryKind::Dram | MemoryKind::Hbm)
+    matches!(machine.memories[memory].kind, MemoryKind::Dram | MemoryKind::Lpddr | MemoryKind::Hbm)
 }
 
 /// `576 · latency/latency₀ · bandwidth₀/bandwidth`, in chunks of 128; nodes with CPUs are DRAM.

@@ -56,7 +56,8 @@ impl Problem<'_> {
             let prices = self.prices(phase, &cells);
             for (unit, work) in self.works[phase].iter().enumerate() {
                 for (cost, price) in costs[unit].iter_mut().zip(&prices) {
-                    *cost += work.wait * price.wait + work.read * price.read + work.write * price.write;
+                    *cost += work.wait * price.wait + work.random * price.random;
+                    *cost += work.read * price.read + work.write * price.write;
                 }
             }
         }

@@ -5,14 +5,16 @@
 //! with the rest under `numactl --preferred` (nothing migrates), and placed page by page and bound with
 //! `MPOL_F_NUMA_BALANCING` (everything migrates).
 
+use std::collections::BTreeMap;
+
 use tierloom_model::units::PAGE_BYTES_F64;
 use tierloom_model::{Action, Plan, Socket};
 
 use crate::error::{Result, TieringError};
 use crate::kernel::nodes::Nodes;
 use crate::kernel::vma::{VmaPolicy, Weight};
-use crate::workload::Workload;
 use crate::workload::demand::work_of;
+use crate::workload::{Phase, Stream, Workload};
 
 /// Least share of the footprint of an object that is interleaved; published (arXiv 2405.14209).
 const LARGE: f64 = 0.1;
@@ -67,8 +69,12 @@ pub(crate) fn by_name(name: &str, workload: &Workload, nodes: &Nodes, socket: &S
 /// # Errors
 /// [`TieringError::BadRequest`] for a node that is not in use.
 pub(crate) fn from_plan(plan: &Plan, workload: &Workload, nodes: &Nodes) -> Result<Vec<VmaPolicy>> {
-    let action_of =
-        |name: &str| plan.rules.iter().find(|rule| rule.object == name).map_or(&plan.default, |rule| &rule.place);
+    let mut rules = BTreeMap::new();
+    for rule in &plan.rules {
+        // The first rule of an object holds.
+        rules.entry(rule.object.as_str()).or_insert(&rule.place);
+    }
+    let action_of = |name: &str| rules.get(name).map_or(&plan.default, |place| *place);
     workload.regions.iter().map(|region| policy_of(action_of(&region.name), nodes)).collect()
 }
 
@@ -106,16 +112,15 @@ fn weights(list: &str, nodes: &Nodes) -> Result<Vec<Weight>> {
     list.split('+').map(weight).collect()
 }
 
-/// Bytes to and from memory, and waiting, of a region over all phases.
-fn demand(workload: &Workload, socket: &Socket, region: &str) -> Demand {
-    let mut sums = Demand::default();
-    for phase in &workload.phases {
-        for stream in phase.streams.iter().filter(|stream| stream.region == region) {
+/// Bytes to and from memory, and waiting, of each region over all phases.
+fn demands(workload: &Workload, socket: &Socket) -> Vec<Demand> {
+    let demand = |streams: &Vec<(&Phase, &Stream)>| {
+        streams.iter().fold(Demand::default(), |sum, (phase, stream)| {
             let work = work_of(stream, phase, socket);
-            sums = Demand { bytes: sums.bytes + work.read + work.write, wait: sums.wait + work.wait };
-        }
-    }
-    sums
+            Demand { bytes: sum.bytes + work.read + work.write, wait: sum.wait + work.wait }
+        })
+    };
+    workload.streams_by_region().iter().map(demand).collect()
 }
 
 /// What a region asks of memory over all phases.
@@ -128,7 +133,8 @@ struct Demand {
 /// The fewest large objects that carry most of their traffic.
 fn chosen(workload: &Workload, socket: &Socket) -> Vec<usize> {
     let least = LARGE * workload.footprint_bytes() as f64;
-    let traffic = |region: &usize| demand(workload, socket, &workload.regions[*region].name).bytes;
+    let demands = demands(workload, socket);
+    let traffic = |region: &usize| demands[*region].bytes;
     let mut large: Vec<usize> = (0..workload.regions.len())
         .filter(|region| workload.regions[*region].size_bytes as f64 >= least && traffic(region) > 0.0)
         .collect();
@@ -157,7 +163,8 @@ fn object_level(workload: &Workload, socket: &Socket, weights: Vec<Weight>, rest
 /// Soar (OSDI'25): objects by waiting per byte, best first, into fast memory; the rest below.
 fn soar(workload: &Workload, nodes: &Nodes, socket: &Socket) -> Vec<VmaPolicy> {
     let pages = |region: usize| workload.regions[region].size_bytes as f64 / PAGE_BYTES_F64;
-    let score = |region: &usize| demand(workload, socket, &workload.regions[*region].name).wait / pages(*region);
+    let demands = demands(workload, socket);
+    let score = |region: &usize| demands[*region].wait / pages(*region);
     let mut order: Vec<usize> = (0..workload.regions.len()).collect();
     order.sort_by(|a, b| score(b).total_cmp(&score(a)));
     let mut free = nodes.list[0].pages - nodes.list[0].spills_at();

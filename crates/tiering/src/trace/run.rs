@@ -113,8 +113,8 @@ impl Clock<'_> {
 fn per_access(pace: Pace, most_lines: f64) -> PerVisit {
     let in_flight = pace.mlp.min(most_lines).max(1.0) * f64::from(pace.threads.max(1));
     PerVisit {
-        read: Work { wait: NS / in_flight, read: LINE_BYTES_F64, write: 0.0 },
-        write: Work { wait: 0.0, read: 0.0, write: LINE_BYTES_F64 },
+        read: Work { wait: NS / in_flight, read: LINE_BYTES_F64, ..Work::default() },
+        write: Work { write: LINE_BYTES_F64, ..Work::default() },
     }
 }
 

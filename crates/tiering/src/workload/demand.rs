@@ -8,8 +8,10 @@ use super::description::{Phase, Stream};
 
 /// Work of a whole stream if it were on one node.
 pub(crate) fn work_of(stream: &Stream, phase: &Phase, socket: &Socket) -> Work {
+    let wait = stream.read_bytes / LINE_BYTES_F64 / (f64::from(phase.threads) * in_flight(stream, socket)) * NS;
     Work {
-        wait: stream.read_bytes / LINE_BYTES_F64 / (f64::from(phase.threads) * in_flight(stream, socket)) * NS,
+        wait,
+        random: if stream.pattern.is_random() { wait } else { 0.0 },
         read: stream.read_bytes,
         write: stream.write_bytes,
     }

@@ -195,9 +195,22 @@ impl Workload {
         }
     }
 
-    /// Position of a region by name.
-    pub fn region_index(&self, name: &str) -> Option<usize> {
-        self.regions.iter().position(|region| region.name == name)
+    /// Positions of all regions by name.
+    pub(crate) fn region_indices(&self) -> BTreeMap<&str, usize> {
+        self.regions.iter().enumerate().map(|(index, region)| (region.name.as_str(), index)).collect()
+    }
+
+    /// By region, its streams in all phases, each with its phase.
+    pub(crate) fn streams_by_region(&self) -> Vec<Vec<(&Phase, &Stream)>> {
+        let (indices, mut streams) = (self.region_indices(), vec![Vec::new(); self.regions.len()]);
+        for phase in &self.phases {
+            for stream in &phase.streams {
+                if let Some(region) = indices.get(stream.region.as_str()) {
+                    streams[*region].push((phase, stream));
+                }
+            }
+        }
+        streams
     }
 
     /// Bytes of all regions.

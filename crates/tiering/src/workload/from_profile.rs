@@ -1,5 +1,7 @@
 //! A profile as a workload: objects become regions, accesses become streams.
 
+use std::collections::BTreeMap;
+
 use tierloom_model::units::PAGE_BYTES_F64;
 use tierloom_model::{Access, FORMAT_VERSION, Object, Pattern, Piece, Profile};
 
@@ -15,12 +17,16 @@ impl Workload {
     pub fn from_profile(profile: &Profile, threads: u32) -> Self {
         let mut order: Vec<&Object> = profile.objects.iter().filter(|object| object.size_bytes > 0).collect();
         order.sort_by(|a, b| a.first_touch_s.total_cmp(&b.first_touch_s));
-        let most = profile.phases.iter().map(|phase| phase.threads).fold(profile.program.threads, u32::max).max(1);
+        let by_name: BTreeMap<&str, &Object> = order.iter().map(|object| (object.name.as_str(), *object)).collect();
         let phases = profile.phases.iter().map(|phase| Phase {
             name: phase.name.clone(),
-            threads: threads_of(phase.threads, most, threads),
+            threads: threads_of(profile, phase, threads),
             compute_s: phase.compute_s,
-            streams: phase.accesses.iter().filter_map(|access| stream(profile, access)).collect(),
+            streams: phase
+                .accesses
+                .iter()
+                .filter_map(|access| Some(stream(by_name.get(access.object.as_str())?, access)))
+                .collect(),
         });
         Self {
             version: FORMAT_VERSION,
@@ -37,10 +43,9 @@ impl Workload {
     }
 }
 
-/// Threads of a phase when the program runs on `threads`, as the prediction of placements has it:
-/// one where the profile saw one of several, else the share that it saw.
-fn threads_of(seen: u32, most: u32, threads: u32) -> u32 {
-    if seen <= 1 && most > 1 { 1 } else { (threads * seen / most).max(1) }
+/// Threads of a phase when the program runs on `threads`, as the prediction of placements has it.
+fn threads_of(profile: &Profile, phase: &tierloom_model::Phase, threads: u32) -> u32 {
+    if profile.is_serial_in(phase) { 1 } else { (threads * phase.threads / profile.most_threads()).max(1) }
 }
 
 /// Pieces of objects in the order in which they filled; nothing to say where none met another.
@@ -58,11 +63,7 @@ fn region(object: &Object) -> Region {
     Region { name: object.name.clone(), size_bytes: object.size_bytes, locked: false, source: String::new() }
 }
 
-fn stream(profile: &Profile, access: &Access) -> Option<Stream> {
-    let object = profile.objects.iter().find(|object| object.name == access.object)?;
-    if object.size_bytes == 0 {
-        return None;
-    }
+fn stream(object: &Object, access: &Access) -> Stream {
     let bytes = access.read_bytes + access.write_bytes;
     let dram_bytes = access.dram_read_bytes + access.dram_write_bytes;
     let (spread, visits) = match access.pattern {
@@ -72,7 +73,7 @@ fn stream(profile: &Profile, access: &Access) -> Option<Stream> {
         Pattern::Random | Pattern::Chain => (Spread::Uniform, access.reads + access.writes),
     };
     let spread = if object.hotness.is_empty() { spread } else { Spread::Bins(object.hotness.clone()) };
-    Some(Stream {
+    Stream {
         region: access.object.clone(),
         part: [0.0, 1.0],
         spread,
@@ -83,5 +84,5 @@ fn stream(profile: &Profile, access: &Access) -> Option<Stream> {
         mlp: access.mlp,
         shared: false,
         source: String::new(),
-    })
+    }
 }

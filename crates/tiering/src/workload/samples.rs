@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use tierloom_model::units::{NS, PAGE_BYTES};
-use tierloom_model::{Phase, Profile, SampleRow};
+use tierloom_model::{Object, Phase, Profile, SampleRow};
 
 use super::description::Workload;
 
@@ -30,8 +30,9 @@ pub(crate) struct Samples {
 impl Samples {
     /// Those that fall into an object and a phase.
     pub(crate) fn new(profile: &Profile, workload: &Workload, samples: &[SampleRow]) -> Self {
-        let region = |object: usize| workload.region_index(&profile.objects.get(object)?.name);
-        let regions: Vec<Option<usize>> = (0..profile.objects.len()).map(region).collect();
+        let indices = workload.region_indices();
+        let region = |object: &Object| indices.get(object.name.as_str()).copied();
+        let regions: Vec<Option<usize>> = profile.objects.iter().map(region).collect();
         let mut found = Self::default();
         for sample in samples {
             // Negative objects are samples that belong to none.
@@ -41,7 +42,9 @@ impl Samples {
             let phase = profile.phases.iter().position(|phase| (phase.start_s..phase.end_s).contains(&time_s));
             let (Some(region), Some(phase)) = (region, phase) else { continue };
             let pages = workload.regions[region].size_bytes.div_ceil(PAGE_BYTES);
-            let page = (sample.offset / PAGE_BYTES).min(pages - 1);
+            // Offsets are in addresses, of which some may have no memory: what was touched from the start lies where it
+            // does, and what is scattered stays so.
+            let page = (sample.offset / PAGE_BYTES) % pages;
             let step = Seen { done: done(&profile.phases[phase], time_s), page };
             found.steps.entry((phase, region)).or_default().push(step);
             found.count += 1;

@@ -51,7 +51,7 @@ def require() -> str:
     missing = [] if importlib.util.find_spec("duckdb") else ["duckdb"]
     missing += [] if generator else ["tpchgen-cli"]
     if missing or generator is None:
-        message = f"{' and '.join(missing)}: not installed\nhint: pip install 'tierloom[capacity]'"
+        message = f"{' and '.join(missing)}: not installed\nhint: pip install '.[capacity]'"
         raise MissingPackageError(message)
     return generator
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tierloom.capacity.experiment import data, running
+from tierloom.capacity.experiment import data, processes
+from tierloom.capacity.experiment.processes import Measured, Progress, Setting
 from tierloom.capacity.experiment.queries import DEFAULT, QUERIES
-from tierloom.capacity.experiment.running import Measured, Progress, Setting
 from tierloom.errors import RequestError
 from tierloom.units import MIB
 
@@ -22,7 +22,7 @@ cache that files pass through. A process with an empty database takes 64 MiB (me
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(running.Study):
+class Study(processes.Study):
     """What to run.
 
     Attributes:
@@ -50,7 +50,7 @@ class Study(running.Study):
             raise RequestError(message)
 
 
-def measure(study: Study, progress: Progress = running.silent) -> Measured:
+def measure(study: Study, progress: Progress = processes.silent) -> Measured:
     """Runs the study.
 
     Raises:
@@ -64,7 +64,7 @@ def measure(study: Study, progress: Progress = running.silent) -> Measured:
         for size in study.memories
         for streams in study.streams
     ]
-    return running.run_all(
+    return processes.run_all(
         settings,
         lambda setting, groups: _one(study, database, setting, groups),
         study,
@@ -85,4 +85,4 @@ def _one(study: Study, database: Path, setting: Setting, groups: list[Path]) -> 
             "streams": setting.streams,
             "groups": [str(path) for path in groups],
         }
-        return running.ask("duck_worker", request, setting)
+        return processes.ask("duck_worker", request, setting)

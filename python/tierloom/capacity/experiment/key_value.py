@@ -6,17 +6,17 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tierloom.capacity.experiment import running
+from tierloom.capacity.experiment import processes
 from tierloom.capacity.skew import THETA
 from tierloom.errors import RequestError
-from tierloom.quantities import bytes_text
+from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(running.Study, ABC):
+class Study(processes.Study, ABC):
     """What to run: the mix, data, and operations of a run."""
 
     mix: str

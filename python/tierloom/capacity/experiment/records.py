@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierloom.capacity.experiment import data, key_value, running
-from tierloom.capacity.experiment.running import Measured, Progress, Setting
+from tierloom.capacity.experiment import data, key_value, processes
+from tierloom.capacity.experiment.processes import Measured, Progress, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,7 @@ class Study(key_value.Study):
         return PIECE * RECORD_BYTES
 
 
-def measure(study: Study, progress: Progress = running.silent) -> Measured:
+def measure(study: Study, progress: Progress = processes.silent) -> Measured:
     """Runs the study.
 
     Raises:
@@ -63,10 +63,10 @@ def measure(study: Study, progress: Progress = running.silent) -> Measured:
             "seed": study.seed,
             "groups": [str(path) for path in groups],
         }
-        return running.ask("records_worker", request, setting)
+        return processes.ask("records_worker", request, setting)
 
     try:
-        return running.run_all(
+        return processes.run_all(
             settings,
             one,
             study,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tierloom.capacity.experiment import blocks, key_value, running
-from tierloom.capacity.experiment.running import Measured, Progress, Setting
+from tierloom.capacity.experiment import blocks, key_value, processes
+from tierloom.capacity.experiment.processes import Measured, Progress, Setting
 from tierloom.capacity.experiment.ycsb import MIXES
 from tierloom.debian import packages
 from tierloom.errors import MissingPackageError
@@ -54,7 +54,7 @@ class Study(key_value.Study):
         return self.data_bytes // blocks.RECORD_BYTES
 
 
-def measure(study: Study, progress: Progress = running.silent) -> Measured:
+def measure(study: Study, progress: Progress = processes.silent) -> Measured:
     """Runs the study.
 
     Raises:
@@ -71,7 +71,7 @@ def measure(study: Study, progress: Progress = running.silent) -> Measured:
         for size in study.memories
     ]
     try:
-        return running.run_all(
+        return processes.run_all(
             settings,
             lambda setting, groups: _one(study, server, file, setting, groups),
             study,
@@ -88,7 +88,7 @@ def require(server: str | None = None) -> str:
         MissingPackageError: One of them is missing.
     """
     if importlib.util.find_spec("redis") is None:
-        message = "redis: not installed\nhint: pip install 'tierloom[capacity]'"
+        message = "redis: not installed\nhint: pip install '.[capacity]'"
         raise MissingPackageError(message)
     names = (server,) if server else SERVERS
     found = next((path for name in names if (path := shutil.which(name))), None)
@@ -112,4 +112,4 @@ def _one(study: Study, server: str, file: Path, setting: Setting, groups: list[P
         "memory_bytes": setting.memory_bytes,
         "groups": [str(path) for path in groups],
     }
-    return running.ask("redis_worker", request, setting)
+    return processes.ask("redis_worker", request, setting)

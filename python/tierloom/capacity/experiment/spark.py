@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tierloom.capacity.experiment import running
-from tierloom.capacity.experiment.running import Measured, Progress, Setting
+from tierloom.capacity.experiment import processes
+from tierloom.capacity.experiment.processes import Measured, Progress, Setting
 from tierloom.debian import packages
 from tierloom.errors import MissingPackageError, RequestError
 from tierloom.units import MIB
@@ -36,7 +36,7 @@ page cache that files pass through. With a heap of 512 MiB that is all in use th
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(running.Study):
+class Study(processes.Study):
     """What to run: the job and its rows; memory is heaps."""
 
     job: str
@@ -54,7 +54,7 @@ class Study(running.Study):
             raise RequestError(message)
 
 
-def measure(study: Study, progress: Progress = running.silent) -> Measured:
+def measure(study: Study, progress: Progress = processes.silent) -> Measured:
     """Runs the study.
 
     Raises:
@@ -68,7 +68,7 @@ def measure(study: Study, progress: Progress = running.silent) -> Measured:
         for _ in range(study.repeats)
         for size in study.memories
     ]
-    return running.run_all(
+    return processes.run_all(
         settings,
         lambda setting, groups: _one(study, setting, groups),
         study,
@@ -83,7 +83,7 @@ def require() -> None:
         MissingPackageError: It is not.
     """
     if importlib.util.find_spec("pyspark") is None:
-        message = "pyspark: not installed\nhint: pip install 'tierloom[spark]'"
+        message = "pyspark: not installed\nhint: pip install '.[spark]'"
         raise MissingPackageError(message)
     if shutil.which("java") is None:
         message = f"java: not installed\nhint: {packages.named('default-jre-headless').hint}"
@@ -101,4 +101,4 @@ def _one(study: Study, setting: Setting, groups: list[Path]) -> dict[str, Any]:
             "spill_folder": str(Path(spill).resolve()),
             "groups": [str(path) for path in groups],
         }
-        return running.ask("spark_worker", request, setting)
+        return processes.ask("spark_worker", request, setting)

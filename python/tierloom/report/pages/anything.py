@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tierloom.report.pages.parts import Column, Form, Section, Table
+from tierloom.report.pages.forms import Form, written
+from tierloom.report.pages.parts import Column, Section, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.report.pages.sources import Shelf, Source
 
 ENDINGS: tuple[tuple[str, Form], ...] = (
     *(("_bytes", "bytes"), ("_gb_s", "gb_s"), ("tokens_s", "number"), ("_ns", "ns"), ("_s", "seconds")),
@@ -78,8 +79,6 @@ def form_of(key: str, values: Sequence[object]) -> Form:
 
 def text(key: str, value: Any) -> str:  # noqa: ANN401 (whatever JSON holds)
     """A value in words, by the unit in its key."""
-    from tierloom.report.pages.writing import written
-
     if isinstance(value, list):
         return ", ".join(text(key, each) for each in value)
     return written(value, form_of(key, [value]))

@@ -13,7 +13,7 @@ from tierloom.report.pages.specs import INK, LEGEND, Spec, chart, field, names_a
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.report.pages.sources import Shelf, Source
 
 IN_BAND, MISSED, NOT_MODELLED = "in band", "missed", "not modelled"
 VERDICTS = {"domain": [IN_BAND, MISSED, NOT_MODELLED], "range": ["var(--c2)", "var(--ours)", "var(--others)"]}
@@ -28,16 +28,16 @@ STEP = 18
 def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder's signature)
     """Every claim side by side."""
     told: list[dict[str, Any]] = source.data["claims"]
-    predicted = [claim for claim in told if claim.get("kind") != "input"]
+    predicted = [claim for claim in told if claim.get("kind") == "prediction"]
     verdicts = Counter(str(claim.get("verdict")) for claim in predicted)
     judged = verdicts[IN_BAND] + verdicts[MISSED]
     rows = [_row(claim) for claim in told]
     return Section(
         kind="reproduction",
         title=source.name,
-        about="Published figures and ours. Inputs are what we took from a document; predictions are what follows.",
+        about="Published figures and ours. Inputs are what we took from a study; only numeric predictions are counted.",
         facts=[
-            Fact("claims", str(len(told)), f"{len(told) - len(predicted)} of them inputs"),
+            Fact("claims", str(len(told)), f"{len(predicted)} of them numeric predictions"),
             Fact(
                 "predictions in band",
                 f"{verdicts[IN_BAND] / judged:.0%}" if judged else "·",
@@ -52,8 +52,9 @@ def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
 
 
 _COLUMNS = (
-    *(Column("id", "claim", "code"), Column("kind", "kind"), Column("published", "published"), Column("ours", "ours")),
-    *(Column("band", "band"), Column("verdict", "verdict"), Column("why", "why"), Column("source", "source")),
+    *(Column("id", "claim", "code"), Column("kind", "kind"), Column("printed", "printed")),
+    *(Column("published", "published"), Column("ours", "ours")),
+    *(Column("band", "band"), Column("verdict", "verdict"), Column("why", "why"), Column("place", "place")),
 )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.nouns import action_text
-from tierloom.quantities import binary_unit, bytes_text, count_text, seconds_text
 from tierloom.report.pages import loads
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import (
@@ -21,12 +20,13 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
-from tierloom.report.plans import bound_text, ordered, reason_text
+from tierloom.report.tables.plans import bound_text, ordered, reason_text
+from tierloom.units import binary_unit, bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.report.pages.sources import Shelf, Source
     from tierloom.schema import ComparisonDoc, PolicyDoc
 
 BARS = 14
@@ -46,7 +46,7 @@ def section(source: Source, shelf: Shelf) -> Section:
     """Every policy on one program and machine, and what was chosen."""
     data: ComparisonDoc = source.data  # type: ignore[assignment] # recognised by its keys
     chosen = {policy["policy"]: policy for policy in data["policies"]}[data["chosen"]]
-    told = chosen["outcome"]["Ok"]
+    told = chosen["prediction"]
     policies = ordered(data)
     sizes = _sizes(shelf, data["profile"])
     charts = [_policies(data, policies), _frontier(data, policies)]
@@ -71,7 +71,7 @@ def _sizes(shelf: Shelf, name: str) -> dict[str, int]:
 
 
 def _facts(data: ComparisonDoc, chosen: PolicyDoc, policies: list[PolicyDoc]) -> list[Fact]:
-    told = chosen["outcome"]["Ok"]
+    told = chosen["prediction"]
     facts = [
         Fact(
             "predicted time",
@@ -85,17 +85,17 @@ def _facts(data: ComparisonDoc, chosen: PolicyDoc, policies: list[PolicyDoc]) ->
             f"of {bytes_text(data['budget_bytes'])} allowed",
         ),
     ]
-    plain = next((policy for policy in policies if policy["policy"] == PLAIN and "Ok" in policy["outcome"]), None)
+    plain = next((policy for policy in policies if policy["policy"] == PLAIN and "prediction" in policy), None)
     if plain is not None and plain is not chosen:
-        gain = plain["outcome"]["Ok"]["time_s"] / told["time_s"]
+        gain = plain["prediction"]["time_s"] / told["time_s"]
         facts.append(
-            Fact(f"against {TOUCH}", f"{gain:.2f}x", f"it takes {seconds_text(plain['outcome']['Ok']['time_s'])}")
+            Fact(f"against {TOUCH}", f"{gain:.2f}x", f"it takes {seconds_text(plain['prediction']['time_s'])}")
         )
     return facts
 
 
 def _policies(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
-    rows = [_policy_row(data, policy) for policy in policies if "Ok" in policy["outcome"]]
+    rows = [_policy_row(data, policy) for policy in policies if "prediction" in policy]
     shown = rows[:BARS]
     names = [row["policy"] for row in shown]
     spec = chart(
@@ -144,8 +144,8 @@ def _policies(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
 
 
 def _policy_row(data: ComparisonDoc, policy: PolicyDoc) -> Row:
-    told = policy["outcome"]["Ok"]
-    best = next(each for each in data["policies"] if each["policy"] == data["chosen"])["outcome"]["Ok"]["time_s"]
+    told = policy["prediction"]
+    best = next(each for each in data["policies"] if each["policy"] == data["chosen"])["prediction"]["time_s"]
     return {
         "policy": policy["policy"],
         "ours": policy["policy"] == data["chosen"],
@@ -176,7 +176,7 @@ def _frontier(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
             "ours": row["ours"],
             "dot": True,
         }
-        for row in (_policy_row(data, policy) for policy in policies if "Ok" in policy["outcome"])
+        for row in (_policy_row(data, policy) for policy in policies if "prediction" in policy)
     ]
     dots.sort(key=lambda row: bool(row["ours"]))
     top = min(HEADROOM * slowest, 1.05 * max(row["time_s"] for row in [*line, *dots]))
@@ -225,7 +225,7 @@ def _frontier(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
 
 
 def _places(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> Chart:
-    told = chosen["outcome"]["Ok"]
+    told = chosen["prediction"]
     names = [tier["memory"] for tier in told["tiers"]]
     waits = {use["object"]: use for use in told["objects"]}
     listed = _largest(chosen, sizes)
@@ -259,7 +259,7 @@ def _places(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> Ch
         *(Column("amount", unit, "gib"), Column("stall", "waits, of the time", "percent")),
     ]
     shown = [row for row in rows if row["object"] in listed]
-    about = f"Each object's bytes by memory under {data['chosen']}, the largest objects."
+    about = f"Each object's bytes by memory under {data['chosen']}, the {len(listed)} largest of {len(sizes)} objects."
     return Chart("Where the data goes", spec, Table(columns, rows), values=shown, about=about)
 
 
@@ -272,16 +272,16 @@ def _used(names: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _largest(chosen: PolicyDoc, sizes: dict[str, int]) -> list[str]:
-    objects = [use["object"] for use in chosen["outcome"]["Ok"]["objects"]]
+    objects = [use["object"] for use in chosen["prediction"]["objects"]]
     return sorted(objects, key=lambda name: (-sizes.get(name, 0), name))[:OBJECTS]
 
 
 def _moves(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> list[Chart]:
     """What the plan puts elsewhere than first touch does."""
-    plain = next((each for each in data["policies"] if each["policy"] == PLAIN and "Ok" in each["outcome"]), None)
+    plain = next((each for each in data["policies"] if each["policy"] == PLAIN and "prediction" in each), None)
     if plain is None or plain is chosen:
         return []
-    told = chosen["outcome"]["Ok"]
+    told = chosen["prediction"]
     names = [tier["memory"] for tier in told["tiers"]]
     scale, unit = binary_unit(max(sizes.values()))
     rows: list[Row] = []
@@ -334,7 +334,7 @@ def _moves(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> lis
 
 
 def _objects(chosen: PolicyDoc, sizes: dict[str, int]) -> Table:
-    told = chosen["outcome"]["Ok"]
+    told = chosen["prediction"]
     names = [tier["memory"] for tier in told["tiers"]]
     rows = [
         {
@@ -360,10 +360,10 @@ def _objects(chosen: PolicyDoc, sizes: dict[str, int]) -> Table:
 def _all_policies(data: ComparisonDoc, policies: list[PolicyDoc]) -> Table:
     rows = [
         {**_policy_row(data, policy), "about": policy["about"]}
-        if "Ok" in policy["outcome"]
+        if "prediction" in policy
         else {
             "policy": policy["policy"],
-            "bound": f"not possible: {reason_text(policy['outcome']['Err'])}",
+            "bound": f"not possible: {reason_text(policy['refused'])}",
             "about": policy["about"],
         }
         for policy in policies

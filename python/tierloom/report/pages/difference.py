@@ -10,7 +10,7 @@ from tierloom.report.pages.specs import INK, LEGEND, bars_height, chart, field, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.report.pages.sources import Shelf, Source
 
 CHANGED, WITHIN = "changed", "within uncertainty"
 VERDICTS = {"domain": [CHANGED, WITHIN], "range": ["var(--ours)", "var(--others)"]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tierloom.quantities import bytes_text, seconds_text
 from tierloom.report.pages.parts import Chart, Column, Fact, Row, Section, Table
 from tierloom.report.pages.specs import (
     INK,
@@ -19,11 +18,12 @@ from tierloom.report.pages.specs import (
     scale,
     tips,
 )
+from tierloom.units import bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.report.pages.sources import Shelf, Source
     from tierloom.schema import ExpansionDoc
 
 YARDSTICK = "gpu-dram"

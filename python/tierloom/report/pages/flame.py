@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tierloom.quantities import bytes_text
 from tierloom.report.pages.parts import Chart, Column, Row, Table
+from tierloom.units import bytes_text, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,7 +107,7 @@ def flame(items: Sequence[Heated], program: str, what: str) -> Chart:
         table(shown, what, paths=True),
         values=boxes,
         about="Who allocates what: outermost frame on top, data objects at the bottom of each stack. Click a frame "
-        "to widen it, click it again to see all. Colour: what is asked of the data, for its size.",
+        f"to widen it, click it again to see all. Colour: what is asked of the data, for its size.{_left_out(items)}",
         wide=True,
     )
 
@@ -267,9 +267,22 @@ def treemap(items: Sequence[Heated], what: str) -> Chart:
     return Chart(
         "Where the bytes are, and which are hot",
         _tree_spec(what),
-        table(shown, what, paths=False),
+        table(items, what, paths=False),
         values=values,
-        about=f"Area: bytes. Colour: share of {what} over share of bytes.",
+        about=f"Area: bytes. Colour: share of {what} over share of bytes.{_left_out(items)}",
+    )
+
+
+def _left_out(items: Sequence[Heated]) -> str:
+    """How many objects are not drawn, and what they come to."""
+    others = items[MOST_OBJECTS:]
+    if not others:
+        return ""
+    held = percent_text(sum(each.bytes_share for each in others))
+    asked = percent_text(sum(each.asked_share for each in others))
+    return (
+        f" Drawn are the {MOST_OBJECTS} objects that are asked for most; the other {len(others)} hold {held} of the "
+        f"bytes and have {asked} of what is asked."
     )
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tierloom.quantities import count_text
 from tierloom.report.pages.parts import Chart, Column, Row, Table
 from tierloom.report.pages.specs import Spec, chart, field, names_axis, tips
+from tierloom.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,15 +41,16 @@ SHARE_OBJECTS = 14
 
 def over_time(profile: Profile) -> list[Chart]:
     """Samples by time and place in the object; nothing where no samples are at hand."""
-    try:
-        samples = profile.samples()
-    except OSError:
+    if not profile.has_samples:
         return []
+    samples = profile.samples()
     known = samples[(samples["object"] >= 0) & (samples["access"] > 0)]
     if not len(known):
         return []
     shown = [int(index) for index in np.argsort(-np.bincount(known["object"]), kind="stable")[:OBJECTS]]
     shown = [index for index in shown if np.mean(known["object"] == index) >= LEAST_SHARE]
+    if not shown:
+        return []
     times = min(max(len(known) // (TO_A_CELL * PLACES * len(shown)), FEWEST_TIMES), MOST_TIMES)
     end_ns = max(int(samples["time_ns"].max()), 1)
     rows = [row for band, index in enumerate(shown) for row in _band(profile, known, index, band, (end_ns, times))]
@@ -77,7 +78,7 @@ def _band(profile: Profile, known: npt.NDArray[np.void], index: int, band: int, 
     end_ns, times = clock
     mine = known[known["object"] == index]
     item = profile.data["objects"][index]
-    size = max(item["size_bytes"], 1)
+    size = max(item.get("address_bytes", item["size_bytes"]), 1)
     places = np.minimum(mine["offset"].astype(np.float64) / size, 1 - 1e-9)
     counts, _, _ = np.histogram2d(mine["time_ns"] / end_ns, places, bins=(times, PLACES), range=((0, 1), (0, 1)))
     step_s = end_ns * 1e-9 / times

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tierloom.readers import MALFORMED
 from tierloom.report.pages import (
     anything,
     claims,
@@ -19,13 +20,13 @@ from tierloom.report.pages import (
     study,
 )
 from tierloom.report.pages.parts import Notes
-from tierloom.report.pages.reading import Shelf
+from tierloom.report.pages.sources import Shelf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tierloom.report.pages.parts import Section
-    from tierloom.report.pages.reading import Source
+    from tierloom.report.pages.sources import Source
 
 BUILDERS: dict[str, Callable[[Source, Shelf], Section]] = {
     "machine": machine.section,
@@ -45,6 +46,10 @@ BUILDERS: dict[str, Callable[[Source, Shelf], Section]] = {
 }
 
 
+AS_IT_IS = "Shown as it is"
+"""Title of the note of a source that its builder could not show."""
+
+
 def sections(sources: Sequence[Source]) -> list[Section]:
     """One section a source."""
     shelf = Shelf.of(sources)
@@ -52,9 +57,26 @@ def sections(sources: Sequence[Source]) -> list[Section]:
 
 
 def section(source: Source, shelf: Shelf) -> Section:
-    """A source's section; as plain tables when it lacks what its kind should have, as old or edited files may."""
+    """A source's section; as plain tables when it lacks what its kind should have, as old or edited files may.
+
+    What a reader checked (a machine, a profile, a plan) lacks nothing: an error there is a fault of ours, and is not
+    taken for the file's.
+    """
+    build = builder(source)
+    if source.noun is not None or build is anything.section:
+        return build(source, shelf)
     try:
-        return BUILDERS.get(source.kind, anything.section)(source, shelf)
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
+        return build(source, shelf)
+    except MALFORMED as problem:
         note = f"It looks like a {source.kind} but is not all of one ({type(problem).__name__}: {problem})."
-        return replace(anything.section(source, shelf), notes=[Notes("Shown as it is", [note])])
+        return replace(anything.section(source, shelf), notes=[Notes(AS_IT_IS, [note])])
+
+
+def builder(source: Source) -> Callable[[Source, Shelf], Section]:
+    """What shows a source of this kind."""
+    return BUILDERS.get(source.kind, anything.section)
+
+
+def doubts(made: Sequence[Section]) -> list[str]:
+    """Of each section that is shown as it is for want of something: its title, and what is wrong."""
+    return [f"{each.title}: {' '.join(note.lines)}" for each in made for note in each.notes if note.title == AS_IT_IS]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tierloom.quantities import bytes_text, count_text, percent_text, seconds_text
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import (
     INK,
@@ -19,13 +18,13 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
-from tierloom.units import GIB
+from tierloom.units import GIB, bytes_text, count_text, percent_text, rate_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tierloom.offload.documents import CpuDoc, InferDoc, ServeDoc, TrainDoc
-    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.report.pages.sources import Shelf, Source
 
 HELD = {"weights_bytes": "weights", "kv_bytes": "KV cache", "hidden_bytes": "hidden", "buffer_bytes": "buffers"}
 
@@ -36,11 +35,16 @@ def inference(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a build
     return Section(
         kind="language model",
         title=f"{data['model']} on {data['gpu']} and {data['machine']}",
-        about=f"{data['prompt']} tokens of prompt and {data['generate']} generated, runtime {data['runtime']}, "
-        f"policy {data['policy']}.",
+        about=f"{data['answer']} {data['prompt']} tokens of prompt and {data['generate']} generated, "
+        f"runtime {data['runtime']}, policy {data['policy']}.",
         facts=[
             Fact("tokens/s", f"{data['tokens_s']:.3g}", f"{data['low_tokens_s']:.3g} to {data['high_tokens_s']:.3g}"),
             Fact("batch", str(data["batch"]), f"as GPU batches of {data['gpu_batch']}"),
+            Fact(
+                "tokens/s each",
+                rate_text(data["users"]["tokens_s_user"]),
+                f"first token after {seconds_text(data['users']['ttft_s'])}",
+            ),
             Fact("whole block", seconds_text(data["total_s"]), f"prefill {seconds_text(data['prefill_s'])}"),
             Fact("decode waits for", data["decode_bound"], f"prefill for {data['prefill_bound']}"),
         ],

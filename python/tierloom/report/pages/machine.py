@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.nouns import Machine
-from tierloom.quantities import bytes_text
-from tierloom.report.machines import figures, load_origin
 from tierloom.report.pages import topology
 from tierloom.report.pages.parts import Chart, Column, Drawing, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import LEGEND, chart, field, memory_scale, tips
+from tierloom.report.tables.machines import figures, load_origin
+from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
-    from tierloom.report.pages.reading import Shelf, Source
-    from tierloom.schema import FromTo
+    from tierloom.report.pages.sources import Shelf, Source
+    from tierloom.schema import PathDoc
 
 MIXES = ((1.0, "reads only"), (2 / 3, "2 reads : 1 write"))
 """Read shares that are drawn: pure reads, and STREAM's triad."""
@@ -66,6 +66,7 @@ def _drawing(machine: Machine) -> Drawing:
 
 
 def _paths(machine: Machine) -> Table:
+    told_apart = any("random_idle_ns" in path for path in machine.data["paths"])
     rows: list[Row] = []
     for path in machine.data["paths"]:
         peaks = {key: machine.curve(path["from"], path["to"], mix, 2).peak_gb_s for key, mix in _PEAKS.items()}
@@ -76,6 +77,7 @@ def _paths(machine: Machine) -> Table:
                 "to": path["to"],
                 "idle_ns": idle["value"],
                 "idle_kind": idle["kind"],
+                **({"random_ns": path.get("random_idle_ns", idle)["value"]} if told_apart else {}),
                 **peaks,
                 "kind": load_origin(path)["kind"],
                 "over": ", ".join(path.get("links", [])),
@@ -83,8 +85,10 @@ def _paths(machine: Machine) -> Table:
         )
     columns = [
         *(Column("from", "from"), Column("to", "to"), Column("idle_ns", "at rest", "ns")),
-        *(Column("idle_kind", "which is", "mark"), Column("reads", "reads only", "gb_s")),
-        *(Column("triad", "2 reads : 1 write", "gb_s"), Column("copy", "1 : 1", "gb_s")),
+        Column("idle_kind", "which is", "mark"),
+        *([Column("random_ns", "random reads", "ns")] if told_apart else []),
+        *(Column("reads", "reads only", "gb_s"), Column("triad", "2 reads : 1 write", "gb_s")),
+        Column("copy", "1 : 1", "gb_s"),
         *(Column("kind", "which is", "mark"), Column("over", "over")),
     ]
     return Table(columns, rows)
@@ -106,7 +110,7 @@ def _curves(machine: Machine) -> list[Chart]:
     return made
 
 
-def _curve(machine: Machine, socket: str, reached: list[FromTo]) -> Chart:
+def _curve(machine: Machine, socket: str, reached: list[PathDoc]) -> Chart:
     ceiling = CEILING * max(path["idle_ns"]["value"] for path in reached)
     rows = [row for path in reached for row in _points(machine, path, ceiling)]
     spec = chart(
@@ -149,7 +153,7 @@ _LOG_AXIS = {"format": "~s", "tickCount": 6}
 _DASHES = {"domain": [name for _, name in MIXES], "range": [[1, 0], [5, 3]]}
 
 
-def _points(machine: Machine, path: FromTo, ceiling: float) -> list[Row]:
+def _points(machine: Machine, path: PathDoc, ceiling: float) -> list[Row]:
     rows = []
     for mix, name in MIXES:
         curve = machine.curve(path["from"], path["to"], mix, STEPS)
@@ -160,7 +164,7 @@ def _points(machine: Machine, path: FromTo, ceiling: float) -> list[Row]:
     return rows
 
 
-def _memories(machine: Machine, reached: list[FromTo]) -> dict[str, Any]:
+def _memories(machine: Machine, reached: list[PathDoc]) -> dict[str, Any]:
     names = {path["to"] for path in reached}
     colours = topology.colours(machine)
     listed = [memory["name"] for memory in machine.data["memories"] if memory["name"] in names]

@@ -7,16 +7,15 @@ without the table of its data, so that whoever does not see the picture reads th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tierloom.report.pages.forms import Form
+
 Row = dict[str, Any]
 """One row of data, keys with their unit; a true `ours` marks what the reader came for."""
-
-Form = Literal["text", "code", "number", "count", "bytes", "gib", "seconds", "ns", "gb_s", "percent", "times", "mark"]
-"""How a column writes its values; all but `text`, `code` and `mark` keep to the right."""
 
 
 @dataclass(frozen=True)

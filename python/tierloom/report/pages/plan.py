@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.nouns import action_text
-from tierloom.quantities import binary_unit, bytes_text, count_text, percent_text, seconds_text
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import bars_height, chart, memory_scale, stacked, tips
-from tierloom.report.runs import elsewhere_text, outcome_text
+from tierloom.report.tables.runs import elsewhere_text, outcome_text
+from tierloom.units import binary_unit, bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
-    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.report.pages.sources import Shelf, Source
     from tierloom.schema import Action, PlanDoc, RunDoc
 
 BARS = 20

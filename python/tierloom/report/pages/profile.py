@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tierloom.nouns import Profile
-from tierloom.quantities import bytes_text, count_text, percent_text, seconds_text
 from tierloom.report.pages import flame, heat
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import LEGEND, OTHERS, OURS, bars_height, chart, field, names_axis, scale, tips
-from tierloom.report.profiles import caption, place, traffic
+from tierloom.report.tables.profiles import caption, place, traffic
+from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tierloom.report.pages.reading import Shelf, Source
-    from tierloom.report.profiles import Traffic
+    from tierloom.report.pages.sources import Shelf, Source
+    from tierloom.report.tables.profiles import Traffic
     from tierloom.schema import ObjectDoc, ShareDoc
 
 ROWS = 16
@@ -99,7 +99,7 @@ def _waits(profile: Profile) -> list[Chart]:
             "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "strokeCap": "round"},
             "encoding": {
                 "y": names_axis("name", [row["name"] for row in shown]),
-                "x": field("low", title="share of samples", axis={"format": ".0%"}),
+                "x": field("low", title="share of CPU time", axis={"format": ".0%"}),
                 "x2": {"field": "high"},
                 "color": {"condition": {"test": "datum.ours", "value": OURS}, "value": OTHERS},
             },
@@ -123,6 +123,8 @@ def _waits(profile: Profile) -> list[Chart]:
         *(Column("high", "to", "percent"), Column("place", "at", "code")),
     ]
     about = f"{caption(profile)} Bars: 95 % intervals. Grey: samples of no object."
+    if len(rows) > len(shown):
+        about += f" The {len(shown)} of {len(rows)} with most."
     return [Chart("What the program waits for", spec, Table(columns, rows), about=about, values=shown)]
 
 
@@ -216,7 +218,7 @@ def _traffic(totals: Mapping[str, Traffic]) -> list[Chart]:
         Column("pattern", "pattern"),
     ]
     shown = [row for row in rows if row["object"] in names]
-    about = f"The {len(names)} objects with most of it." if len(totals) > len(names) else ""
+    about = f"The {len(names)} of {len(totals)} objects with most of it." if len(totals) > len(names) else ""
     return [Chart("Memory traffic by object", spec, Table(columns, rows), values=shown, about=about)]
 
 

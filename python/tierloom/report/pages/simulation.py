@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tierloom.quantities import bytes_text, percent_text, seconds_text
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import (
     LEGEND,
@@ -17,13 +16,13 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
-from tierloom.report.simulations import COUNTERS
-from tierloom.units import GIB, PAGE_BYTES
+from tierloom.report.tables.simulations import COUNTERS
+from tierloom.units import GIB, PAGE_BYTES, bytes_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.report.pages.sources import Shelf, Source
     from tierloom.schema import OutcomeDoc, PointDoc
 
 PARTS = {

@@ -23,7 +23,7 @@ INK = "var(--ink)"
 FAINT = "var(--faint)"
 COLOURS = tuple(f"var(--c{number})" for number in range(1, 9))
 
-KNOWN = {"ldram": 0, "dram": 0, "rdram": 1, "cxl": 2, "hbm": 3, "gpu": 4, "pmem": 5, "nvme": 6, "ssd": 6}
+KNOWN = {"ldram": 0, "dram": 0, "rdram": 1, "cxl": 2, "hbm": 3, "gpu": 4, "pmem": 5, "nvme": 6, "ssd": 6, "lpddr": 7}
 """Memories keep their colour from section to section, by the name that catalogs give them."""
 
 SI_AXIS: Spec = {"labelExpr": "datum.value ? format(datum.value, '~s') : '0'"}

@@ -11,7 +11,7 @@ from tierloom.report.pages.specs import Spec, chart, field
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tierloom.report.pages.reading import Shelf, Source
+    from tierloom.report.pages.sources import Shelf, Source
 
 DONE = "done"
 ABOUT = ("state", "error", "seconds", "key")

@@ -10,14 +10,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from tierloom.quantities import bytes_text
 from tierloom.report.pages.specs import memory_scale
+from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tierloom.nouns import Machine
-    from tierloom.schema import FromTo, MemoryDoc, SocketDoc
+    from tierloom.schema import MemoryDoc, PathDoc, SocketDoc
 
 COLUMN = 336
 GAP = 84
@@ -107,12 +107,12 @@ def colours(machine: Machine) -> dict[str, str]:
     return dict(zip(made["domain"], made["range"], strict=True))
 
 
-def path_between(machine: Machine, socket: str, memory: str) -> FromTo | None:
+def path_between(machine: Machine, socket: str, memory: str) -> PathDoc | None:
     """The path from a socket to a memory, where there is one."""
     return next((path for path in machine.data["paths"] if (path["from"], path["to"]) == (socket, memory)), None)
 
 
-def _peak(machine: Machine, path: FromTo) -> float:
+def _peak(machine: Machine, path: PathDoc) -> float:
     return machine.curve(path["from"], path["to"], steps=2).peak_gb_s
 
 

@@ -265,7 +265,8 @@ fn slowest(function: &Function, id: FunctionId, block: BlockId, trips: &TripCoun
     let mut waits = 1.0;
     for &block in &function.loops[inside].body {
         let instructions = function.instructions_of(block);
-        if instructions.iter().any(|one| one.is_call() || one.operands.iter().any(|operand| operand.string)) {
+        if instructions.iter().any(|one| one.is_call() || one.operands.iter().any(|operand| operand.repeats.is_some()))
+        {
             return 0.0;
         }
         let mut times = 1.0;

@@ -1,0 +1,73 @@
+//! Where operands were in the moment before a window counted: which objects, and how often a string was repeated.
+
+use tierloom_binary::arch::ARGUMENTS;
+use tierloom_binary::code::Code;
+use tierloom_binary::instruction::Instruction;
+use tierloom_recording::{Touch, Which, Window};
+
+use crate::address_space::objects::ObjectId;
+use crate::address_space::{AddressSpaces, Place};
+use crate::attribution::operand::OperandId;
+
+/// An operand in a window.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OperandTouches {
+    pub(crate) operand: OperandId,
+    /// How often it was executed in that moment.
+    pub(crate) executions: f64,
+    /// Objects of some of the addresses; `None` is the stack, or nothing known.
+    pub(crate) objects: Vec<Option<ObjectId>>,
+}
+
+/// What was seen of a window's operands.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Touches {
+    pub(crate) operands: Vec<OperandTouches>,
+    /// Operands of string instructions, with how often some executions were repeated.
+    pub(crate) rounds: Vec<(OperandId, Vec<u64>)>,
+}
+
+impl Touches {
+    /// As the world is at the time of the window.
+    pub(crate) fn of(window: &Window, code: &mut Code, spaces: &mut AddressSpaces<'_>) -> Self {
+        let mut touches = Self::default();
+        for touch in &window.touches {
+            let place = spaces.code_at(window.pid, touch.instruction);
+            let Some((function, instruction)) = code.find(&spaces.modules, place) else { continue };
+            let content = &code.functions[function].function.instructions[instruction];
+            let id = |operand| OperandId { function, instruction, operand };
+            if touch.operand == Which::Rounds {
+                let rounds = |operand| (id(operand), touch.addresses.clone());
+                touches.rounds.extend((0..content.operands.len()).map(rounds));
+            } else if let Some(operand) = position(content, touch.operand) {
+                let objects = objects(window, touch, spaces);
+                touches.operands.push(OperandTouches {
+                    operand: id(operand),
+                    executions: touch.executions as f64,
+                    objects,
+                });
+            }
+        }
+        touches
+    }
+}
+
+fn objects(window: &Window, touch: &Touch, spaces: &mut AddressSpaces<'_>) -> Vec<Option<ObjectId>> {
+    let mut object = |address: &u64| match spaces.locate(window.pid, *address, window.stack_pointer) {
+        Place::Object(object, _) => Some(object),
+        Place::Stack | Place::Nowhere => None,
+    };
+    touch.addresses.iter().map(&mut object).collect()
+}
+
+/// Which operand of an instruction is meant.
+fn position(instruction: &Instruction, which: Which) -> Option<usize> {
+    let [destination, source, ..] = ARGUMENTS;
+    let base = match which {
+        Which::Named => return (instruction.operands.len() == 1).then_some(0),
+        Which::Source => source,
+        Which::Destination => destination,
+        Which::Rounds => return None,
+    };
+    instruction.operands.iter().position(|operand| operand.base == Some(base))
+}

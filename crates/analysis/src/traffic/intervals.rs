@@ -1,0 +1,119 @@
+//! How far counts of accesses may be off, by object.
+//!
+//! By chance: windows are few, and do not all see the same. All is worked out again without each tenth of them in turn,
+//! and how far the results lie apart tells how far they may lie from the truth (the delete-a-group jackknife; Kott,
+//! Journal of Official Statistics 17, 2001). By what windows cannot tell ([`Doubt`]): all is worked out with each of that
+//! off by a standard deviation. These are independent, so their squares add up.
+
+use std::collections::BTreeMap;
+
+use tierloom_model::AccessCount;
+
+use crate::address_space::objects::ObjectId;
+use crate::attribution::Observed;
+use crate::attribution::windows::CountedWindow;
+use crate::frequency::Counts;
+use crate::frequency::strata::CpuTime;
+use crate::frequency::windows::{Doubt, Rates};
+use crate::parallel::mapped;
+use crate::traffic::accesses::{AllAccesses, tally};
+use crate::traffic::placement::Placements;
+use crate::traffic::string_rounds::StringRounds;
+
+/// Groups of windows.
+const GROUPS: usize = 10;
+/// Two-sided 95 % quantile of Student's t with one degree of freedom less than groups.
+const BY_CHANCE: f64 = 2.262;
+/// The same of the normal distribution.
+const BY_DOUBT: f64 = 1.96;
+
+/// Counts by windows where there are some.
+pub(crate) struct Estimate<'a> {
+    pub(crate) observed: &'a Observed,
+    /// What registers and samples say.
+    pub(crate) registers: &'a Counts,
+    pub(crate) time: CpuTime,
+}
+
+impl Estimate<'_> {
+    /// By all windows.
+    pub(crate) fn whole(&self) -> (Counts, AllAccesses) {
+        self.by(&self.observed.windows.iter().collect::<Vec<_>>(), Doubt::Nothing)
+    }
+
+    fn by(&self, windows: &[&CountedWindow], doubt: Doubt) -> (Counts, AllAccesses) {
+        let rates = Rates::of(self.observed, windows, self.time, doubt);
+        let mut counts = self.registers.clone();
+        rates.replace(self.observed, &mut counts);
+        let placements = Placements::of(self.observed, windows, &rates);
+        let accesses = tally(self.observed, &counts, &placements, &StringRounds::of(self.observed, windows));
+        (counts, accesses)
+    }
+
+    /// By object; none where too few windows counted to tell.
+    pub(crate) fn intervals(&self, whole: &AllAccesses) -> BTreeMap<ObjectId, AccessCount> {
+        let counted = self.observed.windows.iter().filter(|window| window.duration_ns > 0.0).count();
+        if counted < 2 * GROUPS {
+            return BTreeMap::new();
+        }
+        let without = |group: usize| {
+            let others = self.observed.windows.iter().enumerate().filter(|(number, _)| number % GROUPS != group);
+            (others.map(|(_, window)| window).collect::<Vec<_>>(), Doubt::Nothing)
+        };
+        let all = || self.observed.windows.iter().collect::<Vec<_>>();
+        let mut ways: Vec<_> = (0..GROUPS).map(without).collect();
+        ways.extend([(all(), Doubt::Pace), (all(), Doubt::Registers)]);
+        let results = mapped(&ways, |(windows, doubt)| by_object(&self.by(windows, *doubt).1));
+        let (groups, doubts) = results.split_at(GROUPS);
+        by_object(whole).into_iter().map(|(object, count)| (object, interval(object, count, groups, doubts))).collect()
+    }
+}
+
+type ByObject = BTreeMap<ObjectId, f64>;
+
+fn by_object(accesses: &AllAccesses) -> ByObject {
+    let mut sums = ByObject::new();
+    for one in &accesses.known {
+        *sums.entry(one.object).or_default() += one.executions;
+    }
+    sums
+}
+
+fn interval(object: ObjectId, count: f64, groups: &[ByObject], doubts: &[ByObject]) -> AccessCount {
+    let of = |way: &ByObject| way.get(&object).copied().unwrap_or(0.0);
+    let number = groups.len() as f64;
+    let mean = groups.iter().map(of).sum::<f64>() / number;
+    let squares: f64 = groups.iter().map(|way| (of(way) - mean).powi(2)).sum();
+    let by_chance = BY_CHANCE.powi(2) * (number - 1.0) / number * squares;
+    let by_doubt: f64 = doubts.iter().map(|way| (BY_DOUBT * (of(way) - count)).powi(2)).sum();
+    let half = (by_chance + by_doubt).sqrt();
+    AccessCount { count, low: (count - half).max(0.0), high: count + half }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alone(counts: &[f64]) -> Vec<ByObject> {
+        counts.iter().map(|count| BTreeMap::from([(ObjectId::new(0), *count)])).collect()
+    }
+
+    #[test]
+    fn without_each_group_the_mean_of_the_others_gives_the_error_of_the_mean() {
+        // Ten groups of 1 to 10: the mean is 5.5, its standard error that of ten independent ones.
+        let all: f64 = (1..=10).map(f64::from).sum();
+        let groups: Vec<f64> = (1..=10).map(|group| (all - f64::from(group)) / 9.0).collect();
+        let found = interval(ObjectId::new(0), 5.5, &alone(&groups), &[]);
+        let error = (82.5f64 / 9.0 / 10.0).sqrt();
+        assert!((found.high - 5.5 - BY_CHANCE * error).abs() < 1e-9, "{found:?}");
+        assert!((found.low - 5.5 + BY_CHANCE * error).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn doubts_widen_an_interval_and_nothing_is_below_none() {
+        let found = interval(ObjectId::new(0), 100.0, &alone(&[100.0; 10]), &alone(&[110.0, 100.0]));
+        assert!((found.low - 80.4).abs() < 1e-9 && (found.high - 119.6).abs() < 1e-9, "{found:?}");
+        let rough = interval(ObjectId::new(0), 100.0, &alone(&[100.0; 10]), &alone(&[200.0]));
+        assert!(rough.low == 0.0 && (rough.high - 296.0).abs() < 1e-9, "{rough:?}");
+    }
+}

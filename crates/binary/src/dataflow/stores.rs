@@ -1,0 +1,64 @@
+//! Memory of which only is known what was stored in it.
+//!
+//! Emulation asks at every load and nobody ever asks for all of it, so it is a hash table, whose order means nothing.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Values by address.
+#[derive(Debug, Default)]
+pub(super) struct Stores(HashMap<u64, u64, BuildHasherDefault<AddressHasher>>);
+
+impl Stores {
+    /// What was stored at an address last.
+    pub(super) fn get(&self, address: u64) -> Option<u64> {
+        self.0.get(&address).copied()
+    }
+
+    pub(super) fn set(&mut self, address: u64, value: u64) {
+        self.0.insert(address, value);
+    }
+
+    /// Nothing is known any more.
+    pub(super) fn forget(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Addresses of a loop differ in few bits of the low ones; a table looks at the lowest and the highest.
+#[derive(Debug, Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        // The multiplier of SplitMix64's first step (Steele, Lea, Flood, 2014): odd, and half of its bits set.
+        let spread = (self.0 ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.0 = spread ^ (spread >> 32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_store_counts_until_all_is_forgotten() {
+        let mut stores = Stores::default();
+        for (address, value) in [(8, 1), (u64::MAX, 2), (8, 3)] {
+            stores.set(address, value);
+        }
+        assert_eq!([8, u64::MAX, 0].map(|address| stores.get(address)), [Some(3), Some(2), None]);
+        stores.forget();
+        assert_eq!(stores.get(8), None);
+    }
+}

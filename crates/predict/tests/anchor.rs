@@ -1,0 +1,79 @@
+//! Predictions that are anchored to a run: on its machine they are what was measured, elsewhere they change as latencies do.
+
+#![allow(clippy::unwrap_used, reason = "test data")]
+
+use proptest::prelude::*;
+use tierloom_model::{Machine, Placement, Profile, Sampling};
+use tierloom_predict::{Predictor, Run, anchored};
+
+mod common;
+use common::{machine, small_profile};
+
+/// The small profile as it is recorded where it runs for so long: seconds of waiting by access, computing and idle by phase.
+fn recorded(waits_s: &[f64], compute_s: f64, idle_s: f64) -> Profile {
+    let mut profile = small_profile();
+    let mut waits_s = waits_s.iter().cycle();
+    let mut wall_s = 0.0;
+    for phase in &mut profile.phases {
+        (phase.compute_s, phase.idle_s) = (compute_s, Some(idle_s));
+        for access in &mut phase.accesses {
+            access.wait_s = waits_s.next().copied();
+        }
+        let waited_s: f64 = phase.accesses.iter().filter_map(|access| access.wait_s).sum();
+        wall_s += (compute_s + waited_s) / f64::from(phase.threads) + idle_s;
+    }
+    profile.program.wall_s = wall_s;
+    profile.sampling = Some(Sampling {
+        event: "cpu-clock".to_owned(),
+        hz: 997.0,
+        samples: 1000,
+        lost: 0,
+        skid_purity: 1.0,
+        warnings: Vec::new(),
+    });
+    profile
+}
+
+fn time_s(machine: &Machine, profile: &Profile, memory: &str) -> f64 {
+    let predictor = Predictor::new(machine, profile, Run { socket: 0, threads: profile.program.threads }).unwrap();
+    let memory = machine.memory_index(memory).unwrap();
+    let placement = Placement::uniform(predictor.objects(), predictor.memories(), memory);
+    let prediction = predictor.predict(&placement);
+    assert!(prediction.low_s <= prediction.time_s && prediction.time_s <= prediction.high_s);
+    prediction.time_s
+}
+
+proptest! {
+    #[test]
+    fn on_its_machine_a_run_takes_what_it_took(
+        waits_s in prop::collection::vec(0.0_f64..200.0, 5), compute_s in 0.1_f64..100.0, idle_s in 0.0_f64..5.0
+    ) {
+        let (here, profile) = (machine(), recorded(&waits_s, compute_s, idle_s));
+        let (known, anchor) = anchored(&profile, &here).unwrap().unwrap();
+        prop_assert!((anchor.measured_s - profile.program.wall_s).abs() < 1e-9);
+        let again_s = time_s(&here, &known, "ddr0");
+        prop_assert!((again_s / anchor.measured_s - 1.0).abs() < 0.011, "{} s, measured {} s", again_s, anchor.measured_s);
+        let elsewhere_s = time_s(&here, &known, "cxl");
+        prop_assert!(elsewhere_s >= again_s * 0.98, "{elsewhere_s} s in slow memory, {again_s} s in fast memory");
+    }
+}
+
+#[test]
+fn who_waits_twice_as_long_as_modelled_loses_twice_as_much_elsewhere() {
+    let here = machine();
+    let lost_s = |waits_s: &[f64]| {
+        let (known, _) = anchored(&recorded(waits_s, 10.0, 0.0), &here).unwrap().unwrap();
+        time_s(&here, &known, "cxl") - time_s(&here, &known, "ddr0")
+    };
+    let (once_s, twice_s) = (lost_s(&[100.0, 20.0, 80.0, 20.0, 40.0]), lost_s(&[200.0, 40.0, 160.0, 40.0, 80.0]));
+    assert!(once_s > 0.0 && (twice_s / once_s - 2.0).abs() < 0.3, "{once_s} s, {twice_s} s");
+}
+
+#[test]
+fn nothing_is_anchored_without_samples_of_waiting() {
+    let here = machine();
+    assert!(anchored(&small_profile(), &here).unwrap().is_none());
+    let mut crowded = recorded(&[1.0], 1.0, 0.0);
+    crowded.program.threads = 10_000;
+    assert!(anchored(&crowded, &here).unwrap().is_none());
+}

@@ -1,0 +1,47 @@
+//! Which nodes of this machine a plan's memories are: its kernel asked, and the engine.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use serde::Serialize;
+use tierloom_linux::root::Root;
+use tierloom_model::MemoryKind;
+use tierloom_place::{NodeMatch, match_nodes as matched};
+use tierloom_probe::host_memories;
+
+use crate::documents::to_python;
+use crate::errors;
+use crate::nouns::Plan;
+
+/// One memory of the plan and its node here: an entry of `memories` of `tierloom run --json`.
+#[derive(Serialize)]
+struct Entry {
+    memory: String,
+    node: u32,
+    kind: MemoryKind,
+    because: String,
+}
+
+/// Says which node of the machine at a root each memory is that a plan uses, for a program that may
+/// run on some CPUs; `given` is taken as it is.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+pub(crate) fn match_nodes(
+    py: Python<'_>,
+    plan: Py<Plan>,
+    given: BTreeMap<String, u32>,
+    cpus: Vec<u32>,
+    root: PathBuf,
+) -> PyResult<Bound<'_, PyAny>> {
+    let host = host_memories(&Root::at(root), &cpus).map_err(|error| errors::bad_machine(&error.to_string()))?;
+    let found = matched(&plan.get().0, &host, &given).map_err(|error| errors::from_match(&error))?;
+    to_python(py, &found.into_iter().map(Entry::from).collect::<Vec<_>>())
+}
+
+impl From<NodeMatch> for Entry {
+    fn from(found: NodeMatch) -> Self {
+        let NodeMatch { memory, node, kind, because } = found;
+        Self { memory, node, kind, because: because.to_string() }
+    }
+}

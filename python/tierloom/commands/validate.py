@@ -1,0 +1,114 @@
+"""``tierloom validate``: predicted against measured times, on this machine."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from tierloom.commands import options, say
+from tierloom.errors import RequestError
+from tierloom.program import THREADS_VARIABLE
+from tierloom.readers import reading
+
+
+@click.command(
+    name="validate",
+    context_settings=options.THROUGH,
+    epilog=options.examples(
+        "tierloom validate --machine here.toml -- sort --parallel=1 -o sorted.txt numbers.txt",
+        "tierloom validate --machine here.toml --runs 5 --json -- sort -o sorted.txt numbers.txt",
+    ),
+)
+@click.option(
+    "--machine", "-m", metavar="M", help="This machine, measured; the last `tierloom machine measure` by default."
+)
+@click.option("--threads", metavar="N,N", help="Numbers of threads to run with; the first one is profiled.")
+@click.option(
+    "--variable",
+    metavar="NAME",
+    default=THREADS_VARIABLE,
+    show_default=True,
+    help="What tells the program its threads.",
+)
+@click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Runs to measure.")
+@click.option(
+    "--programs",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Validate many programs: a file with a command a line; # begins a comment.",
+)
+@options.as_json
+@click.argument("command", nargs=-1, metavar="-- CMD…", type=click.UNPROCESSED)
+def verb(
+    machine: str | None,
+    threads: str | None,
+    variable: str,
+    runs: int,
+    programs: Path | None,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Profile CMD, run it again without the profiler, and compare predicted with measured times.
+
+    Each program is profiled once, with the first number of threads. What the profile predicts for every number of
+    threads stands beside what runs took, with its range, and what the model says that does not know the profiled run.
+    CMD runs several times, so it must be able to; its output goes nowhere but in the first run. Let nothing else run.
+    """
+    from tierloom.validation import validate
+
+    commands = [list(command)] if command else []
+    if programs is not None:
+        commands += listed(programs)
+    if not commands:
+        raise click.MissingParameter(param_hint="'-- CMD…'", param_type="argument")
+    with say.program_output(to_stderr=True), say.progress_bar("validating") as tell:
+        found = validate(
+            commands, machine=machine, threads=numbers(threads), runs=runs, variable=variable, progress=tell
+        )
+    if as_json:
+        say.document("validation", {**found.data})
+    else:
+        from tierloom.report.tables import validations
+
+        say.show(*validations.tables(found))
+    for failure in found.data["failures"]:
+        say.warn(f"left out: {failure['why']}")
+
+
+def listed(file: Path) -> list[list[str]]:
+    """The commands of a file.
+
+    Raises:
+        RequestError: It cannot be read, or a line is no command.
+    """
+    commands = []
+    with reading(file, "list of commands", "write a command a line, as in a shell"):
+        lines = file.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError as error:
+            message = f"{file}:{number}: {error}\nhint: write a command as in a shell, without pipes"
+            raise RequestError(message) from error
+        if words:
+            commands.append(words)
+    return commands
+
+
+def numbers(text: str | None) -> list[int] | None:
+    """`1,2,4` as numbers.
+
+    Raises:
+        RequestError: One of them is none.
+    """
+    if text is None:
+        return None
+    words = [word.strip() for word in text.split(",")]
+    if wrong := [word for word in words if not word.isdecimal() or int(word) == 0]:
+        message = (
+            f"--threads {text}: `{wrong[0]}` is no number of threads\nhint: write numbers with commas, such as 1,2"
+        )
+        raise RequestError(message)
+    return [int(word) for word in words]

@@ -1,0 +1,273 @@
+"""Asking the planners: names and options in, answers out. The public functions of this room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tierloom.arguments import instance, or_none, path, reads, real, refused, text, whole
+from tierloom.errors import PlacementError, RequestError
+from tierloom.nouns import Machine
+from tierloom.offload import planner, runtime_choice, user_search
+from tierloom.offload.advice import advise
+from tierloom.offload.answers import InferAnswer
+from tierloom.offload.catalog import load_gpu, load_model
+from tierloom.offload.goals import goal_of
+from tierloom.offload.gpu import Gpu
+from tierloom.offload.host import Host, Tier, host_of
+from tierloom.offload.layers import whole_layers
+from tierloom.offload.length_files import lengths_of
+from tierloom.offload.lengths import Lengths, variation
+from tierloom.offload.model import Model
+from tierloom.offload.problem import Problem, check
+from tierloom.offload.runtime import PAGED, Runtime, runtime_of
+from tierloom.offload.speculation import speculation_of
+from tierloom.offload.tier_blind import NAMES as BLIND_NAMES
+from tierloom.offload.tier_blind import blind_plan
+from tierloom.offload.user_figures import figures
+from tierloom.offload.user_search import Served
+from tierloom.units import amount_in_bytes, bytes_text
+
+if TYPE_CHECKING:
+    from tierloom.offload.goals import Goal
+    from tierloom.offload.planner import InferPlan
+    from tierloom.offload.runtime_choice import Choice
+
+
+MARGIN = real(0.0, 1.0)
+
+
+def _lengths(name: str, value: object) -> Lengths | None:
+    """A reader: a whole number, what `length_files` reads from a text or a path, or what it has read."""
+    if value is None or isinstance(value, Lengths):
+        return value
+    named = isinstance(value, str) or hasattr(value, "__fspath__")
+    return lengths_of(path(name, value) if named else whole(1)(name, value), name)
+
+
+@reads(
+    users=or_none(whole(1)),
+    tokens_per_s=or_none(real()),
+    prompt=_lengths,
+    answer=_lengths,
+    generate=_lengths,
+    shared_prefix=whole(),
+    speculative=or_none(text),
+)
+def infer(
+    model: str | Model,
+    gpu: str | Gpu,
+    machine: str | Machine | Host,
+    *,
+    users: int | None = None,
+    ttft: str | float | None = None,
+    tokens_per_s: float | None = None,
+    throughput: bool = False,
+    prompt: int | str | Lengths = 2048,
+    answer: int | str | Lengths = 256,
+    shared_prefix: int = 0,
+    speculative: str | None = None,
+    draft: str | Model | None = None,
+    generate: int | str | Lengths | None = None,
+    batch: int | None = None,
+    runtime: str | Runtime | None = None,
+    policy: str = planner.TIER_AWARE,
+    compare: Sequence[str] = ("interleave", "first-touch"),
+    socket: str | None = None,
+    nodes: Sequence[str] | None = None,
+    peer: bool = False,
+    nvme: Tier | None = None,
+    weight_bits: float | None = None,
+    kv_bits: float | None = None,
+    link_gb_s: float | None = None,
+    margins: tuple[float | None, float | None] = (None, None),
+) -> InferAnswer:
+    """Places a model that is served on one GPU with host memory, for a goal.
+
+    With ``users`` the plan is for so many; with ``ttft`` or ``tokens_per_s`` for the most users that all get it;
+    with ``throughput`` for the most tokens of all together. Without any of these the answer is a table over
+    numbers of users, and the plan is its knee.
+
+    Args:
+        model: Catalog name, path of a ``config.json`` or GGUF file, or a model.
+        gpu: Catalog name, path of a GPU file, or a GPU.
+        machine: Catalog name, path of a machine file, a machine, or a host.
+        users: Users in flight.
+        ttft: Longest time to the first token: ``2s``, ``500ms``, or seconds.
+        tokens_per_s: Fewest tokens per second for each user.
+        throughput: As many tokens per second as there can be, however many users that takes.
+        prompt: Tokens of a prompt: a number, ``100..4000``, or a file with one length a line.
+        answer: Tokens of an answer, likewise.
+        shared_prefix: Tokens at the start of all prompts that are the same.
+        speculative: ``N:ACCEPTANCE``: a draft of N tokens, each accepted with that probability.
+        draft: Model that drafts, on the GPU; drafts cost nothing without one.
+        generate: An older word for `answer`.
+        batch: An older word for `users`.
+        runtime: How the serving runtime executes: ``flexgen``, ``overlapped``, ``copied``, ``paged``, ``resident``;
+            by default what the model and the machine allow.
+        policy: ``tier-aware``, or the policy that host memory is left to.
+        compare: Policies to compare with: ``interleave``, ``first-touch``, ``prefer:NAME``, ``tier-blind``.
+        socket: Where the GPU and the threads are; the machine's first socket by default.
+        nodes: Memories that may be used, ``ldram=196GiB`` for a part of one; all by default.
+        peer: The GPU reaches CXL memory directly, as CXL 3.1 allows.
+        nvme: A block device besides.
+        weight_bits: Bits a weight; as the model is stored by default.
+        kv_bits: Bits an element of the KV cache.
+        link_gb_s: Bandwidth of the GPU's link; the GPU's by default.
+        margins: Share of the GPU and of each tier that may be filled; the runtime's by default.
+
+    Raises:
+        RequestError: A name or number is wrong.
+        PlacementError: Nothing fits; the message says by how many GiB and what would.
+    """
+    if batch is not None and users is not None:
+        message = f"{users} users and a batch of {batch}\nhint: they are the same; give --users"
+        raise RequestError(message)
+    goal = goal_of(users if batch is None else batch, ttft, tokens_per_s, throughput=throughput)
+    prompts, answers = lengths_of(prompt, "prompt"), lengths_of(generate or answer, "answer")
+    problem = Problem(
+        model=the_model(model, weight_bits, kv_bits),
+        gpu=the_gpu(gpu, link_gb_s),
+        host=the_host(machine, socket, nodes, nvme, peer=peer),
+        runtime=PAGED,
+        prompt=round(prompts.mean),
+        generate=round(answers.mean),
+        batch=goal.users,
+        variation=variation(prompts, answers),
+        shared=_shared(shared_prefix, prompts),
+        speculation=speculation_of(speculative, None if draft is None else the_model(draft)),
+    )
+    check(problem)
+    choice = _choice(problem, runtime, gguf=not isinstance(model, Model) and path("model", model).endswith(".gguf"))
+    problem = replace(problem, runtime=_margins(choice.runtime, margins).on(problem.host.cores))
+    return _answer(problem, goal, choice, policy, compare)
+
+
+def _answer(problem: Problem, goal: Goal, choice: Choice, policy: str, compare: Sequence[str]) -> InferAnswer:
+    """The plan for a goal, and what other policies bring for as many users."""
+    rows, at = [], 0
+    if goal.kind == "table":
+        rows = user_search.table(problem, policy)
+        at = user_search.knee(rows)
+        found = rows[at]
+    elif goal.users is not None:
+        found = user_search.exactly(problem, goal.users, goal.limits, policy)
+    elif goal.kind == "limits":
+        found = user_search.most_users(problem, goal.limits, policy)
+    else:
+        found = user_search.throughput(problem, policy)
+    asked = problem if goal.throughput else found.plan.problem
+    rivals = {name: _rival(asked, name) for name in compare if name != policy}
+    plan = planner.at_least_as(found.plan, [rival for rival in rivals.values() if not isinstance(rival, str)])
+    if plan is not found.plan:
+        found = Served(plan=plan, figures=figures(plan))
+    return InferAnswer(
+        plan=plan,
+        whole=whole_layers(plan),
+        rivals=rivals,
+        advice=advise(plan),
+        goal=goal,
+        choice=choice,
+        figures=found.figures,
+        table=rows,
+        knee=at,
+    )
+
+
+def _choice(problem: Problem, runtime: str | Runtime | None, *, gguf: bool) -> Choice:
+    if runtime is None:
+        return runtime_choice.choose(problem, gguf=gguf)
+    named = runtime if isinstance(runtime, Runtime) else runtime_of(text("runtime", runtime))
+    return runtime_choice.asked_for(named, problem.model.experts)
+
+
+def _shared(tokens: int, prompts: Lengths) -> int:
+    if not 0 <= tokens < prompts.shortest:
+        message = (
+            f"a shared prefix of {tokens} tokens, and the shortest prompt has {prompts.shortest}\n"
+            "hint: it is the start of every prompt, and each has at least one token of its own"
+        )
+        raise RequestError(message)
+    return tokens
+
+
+def the_host(
+    machine: str | Machine | Host,
+    socket: str | None = None,
+    tiers: Sequence[str] | None = None,
+    nvme: Tier | None = None,
+    *,
+    peer: bool = False,
+) -> Host:
+    """The host that is meant, with only the tiers that may be used, ``NAME=SIZE`` for a part of one.
+
+    Raises:
+        RequestError: A name is wrong, or a size is no amount of memory or more than there is.
+    """
+    if not isinstance(machine, Host):
+        machine = host_of(Machine.of(machine), socket=socket, peer=peer)
+    host = machine
+    instance(Tier | None, "give what tierloom.offload.host.block_tier returns")("nvme", nvme)
+    if tiers is not None and not tiers:
+        message = f"no memory may be used\nhint: {host.name} has {', '.join(tier.name for tier in host.tiers)}"
+        raise RequestError(message)
+    host = host if tiers is None else _limited(host, tiers)
+    return host if nvme is None else host.with_tier(nvme)
+
+
+def _limited(host: Host, tiers: Sequence[str]) -> Host:
+    """The host with some of its tiers, or a part of them."""
+    parts = [each.partition("=") for each in tiers]
+    for name, _, size in parts:
+        if size:
+            whole = int(host.tier(name).capacity_bytes)
+            part = amount_in_bytes(size, whole)
+            if not 0 < part <= whole:
+                message = f"`{name}={size}`: {host.name} has {bytes_text(whole)} there\nhint: ask for a part of it"
+                raise RequestError(message)
+            host = host.with_capacity(name, part)
+    return host.only([name for name, _, _ in parts])
+
+
+def _rival(problem: Problem, policy: str) -> InferPlan | str:
+    try:
+        return blind_plan(problem) if policy in BLIND_NAMES else planner.plan(problem, policy)
+    except PlacementError as error:
+        return str(error).split("\nhint:", maxsplit=1)[0]
+
+
+def the_model(model: str | Model, weight_bits: float | None = None, kv_bits: float | None = None) -> Model:
+    """The model that is meant, as it is stored.
+
+    Raises:
+        RequestError: The name is wrong, or a number of bits is not above 0.
+    """
+    for name, bits in (("weight", weight_bits), ("KV element", kv_bits)):
+        if bits is not None and not 0.0 < bits <= 64.0:
+            message = f"{bits:g} bits a {name}\nhint: write for example 8, or 4.5 for four bits with scales"
+            raise RequestError(message)
+    found = model if isinstance(model, Model) else load_model(path("model", model))
+    found = found if weight_bits is None else found.with_weight_bits(weight_bits)
+    return found if kv_bits is None else found.with_kv_bits(kv_bits)
+
+
+def the_gpu(gpu: str | Gpu, link_gb_s: float | None = None) -> Gpu:
+    """The GPU that is meant, perhaps with another link.
+
+    Raises:
+        RequestError: The name is wrong, or the link's bandwidth is not above 0.
+    """
+    if link_gb_s is not None and not 0.0 < link_gb_s < float("inf"):
+        message = f"a link of {link_gb_s:g} GB/s\nhint: it has to be above 0"
+        raise RequestError(message)
+    found = gpu if isinstance(gpu, Gpu) else load_gpu(path("gpu", gpu))
+    return found if link_gb_s is None else replace(found, in_gb_s=link_gb_s, out_gb_s=link_gb_s)
+
+
+def _margins(runtime: Runtime, margins: tuple[float | None, float | None]) -> Runtime:
+    if not isinstance(margins, Sequence) or len(margins) != 2:
+        raise refused(margins, "margins", "no pair", "give two shares, of the GPU and of each memory, or None for each")
+    on_gpu, on_host = (None if each is None else MARGIN("margins", each) for each in margins)
+    runtime = runtime if on_gpu is None else replace(runtime, gpu_margin=on_gpu)
+    return runtime if on_host is None else replace(runtime, host_margin=on_host)

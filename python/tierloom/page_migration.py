@@ -1,0 +1,279 @@
+"""What would page migration do to this program on that machine?
+
+The faces call these; they hand workloads and traces to the simulator of the Rust core and hand its
+answers on. A workload comes from the catalog, from a file, from a profile, or from a few numbers
+(:meth:`Workload.synthetic`); an access trace is read as it goes, in constant memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import tierloom._core as _core
+from tierloom import arguments, catalog, traces
+from tierloom.errors import RequestError, TraceError
+from tierloom.nouns import Machine, Plan, Profile, Workload
+from tierloom.tables import Row, Tabular
+from tierloom.units import Amount, amount_in_bytes, seconds_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tierloom.schema import CostsDoc, OutcomeDoc, PointDoc, SimulatorTermsDoc
+
+OURS = "tierloom"
+"""Name of the policy that is ours."""
+
+
+@dataclass(frozen=True, repr=False)
+class Simulation(Tabular):
+    """One run under one policy; ``data`` is the document that ``--json`` prints.
+
+    A row a moment of its time line.
+    """
+
+    machine: Machine
+    workload: str
+    data: OutcomeDoc
+
+    @property
+    def time_s(self) -> float:
+        """Run time, s."""
+        return self.data["time_s"]
+
+    def rows(self) -> list[Row]:
+        """A row a moment: the kernel's counters so far, and by memory what it held and did since the one before."""
+        return [self._row(point) for point in self.data["series"]]
+
+    def _row(self, point: PointDoc) -> Row:
+        names = [node["memory"] for node in self.data["nodes"]]
+        columns = {key: point[key] for key in ("used_pages", "gb_s", "latency_ns")}
+        nodes = {f"{name}.{key}": values[at] for key, values in columns.items() for at, name in enumerate(names)}
+        return {"time_s": point["time_s"], "fast_share": point["fast_share"], **nodes, **point["counters"]}
+
+    def __repr__(self) -> str:
+        return f"<Simulation of {self.workload} under {self.data['policy']}: {seconds_text(self.time_s)}>"
+
+
+@arguments.reads()
+def simulate(
+    workload: Workload | Profile | str | Path,
+    machine: Machine | str | Path,
+    policy: str = "tiering",
+    *,
+    placement: str | Plan | None = None,
+    threads: int | None = None,
+    socket: str | None = None,
+    nodes: Sequence[str] | None = None,
+    fast_memory: Amount | None = None,
+    knobs: Mapping[str, float] | None = None,
+    evaluator: str = "auto",
+    tiers: str | None = None,
+    lru: str = "two-lists",
+    costs: CostsDoc | None = None,
+    seed: int = 0,
+    samples: bool = False,
+) -> Simulation:
+    """Runs a workload on a machine while a policy moves its pages.
+
+    Args:
+        workload: A workload, or a profile as one; either by its name in the catalog or its path, too.
+        machine: What memory there is: a machine, a name of the catalog, or a file.
+        policy: A name of :func:`terms`, or ``tierloom``.
+        placement: Where pages are put at first: a name of :func:`terms` (``first-touch`` by default) or a plan.
+        threads: Threads, when the workload is a profile; those of the profile by default.
+        socket: Where the threads run; the machine's first socket by default.
+        nodes: Memories that may be used; all that the socket reaches by default.
+        fast_memory: Nearest memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the footprint.
+        knobs: Knobs of the policy, under the kernel's names.
+        evaluator: ``exact``, ``cohort``, or ``auto``.
+        tiers: How the kernel sorts nodes into tiers: ``hmat`` (6.7 and later), ``cpuless`` (6.0 and before),
+            ``one-tier`` (6.1 to 6.6 with memory that the firmware maps as ordinary); by default that of
+            the policy's own kernel, ``cpuless`` for TPP and what stands on it and for Tiering-0.8.
+        lru: ``two-lists``, or ``multi-gen`` for a kernel with ``lru_gen`` on.
+        costs: What events cost; :func:`tierloom.calibrate` measures them.
+        seed: Seed of the visits of the exact evaluator.
+        samples: Follow a recorded profile's samples in the order of time: which pages it was at when, each sample
+            standing for its share of the visits; page by page, so not for ``tierloom``.
+
+    Raises:
+        RequestError: A quantity or a name is wrong, or there are no samples to follow.
+        PlacementError: The data does not fit.
+
+    Example:
+        >>> run = simulate(Workload.synthetic("scan", size="64MiB", seconds=1), Machine.load("liu-a"), "none")
+        >>> round(run.data["fast_share"], 3)
+        1.0
+    """
+    source = Workload.of(workload, threads)
+    request = _request(policy, placement, socket, nodes, knobs, evaluator, tiers, lru, costs, seed)
+    if fast_memory is not None:
+        request["fast_bytes"] = amount_in_bytes(fast_memory, source.footprint_bytes)
+    on = Machine.of(machine)
+    if samples:
+        profile, rows = _with_samples(workload)
+        wide = source.data["threads"]
+        answer = _core.simulate_samples(on.core, profile.core, wide, rows, request)
+    else:
+        answer = _core.simulate(on.core, source.core, request)
+    return Simulation(on, source.name, cast("OutcomeDoc", answer))
+
+
+@arguments.reads(trace=arguments.path, threads=arguments.THREADS)
+def simulate_trace(
+    trace: str | Path,
+    machine: Machine | str | Path,
+    policy: str = "tiering",
+    *,
+    placement: str | None = None,
+    threads: int = 1,
+    mlp: float = 4.0,
+    ns_per_access: float = 10.0,
+    socket: str | None = None,
+    nodes: Sequence[str] | None = None,
+    fast_memory: Amount | None = None,
+    knobs: Mapping[str, float] | None = None,
+    tiers: str | None = None,
+    lru: str = "two-lists",
+    costs: CostsDoc | None = None,
+) -> Simulation:
+    """Runs an access trace on a machine, page by page.
+
+    Every row is an access that goes to memory. The clock of the rows, or `ns_per_access` where they have
+    none, is taken as computing; waits for memory come on top of it.
+
+    Args:
+        trace: ``.npy`` (a column of addresses, or a structured array) or ``.parquet``; see docs/simulate.md.
+        machine: What memory there is: a machine, a name of the catalog, or a file.
+        policy: A name of :func:`terms`; ``tierloom`` needs a workload or a profile.
+        placement: As for :func:`simulate`.
+        threads: Threads that the accesses come from.
+        mlp: Misses that one thread keeps in flight.
+        ns_per_access: Time from one access to the next, where rows have no clock.
+        socket: As for :func:`simulate`.
+        nodes: As for :func:`simulate`.
+        fast_memory: Nearest memory that may be used: bytes or ``"64GiB"``.
+        knobs: As for :func:`simulate`.
+        tiers: As for :func:`simulate`.
+        lru: As for :func:`simulate`.
+        costs: As for :func:`simulate`.
+
+    Raises:
+        RequestError: A quantity or a name is wrong.
+        TraceError: The trace cannot be read; says the row.
+        PlacementError: The data does not fit.
+    """
+    request = _request(policy, placement, socket, nodes, knobs, "exact", tiers, lru, costs, 0)
+    if fast_memory is not None:
+        request["fast_bytes"] = amount_in_bytes(fast_memory, 0)
+    pace = {"threads": threads, "mlp": mlp, "ns_per_access": ns_per_access}
+    blocks = traces.blocks(Path(trace))
+    read = lambda: next(blocks, b"")  # noqa: E731 (an iterator as the core wants it)
+    on = Machine.of(machine)
+    answer = _core.simulate_trace(on.core, request, str(trace), pace, read)
+    return Simulation(on, Path(trace).stem, cast("OutcomeDoc", answer))
+
+
+@arguments.reads(source=arguments.path, target=arguments.path)
+def import_trace(source: str | Path, target: str | Path, kind: str, *, llc: Amount | None = None) -> tuple[int, int]:
+    """Turns a text trace into an ``.npy`` that :func:`simulate_trace` reads.
+
+    Args:
+        source: Text of ``valgrind --tool=lackey --trace-mem=yes`` or of drmemtrace's ``view`` tool; ``.gz`` too.
+        target: File to write.
+        kind: ``lackey`` or ``drmemtrace``.
+        llc: Size of a last-level cache that lets only its misses and write-backs through.
+
+    Returns:
+        Lines read and accesses written.
+
+    Raises:
+        TraceError: A row cannot be read; says the file and the row.
+        RequestError: There is no such kind, no cache has such a size, or the target cannot be written.
+    """
+    llc_bytes = None if llc is None else amount_in_bytes(llc, 0)
+    with traces.text(Path(source)) as read, traces.Writer(Path(target)) as write:
+        lines, accesses = _core.import_trace(kind, str(source), llc_bytes, read, write)
+        if not accesses:
+            message = f"{source}: none of {lines} lines is an access\nhint: check that it is text of {kind}"
+            raise TraceError(message)
+    return lines, accesses
+
+
+def terms() -> SimulatorTermsDoc:
+    """Policies with their knobs, shapes of placements' names, and default costs with their sources."""
+    return cast("SimulatorTermsDoc", _core.simulator_terms())
+
+
+def _with_samples(given: Workload | Profile | str | Path) -> tuple[Profile, bytes]:
+    profile = None if isinstance(given, Workload) else Profile.of(given)
+    if profile is None or profile.folder is None:
+        name = given.name if isinstance(given, (Workload, Profile)) else given
+        message = f"`{name}` has no samples to follow\nhint: record the program with `tierloom profile`"
+        raise RequestError(message)
+    path = profile.folder / catalog.SAMPLES_FILE
+    try:
+        profile.samples()  # says which file is damaged: the core sees its bytes alone
+        return profile, path.read_bytes()
+    except OSError as problem:
+        message = f"{path}: {problem.strerror}\nhint: record the program again, or leave out the samples"
+        raise RequestError(message) from problem
+
+
+def _request(
+    policy: str,
+    placement: str | Plan | None,
+    socket: str | None,
+    nodes: Sequence[str] | None,
+    knobs: Mapping[str, float] | None,
+    evaluator: str,
+    tiers: str | None,
+    lru: str,
+    costs: CostsDoc | None,
+    seed: int,
+) -> dict[str, object]:
+    _known("evaluator", evaluator, ("auto", "exact", "cohort"))
+    if tiers is not None:
+        _known("tiers", tiers, ("hmat", "cpuless", "one-tier"))
+    _known("lru", lru, ("two-lists", "multi-gen"))
+    if not isinstance(placement, Plan | None):
+        placement = arguments.text("placement", placement)
+    return {
+        "policy": policy,
+        "knobs": sorted((knobs or {}).items()),
+        "placement": None if isinstance(placement, Plan) else placement,
+        "plan": placement.text if isinstance(placement, Plan) else None,
+        "nodes": list(nodes) if nodes is not None else None,
+        "socket": socket,
+        "evaluator": evaluator,
+        "tiers": tiers,
+        "lru": lru,
+        "costs": None if costs is None else _costs(costs),
+        "seed": seed,
+    }
+
+
+def _costs(given: CostsDoc) -> dict[str, object]:
+    """Costs as :func:`tierloom.calibrate` returns them: each that there is, with a value."""
+    known = terms()["costs"]
+    if not isinstance(given, Mapping) or set(given) != set(known) or not all(map(_is_figure, given.values())):
+        hint = f"give what tierloom.calibrate() returns: {', '.join(known)}, each with value, kind and source"
+        raise arguments.refused(given, "costs", "no table of costs", hint)
+    return {**given}
+
+
+def _is_figure(given: object) -> bool:
+    if not isinstance(given, Mapping) or not {"value", "kind", "source"} <= given.keys():
+        return False
+    value = given["value"]
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value < math.inf
+
+
+def _known(what: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        message = f"{what}: `{value}` is none\nhint: use one of: {', '.join(known)}"
+        raise RequestError(message)

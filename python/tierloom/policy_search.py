@@ -1,0 +1,251 @@
+"""Where should each object live, and how fast will the program then run?
+
+The faces call these; they hand nouns to the engines of the Rust core and hand its answers on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import tierloom._core as _core
+from tierloom import hosts
+from tierloom.arguments import each, reads, real, refused, teams
+from tierloom.errors import RequestError
+from tierloom.nouns import Machine, Plan, Profile
+from tierloom.tables import Row, Tabular
+from tierloom.units import Amount, amount_in_bytes, count_text, fraction, seconds_text
+from tierloom.what_if import changed, changes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tierloom.schema import ComparisonDoc, PolicyDoc, PredictionDoc
+
+Threads = int | Mapping[str, int]
+"""How many, or how many on each socket."""
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Tabular):
+    """Every policy on one profile and machine.
+
+    A row a policy, in the order of the document. What policies do with single objects is read when it is asked for.
+    """
+
+    machine: Machine
+    profile: Profile
+    brief: ComparisonDoc
+    """The answer, but what its policies do with single objects."""
+    core: _core.Comparison
+
+    @cached_property
+    def data(self) -> ComparisonDoc:
+        """The document that ``--json`` prints."""
+        policies = [cast("PolicyDoc", self.core.policy(at)) for at in range(len(self.brief["policies"]))]
+        return {**self.brief, "policies": policies}
+
+    @cached_property
+    def chosen(self) -> PolicyDoc:
+        """The policy that was chosen."""
+        return self.policy(self.brief["chosen"])
+
+    def policy(self, name: str) -> PolicyDoc:
+        """One policy's result by its name.
+
+        Raises:
+            RequestError: No such policy was compared.
+        """
+        return cast("PolicyDoc", self.core.policy(self._position(name)))
+
+    def _position(self, name: str) -> int:
+        for at, policy in enumerate(self.brief["policies"]):
+            if policy["policy"] == name:
+                return at
+        known = ", ".join(policy["policy"] for policy in self.brief["policies"])
+        raise refused(name, "policy", "no policy that was compared", f"use one of: {known}")
+
+    def plan(self, policy: str | None = None) -> Plan:
+        """The chosen placement, or a policy's, as rules that a person can read and edit.
+
+        Raises:
+            RequestError: The policy was not compared or cannot be used here.
+        """
+        at = self._position(self.brief["chosen"] if policy is None else policy)
+        return Plan(self.core.plan(at).to_toml())
+
+    def rows(self) -> list[Row]:
+        """A row a policy: its time with its range, the fast memory it takes, and what limits it."""
+        return [self._row(policy) for policy in self.brief["policies"]]
+
+    def _row(self, policy: PolicyDoc) -> Row:
+        answer: Mapping[str, Any] = policy.get("prediction", {})
+        return {
+            "policy": policy["policy"],
+            "chosen": policy["policy"] == self.brief["chosen"],
+            **{key: answer.get(key) for key in ("time_s", "low_s", "high_s")},
+            "fast_bytes": policy["fast_bytes"] if answer else None,
+            "bound": bound_word(answer["bound"]) if answer else None,
+            "not_possible": None if answer else policy["refused"].split("\nhint:", maxsplit=1)[0],
+        }
+
+    def __repr__(self) -> str:
+        time_s = self.chosen["prediction"]["time_s"]
+        asked = f"{self.profile.name} on {self.machine.name}, {count_text(self.brief['threads'], 'thread')}"
+        return f"<Comparison of {asked}: {self.brief['chosen']}, {seconds_text(time_s)}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction(Tabular):
+    """How long a program takes under one placement; ``data`` has every part.
+
+    A row a memory: what it holds and what it does.
+    """
+
+    data: PredictionDoc
+
+    @property
+    def time_s(self) -> float:
+        """Run time, s."""
+        return self.data["time_s"]
+
+    @property
+    def range_s(self) -> tuple[float, float]:
+        """What the assumptions leave open, s."""
+        return self.data["low_s"], self.data["high_s"]
+
+    def rows(self) -> list[Row]:
+        """A row a memory: bytes placed and moved, bandwidth, and latency idle and under this load."""
+        return [dict(cast("Row", tier)) for tier in self.data["tiers"]]
+
+    def __repr__(self) -> str:
+        return f"<Prediction: {seconds_text(self.time_s)}, limited by {bound_word(self.data['bound'])}>"
+
+
+def bound_word(bound: str | Mapping[str, str]) -> str:
+    """What keeps a program from being faster, as one cell of a table.
+
+    Example:
+        >>> bound_word({"bandwidth": "cxl"})
+        'bandwidth cxl'
+    """
+    return bound if isinstance(bound, str) else " ".join(word for pair in bound.items() for word in pair)
+
+
+@reads()
+def plan(
+    profile: Profile | str | Path,
+    machine: Machine | str | Path,
+    *,
+    threads: int | None = None,
+    socket: str | None = None,
+    nodes: Sequence[str] | None = None,
+    fast_memory: Amount | None = None,
+    max_slowdown: str | float | None = None,
+    policies: Sequence[str] | None = None,
+    ran_on: Machine | str | Path | None = None,
+    what_if: Sequence[str] = (),
+) -> Comparison:
+    """Compares every placement policy and chooses one, as the verb ``plan`` does.
+
+    Args:
+        profile: What the program does with its data: a profile, a name of the catalog, or a folder.
+        machine: What memory there is: a machine, a name of the catalog, or a file.
+        threads: Threads that the program will run with; those of the profile by default.
+        socket: Where the threads run; the machine's first socket by default.
+        nodes: Memories that may be used; all that the socket reaches by default.
+        fast_memory: Fast memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the footprint.
+        max_slowdown: Take the least fast memory whose time stays within this share of the time with
+            all data in fast memory, for example ``"5%"``.
+        policies: Names of the policies to compare, such as ``"interleave:ldram+cxl"``; all by default.
+        ran_on: The machine that the profile was recorded on, measured; known by default where ``machine measure`` ran
+            there. Predictions are anchored to the run then.
+        what_if: Changes of the machine first, such as ``"cxl.idle=+70ns"`` or ``"cxl.cards=3"``;
+            :mod:`tierloom.what_if` has all.
+
+    Returns:
+        A table, a row a policy; ``.chosen`` is the best and ``.plan()`` its rules.
+
+    Raises:
+        RequestError: A quantity or a name is wrong.
+        PlacementError: No placement does what was asked for.
+
+    Example:
+        >>> answer = plan("mg-e", "liu-a", threads=32, fast_memory="64GiB")
+        >>> answer.chosen["policy"]
+        'tierloom'
+    """
+    program, on = Profile.of(profile), changed(Machine.of(machine), changes(what_if))
+    budget = None if fast_memory is None else amount_in_bytes(fast_memory, program.footprint_bytes)
+    slowdown = None if max_slowdown is None else _slowdown(max_slowdown)
+    request = {
+        "threads": threads,
+        "socket": socket,
+        "nodes": list(nodes) if nodes is not None else None,
+        "budget": budget,
+        "max_slowdown": slowdown,
+        "policies": list(policies) if policies is not None else None,
+    }
+    known = Machine.of(ran_on) if ran_on is not None else hosts.ran_on(program, on)
+    answer = _core.compare(on.core, program.core, request, known.core if known else None)
+    return Comparison(on, program, cast("ComparisonDoc", answer.brief()), answer)
+
+
+def _slowdown(share: str | float) -> float:
+    """A share of the time; text without a % from 1 on may be meant as a percentage, so it has to say.
+
+    Raises:
+        RequestError: It is no share, or may be one of two.
+    """
+    value = fraction(share)
+    if isinstance(share, str) and value >= 1.0 and not share.strip().endswith("%"):
+        message = (
+            f"a slow-down of `{share}` is {value:.0%}\nhint: write {share}% or {value * 100:g}%, whichever is meant"
+        )
+        raise RequestError(message)
+    return value
+
+
+@reads(threads=teams)
+def predict(
+    profile: Profile,
+    machine: Machine,
+    fractions: Sequence[Sequence[float]],
+    *,
+    threads: Threads | None = None,
+    socket: str | None = None,
+) -> PredictionDoc:
+    """How long a program takes under one placement.
+
+    Args:
+        profile: What the program does with its data.
+        machine: What memory there is.
+        fractions: By object of the profile, the share of its pages in each memory of the machine.
+        threads: Threads that the program will run with, by socket where they run on several; those of
+            the profile by default.
+        socket: Where the threads run unless `threads` says so; the machine's first socket by default.
+
+    Raises:
+        RequestError: The fractions do not fit the profile and machine, or a name is wrong.
+    """
+    rows = fractions if _are_shares(fractions) else each(each(real(-math.inf)))("placement", fractions)
+    by_socket = threads if isinstance(threads, Mapping) else {socket: threads or profile.data["program"]["threads"]}
+    request = {
+        "teams": [{"socket": name, "threads": many} for name, many in by_socket.items()],
+        "fractions": [list(row) for row in rows],
+    }
+    return cast("PredictionDoc", _core.predict(machine.core, profile.core, request))
+
+
+def _are_shares(rows: object) -> bool:
+    """Whether rows are plain numbers already, as a loop over placements has them.
+
+    To read each share again takes longer than to predict.
+    """
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        return False
+    return all(type(share) is float for row in rows for share in row) and math.isfinite(sum(map(sum, rows)))

@@ -1,0 +1,137 @@
+"""Running a program unchanged to see how it uses its data.
+
+The program keeps its standard streams, its exit code and its signals; everything here happens
+around it.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tierloom._core as _core
+from tierloom import profile_folder
+from tierloom.arguments import path as a_path
+from tierloom.arguments import reads, refused
+from tierloom.errors import RequestError
+from tierloom.nouns import Profile
+from tierloom.program import interrupts_go_to_the_program, preload_library
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tierloom.schema import NoticeDoc
+
+BACKENDS = ("auto", "perf", "ptrace")
+"""What can take samples; `auto` is the first of the others that works here."""
+
+DEFAULT_HZ = {"perf": 1993, "ptrace": 173}
+"""Samples per second of CPU time by what takes them: primes, so that they do not march in step with the program."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A program that ran: its profile, its samples (an ``.npy`` file), and how it ended."""
+
+    profile: Profile
+    samples: bytes
+
+    @property
+    def exit_code(self) -> int:
+        """The program's exit code; 128 + signal when it was killed."""
+        return self.profile.data["program"].get("exit_code", 0)
+
+    @property
+    def warnings(self) -> list[NoticeDoc]:
+        """What the reader should know before believing the numbers: each has its kind and a sentence."""
+        return list(self.profile.data.get("sampling", {}).get("warnings", []))
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the profile's folder.
+
+        Raises:
+            OutputError: There is no room for it; what was recorded there is kept.
+            RequestError: It cannot be written there.
+        """
+        self.profile.save(folder, self.samples)
+
+
+@reads()
+def record(
+    command: Sequence[str],
+    *,
+    name: str | None = None,
+    hz: int | None = None,
+    backend: str = "auto",
+    folder: str | Path | None = None,
+    keep: str | Path | None = None,
+    analysing: Callable[[int], None] | None = None,
+) -> Recorded:
+    """Runs a program unchanged and finds its data objects and how they are touched.
+
+    With a folder what is recorded is written there as it comes: when this process is killed, or the disk is
+    full, :meth:`Profile.load` of the folder gives the profile of what was recorded until then. Saving the
+    profile there ends that.
+
+    Args:
+        command: Program and arguments.
+        name: Name of the profile; the program's file name by default.
+        hz: Samples per second of CPU time; by default as many as cost about a hundredth of it.
+        backend: ``"perf"``, ``"ptrace"``, or ``"auto"`` for the first of them that works here.
+        folder: Where the profile will be saved; tried before the program starts.
+        keep: A file for the recording, which grows there and stays; :func:`tierloom.analyse` reads it.
+        analysing: Called with the number of samples when the program has ended and the analysis starts.
+
+    Raises:
+        ProgramError: The program cannot be started.
+        RequestError: The folder or the file cannot be written, and the program was not started.
+        RecordingError: It ran, but nothing could be recorded.
+    """
+    if backend not in BACKENDS:
+        raise refused(backend, "backend", "no backend", f"use one of: {', '.join(BACKENDS)}")
+    called = name or Path(command[0]).name
+    with ExitStack() as stack:
+        journal = None if folder is None else stack.enter_context(profile_folder.prepared(Path(folder)))
+        stack.enter_context(interrupts_go_to_the_program())
+        journal = journal if keep is None else _kept(Path(keep), journal)
+        asked = {
+            "hz": hz,
+            "backend": backend,
+            "journal": None if journal is None else str(journal),
+            "keep": keep is not None,
+        }
+        profile, samples = _core.record_profile(list(command), called, preload_library(), asked, analysing)
+    return Recorded(Profile.of_core(profile), samples)
+
+
+def _kept(keep: Path, journal: Path | None) -> Path:
+    """Where a recording goes that stays: not where the profile takes its place."""
+    if journal is not None and keep.resolve() == journal.resolve():
+        message = f"{keep}: what is recorded there goes when the profile is done\nhint: choose another name for --keep"
+        raise RequestError(message)
+    return keep
+
+
+@reads(path=a_path)
+def import_perf(path: str | Path, name: str | None = None) -> Recorded:
+    """Makes a profile of what `perf` recorded, here or elsewhere.
+
+    CPU-clock samples with user registers are worked out as our own are; memory samples (``perf mem
+    record``) by the addresses and latencies that they carry. The program's files must be where they
+    were. Allocations are not in such a file: heap objects appear by their mappings.
+
+    Args:
+        path: ``perf.data``.
+        name: Name of the profile; the program's file name by default.
+
+    Raises:
+        RequestError: There is no such file.
+        RecordingError: The file cannot be read or worked out.
+    """
+    if not Path(path).is_file():
+        message = f"{path}: there is no such file\nhint: give the file that `perf record` wrote"
+        raise RequestError(message)
+    profile, samples = _core.import_perf(str(path), name)
+    return Recorded(Profile.of_core(profile), samples)

@@ -1,0 +1,1 @@
+"""Charts as files: one module a kind of answer, drawn with Matplotlib."""

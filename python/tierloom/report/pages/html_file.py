@@ -1,0 +1,206 @@
+"""Sections become one HTML file: the same sections give the same bytes.
+
+Scripts and styles are put into the file, and the file forbids the browser to fetch anything else.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import math
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from tierloom import __version__, catalog
+from tierloom.errors import RequestError
+from tierloom.extras import brought_by
+from tierloom.report.pages.forms import written
+from tierloom.report.pages.kinds import doubts, sections
+from tierloom.report.pages.parts import Chart, Drawing
+from tierloom.report.tables.marks import MARKS
+
+with brought_by("report"):
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup, escape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tierloom.report.pages.forms import Form
+    from tierloom.report.pages.parts import Section, Table
+    from tierloom.report.pages.sources import Source
+    from tierloom.schema import ContentDoc
+
+CHARTS = "vega.js"
+"""Vega, Vega-Lite and Vega-Embed in one file; the Makefile takes it out of their Python package."""
+
+MOST_ROWS = 300
+"""Rows of a table that a page shows; the page brings all of a longer one as a file (assumed: more nobody reads)."""
+
+DIGITS = 6
+"""Significant digits of a chart's values: more than a screen can show."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page, and what is on it."""
+
+    title: str
+    html: str
+    contents: list[ContentDoc]
+    doubts: list[str]
+    """What could not be shown as what it looks like."""
+
+
+def render(sources: Sequence[Source], title: str | None = None) -> str:
+    """The page's HTML; see :func:`page_of`."""
+    return page_of(sources, title).html
+
+
+def page_of(sources: Sequence[Source], title: str | None = None) -> Page:
+    """One page of all sources.
+
+    Raises:
+        RequestError: The charts' scripts are not beside the package.
+    """
+    made = sections(sources)
+    heading = title or title_of(made)
+    contents: list[ContentDoc] = [
+        {
+            "kind": each.kind,
+            "title": each.title,
+            "charts": [part.title for part in each.charts],
+            "tables": len(each.tables),
+        }
+        for each in made
+    ]
+    return Page(heading, html_of(made, heading), contents, doubts(made))
+
+
+def html_of(made: Sequence[Section], title: str) -> str:
+    """Sections as a page."""
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    filters = {f.__name__: f for f in (written, cell, right, slug, spec, laid_out, prose, csv_address)}
+    environment.filters.update(filters, marks=MARKS.get)
+    environment.tests.update(chart=lambda part: isinstance(part, Chart), drawing=lambda part: isinstance(part, Drawing))
+    return environment.from_string(own_file("page.html.jinja")).render(
+        title=title,
+        sections=list(numbered(made)),
+        style=own_file("page.css"),
+        script=own_file("page.js"),
+        charts=charts_script(),
+        most=MOST_ROWS,
+        version=__version__,
+    )
+
+
+def laid_out(charts: Sequence[Chart | Drawing]) -> list[tuple[Chart | Drawing, bool]]:
+    """Charts and whether each takes a whole line: those that ask for it, and those that would stand alone."""
+    made: list[tuple[Chart | Drawing, bool]] = []
+    beside = False
+    for chart, after in zip(charts, [*charts[1:], None], strict=True):
+        whole = _whole(chart) or (not beside and (after is None or _whole(after)))
+        beside = not whole and not beside
+        made.append((chart, whole))
+    return made
+
+
+def _whole(chart: Chart | Drawing) -> bool:
+    return isinstance(chart, Drawing) or chart.wide
+
+
+def title_of(made: Sequence[Section]) -> str:
+    """What the page is about: a plan or a result rather than what went into it."""
+    results = [section for section in made if section.kind not in ("machine", "profile")]
+    names = list(dict.fromkeys(section.title for section in results or made))
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def numbered(made: Sequence[Section]) -> Sequence[tuple[str, Section]]:
+    """Sections with names for links, each its own."""
+    return [(f"s{index}-{slug(section.title)}", section) for index, section in enumerate(made, 1)]
+
+
+def slug(text: str) -> str:
+    """A name for a link.
+
+    Example:
+        >>> slug("mg-e on liu-a")
+        'mg-e-on-liu-a'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+@cache
+def own_file(name: str) -> str:
+    """A file beside this one."""
+    return (resources.files("tierloom") / "report" / "pages" / name).read_text(encoding="utf-8")
+
+
+@cache
+def charts_script() -> str:
+    """The charts' scripts, so that no tag in them ends the page's own.
+
+    Raises:
+        RequestError: They are not beside the package.
+    """
+    path = catalog.native_file(CHARTS)
+    if path is None:
+        message = f"the scripts of charts, `{CHARTS}`, are not beside the package\nhint: `make install` puts them there"
+        raise RequestError(message)
+    return path.read_text(encoding="utf-8").replace("</script", "<\\/script")
+
+
+def spec(chart: Chart) -> Markup:
+    """A chart's specification with its data, as JSON that may stand in a page."""
+    told = {**chart.spec, "description": f"{chart.title}. {chart.about}".strip()}
+    document = with_data(told, [{**row} for row in chart.data])
+    text = json.dumps(rounded(document), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704 (escaped here)
+
+
+def prose(text: str) -> Markup:
+    """Words in backquotes as code, everything escaped."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 (escaped here)
+
+
+def with_data(part: Any, values: list[dict[str, Any]]) -> Any:  # noqa: ANN401 (JSON)
+    """The specification with its values where its data is named ``table``."""
+    if isinstance(part, dict):
+        if part.get("name") == "table":
+            return {**part, "values": values}
+        return {key: with_data(value, values) for key, value in part.items()}
+    return [with_data(each, values) for each in part] if isinstance(part, list | tuple) else part
+
+
+def rounded(part: Any) -> Any:  # noqa: ANN401 (JSON)
+    """Numbers with as many digits as can be seen; what is no number is left out."""
+    if isinstance(part, float):
+        return float(f"{part:.{DIGITS}g}") if math.isfinite(part) else None
+    if isinstance(part, dict):
+        return {key: rounded(value) for key, value in part.items()}
+    return [rounded(each) for each in part] if isinstance(part, list | tuple) else part
+
+
+def csv_address(table: Table) -> str:
+    """All rows of a table as a CSV file in an address: for a link that saves it, without network."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(column.key for column in table.columns)
+    writer.writerows([row.get(column.key) for column in table.columns] for row in table.rows)
+    return f"data:text/csv;base64,{base64.b64encode(text.getvalue().encode()).decode()}"
+
+
+def cell(row: dict[str, Any], column: Any) -> str:  # noqa: ANN401 (a Column)
+    """What stands in a table's cell."""
+    return written(row.get(column.key), column.form)
+
+
+def right(form: Form) -> bool:
+    """Whether a column keeps to the right."""
+    return form not in ("text", "code", "mark")

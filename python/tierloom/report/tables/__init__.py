@@ -1,0 +1,1 @@
+"""Tables for a terminal: one module a kind of answer, drawn with Rich."""

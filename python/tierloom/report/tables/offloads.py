@@ -1,0 +1,318 @@
+"""Tables of offloading plans: what each policy brings, what each place holds, where the time goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tierloom.offload.ceilings import TIED
+from tierloom.report.tables.layout import noted, table
+from tierloom.report.tables.marks import LEGEND, marked
+from tierloom.units import bytes_text, count_text, percent_text, rate_text, seconds_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Group
+    from rich.table import Table
+
+    from tierloom.offload.catalog import Entry
+    from tierloom.offload.documents import CpuDoc, InferDoc, RivalDoc, ServeDoc, TrainDoc
+    from tierloom.offload.model import Model
+
+EMPTY = "·"
+
+TRILLION = 10**12
+
+LONG = 32 * 1024
+"""Tokens of the context that the list of models shows the cache for."""
+
+
+def users(data: InferDoc) -> Group:
+    """What each user gets, by number of users."""
+    rows = data["table"] or [data["users"]]
+    made = table(
+        "What each user gets",
+        ("users", "right"),
+        ("tokens/s each", "right"),
+        ("first token", "right"),
+        ("alone", "right"),
+        ("all at once", "right"),
+        ("tokens/s in all", "right"),
+        ("weights", "left"),
+        ("KV cache", "left"),
+    )
+    for row in rows:
+        knee = row.get("knee", True)
+        made.add_row(
+            f"{row['users']}{' knee' if row.get('knee') else ''}",
+            rate_text(row["tokens_s_user"]),
+            *(seconds_text(row[key]) for key in ("ttft_s", "ttft_alone_s", "ttft_last_s")),
+            rate_text(row["tokens_s"]),
+            *(_where(row[key]) for key in ("weights_bytes", "kv_bytes")),
+            style="bold green" if knee else None,
+        )
+    note = "first token: behind the others; alone: nobody else asks; all at once: the last of them all."
+    if data["table"]:
+        note += "\nknee: the last row to which twice the users brought at least 20 % more tokens/s in all."
+    return noted(made, note)
+
+
+def _where(placed: Mapping[str, float]) -> str:
+    """The places that hold a share worth a word, the fullest first."""
+    whole = sum(placed.values())
+    shares = sorted(((amount / whole, place) for place, amount in placed.items()), reverse=True)
+    return ", ".join(f"{place} {share * 100:.0f}" for share, place in shares if share >= 0.005) + " %"
+
+
+def policies(data: InferDoc) -> Group:
+    """The plan and what other policies would bring."""
+    tokens = f"{data['prompt']} + {data['generate']} tokens"
+    if data["longest_request"] > data["prompt"] + data["generate"]:
+        tokens = f"{tokens} on average, at most {data['longest_request']}"
+    made = table(
+        f"{data['model']} on {data['gpu']} and {data['machine']}, {tokens}, runtime {data['runtime']}",
+        ("policy", "left"),
+        ("tokens/s", "right"),
+        ("range", "right"),
+        ("batch", "right"),
+        ("plan against it", "right"),
+    )
+    spread = f"{data['low_tokens_s']:.3g} to {data['high_tokens_s']:.3g}"
+    made.add_row(data["policy"], f"{data['tokens_s']:.3g}", spread, _block(data), "", style="bold green")
+    for rival in data["policies"]:
+        made.add_row(*_rival_cells(rival))
+    bound = data["bound_tokens_s"]
+    about = f" The optimum over batches that need not be whole is {bound:.3g}." if bound else ""
+    said = [f"batch: sequences of a block, as GPU batches of so many.{about}"]
+    return noted(made, "\n".join([*said, *(_why_tied(rival) for rival in data["policies"] if "tie" in rival)]))
+
+
+def _why_tied(rival: RivalDoc) -> str:
+    """Why the plan is no faster than a policy: what infinitely fast memories would bring."""
+    tie = rival["tie"]
+    gain = f"{tie['room'] * 100:.1f} %"
+    if tie["room"] <= TIED:
+        return (
+            f"{rival['policy']} ties, and no placement breaks the tie: infinitely fast memories would bring {gain}, "
+            f"for the block waits for: {tie['bound']}."
+        )
+    return f"{rival['policy']} ties: infinitely fast memories would bring {gain}, better placements no more than this."
+
+
+def _block(data: InferDoc | RivalDoc) -> str:
+    batch, each = data["batch"], data["gpu_batch"]
+    return f"{batch} ({-(-batch // each)} x {each})"
+
+
+def _rival_cells(rival: RivalDoc) -> list[str]:
+    if "problem" in rival:
+        return [rival["policy"], "-", "", "", f"not possible: {rival['problem']}"]
+    return [rival["policy"], f"{rival['tokens_s']:.3g}", "", _block(rival), f"{rival['against'] * 100:+.1f} %"]
+
+
+def places(data: InferDoc) -> Group:
+    """What every place holds."""
+    made = table(
+        "What each place holds",
+        ("place", "left"),
+        ("weights", "right"),
+        ("KV cache", "right"),
+        ("hidden", "right"),
+        ("buffers", "right"),
+        ("of it, in all", "right"),
+        ("may hold", "right"),
+    )
+    for place in data["places"]:
+        held = [place["weights_bytes"], place["kv_bytes"], place["hidden_bytes"], place["buffer_bytes"]]
+        made.add_row(
+            place["place"],
+            *(bytes_text(amount) if amount >= 1.0 else EMPTY for amount in held),
+            bytes_text(sum(held)),
+            bytes_text(place["allowed_bytes"]),
+        )
+    return noted(made, "may hold: the margin that the runtime leaves of the capacity.")
+
+
+def parts(data: InferDoc) -> Group:
+    """Where each part of the model goes, cut anywhere and in whole tensors."""
+    names = [place["place"] for place in data["places"]]
+    made = table("Where each part goes", ("part", "left"), ("size", "right"), *((name, "right") for name in names))
+    whole = data["whole_tensors"]
+    for part, placed in [*data["weights_bytes"].items(), ("kv", data["kv_bytes"])]:
+        size = sum(placed.values())
+        counted = whole["tensors"][part]
+        cells = [_share(placed, counted, name) for name in names]
+        made.add_row("KV cache" if part == "kv" else part, bytes_text(size), *cells)
+    note = f"Share, and whole tensors or pieces to apply: these give {whole['tokens_s']:.3g} tokens/s"
+    return noted(made, f"{note}, {percent_text(whole['loss'])} less.")
+
+
+def _share(placed: Mapping[str, float], counted: Mapping[str, int], name: str) -> str:
+    share = placed.get(name, 0.0) / max(sum(placed.values()), 1.0)
+    if share < 0.0005 and not counted[name]:
+        return EMPTY
+    return f"{percent_text(share)} ({counted[name]})"
+
+
+def times(data: InferDoc) -> Group:
+    """Where the time goes."""
+    made = table("Where the time goes", ("piece", "left"), ("prefill", "right"), ("decode step", "right"))
+    prefill, decode = data["prefill_pieces_s"], data["decode_pieces_s"]
+    for piece in [*prefill, *(name for name in decode if name not in prefill)]:
+        cells = [seconds_text(pieces[piece]) if pieces.get(piece) else EMPTY for pieces in (prefill, decode)]
+        made.add_row(piece, *cells)
+    made.add_row("together", seconds_text(data["prefill_s"]), seconds_text(data["decode_step_s"]), style="bold")
+    steps = f"Whole block: {seconds_text(data['total_s'])}."
+    return noted(made, f"Pieces of prefill overlap; prefill waits for: {data['prefill_bound']}. {steps}")
+
+
+def advice(data: InferDoc) -> Table:
+    """What would make the plan faster."""
+    made = table("What would make it faster", ("resource", "left"), ("worth", "left"))
+    limits = data["advice"]
+    if limits is None:
+        return made
+    for resource, share in limits["share_per_share"].items():
+        made.add_row(resource, f"{share:.2f} % more tokens/s for 1 % more")
+    for place, worth in limits["tokens_s_per_gib"].items():
+        made.add_row(f"capacity of {place}", f"{worth:.3g} tokens/s for one more GiB")
+    return made
+
+
+def training(data: TrainDoc) -> Group:
+    """Steps of training by policy."""
+    made = table(
+        f"{data['model']} on {data['gpu']} and {data['machine']}, {data['stage']}, "
+        f"{data['batch']} x {data['sequence']} tokens",
+        ("policy", "left"),
+        ("step", "right"),
+        ("tokens/s", "right"),
+        ("forward", "right"),
+        ("backward", "right"),
+        ("optimizer", "right"),
+        ("parameters in", "right"),
+        ("plan against it", "right"),
+    )
+    for index, row in enumerate(data["policies"]):
+        if "problem" in row:
+            made.add_row(row["policy"], "-", "", "", "", "", "", f"not possible: {row['problem']}")
+            continue
+        cells = [seconds_text(seconds) if seconds else EMPTY for seconds in row["pieces_s"].values()]
+        against = f"{row['against'] * 100:+.1f} %" if index else ""
+        style = None if index else "bold green"
+        made.add_row(row["policy"], seconds_text(row["step_s"]), f"{row['tokens_s']:.4g}", *cells, against, style=style)
+    held, asked = bytes_text(data["host_bytes"]), bytes_text(data["deepspeed_estimate_bytes"])
+    note = f"GPU holds {bytes_text(data['gpu_bytes'])}, host {held}; DeepSpeed's estimator asks the host for {asked}."
+    return noted(made, note)
+
+
+def states(data: TrainDoc) -> Table:
+    """Where the plan puts the optimizer's states."""
+    made = table("Where the states go", ("state", "left"), *((tier, "right") for tier in data["tiers"]))
+    best = data["policies"][0]
+    for state, placed in best.get("shares", {}).items():
+        shares = [placed.get(tier, 0.0) for tier in data["tiers"]]
+        made.add_row(state, *(percent_text(share) if share > 0.0005 else EMPTY for share in shares))
+    held = best.get("held_bytes", {})
+    made.add_row("together", *(bytes_text(held.get(tier, 0.0)) for tier in data["tiers"]), style="bold")
+    return made
+
+
+def sessions(data: ServeDoc) -> Group:
+    """Idle sessions over tiers."""
+    made = table(
+        f"{count_text(data['sessions'], 'session')} of {data['context']} tokens of {data['model']}, {data['gpu']} and "
+        f"{data['machine']}",
+        ("tier", "left"),
+        ("sessions that fit", "right"),
+        ("it gets", "right"),
+        ("time to first token", "right"),
+        ("worth it", "left"),
+    )
+    for row in data["tiers"]:
+        worth = "yes" if row["worth"] else "no: computing again is quicker"
+        made.add_row(row["tier"], str(row["capacity"]), str(row["sessions"]), seconds_text(row["fetch_s"]), worth)
+    made.add_row("computing again", "", "", seconds_text(data["recompute_s"]), "")
+    return noted(
+        made,
+        f"A session's cache is {bytes_text(data['session_bytes'])}; a tier is worth it above "
+        f"{data['break_even_gb_s']:.2f} GB/s. Mean over all sessions: {seconds_text(data['mean_s'])}.",
+    )
+
+
+def ratios(data: CpuDoc) -> Group:
+    """Decode on the CPU by ratio of interleaving."""
+    made = table(
+        f"{data['model']} on {data['machine']} without a GPU: {count_text(data['backends'], 'backend')}, "
+        f"{count_text(data['threads'], 'thread')}",
+        ("pages", "left"),
+        ("tokens/s", "right"),
+        ("GB/s", "right"),
+        ("latency under load", "right"),
+        ("what limits it", "left"),
+    )
+    for row in data["ratios"]:
+        pages = " : ".join(f"{name} {count}" for name, count in row["pages"].items())
+        if "problem" in row:
+            made.add_row(pages, "-", "", "", f"not possible: {row['problem']}")
+            continue
+        style = "bold green" if row["pages"] == data["best"] else None
+        latency = f"{row['latency_ns']:.0f} ns"
+        made.add_row(pages, f"{row['tokens_s']:.3g}", f"{row['gb_s']:.1f}", latency, row["bound"], style=style)
+    return noted(made, "tokens/s of all backends together, each decoding one sequence.")
+
+
+def models(entries: list[Entry], sizes: list[Model]) -> Group:
+    """The models of the catalog."""
+    made = table(
+        "Models",
+        ("model", "left"),
+        ("released", "left"),
+        ("parameters", "right"),
+        ("weights", "right"),
+        ("KV a token", "right"),
+        (f"cache at {LONG // 1024} Ki", "right"),
+        ("what it is", "left"),
+    )
+    for entry, model in zip(entries, sizes, strict=True):
+        made.add_row(
+            entry.name,
+            entry.released,
+            _many(model.parameters),
+            bytes_text(model.weight_bytes),
+            bytes_text(model.kv_bytes_per_token),
+            bytes_text(model.cache_bytes(LONG)),
+            entry.data["title"],
+        )
+    return noted(made, "The cache grows by `KV a token`; windows and states of layers that keep less come to it once.")
+
+
+def _many(parameters: int) -> str:
+    return f"{parameters / 1e12:.3g} trillion" if parameters >= TRILLION else f"{parameters / 1e9:.3g} billion"
+
+
+def gpus(entries: list[Entry]) -> Group:
+    """The GPUs of the catalog, every figure with its mark."""
+    made = table(
+        "GPUs",
+        ("GPU", "left"),
+        ("released", "left"),
+        ("memory", "right"),
+        ("GB/s", "right"),
+        ("TFLOP/s in 16", "right"),
+        ("8", "right"),
+        ("4 bits", "right"),
+        ("link GB/s", "right"),
+        ("what it is", "left"),
+    )
+    for entry in entries:
+        data = entry.data
+        figures = [data.get(name) for name in ("memory_gb_s", "tflop_s", "fp8_tflop_s", "fp4_tflop_s", "in_gb_s")]
+        made.add_row(
+            entry.name,
+            entry.released,
+            marked(bytes_text(data["memory_bytes"]["value"]), data["memory_bytes"]["kind"]),
+            *(marked(f"{figure['value']:.5g}", figure["kind"]) if figure else "" for figure in figures),
+            data["title"],
+        )
+    return noted(made, LEGEND)

@@ -1,0 +1,178 @@
+"""Tables of plans: what each policy brings, where each object goes, what fast memory buys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tierloom.nouns import action_text
+from tierloom.report.tables.layout import noted, table
+from tierloom.report.tables.profiles import ROWS
+from tierloom.units import bytes_text, count_text, percent_text, seconds_text
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+    from tierloom.policy_search import Comparison
+    from tierloom.schema import Action, ComparisonDoc, ObjectDoc, ObjectUseDoc, PolicyDoc, PredictionDoc
+
+FRONTIER_ROWS = 9
+"""Points of the frontier that a table shows; the pictures show all."""
+
+
+def policies(comparison: Comparison) -> Group:
+    """Every policy, the fastest first, those that cannot be used last."""
+    data = comparison.brief
+    made = table(
+        f"{data['profile']} on {data['machine']}, {count_text(data['threads'], 'thread')} on {data['socket']}, "
+        f"at most {bytes_text(data['budget_bytes'])} of {data['fast_memory']}",
+        ("policy", "left"),
+        ("time", "right"),
+        ("range", "right"),
+        ("against chosen", "right"),
+        (f"{data['fast_memory']} used", "right"),
+        ("what limits it", "left"),
+    )
+    best = comparison.chosen["prediction"]["time_s"]
+    for policy in ordered(data):
+        style = "bold green" if policy["policy"] == data["chosen"] else None
+        made.add_row(*_policy_cells(policy, best), style=style)
+    about = f"{data['chosen']}: {comparison.chosen['about']}."
+    return noted(made, f"range: what the assumptions leave open. {about}")
+
+
+def ordered(comparison: ComparisonDoc) -> list[PolicyDoc]:
+    """Policies by time, the chosen one first among equals, unusable ones last."""
+
+    def key(policy: PolicyDoc) -> tuple[float, bool, str]:
+        time = policy["prediction"]["time_s"] if "prediction" in policy else float("inf")
+        return time, policy["policy"] != comparison["chosen"], policy["policy"]
+
+    return sorted(comparison["policies"], key=key)
+
+
+def _policy_cells(policy: PolicyDoc, best: float) -> list[str]:
+    if "prediction" not in policy:
+        return [policy["policy"], "-", "", "", "", f"not possible: {reason_text(policy['refused'])}"]
+    answer = policy["prediction"]
+    return [
+        policy["policy"],
+        seconds_text(answer["time_s"]),
+        f"{seconds_text(answer['low_s'])} to {seconds_text(answer['high_s'])}",
+        f"{answer['time_s'] / best:.2f}x" if best > 0 else "",
+        bytes_text(policy["fast_bytes"]),
+        bound_text(answer),
+    ]
+
+
+def reason_text(error: str) -> str:
+    """Why a policy cannot be used, without the hint: beside others that can, there is nothing to do."""
+    return error.split("\nhint:", maxsplit=1)[0]
+
+
+def bound_text(answer: PredictionDoc) -> str:
+    """What keeps the program from being faster, in words."""
+    bound = answer["bound"]
+    if isinstance(bound, dict):
+        return f"bandwidth of {bound['bandwidth']}"
+    return {"compute": "computing", "latency": "latency"}.get(bound, bound)
+
+
+class Placed(NamedTuple):
+    """One object under the chosen policy."""
+
+    item: ObjectDoc
+    use: ObjectUseDoc
+    shares: list[float]
+    action: Action
+
+
+def placed(comparison: Comparison) -> list[Placed]:
+    """Every object under the chosen policy, those that cost most first."""
+    chosen = comparison.chosen
+    uses = chosen["prediction"]["objects"]
+    objects = comparison.profile.data["objects"]
+    rows = map(Placed, objects, uses, chosen["fractions"], chosen["actions"])
+    return sorted(rows, key=lambda row: (-row.use["stall_s"], row.item["name"]))
+
+
+def places(comparison: Comparison) -> Table:
+    """Where the chosen policy puts each object."""
+    nodes = [tier["memory"] for tier in comparison.chosen["prediction"]["tiers"]]
+    made = table(
+        f"Where the data goes: policy {comparison.brief['chosen']}",
+        ("object", "left"),
+        ("size", "right"),
+        *((node, "right") for node in nodes),
+        ("waits", "right"),
+        ("of the time", "right"),
+        ("asked of the kernel", "left"),
+    )
+    items = placed(comparison)
+    for row in items[:ROWS]:
+        made.add_row(row.item["name"], *_size_and_cost([row], _shares(row.shares)), action_text(row.action))
+    if items[ROWS:]:
+        made.add_row(f"and {len(items) - ROWS} more", *_size_and_cost(items[ROWS:], [""] * len(nodes)), "")
+    return made
+
+
+def _size_and_cost(rows: list[Placed], shares: list[str]) -> list[str]:
+    return [
+        bytes_text(sum(row.item["size_bytes"] for row in rows)),
+        *shares,
+        seconds_text(sum(row.use["stall_s"] for row in rows)),
+        percent_text(sum(row.use["share"] for row in rows)),
+    ]
+
+
+def _shares(row: list[float]) -> list[str]:
+    return [percent_text(share) if share > 0 else "·" for share in row]
+
+
+def tiers(answer: PredictionDoc) -> Table:
+    """What each memory does under the chosen placement."""
+    made = table(
+        "What each memory does",
+        ("memory", "left"),
+        ("holds", "right"),
+        ("read", "right"),
+        ("written", "right"),
+        ("GB/s", "right"),
+        ("of its peak", "right"),
+        ("latency at rest", "right"),
+        ("under this load", "right"),
+    )
+    for tier in answer["tiers"]:
+        made.add_row(
+            tier["memory"],
+            bytes_text(tier["placed_bytes"]),
+            f"{tier['read_bytes'] / 1e9:.1f} GB",
+            f"{tier['write_bytes'] / 1e9:.1f} GB",
+            f"{tier['gb_s']:.1f}",
+            percent_text(tier["utilisation"]),
+            f"{tier['idle_ns']:.0f} ns",
+            f"{tier['loaded_ns']:.0f} ns",
+        )
+    return made
+
+
+def frontier(comparison: Comparison) -> Table:
+    """The least time by amount of fast memory."""
+    made = table(
+        f"What {comparison.brief['fast_memory']} buys",
+        (comparison.brief["fast_memory"], "right"),
+        ("of the data", "right"),
+        ("time", "right"),
+        ("slowdown", "right"),
+    )
+    points = comparison.brief["frontier"]
+    step = max(1, (len(points) - 1) // (FRONTIER_ROWS - 1))
+    shown = points[::step] if not points or points[-1] in points[::step] else [*points[::step], points[-1]]
+    for point in shown:
+        made.add_row(
+            bytes_text(point["fast_bytes"]),
+            percent_text(point["fast_bytes"] / max(1, comparison.profile.footprint_bytes)),
+            seconds_text(point["time_s"]),
+            f"{(point['slowdown'] - 1) * 100:.1f} %",
+        )
+    return made

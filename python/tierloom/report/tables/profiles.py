@@ -1,0 +1,209 @@
+"""Tables of profiles: which data the program has and how it is touched."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tierloom.report.tables.layout import noted, table
+from tierloom.units import bytes_text, count_text, percent_text
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+    from tierloom.nouns import Profile
+    from tierloom.schema import ObjectDoc, ShareDoc
+
+ROWS = 20
+"""Objects that a table shows; the rest is summed in one line."""
+
+
+@dataclass
+class Traffic:
+    """What one object does over all phases."""
+
+    read_bytes: float = 0.0
+    write_bytes: float = 0.0
+    accesses: float = 0.0
+    by_pattern: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    @property
+    def pattern(self) -> str:
+        """The pattern of most of the memory traffic."""
+        return max(self.by_pattern, key=lambda name: self.by_pattern[name], default="")
+
+    @property
+    def total_bytes(self) -> float:
+        """Bytes between memory and last-level cache."""
+        return self.read_bytes + self.write_bytes
+
+
+def traffic(profile: Profile) -> dict[str, Traffic]:
+    """Traffic by object name, over all phases."""
+    totals: dict[str, Traffic] = defaultdict(Traffic)
+    for phase in profile.data["phases"]:
+        for access in phase["accesses"]:
+            total = totals[access["object"]]
+            total.read_bytes += access["dram_read_bytes"]
+            total.write_bytes += access["dram_write_bytes"]
+            total.accesses += access["reads"] + access["writes"]
+            # Objects that stay in the cache have a pattern too, hence the small weight of accesses.
+            weight = access["dram_read_bytes"] + access["dram_write_bytes"] + 1e-6 * access["reads"]
+            total.by_pattern[access["pattern"]] += weight
+    return totals
+
+
+def objects(profile: Profile) -> Group:
+    """The program's data objects, those that it waits for most first."""
+    made = table(
+        f"Data objects of {profile.name}: {_size(profile.footprint_bytes, _addresses(profile.data['objects']))}",
+        ("object", "left"),
+        ("kind", "left"),
+        ("size", "right"),
+        ("waits", "right"),
+        ("95 % interval", "right"),
+        ("accesses", "right"),
+        ("memory traffic", "right"),
+        ("reads", "right"),
+        ("pattern", "left"),
+        ("allocated at", "left"),
+    )
+    totals = traffic(profile)
+    ordered = sorted(profile.data["objects"], key=lambda item: (-_waits(item, totals), item["name"]))
+    for item in ordered[:ROWS]:
+        made.add_row(*_cells(item, totals[item["name"]]))
+    if ordered[ROWS:]:
+        made.add_row(*_rest(ordered[ROWS:], totals))
+    for rest in profile.data.get("unattributed", []):
+        share = rest["stall"]
+        made.add_row(rest["name"], "", "", percent_text(share["share"]), _interval(share), *[""] * 5, style="dim")
+    return noted(made, caption(profile))
+
+
+def phases(profile: Profile) -> list[Table]:
+    """What the program worked on when; nothing to show when it did the same all the time."""
+    if len(profile.data["phases"]) < 2:
+        return []
+    made = table(
+        "Phases",
+        ("phase", "left"),
+        ("from", "right"),
+        ("to", "right"),
+        ("threads", "right"),
+        ("compute", "right"),
+        ("memory traffic", "right"),
+        ("most of it from", "left"),
+    )
+    for phase in profile.data["phases"]:
+        by_object: dict[str, float] = defaultdict(float)
+        for access in phase["accesses"]:
+            by_object[access["object"]] += access["dram_read_bytes"] + access["dram_write_bytes"]
+        total = sum(by_object.values())
+        made.add_row(
+            phase["name"],
+            f"{phase['start_s']:.2f} s",
+            f"{phase['end_s']:.2f} s",
+            str(phase["threads"]),
+            f"{phase['compute_s']:.2f} s",
+            bytes_text(total),
+            _largest(by_object, total),
+        )
+    return [made]
+
+
+def _largest(by_object: dict[str, float], total: float) -> str:
+    largest = sorted(by_object.items(), key=lambda item: (-item[1], item[0]))[:3]
+    return ", ".join(f"{name} {percent_text(size / total)}" for name, size in largest if size > 0)
+
+
+def _waits(item: ObjectDoc, totals: dict[str, Traffic]) -> float:
+    stall = item.get("stall")
+    return stall["share"] if stall else totals[item["name"]].total_bytes
+
+
+def _cells(item: ObjectDoc, total: Traffic) -> list[str]:
+    stall = item.get("stall")
+    reads = total.read_bytes / total.total_bytes if total.total_bytes else None
+    return [
+        item["name"],
+        item["kind"],
+        _size(item["size_bytes"], _addresses([item])),
+        percent_text(stall["share"]) if stall else "",
+        _interval(stall) if stall else "",
+        _accesses(item, total),
+        bytes_text(total.total_bytes),
+        percent_text(reads) if reads is not None else "",
+        total.pattern,
+        place(item),
+    ]
+
+
+def _rest(items: list[ObjectDoc], totals: dict[str, Traffic]) -> list[str]:
+    stalls = [item["stall"]["share"] for item in items if "stall" in item]
+    return [
+        f"and {len(items)} more",
+        "",
+        _size(sum(item["size_bytes"] for item in items), _addresses(items)),
+        percent_text(sum(stalls)) if stalls else "",
+        "",
+        "",
+        bytes_text(sum(totals[item["name"]].total_bytes for item in items)),
+        "",
+        "",
+        "",
+    ]
+
+
+def _addresses(items: list[ObjectDoc]) -> int:
+    return sum(item.get("address_bytes", item["size_bytes"]) for item in items)
+
+
+def _size(memory: int, addresses: int) -> str:
+    """Memory, and the addresses that were asked for, where most of them were never touched."""
+    told = bytes_text(memory)
+    return told if addresses <= 1.1 * memory else f"{told} of {bytes_text(addresses)}"
+
+
+def _accesses(item: ObjectDoc, total: Traffic) -> str:
+    count = f"{total.accesses:.1e}"
+    known = item.get("accesses")
+    if not known or not known["count"]:
+        return count
+    off = known["high"] / known["count"] - 1
+    return f"{count} ±{percent_text(off)}" if off < 1 else f"{count} ?"
+
+
+def _interval(share: ShareDoc) -> str:
+    return f"{share['low'] * 100:.1f}-{share['high'] * 100:.1f}"
+
+
+def place(item: ObjectDoc) -> str:
+    """Where the program makes the object: the statement that it is named after, a symbol, a file."""
+    site = item["site"]
+    if "stack" in site:
+        lines = [frame for frame in site["stack"] if frame.get("line")]
+        frames = [*_named_after(item["name"], site["stack"]), *lines, *site["stack"]]
+        return next((str(frame.get("line") or f"{frame['module']}+{frame['offset']:#x}") for frame in frames), "")
+    if "symbol" in site:
+        return f"{site['symbol']['module']}:{site['symbol']['symbol']}"
+    return str(site.get("file", ""))
+
+
+def _named_after(name: str, stack: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The frames of the function in an object's name, which leaves template arguments out."""
+    function = re.split("@| by |#", name)[0]
+    parts = ".*".join(re.escape(part) for part in function.split("::"))
+    return [frame for frame in stack if re.search(parts, frame.get("function") or "")]
+
+
+def caption(profile: Profile) -> str:
+    """How the samples were taken, in a sentence."""
+    sampling = profile.data.get("sampling")
+    if sampling is None:
+        return "Derived on paper: no run, no samples."
+    text = f"{count_text(sampling['samples'], 'sample')} at {sampling['hz']:.0f} Hz of CPU time by {sampling['event']}"
+    lost = f", {sampling['lost']} lost" if sampling["lost"] else ""
+    return f"{text}{lost}. waits: share of CPU time that waited for the object."

@@ -1,0 +1,109 @@
+"""Simulated runs as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tierloom.report.tables.layout import noted, table
+from tierloom.units import PAGE_BYTES, bytes_text, percent_text, seconds_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Group
+    from rich.table import Table
+
+    from tierloom.page_migration import Simulation
+    from tierloom.schema import OutcomeDoc
+
+
+COUNTERS = (
+    "numa_pte_updates",
+    "numa_hint_faults",
+    "numa_hint_faults_local",
+    "numa_pages_migrated",
+    "pgpromote_candidate",
+    "pgpromote_success",
+    "pgdemote_kswapd",
+    "pgdemote_policy",
+    "pgmigrate_fail",
+)
+"""Counters of migration, in the order of a page's way."""
+
+
+def runs(simulations: Sequence[Simulation]) -> Group:
+    """Every policy's time, what it went to, and what fast memory served; fastest first."""
+    made = table(
+        f"{simulations[0].workload} on {simulations[0].machine.name}",
+        ("policy", "left"),
+        ("placement", "left"),
+        ("time", "right"),
+        ("against the best", "right"),
+        ("computing", "right"),
+        ("memory", "right"),
+        ("faults", "right"),
+        ("scans", "right"),
+        ("copies", "right"),
+        ("other", "right"),
+        ("from fast memory", "right"),
+    )
+    best = min(run.time_s for run in simulations)
+    for run in sorted(simulations, key=lambda run: run.time_s):
+        parts = run.data["parts"]
+        made.add_row(
+            run.data["policy"],
+            run.data["placement"],
+            seconds_text(run.time_s),
+            f"{run.time_s / best:.2f}x" if best > 0 else "",
+            *(_share(part, run.time_s) for part in (parts["compute_s"], parts["stall_s"], parts["fault_s"])),
+            *(_share(part, run.time_s) for part in (parts["scan_s"], parts["copy_s"])),
+            _share(parts["shootdown_s"] + parts["sample_s"], run.time_s),
+            percent_text(run.data["fast_share"]),
+        )
+    return noted(made, f"evaluator: {simulations[0].data['evaluator']}")
+
+
+def _share(part: float, whole: float) -> str:
+    share = part / whole if whole > 0 else 0.0
+    return percent_text(share) if share >= 0.0005 else "·"
+
+
+def counters(simulations: Sequence[Simulation]) -> Table:
+    """What ``/proc/vmstat`` would show of each run."""
+    made = table("Counters", ("counter", "left"), *((run.data["policy"], "right") for run in simulations))
+    for name in COUNTERS:
+        values = [run.data["counters"][name] for run in simulations]
+        if any(values):
+            made.add_row(name, *(f"{value:,.0f}" for value in values))
+    return made
+
+
+def nodes(outcome: OutcomeDoc) -> Table:
+    """What each memory held and carried."""
+    made = table(
+        f"What each memory did under {outcome['policy']}",
+        ("memory", "left"),
+        ("tier", "left"),
+        ("holds at the end", "right"),
+        ("of", "right"),
+        ("read and written", "right"),
+        ("moved by migration", "right"),
+    )
+    for node in outcome["nodes"]:
+        made.add_row(
+            node["memory"],
+            f"{node['tier']}, {'top' if node['top'] else 'below'}",
+            bytes_text(node["used_pages"] * PAGE_BYTES),
+            bytes_text(node["pages"] * PAGE_BYTES),
+            f"{node['bytes'] / 1e9:.1f} GB",
+            f"{node['copied_bytes'] / 1e9:.1f} GB",
+        )
+    return made
+
+
+def costs(figures: dict[str, dict[str, object]]) -> Table:
+    """What events cost, with where each number comes from."""
+    made = table("What events cost", ("event", "left"), ("ns", "right"), ("kind", "left"), ("how", "left"))
+    for name, figure in figures.items():
+        made.add_row(name, f"{figure['value']:.0f}", str(figure["kind"]), str(figure.get("how", "")))
+    return made

@@ -1,0 +1,71 @@
+"""Tables of a validation: how far predictions were off."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from typing import TYPE_CHECKING
+
+from tierloom.report.tables.layout import noted, table
+from tierloom.units import count_text, percent_text, seconds_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from tierloom.schema import ValidationRowDoc
+    from tierloom.validation import Validation
+
+WORDS = 48
+"""Characters of a command that a row shows."""
+
+
+def tables(found: Validation) -> list[RenderableType]:
+    """A sentence and a row for each program and number of threads."""
+    data = found.data
+    made = table(
+        f"Predicted and measured on {data['machine']}",
+        ("program", "left"),
+        ("threads", "right"),
+        ("measured", "right"),
+        ("from", "right"),
+        ("to", "right"),
+        ("predicted", "right"),
+        ("range", "right"),
+        ("error", "right"),
+        ("inside", "left"),
+        ("model alone", "right"),
+    )
+    for row in data["rows"]:
+        made.add_row(*_cells(row))
+    note = (
+        f"measured: median of {count_text(data['runs'], 'run')}. predicted: anchored to the profiled run. model alone: "
+        "without knowing what that run took."
+    )
+    return [verdict(found), noted(made, note)]
+
+
+def verdict(found: Validation) -> str:
+    """How good predictions are here, in a sentence."""
+    totals = found.data["summary"]
+    return (
+        f"Half of the predictions are off by {percent_text(totals['median_error'])} or less; "
+        f"{percent_text(totals['within_5'])} are within 5 %, {percent_text(totals['within_10'])} within 10 %, and "
+        f"{percent_text(totals['inside'])} of the measured times are inside the range. The model alone is off by "
+        f"{percent_text(totals['median_residual'])} in the median."
+    )
+
+
+def _cells(row: ValidationRowDoc) -> list[str]:
+    words = shlex.join(row["command"])
+    return [
+        words if len(words) <= WORDS else f"{words[: WORDS - 1]}…",
+        str(row["threads"]),
+        seconds_text(statistics.median(row["measured_s"])),
+        seconds_text(min(row["measured_s"])),
+        seconds_text(max(row["measured_s"])),
+        seconds_text(row["predicted_s"]),
+        f"{seconds_text(row['low_s'])} to {seconds_text(row['high_s'])}",
+        f"{row['error']:+.0%}",
+        "yes" if row["inside"] else "no",
+        f"{row['residual']:+.0%}",
+    ]

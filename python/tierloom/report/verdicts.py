@@ -1,0 +1,204 @@
+"""Answers in a sentence: what a program waits for, what a plan brings, what came of a run, what moving pages does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tierloom.report.tables.plans import placed
+from tierloom.units import bytes_text, count_text, percent_text, seconds_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tierloom.nouns import Plan, Profile
+    from tierloom.page_migration import Simulation
+    from tierloom.policy_search import Comparison
+    from tierloom.report.tables.plans import Placed
+    from tierloom.schema import RunDoc
+
+FIRST_TOUCH = "local"
+"""The policy that the kernel has when nobody asks for anything."""
+NAMED = 3
+"""Objects that the sentence names."""
+LOST = 0.02
+"""Time that the run lost to others is worth saying from this part of it on."""
+SAME = 0.01
+"""Times that are no further apart are the same; whole data up to this part are all data."""
+WAITED = 0.02
+"""An object is worth naming when the program waits for it so much of its CPU time."""
+UNSURE = 0.3
+"""A count that may be off by more is worth saying."""
+STILL = "none"
+"""The policy that moves no page."""
+
+
+def waited(profile: Profile) -> str:
+    """What a program spent its time on, and which of its counts are rough."""
+    program = profile.data["program"]
+    ran = f"{seconds_text(program['wall_s'])} with {count_text(program['threads'], 'thread')}"
+    found = f"{ran} and {bytes_text(profile.footprint_bytes)} of data"
+    stalls = {item["name"]: item["stall"]["share"] for item in profile.data["objects"] if "stall" in item}
+    named = sorted((name for name in stalls if stalls[name] >= WAITED), key=lambda name: -stalls[name])[:NAMED]
+    if not stalls:
+        return f"{found}."
+    if not named:
+        return f"{found}. No object is waited for in {percent_text(WAITED)} of the CPU time or more.{_rough(profile)}"
+    waits = _listed([f"{percent_text(stalls[name])} for {name}" for name in named])
+    return f"{found}. Of its CPU time it waits {waits}.{_rough(profile)}"
+
+
+def _rough(profile: Profile) -> str:
+    """Objects whose accesses are known badly, the most accessed first."""
+    counts = {item["name"]: item["accesses"] for item in profile.data["objects"] if item.get("accesses")}
+    most = sum(count["count"] for count in counts.values())
+    rough = {
+        name: count["high"] / count["count"] - 1
+        for name, count in counts.items()
+        if count["count"] > WAITED * most and count["high"] > (1 + UNSURE) * count["count"]
+    }
+    if not rough:
+        return ""
+    named = sorted(rough, key=lambda name: -counts[name]["count"])[:NAMED]
+    return f" Accesses of {_listed([f'{name} (±{percent_text(rough[name])})' for name in named])} are known roughly."
+
+
+def came_of(plan: Plan, run: RunDoc) -> str:
+    """Where the data of a run were, and how long it took against the prediction."""
+    seen = [rule["residency"] for rule in run["rules"]]
+    there = sum(each["looked"] - each["absent"] for each in seen)
+    elsewhere = sum(each["elsewhere"] for each in seen)
+    predicted = plan.data["predicted"]
+    wide = count_text(predicted["threads"], "thread")
+    other = f"the {seconds_text(predicted['time_s'])} predicted for {plan.data['machine']} with {wide}"
+    took = f"{seconds_text(run['wall_s'])}, {_against(run['wall_s'], predicted['time_s'], other)}"
+    if not there:
+        return f"{took}. No page of a placed object was seen."
+    right = percent_text(1 - elsewhere / there)
+    return f"{took}. {right} of the pages that were looked at were where the plan wants them."
+
+
+def moved(simulations: Sequence[Simulation]) -> str:
+    """Which policy is fastest, and what moving pages brings."""
+    best = min(simulations, key=lambda run: run.time_s)
+    still = next((run for run in simulations if run.data["policy"] == STILL), None)
+    first = f"{best.data['policy']} is fastest, {seconds_text(best.time_s)}"
+    if still is None or len(simulations) == 1:
+        return f"{first}."
+    if best is still or still.time_s <= best.time_s * (1 + SAME):
+        where = f"where {still.data['placement']} put them"
+        return f"Moving pages brings nothing here: {seconds_text(still.time_s)} with all of them {where}."
+    return f"{first}: {_against(best.time_s, still.time_s, f'the {seconds_text(still.time_s)} without moving pages')}."
+
+
+def verdict(comparison: Comparison) -> str:
+    """What to do, and what it brings."""
+    data, footprint = comparison.brief, comparison.profile.footprint_bytes
+    fast, used = data["fast_memory"], comparison.chosen["fast_bytes"]
+    if not footprint:
+        return "There are no data objects: nothing to place."
+    if all_fits(comparison):
+        return f"All {bytes_text(footprint)} of data fit in {fast}: nothing to place."
+    time_s, usual_s = comparison.chosen["prediction"]["time_s"], _first_touch_s(comparison)
+    if usual_s is not None and usual_s <= time_s * (1 + SAME):
+        return (
+            f"With at most {bytes_text(data['budget_bytes'])} of {fast} for {bytes_text(footprint)} of data the "
+            f"kernel's first touch does: no policy that was compared is faster by more than {percent_text(SAME)}."
+        )
+    gains = [_against(time_s, usual_s, "first touch with as much")] if usual_s is not None else []
+    whole = data["frontier"][-1] if data["frontier"] else None
+    if whole and whole["fast_bytes"] > data["budget_bytes"]:
+        gains.append(_against(time_s, whole["time_s"], f"with {bytes_text(whole['fast_bytes'])} of {fast}"))
+    where = f"{bytes_text(used)} of {bytes_text(footprint)} in {fast}, {_elsewhere(comparison)}"
+    return f"{where}: {', '.join([seconds_text(time_s), *gains])}."
+
+
+def all_fits(comparison: Comparison) -> bool:
+    """Whether the answer is that all data are in fast memory."""
+    return comparison.chosen["fast_bytes"] >= comparison.profile.footprint_bytes * (1 - SAME)
+
+
+def measured(comparison: Comparison) -> str | None:
+    """What the run took that a plan was made from; nothing where nobody ran it."""
+    profile, threads = comparison.profile.data, comparison.brief["threads"]
+    if "sampling" not in profile:
+        return None
+    program, anchor = profile["program"], comparison.brief.get("anchor")
+    ran = f"{seconds_text(program['wall_s'])} with {count_text(program['threads'], 'thread')}"
+    text = f"Measured when it was profiled: {ran}"
+    for all_s, why in (
+        (program.get("queued_s", 0.0), "a thread had no CPU, because others did"),
+        (program.get("held_s", 0.0), "the profiler held one"),
+    ):
+        if all_s > LOST * program["wall_s"]:
+            text += f", {seconds_text(all_s)} of which {why}"
+    if program["threads"] == 1 and threads > 1:
+        text += (
+            f". Nobody saw it use more than one, so it is predicted with one however many it may have: profile it with "
+            f"{threads} to see what they bring"
+        )
+    elif program["threads"] != threads:
+        text += (
+            f". Nobody saw it run with {threads}: predictions take its work to be shared out evenly among them, which "
+            f"a program need not do; profile it with {threads} to know"
+        )
+    if anchor is not None:
+        off = anchor["modelled_s"] / anchor["measured_s"] - 1 if anchor["measured_s"] else 0.0
+        text += (
+            f". Predictions are anchored to that run on {anchor['machine']}; without it the model says "
+            f"{seconds_text(anchor['modelled_s'])} ({off:+.0%})"
+        )
+    else:
+        text += (
+            ". Predictions are not anchored to that run, which takes a measured machine (`tierloom machine measure` "
+            "where it ran) and no more threads than its first socket has cores"
+        )
+    return f"{text}."
+
+
+def _first_touch_s(comparison: Comparison) -> float | None:
+    for policy in comparison.brief["policies"]:
+        if policy["policy"] == FIRST_TOUCH and "prediction" in policy:
+            return policy["prediction"]["time_s"]
+    return None
+
+
+def _against(time_s: float, other_s: float, what: str) -> str:
+    change = time_s / other_s - 1 if other_s > 0 else 0.0
+    if abs(change) <= SAME:
+        return f"as fast as {what}"
+    return f"{percent_text(abs(change))} {'less' if change < 0 else 'more'} than {what}"
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _elsewhere(comparison: Comparison) -> str:
+    """The objects that are not all in fast memory, those with most bytes outside first, and where these are."""
+    nodes = [tier["memory"] for tier in comparison.chosen["prediction"]["tiers"]]
+    fast = nodes.index(comparison.brief["fast_memory"])
+
+    def outside(row: Placed) -> float:
+        return row.item["size_bytes"] * (1 - row.shares[fast])
+
+    def sentence(row: Placed) -> str:
+        where = [node for node, share in zip(nodes, row.shares, strict=True) if node != nodes[fast] and share > 0]
+        part = f"{percent_text(1 - row.shares[fast])} of " if row.shares[fast] > SAME else ""
+        return f"{part}{row.item['name']} in {' and '.join(where)}"
+
+    moved = sorted((row for row in placed(comparison) if row.shares[fast] < 1 - SAME), key=lambda row: -outside(row))
+    named = [sentence(row) for row in moved[:NAMED]]
+    more = [f"parts of {count_text(len(moved) - NAMED, 'more object')}"] if len(moved) > NAMED else []
+    return ", ".join([*named, *more])
+
+
+def changed(before: Comparison, after: Comparison, what_if: Sequence[str]) -> str:
+    """What changes of a machine do to the best placement's time."""
+    was, now = (each.chosen["prediction"]["time_s"] for each in (before, after))
+    gain = now / was - 1.0
+    told = "no change" if abs(gain) < SAME else f"{percent_text(abs(gain))} {'slower' if gain > 0 else 'faster'}"
+    kept = (
+        "the same policy" if before.chosen["policy"] == after.chosen["policy"] else f"before {before.chosen['policy']}"
+    )
+    words = ", ".join(what_if)
+    return f"With {words}: {seconds_text(now)} instead of {seconds_text(was)}, {told} ({kept})."

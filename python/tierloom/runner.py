@@ -1,0 +1,128 @@
+"""Running a program with its objects placed as a plan says, and moving them while it runs.
+
+The program keeps its standard streams, its exit code and its signals; everything here happens
+around it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import tierloom._core as _core
+from tierloom.arguments import Reader, instance, or_none, reads, table, whole
+from tierloom.node_match import match_nodes
+from tierloom.nouns import Plan
+from tierloom.program import interrupts_go_to_the_program, preload_library
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tierloom.schema import AppliedDoc, RunDoc, SnapshotDoc
+
+
+PLAN = instance(Plan, "give a plan, such as Plan.load(path)")
+NODES: Reader = or_none(table(whole(0, 1023)))
+"""Numbers of nodes, of which Linux has no more (CONFIG_NODES_SHIFT), by the plan's memories."""
+
+
+@reads(plan=PLAN, nodes=NODES)
+def run(
+    plan: Plan,
+    command: Sequence[str],
+    *,
+    nodes: Mapping[str, int] | None = None,
+    hold: bool = False,
+    hint_faults: bool | None = None,
+    set_host_weights: bool = False,
+    watch: tuple[float, Callable[[SnapshotDoc], None]] | None = None,
+) -> RunDoc:
+    """Runs a program with its objects placed as a plan says.
+
+    Args:
+        plan: Which object goes where.
+        command: Program and arguments.
+        nodes: Which node of this machine a memory of the plan is, where :func:`match_nodes` should not say.
+        hold: Lock pages where they are put, so that the kernel does not demote them.
+        hint_faults: Whether the kernel may take hint faults on placed objects, and so migrate their
+            pages; by default as each policy has it.
+        set_host_weights: Set the host's interleave weights to the plan's while the program runs: the
+            kernel then deals out all memory of weighted rules by itself. Takes root.
+        watch: Seconds between two snapshots of where pages are, and what is called with each.
+
+    Returns:
+        The program's exit code, where every object ended up, and what could not be done.
+
+    Raises:
+        ProgramError: The program cannot be started.
+        RequestError: It is not certain which nodes the plan's memories are here, or the plan cannot be what the
+            host does.
+        RecordingError: It could not be placed.
+    """
+    options = {"hold": hold, **({} if hint_faults is None else {"hint_faults": hint_faults})}
+    every_s, watcher = watch or (None, None)
+    memories = match_nodes(plan, nodes)
+    asked = {
+        "nodes": {match["memory"]: match["node"] for match in memories},
+        "options": options,
+        "set_host_weights": set_host_weights,
+        "watch_s": every_s,
+    }
+    with interrupts_go_to_the_program():
+        report: Any = _core.run_plan(plan.core, list(command), preload_library(), asked, watcher)
+    return cast("RunDoc", {**report, "memories": memories})
+
+
+@reads(plan=PLAN, nodes=NODES)
+def apply(pid: int, plan: Plan, *, nodes: Mapping[str, int] | None = None) -> AppliedDoc:
+    """Moves the objects of a running program to where another plan wants them.
+
+    The program must have been started by :func:`run`, in whatever process. What it allocates from now
+    on goes by the new plan, too.
+
+    Args:
+        pid: Process id of the program.
+        plan: Which object goes where from now on.
+        nodes: As for :func:`run`.
+
+    Returns:
+        What was moved, by rule.
+
+    Raises:
+        RequestError: There is no such program, it does not run under a plan, or it is not certain which nodes
+            the plan's memories are.
+    """
+    memories = match_nodes(plan, nodes, cpus=_cpus_of(pid))
+    numbers = {match["memory"]: match["node"] for match in memories}
+    return cast("AppliedDoc", {**_core.apply_plan(pid, plan.core, numbers), "memories": memories})
+
+
+def _cpus_of(pid: int) -> set[int]:
+    """CPUs that a process may run on; this process's where there is none, which `apply` says better."""
+    try:
+        return os.sched_getaffinity(pid)
+    except OSError:
+        return os.sched_getaffinity(0)
+
+
+def left_host_weights(root: Path = Path("/")) -> dict[int, int] | None:
+    """The host's interleave weights as they were, by node, if a run that had set others was killed.
+
+    Args:
+        root: Folder with ``proc``, ``run`` and ``sys``.
+    """
+    left = _core.left_host_weights(root)
+    return None if left is None else {int(node): weight for node, weight in left["weights"].items()}
+
+
+def restore_host_weights(root: Path = Path("/")) -> bool:
+    """Puts back the host's interleave weights that a killed run left; whether there were any.
+
+    Args:
+        root: Folder with ``proc``, ``run`` and ``sys``.
+
+    Raises:
+        RecordingError: Not root.
+    """
+    return _core.restore_host_weights(root)

@@ -1,0 +1,38 @@
+"""Shapes of validations: predicted beside measured times."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class ValidationRowDoc(TypedDict):
+    """One program with one number of threads; errors are predicted over measured, less 1."""
+
+    command: list[str]
+    threads: int
+    profiled_threads: int
+    measured_s: list[float]
+    predicted_s: float
+    low_s: float
+    high_s: float
+    error: float
+    inside: bool
+    modelled_s: float
+    residual: float
+
+
+class ValidationFailureDoc(TypedDict):
+    """A program that could not be validated, and why."""
+
+    command: list[str]
+    why: str
+
+
+class ValidationDoc(TypedDict):
+    """Every row, and the shares of rows that are as good as one asks."""
+
+    machine: str
+    runs: int
+    rows: list[ValidationRowDoc]
+    failures: list[ValidationFailureDoc]
+    summary: dict[str, float]

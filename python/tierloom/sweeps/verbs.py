@@ -1,0 +1,112 @@
+"""What can be swept: each verb as a function from a point's parameters to one row of results.
+
+A row is flat: what varies by memory or policy has that name in its key. Parameters are named as on the
+command line, with underscores. ``nouns`` are parameters that name a file or an entry of the catalog: they
+are read once, before the study runs, and travel to the workers, which need none of the files. Families
+are parameters with a name of their own behind a dot, such as ``scale.cxl.idle``.
+
+Adding a verb: a function in a file beside this one, and one entry in the list below.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tierloom.errors import RequestError
+from tierloom.sweeps import offload_rows, placement_rows, simulation_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from tierloom.sweeps.rows import Row
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One verb.
+
+    Attributes:
+        name: As on the command line.
+        call: From parameters to a row.
+        nouns: By parameter, how what it names is read.
+        objective: Column that a summary looks at, and what is sought in it.
+        families: Parameters of ``call`` that take a mapping, by the prefix of its keys.
+        always: Nouns that a point has even where the study names none.
+    """
+
+    name: str
+    call: Callable[..., Row]
+    nouns: Mapping[str, Callable[[str], object]]
+    objective: tuple[str, str]
+    families: tuple[str, ...] = ()
+    always: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        """What can be set, families apart."""
+        found = inspect.signature(self.call).parameters
+        return {name: each for name, each in found.items() if name not in self.families}
+
+    def check(self, names: Iterable[str]) -> None:
+        """Holds names of parameters against those that there are.
+
+        Raises:
+            RequestError: One is not known, or one that has to be there is missing.
+        """
+        given, known = set(names), self.parameters
+        for name in sorted(given):
+            if name not in known and name.partition(".")[0] not in self._open(name):
+                listed = [*known, *(f"{family}.…" for family in self.families)]
+                near = difflib.get_close_matches(name, listed, n=1, cutoff=0.6)
+                hint = f"did you mean {near[0]}?" if near else f"use some of: {', '.join(listed)}"
+                message = f"{name}: `{self.name}` has no such parameter\nhint: {hint}"
+                raise RequestError(message)
+        needed = [name for name, each in known.items() if each.default is each.empty and name not in self.always]
+        missing = [name for name in needed if name not in given]
+        if missing:
+            message = f"{missing[0]}: `{self.name}` needs it\nhint: set it in [parameters] or vary it in [axes]"
+            raise RequestError(message)
+
+    def _open(self, name: str) -> tuple[str, ...]:
+        return self.families if "." in name else ()
+
+    def __call__(self, parameters: Mapping[str, Any]) -> Row:
+        """The row of one point; `parameters` holds nouns as objects."""
+        plain = {name: value for name, value in parameters.items() if "." not in name}
+        grouped: dict[str, dict[str, Any]] = {family: {} for family in self.families}
+        for name, value in parameters.items():
+            family, dot, rest = name.partition(".")
+            if dot:
+                grouped[family][rest] = value
+        return self.call(**plain, **grouped)
+
+
+VERBS: dict[str, Verb] = {
+    verb.name: verb
+    for verb in (
+        Verb("predict", placement_rows.predict_row, placement_rows.NOUNS, ("time_s", "minimize"), ("place", "scale")),
+        Verb("plan", placement_rows.plan_row, placement_rows.NOUNS, ("time_s", "minimize"), ("scale",)),
+        Verb(
+            "simulate",
+            simulation_rows.simulate_row,
+            simulation_rows.SIMULATED,
+            ("time_s", "minimize"),
+            ("knob", "scale"),
+        ),
+        Verb(
+            "expand",
+            simulation_rows.expand_row,
+            simulation_rows.EXPANDED,
+            ("time_s", "minimize"),
+            always=simulation_rows.OWN_SET,
+        ),
+        Verb("offload infer", offload_rows.infer_row, offload_rows.NOUNS, ("tokens_s", "maximize"), ("scale",)),
+        Verb("offload train", offload_rows.train_row, offload_rows.NOUNS, ("tokens_s", "maximize"), ("scale",)),
+        Verb("offload serve", offload_rows.serve_row, offload_rows.NOUNS, ("mean_s", "minimize"), ("scale",)),
+        Verb("offload cpu", offload_rows.cpu_row, offload_rows.NOUNS, ("tokens_s", "maximize"), ("scale",)),
+    )
+}
+"""By name, in the order of the documentation."""

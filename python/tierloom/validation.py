@@ -1,0 +1,214 @@
+"""Predicted times against measured ones, on this machine, of programs that the user names.
+
+A program is profiled once. Then it runs again, without the profiler, as often as asked and with other numbers of
+threads, and each time is held against the prediction that the one profile gives for it: anchored to the profiled run,
+and by the model alone.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tierloom import arguments, hosts, profiler
+from tierloom.errors import MachineError, ProgramError, RecordingError
+from tierloom.nouns import Machine, Profile
+from tierloom.policy_search import plan
+from tierloom.program import THREADS_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from tierloom.schema import ValidationDoc, ValidationFailureDoc, ValidationRowDoc
+
+LOCAL = "local"
+"""First touch on the nearest memory: what the kernel does when nobody asks for anything."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What was measured beside what was predicted; ``data`` is the document of ``--json``."""
+
+    data: ValidationDoc
+
+
+@arguments.reads(threads=arguments.or_none(arguments.each(arguments.THREADS)))
+def validate(
+    commands: Sequence[Sequence[str]],
+    *,
+    machine: Machine | str | Path | None = None,
+    threads: Sequence[int] | None = None,
+    runs: int = 3,
+    variable: str = THREADS_VARIABLE,
+    progress: Callable[[float, float, str], None] | None = None,
+) -> Validation:
+    """Profiles programs, runs them again, and compares predicted with measured times.
+
+    Args:
+        commands: Programs with their arguments.
+        machine: This machine, as :func:`measure` found it; by default the last that ``machine measure`` kept.
+        threads: Numbers of threads to run with, told by `variable`; the first is profiled. By default the
+            environment stays as it is.
+        runs: Runs without the profiler for each number of threads; the median counts.
+        variable: The environment variable that tells the program its threads.
+        progress: Called with the share that is done, the seconds left, and what is being done.
+
+    Where there are several, one that cannot be started or recorded, or that does not always end alike, is left out and
+    told (``failures``).
+
+    Returns:
+        ``.data`` has ``rows``, one a program and number of threads: ``measured_s`` (one value a run) beside
+        ``predicted_s`` with its range ``low_s`` to ``high_s``, all in seconds, and ``error``, a share of the measured
+        median; and a ``summary`` with the shares of rows that are within 5 % and 10 %.
+
+    Raises:
+        MachineError: This machine was never measured, or a file does not hold one.
+        ProgramError: The only program cannot be started, or does not always end alike.
+        RecordingError: The only program ran, but nothing could be recorded.
+
+    Example:
+        >>> import sys
+        >>> program = [sys.executable, "-c", "sum(i * i for i in range(3_000_000))"]
+        >>> answer = validate([program], machine="liu-a", runs=1)
+        >>> [(row["threads"], len(row["measured_s"])) for row in answer.data["rows"]]
+        [(1, 1)]
+    """
+    rows: list[ValidationRowDoc] = []
+    failures: list[ValidationFailureDoc] = []
+    counts = list(threads) if threads else [None]
+    tell = _steps(len(commands) * (1 + len(counts) * runs), progress)
+    here = None if machine is None else Machine.of(machine)
+    for command in commands:
+        try:
+            with told(variable, counts[0]):
+                tell(f"profiling {command[0]}")
+                recorded = profiler.record(command)
+            here = here or this_machine(recorded.profile)
+            for count in counts:
+                measured_s = []
+                for _ in range(runs):
+                    tell(f"running {command[0]}" + (f" with {count} threads" if count else ""))
+                    with told(variable, count):
+                        measured_s.append(seconds_of(command, recorded.exit_code))
+                rows.append(row(command, recorded.profile, here, count, measured_s))
+        except (ProgramError, RecordingError) as error:
+            if len(commands) == 1:
+                raise
+            failures.append({"command": list(command), "why": str(error)})
+    name = "" if here is None else here.name
+    return Validation({"machine": name, "runs": runs, "rows": rows, "failures": failures, "summary": summary(rows)})
+
+
+def _steps(steps: int, progress: Callable[[float, float, str], None] | None) -> Callable[[str], None]:
+    """Tells of each step before it is done, and how long all others will take if they are like those before."""
+    done, began = 0, time.monotonic()
+
+    def tell(what: str) -> None:
+        nonlocal done
+        if progress:
+            progress(done / steps, (time.monotonic() - began) / done * (steps - done) if done else 0.0, what)
+        done += 1
+
+    return tell
+
+
+def this_machine(profile: Profile) -> Machine:
+    """The machine that programs run on here.
+
+    Raises:
+        MachineError: It was never measured.
+    """
+    known = hosts.kept(profile.data["program"].get("host"))
+    if known is None:
+        message = (
+            "this machine was never measured, so nothing can be predicted for it\n"
+            "hint: run `tierloom machine measure` while nothing else runs, then this again"
+        )
+        raise MachineError(message)
+    return known
+
+
+@contextmanager
+def told(variable: str, threads: int | None) -> Iterator[None]:
+    """The environment in which a program has so many threads."""
+    before = os.environ.get(variable)
+    if threads is not None:
+        os.environ[variable] = str(threads)
+    try:
+        yield
+    finally:
+        if threads is not None and before is None:
+            del os.environ[variable]
+        elif threads is not None and before is not None:
+            os.environ[variable] = before
+
+
+def seconds_of(command: Sequence[str], exit_code: int) -> float:
+    """Elapsed seconds of a run; its output goes nowhere.
+
+    Raises:
+        ProgramError: It ends otherwise than it did.
+    """
+    began = time.perf_counter()
+    ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+    took_s = time.perf_counter() - began
+    code = ended if ended >= 0 else 128 - ended
+    if code != exit_code:
+        message = (
+            f"{command[0]} ended with {code}, and with {exit_code} under the profiler\n"
+            "hint: give a program that can run several times in a row"
+        )
+        raise ProgramError(message, 1)
+    return took_s
+
+
+def row(
+    command: Sequence[str], profile: Profile, machine: Machine, threads: int | None, measured_s: list[float]
+) -> ValidationRowDoc:
+    """One program with one number of threads."""
+    count = threads or profile.data["program"]["threads"]
+    answer = plan(profile, machine, threads=count, policies=[LOCAL], ran_on=machine).policy(LOCAL)["prediction"]
+    alone = plan(unanchored(profile), machine, threads=count, policies=[LOCAL]).policy(LOCAL)["prediction"]
+    middle_s = statistics.median(measured_s)
+    return {
+        "command": list(command),
+        "threads": count,
+        "profiled_threads": profile.data["program"]["threads"],
+        "measured_s": measured_s,
+        "predicted_s": answer["time_s"],
+        "low_s": answer["low_s"],
+        "high_s": answer["high_s"],
+        "error": answer["time_s"] / middle_s - 1,
+        "inside": answer["low_s"] <= middle_s <= answer["high_s"],
+        "modelled_s": alone["time_s"],
+        "residual": alone["time_s"] / middle_s - 1,
+    }
+
+
+def unanchored(profile: Profile) -> Profile:
+    """The same profile of a host that nobody knows."""
+    program: Any = {key: value for key, value in profile.data["program"].items() if key != "host"}
+    return Profile.from_data({**profile.data, "program": program})
+
+
+def summary(rows: Sequence[ValidationRowDoc]) -> dict[str, float]:
+    """Shares of the rows that are as good as one asks of a prediction."""
+
+    def share(good: Callable[[ValidationRowDoc], bool]) -> float:
+        return sum(map(good, rows)) / len(rows) if rows else 0.0
+
+    return {
+        "rows": len(rows),
+        "median_error": statistics.median(abs(each["error"]) for each in rows) if rows else 0.0,
+        "median_residual": statistics.median(abs(each["residual"]) for each in rows) if rows else 0.0,
+        "within_5": share(lambda each: abs(each["error"]) <= 0.05),
+        "within_10": share(lambda each: abs(each["error"]) <= 0.10),
+        "residual_within_15": share(lambda each: abs(each["residual"]) <= 0.15),
+        "inside": share(lambda each: each["inside"]),
+    }

@@ -1,0 +1,96 @@
+"""`tierloom validate`: a program runs several times, and what it took stands beside what was predicted."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from support import Run
+
+import tierloom
+from tierloom import validation
+
+pytestmark = pytest.mark.smoke
+
+BUSY = ("sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done")
+
+
+@pytest.fixture
+def here(folder: Path) -> Path:
+    """A machine file that passes for this machine's."""
+    path = folder / "here.toml"
+    tierloom.Machine.load("liu-a").save(path)
+    return path
+
+
+def test_what_was_predicted_stands_beside_what_was_measured(run: Run, here: Path) -> None:
+    result = run("validate", "--machine", here, "--runs", "2", "--json", "--", *BUSY)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    [row] = found["rows"]
+    assert (found["machine"], found["runs"], len(row["measured_s"])) == ("liu-a", 2, 2)
+    middle_s = sum(row["measured_s"]) / 2
+    assert row["error"] == pytest.approx(row["predicted_s"] / middle_s - 1)
+    assert row["residual"] == pytest.approx(row["modelled_s"] / middle_s - 1)
+    assert row["inside"] is (row["low_s"] <= middle_s <= row["high_s"])
+    assert abs(row["error"]) < 0.5, "it computes, on whatever machine"
+    assert "done" in result.stderr, "its output is not lost in the run that is profiled"
+
+
+def test_a_serial_program_takes_as_long_with_more_threads(run: Run, here: Path) -> None:
+    result = run("validate", "--machine", here, "--runs", "1", "--threads", "1,4", "--json", "--", *BUSY)
+    one, four = json.loads(result.stdout)["rows"]
+    assert (one["threads"], four["threads"]) == (1, 4)
+    assert one["predicted_s"] == pytest.approx(four["predicted_s"])
+
+
+def test_a_file_of_programs_is_a_table_and_a_sentence(run: Run, here: Path, folder: Path) -> None:
+    (folder / "programs.txt").write_text("# two of them\n\necho 1  # short\nno-such-program\nsh -c 'exit 2'\n")
+    result = run("validate", "--machine", here, "--runs", "1", "--programs", "programs.txt")
+    assert result.returncode == 0, result.stderr
+    assert "of the measured times are inside the range" in " ".join(result.stdout.split())
+    assert "echo 1" in result.stdout
+    assert "sh -c 'exit 2'" in result.stdout, "it ends so every time"
+    assert "left out" in result.stderr
+    assert "no such program" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--threads", "1,x", "--", "true"), 2, "`x` is no number of threads"),
+        (("--", "sh", "-c", "test -e once && exit 3; touch once"), 1, "ended with 3, and with 0 under the profiler"),
+        (("--", "no-such-program"), 127, "no such program"),
+        (("--programs", "broken.txt"), 2, "broken.txt:1:"),
+        (("--programs", "binary.txt"), 2, "binary.txt"),
+        (("--programs", "none.txt"), 2, "none.txt"),
+        ((), 2, "CMD"),
+    ],
+)
+def test_what_cannot_be_validated_is_said(
+    run: Run, here: Path, folder: Path, words: tuple[str, ...], code: int, told: str
+) -> None:
+    (folder / "broken.txt").write_text("echo 'open\n")
+    (folder / "binary.txt").write_bytes(b"\xff\xfe\x00" * 9)
+    result = run("validate", "--machine", here, *words)
+    assert result.returncode == code, result.stderr
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_machine_that_was_never_measured_has_to_be(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    result = run("validate", "--runs", "1", "--", "true")
+    assert result.returncode == 2
+    assert "tierloom machine measure" in result.stderr
+
+
+def test_the_environment_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    with validation.told("OMP_NUM_THREADS", 2):
+        assert os.environ["OMP_NUM_THREADS"] == "2"
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    with validation.told("OMP_NUM_THREADS", None):
+        assert os.environ["OMP_NUM_THREADS"] == "3"

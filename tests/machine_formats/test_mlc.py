@@ -1,0 +1,166 @@
+"""Logs of Intel MLC: the tables as they are printed, spaced or with tabs, whole or in parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import works_or_explains
+
+from tierloom.errors import MachineError
+from tierloom.machine_formats import import_machine
+
+LOG = """\
+Intel(R) Memory Latency Checker - v3.11b
+Measuring idle latencies for sequential access (in ns)...
+\t\tNuma node
+Numa node\t     0\t     1\t     2\t
+       0\t  80.0\t 140.0\t 250.0\t
+       1\t 141.0\t  82.0\t 380.0\t
+
+Measuring Peak Injection Memory Bandwidths for the system
+Bandwidths are in MB/sec (1 MB/sec = 1,000,000 Bytes/sec)
+Using traffic with the following read-write ratios
+ALL Reads        :\t200000.0\t
+3:1 Reads-Writes :\t190000.0\t
+1:1 Reads-Writes :\t160000.0\t
+Stream-triad like:\t170000.0\t
+
+Measuring Memory Bandwidths between nodes within system
+Bandwidths are in MB/sec (1 MB/sec = 1,000,000 Bytes/sec)
+Using Read-only traffic type
+\t\tNuma node
+Numa node\t     0\t     1\t     2\t
+       0\t100000.0\t 34000.0\t 26000.0\t
+       1\t 34100.0\t100200.0\t     -\t
+
+Measuring Loaded Latencies for the system
+Using all the threads from each core if Hyper-threading is enabled
+Using Read-only traffic type
+Inject\tLatency\tBandwidth
+Delay\t(ns)\tMB/sec
+==========================
+ 00000\t329.26\t 199154.0
+ 00100\t325.98\t 198992.6
+ 00300\t127.88\t 132998.9
+ 01000\t 91.30\t  42927.2
+ 20000\t 82.30\t   2932.1
+
+Measuring cache-to-cache transfer latency (in ns)...
+Local Socket L2->L2 HIT  latency\t49.5
+"""
+NODES = {0: "dram:64GiB", 1: "dram:64GiB", 2: "cxl:128GiB"}
+
+
+def log(folder: Path, text: str = LOG) -> Path:
+    file = folder / "mlc.log"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def paths(machine: object) -> dict[tuple[str, str], dict]:
+    return {(path["from"], path["to"]): path for path in machine.data["paths"]}  # type: ignore[attr-defined]
+
+
+def test_the_matrices_become_paths(tmp_path: Path) -> None:
+    machine = import_machine([log(tmp_path)], "two", cores=32, nodes=NODES).machine
+    found = paths(machine)
+    assert len(found) == 6
+    assert found["socket1", "node0"]["idle_ns"]["value"] == 141.0
+    assert found["socket0", "node2"]["idle_ns"] | {"how": ""} == {
+        "value": 250.0,
+        "kind": "measured",
+        "source": "mlc",
+        "how": "",
+    }
+    assert machine.curve("socket1", "node0").peak_gb_s == pytest.approx(34.1)
+    assert [memory["kind"] for memory in machine.data["memories"]] == ["dram", "dram", "cxl"]
+    assert machine.data["memories"][2]["socket"] == "socket0"
+    assert "v3.11b" in machine.data["sources"]["mlc"]
+
+
+def test_a_bandwidth_that_is_not_told_is_assumed_and_marked(tmp_path: Path) -> None:
+    machine = import_machine([log(tmp_path)], "two", cores=32, nodes=NODES).machine
+    far = paths(machine)["socket1", "node2"]["load"]["form"]
+    assert machine.curve("socket1", "node2").peak_gb_s == pytest.approx(26.0, rel=1e-3)
+    assert "no source tells" in far["origin"]["how"]
+
+
+def test_loaded_latencies_of_the_system_are_shared_by_its_nodes(tmp_path: Path) -> None:
+    machine = import_machine([log(tmp_path)], "two", cores=32, nodes=NODES).machine
+    for node in (0, 1):
+        curve = paths(machine)[f"socket{node}", f"node{node}"]["load"]["points"][0]
+        assert curve["points"][-1] == [pytest.approx(99.5367), pytest.approx(327.62)], "two equal loads, their mean"
+        assert curve["points"][1] == [pytest.approx(1.466, abs=1e-3), pytest.approx(82.3)]
+        assert curve["origin"]["kind"] == "derived"
+
+
+def test_one_path_is_named_for_a_log_without_matrices(tmp_path: Path) -> None:
+    text = "Command line parameters: --loaded_latency -W5\n" + LOG[LOG.index("Measuring Loaded") :]
+    file = log(tmp_path, text)
+    with pytest.raises(MachineError, match="say so: 0:0="):
+        import_machine([file], cores=8, nodes={0: "dram:64GiB"})
+    machine = import_machine([f"0:0={file}"], "one", cores=8, nodes={0: "dram:64GiB"}).machine
+    curve = paths(machine)["socket0", "node0"]["load"]["points"][0]
+    assert curve["read_fraction"] == 0.5
+    assert curve["points"][-1][0] == pytest.approx((199.154 + 198.9926) / 2, abs=1e-3)
+
+
+def test_a_lone_idle_latency_is_of_node_0(tmp_path: Path) -> None:
+    file = log(tmp_path, "Each iteration took 202.0 core clocks ( 80.8    ns)\n")
+    machine = import_machine([file], "one", cores=8, nodes={0: "dram:64GiB"}).machine
+    assert paths(machine)["socket0", "node0"]["idle_ns"]["value"] == 80.8
+
+
+def test_spaces_are_as_good_as_tabs(tmp_path: Path) -> None:
+    spaced = import_machine([log(tmp_path, LOG.replace("\t", "        "))], "two", cores=32, nodes=NODES).machine
+    tabbed = import_machine([log(tmp_path)], "two", cores=32, nodes=NODES).machine
+    assert spaced.text == tabbed.text
+
+
+def test_a_topology_tells_what_a_log_cannot(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="how large node 0 is"):
+        import_machine([log(tmp_path)])
+    with pytest.raises(MachineError, match="how many cores"):
+        import_machine([log(tmp_path)], nodes=NODES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("  80.0\t 140.0\t 250.0", "  80.0\t 140.0", "line 5: 2 figures for 3 nodes"),
+        ("  80.0\t", "  eighty\t", "line 5: `eighty` is not a number above 0"),
+        ("329.26\t 199154.0", "329.26", "line 30: 2 figures where"),
+        (" 199154.0", " -5", "line 30: `-5`"),
+        ("Numa node\t     0\t     1\t     2\t\n       0\t  80.0", "nothing", "no line `Numa node 0 1 …` follows"),
+        ("==========================\n", "", "no table follows"),
+        ("200000.0", "nan", "line 11: `nan`"),
+        ("Measuring cache", "Command line parameters: --loaded_latency -W7\n", "traffic -W7"),
+    ],
+)
+def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path, old: str, new: str, told: str) -> None:
+    file = log(tmp_path, LOG.replace(old, new))
+    with pytest.raises(MachineError) as caught:
+        import_machine([file], cores=32, nodes=NODES)
+    assert str(caught.value).startswith(str(file))
+    assert told in str(caught.value)
+    assert "\nhint: " in str(caught.value)
+
+
+def test_a_file_without_tables_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="holds no table of Intel MLC"):
+        import_machine([log(tmp_path, "hello\n")])
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(MachineError, match="not a text file"):
+        import_machine([tmp_path / "binary"])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    lines=st.lists(st.sampled_from(LOG.splitlines()) | st.text(alphabet="0123456789.:-\t Numa=", max_size=30)),
+)
+def test_any_lines_end_in_one_clear_error_or_a_machine(tmp_path: Path, lines: list[str]) -> None:
+    file = log(tmp_path, "\n".join(lines))
+    works_or_explains(lambda: import_machine([file], cores=32, nodes=NODES))

@@ -1,0 +1,96 @@
+"""The first sentence of a plan: what to do, what it brings, and what the run took that it was made from."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import tierloom
+from tierloom.nouns import Profile
+from tierloom.report.verdicts import came_of, measured, moved, verdict, waited
+from tierloom.units import seconds_text
+
+
+def answer(fast_memory: str) -> tierloom.Comparison:
+    return tierloom.plan("mg-e", "liu-a", threads=32, fast_memory=fast_memory)
+
+
+def test_what_does_not_fit_is_named_with_where_it_goes_and_what_that_costs() -> None:
+    comparison = answer("64GiB")
+    text = verdict(comparison)
+    assert "of 211.0GiB in ldram" in text
+    chosen, usual = (comparison.policy(name)["prediction"]["time_s"] for name in (comparison.data["chosen"], "local"))
+    assert f"{100 * (1 - chosen / usual):.0f} % less than first touch with as much" in text
+    assert "more than with" in text
+    names = [item["name"] for item in comparison.profile.data["objects"]]
+    assert all(f"{name} in " in text for name in names)
+
+
+def small(factor: float, threads: int | None = None) -> Profile:
+    """mg-e with smaller objects, and as if it had been recorded with some threads."""
+    data = json.loads(Profile.load("mg-e").text)
+    for item in data["objects"]:
+        item["size_bytes"] = int(item["size_bytes"] * factor)
+    if threads:
+        data["program"]["threads"] = threads
+        data["sampling"] = {"event": "cpu-clock", "hz": 997.0, "samples": 1000, "lost": 0, "skid_purity": 1.0}
+    return Profile(json.dumps(data))
+
+
+def test_what_fits_needs_no_plan() -> None:
+    comparison = tierloom.plan(small(0.1), "liu-a", threads=32, nodes=["ldram"])
+    assert verdict(comparison) == "All 21.1GiB of data fit in ldram: nothing to place."
+
+
+def test_a_profile_on_paper_was_never_measured() -> None:
+    assert measured(answer("64GiB")) is None
+
+
+@pytest.mark.parametrize("threads", [1, 32])
+def test_the_measured_time_stands_beside_the_prediction_of_as_many_threads(threads: int) -> None:
+    profile = small(1.0, threads)
+    text = measured(tierloom.plan(profile, "liu-a", threads=32))
+    assert text is not None
+    assert seconds_text(profile.data["program"]["wall_s"]) in text
+    assert ("predicted with one however many" in text) == (threads == 1)
+    assert "not anchored" in text
+
+
+def test_a_profile_says_first_what_the_program_waits_for_and_what_is_known_roughly() -> None:
+    data = json.loads(small(1.0, 4).text)
+    data["program"]["wall_s"] = 12.0
+    names = [item["name"] for item in data["objects"]]
+    for item, share, off in zip(data["objects"], (0.4, 0.3, 0.01), (0.1, 0.6, 0.9), strict=False):
+        item["stall"] = {"share": share, "low": share, "high": share}
+        item["accesses"] = {"count": 100.0, "low": 100.0 * (1 - off), "high": 100.0 * (1 + off)}
+    text = waited(Profile(json.dumps(data)))
+    assert text.startswith("12.0 s with 4 threads and 211.0GiB of data. ")
+    assert f"it waits 40 % for {names[0]} and 30 % for {names[1]}." in text
+    assert f"{names[1]} (±60 %)" in text.split("Accesses of")[1]
+    assert f"{names[0]} (" not in text
+
+
+def test_a_program_that_waits_for_nothing_is_told_so() -> None:
+    data = json.loads(small(1.0, 4).text)
+    for item in data["objects"]:
+        item["stall"] = {"share": 0.001, "low": 0.0, "high": 0.01}
+    assert "No object is waited for in 2.0 % of the CPU time" in waited(Profile(json.dumps(data)))
+
+
+@pytest.mark.parametrize(("still_s", "says"), [(10.05, "brings nothing"), (15.0, "33 % less than the 15.0 s without")])
+def test_a_simulation_says_first_whether_moving_pages_pays(still_s: float, says: str) -> None:
+    def one(policy: str, time_s: float) -> SimpleNamespace:
+        return SimpleNamespace(time_s=time_s, data={"policy": policy, "placement": "first-touch"})
+
+    assert says in moved([one("none", still_s), one("tpp", 10.0), one("autonuma", 11.0)])
+
+
+@pytest.mark.parametrize(("elsewhere", "says"), [(0, "100 % of the pages"), (25, "75 % of the pages")])
+def test_a_run_says_first_what_it_took_and_where_its_pages_were(elsewhere: int, says: str) -> None:
+    predicted = {"threads": 4, "time_s": 2.0}
+    plan = SimpleNamespace(data={"machine": "liu-a", "predicted": predicted})
+    rule = {"residency": {"looked": 120, "absent": 20, "elsewhere": elsewhere}}
+    text = came_of(plan, {"wall_s": 2.2, "rules": [rule]})
+    assert text.startswith("2.20 s, 10 % more than the 2.00 s predicted for liu-a with 4 threads.")
+    assert says in text
+    assert "No page" in came_of(plan, {"wall_s": 2.0, "rules": []})
