@@ -165,7 +165,7 @@ TOOLS = (
     _tool("make"),
     _tool("rsync", says="same"),
     _tool("openssl"),
-    _tool("convert", "imagemagick"),
+    _tool("convert", "imagemagick", needs=("/usr/bin/convert",)),
 )
 
 WATCHERS = (
