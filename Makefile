@@ -13,9 +13,9 @@ USERS_GOALS := demo install core man wheel wheel-test
 ENVIRONMENT := $(if $(filter-out $(USERS_GOALS),$(MAKECMDGOALS)),dev,user)
 PACKAGES := .venv/$(ENVIRONMENT)
 NATIVE := python/tierloom/native
-PRELOAD := target/release/libtierloom_preload.so
+PRELOAD := $(or $(CARGO_TARGET_DIR),target)/release/libtierloom_preload.so
 
-.PHONY: toolchain help demo test test-rust test-python test-long test-lab test-lab-long smoke smoke-bare test-bare \
+.PHONY: toolchain help demo test test-rust test-python live machines test-lab test-lab-long smoke smoke-bare test-bare \
 	bench recordings estimates fuzz lint format install core workloads man site wheel wheel-test lock clean
 .DEFAULT_GOAL := help
 
@@ -25,32 +25,35 @@ help: ## List what can be made
 demo: install ## Profile a program here, plan its data for a CXL machine, show what it gains
 	$(BIN)/tierloom demo
 
-test: packages-tests test-rust test-python ## All tests, Rust and Python
+# Three rings of tests; CONTRIBUTING.md says which one a test belongs to.
+test: packages-tests test-rust test-python ## All that is right or wrong whatever the machine does: what CI runs
+
+live: packages-live install workloads ## What judges this machine as well: accuracy, overhead, programs unharmed, kills, servers, browsers; an hour
+	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --locked --quiet -- --ignored live::
+	$(BIN)/pytest -m "live and not lab"
+
+machines: packages-bare test-lab-long wheel-test ## What starts machines: guests of the lab, bare Debian roots, clean environments; an hour
+	$(BARE) bookworm user "make demo"
 
 # Whoever is root on a Debian gets what the tests run; anyone else is told, and those tests are skipped.
 packages-%:
 	@$(PYTHON) tools/install_packages.py $(or $(GROUPS),$*)
 
 packages-tests: GROUPS := verbs tests
-packages-long: GROUPS := verbs tests unharmed
+packages-live: GROUPS := verbs tests unharmed
 
 test-rust: toolchain ## Unit tests and laws of the Rust crates
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --locked --quiet
+	PROPTEST_RNG_SEED=$(SEED) cargo test --locked --quiet --package tierloom-place -- --ignored
 
 test-python: install workloads ## Commands, programs, laws and published claims
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not long and not lab"
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not live and not lab and not long"
 
 test-lab: packages-lab install ## Placement checked in virtual machines with far memory: six minutes of two processors
 	$(BIN)/pytest -m "lab and not long" tests/lab/test_guest.py
 
 test-lab-long: packages-lab install ## The same with CXL memory, and everything else that starts a virtual machine: tens of minutes
 	$(BIN)/pytest -m lab tests
-
-# All of tests/unharmed, or what is left of it after `make test`: GATE="-m long".
-test-long: packages-long install workloads ## What `make test` leaves out because it takes minutes: the search against all placements, heavy programs, all of tests/unharmed
-	PROPTEST_RNG_SEED=$(SEED) cargo test --release --locked --quiet --package tierloom-place -- --ignored
-	$(BIN)/pytest -m "long and not lab" tests/programs tests/survival
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup tests/unharmed $(GATE)
 
 smoke: install workloads ## Tests that show in some minutes whether a machine is set up right
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m smoke

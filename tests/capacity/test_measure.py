@@ -34,6 +34,7 @@ def study(folder: Path, *mib: int, streams: tuple[int, ...] = (1,)) -> duck.Stud
     )
 
 
+@pytest.mark.live
 def test_less_memory_spills_more_and_changes_no_answer(tpch: Path) -> None:
     found = duck.measure(study(tpch, 28, 44, 512))
     least, less, much = found.runs
@@ -103,6 +104,7 @@ def test_the_verb_writes_a_file_that_fit_reads(tpch: Path, tierloom: Tierloom) -
     assert "TPC-H scale factor 0.1" in file.read_text()
 
 
+@pytest.mark.live
 def test_records_are_read_again_where_memory_ends(tmp_path: Path) -> None:
     wanted = records.Study(
         folder=tmp_path,

@@ -76,6 +76,7 @@ def test_scans_are_of_one_to_a_hundred_records() -> None:
     assert max(lengths) == LONGEST_SCAN
 
 
+@pytest.mark.live
 def test_records_of_a_file_are_read_and_written_past_the_page_cache(tmp_path: Path) -> None:
     file = tmp_path / "store.bin"
     blocks.make(file, 5000, seed=1)
@@ -107,6 +108,7 @@ def redis_study(folder: Path, mix: str, *mib: int) -> redis_store.Study:
     )
 
 
+@pytest.mark.live
 @pytest.mark.needs("redis-server")
 @pytest.mark.parametrize("mix", ["ycsb-a", "ycsb-d", "ycsb-e"])
 def test_a_store_spills_where_its_memory_ends_and_answers_alike(tmp_path: Path, mix: str) -> None:
@@ -120,6 +122,7 @@ def test_a_store_spills_where_its_memory_ends_and_answers_alike(tmp_path: Path, 
     assert not list(tmp_path.iterdir()), "the file is removed"
 
 
+@pytest.mark.live
 @pytest.mark.needs("redis-server")
 def test_the_verb_measures_a_store(tmp_path: Path, tierloom: Tierloom) -> None:
     pytest.importorskip("redis")
@@ -152,6 +155,7 @@ def test_a_spark_study_that_makes_no_sense_is_refused(tmp_path: Path, change: di
         spark.Study(**{"folder": tmp_path, "job": "svm", "rows": 1000, "memories": (1024 * MIB,), **change})
 
 
+@pytest.mark.live
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark is not installed")
 @pytest.mark.needs("java")

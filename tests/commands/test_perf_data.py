@@ -70,6 +70,7 @@ def recorded(program: Path) -> Path:
     return perf(program.parent / "perf.data", program, *words)
 
 
+@pytest.mark.live
 def test_a_real_file_becomes_a_profile_with_statics_and_mappings(recorded: Path, run: Run, folder: Path) -> None:
     done = run("profile", "--from", recorded, "-o", "gather.profile", "--json")
     assert done.returncode == 0, done.stderr
@@ -88,12 +89,14 @@ def test_a_real_file_becomes_a_profile_with_statics_and_mappings(recorded: Path,
     assert planned.returncode == 0, planned.stderr
 
 
+@pytest.mark.live
 def test_the_static_table_is_what_is_waited_for(recorded: Path) -> None:
     objects = import_perf(recorded).profile.data["objects"]
     assert objects[0]["name"] == "table"
     assert objects[0]["stall"]["share"] > 0.3
 
 
+@pytest.mark.live
 def test_a_file_without_registers_says_what_to_record(program: Path, run: Run, tmp_path: Path) -> None:
     file = perf(tmp_path / "plain.data", program, "-e", "cpu-clock:u")
     done = run("profile", "--from", file)
@@ -131,6 +134,7 @@ def test_a_wrong_request_is_told(run: Run, folder: Path, words: tuple[str, ...],
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.live
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(
     places=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=8), kept=st.floats(0, 1)

@@ -98,6 +98,7 @@ def test_the_profile_is_the_same_where_the_files_are_elsewhere(app: Path, run: R
     assert content(folder / "app.profile") == before
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("flags", [(), ("-Wl,--build-id=none",)], ids=["build id", "none"])
 def test_another_build_of_the_program_is_refused(run: Run, folder: Path, flags: tuple[str, ...]) -> None:
     program = build(folder / "built", 0, *flags)
@@ -134,6 +135,7 @@ def test_debug_information_that_was_moved_out_goes_along(run: Run, folder: Path)
     assert content(folder / "app.profile") == before
 
 
+@pytest.mark.live
 def test_another_build_of_a_library_is_a_warning(app: Path, run: Run, folder: Path) -> None:
     build(folder / "new", 1)
     shutil.copy(folder / "new" / "libtwice.so", app.parent)
@@ -145,6 +147,7 @@ def test_another_build_of_a_library_is_a_warning(app: Path, run: Run, folder: Pa
     assert lost["[unrecovered]"] > 0.1
 
 
+@pytest.mark.live
 def test_show_tells_what_was_recorded_and_which_files_are_here(app: Path, run: Run) -> None:
     shown = json.loads(run("recording", "show", "app.recording", "--json").stdout)
     assert (shown["version"], shown["command"], shown["exit_code"]) == (7, [str(app)], 0)
@@ -161,6 +164,7 @@ def test_show_tells_what_was_recorded_and_which_files_are_here(app: Path, run: R
     assert "1 file not here as they ran" in table.stdout
 
 
+@pytest.mark.live
 def test_a_program_that_is_gone_when_it_has_ended_has_a_profile(run: Run, folder: Path) -> None:
     program = build(folder / "built")
     shutil.copytree(folder / "built", folder / "before")

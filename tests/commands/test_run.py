@@ -163,6 +163,7 @@ def test_memory_that_is_never_touched_is_told_from_memory_elsewhere(run: Run, fo
     assert 0.4 < seen["absent"] / seen["looked"] < 0.6
 
 
+@pytest.mark.live
 def test_a_program_that_leaves_without_a_word_was_looked_at_before(run: Run, folder: Path, big: Path) -> None:
     words = ("--watch", "0.2", "--json", "--", big, "1", "5")
     result = run("run", "--plan", two_nodes(folder, 'bind = ["dram"]'), *words)
@@ -180,6 +181,7 @@ def test_pages_are_held_and_the_consequence_is_said(run: Run, folder: Path, big:
     assert "objects_locked" in {warning["kind"] for warning in report["warnings"]}
 
 
+@pytest.mark.live
 def test_a_phase_moves_only_what_pays(run: Run, folder: Path, big: Path) -> None:
     phase = (
         '[[phases]]\nname = "late"\nstart_s = 0.1\ngain_s = {}\n'
@@ -193,6 +195,7 @@ def test_a_phase_moves_only_what_pays(run: Run, folder: Path, big: Path) -> None
     assert second["expected_s"] > 0
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("meant_before", [True, False])
 def test_a_running_program_takes_a_new_plan(
     run: Run, executable: Path, folder: Path, big: Path, *, meant_before: bool

@@ -25,6 +25,7 @@ def run(name: str, *words: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.live
 def test_a_program_of_one_s_own_is_profiled_and_planned(folder: Path, example: str) -> None:
     told = run("own_program", sys.executable, "-c", example, folder=folder)
     assert "400000" in told, "the program's own output is there"

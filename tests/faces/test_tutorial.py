@@ -11,6 +11,7 @@ import pytest
 from support import ROOT
 
 
+@pytest.mark.live
 @pytest.mark.timeout(300)
 def test_first_touch_gives_the_grids_dram_to_the_record(executable: Path, folder: Path) -> None:
     told = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")

@@ -41,6 +41,7 @@ def is_within(executable: Path, folder: Path, program: Path, threads: int) -> bo
     return found.within(program.name)
 
 
+@pytest.mark.live
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("level", ["O2", "O3"])
 @pytest.mark.parametrize(
@@ -54,6 +55,7 @@ def test_programs_whose_loops_count(
     assert most_of_three(lambda: is_within(executable, folder, path, threads))
 
 
+@pytest.mark.live
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("program", bench().OTHERS)

@@ -69,6 +69,7 @@ def cases() -> list:
     return [pytest.param(program, id=program.name, marks=marks[program.heavy]) for program in real.PROGRAMS]
 
 
+@pytest.mark.live
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("program", cases())

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support import ROOT, lacking
 
-pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("report"), pytest.mark.timeout(1200)]
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (

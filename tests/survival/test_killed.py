@@ -104,6 +104,7 @@ def kill_often(executable: Path, worker: list[str], folder: Path, run: Run, time
     return found
 
 
+@pytest.mark.live
 @pytest.mark.slow
 def test_a_killed_profiler_leaves_a_program_unharmed_and_a_profile_of_what_it_saw(
     executable: Path, worker: Path, folder: Path, run: Run
@@ -111,6 +112,7 @@ def test_a_killed_profiler_leaves_a_program_unharmed_and_a_profile_of_what_it_sa
     assert sum(kill_often(executable, [str(worker), "0.7"], folder, run, 6).values()) == 6
 
 
+@pytest.mark.live
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_a_hundred_killed_profilers(executable: Path, worker: Path, folder: Path, run: Run) -> None:
@@ -134,6 +136,7 @@ def stop(told: Path) -> None:
     told.with_name(told.name + ".stop").touch()
 
 
+@pytest.mark.live
 @pytest.mark.slow
 def test_what_was_recorded_until_the_kill_is_in_the_profile(
     executable: Path, worker: Path, folder: Path, run: Run
@@ -160,6 +163,7 @@ def test_what_was_recorded_until_the_kill_is_in_the_profile(
     assert (profile / "samples.npy").stat().st_size > 2000
 
 
+@pytest.mark.live
 @pytest.mark.slow
 def test_a_disk_that_gets_full_meanwhile_costs_the_end_of_the_recording(
     executable: Path, worker: Path, folder: Path, small_disk: Path, run: Run
@@ -182,6 +186,7 @@ def test_a_disk_that_gets_full_meanwhile_costs_the_end_of_the_recording(
     assert data["sampling"]["warnings"][0]["kind"] == "stopped"
 
 
+@pytest.mark.live
 @pytest.mark.slow
 def test_a_killed_run_leaves_a_program_unharmed_and_nothing_behind(
     executable: Path, worker: Path, folder: Path, run: Run

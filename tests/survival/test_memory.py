@@ -32,6 +32,7 @@ def peak_bytes(executable: Path, files: list[Path]) -> int:
     return used.ru_maxrss * 1024
 
 
+@pytest.mark.live
 @pytest.mark.slow
 def test_a_hundred_gigabytes_of_mapped_data_stay_on_disk(executable: Path, folder: Path) -> None:
     files = [folder / f"{part}.dat" for part in range(4)]
@@ -42,6 +43,7 @@ def test_a_hundred_gigabytes_of_mapped_data_stay_on_disk(executable: Path, folde
     assert (folder / "p.profile" / "samples.npy").exists()
 
 
+@pytest.mark.live
 def test_a_program_starts_in_twelve_megabytes_of_addresses(run: Run) -> None:
     """Most of what a small program takes then is ours; without us it needs some three."""
     done = run("profile", "-o", "p.profile", "--", "sh", "-c", "ulimit -v 12000; exec /bin/echo ran")

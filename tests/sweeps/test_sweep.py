@@ -196,6 +196,7 @@ def killing(folder: Path, mode: str) -> dict:
     return told
 
 
+@pytest.mark.live
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_killed_worker_loses_nothing(folder: Path) -> None:
@@ -207,6 +208,7 @@ def test_a_killed_worker_loses_nothing(folder: Path) -> None:
     assert {(row["threads"], row["place.u.cxl"]): row["time_s"] for row in rows(again)} == truth()
 
 
+@pytest.mark.live
 @pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_point_that_workers_die_of_is_found_and_the_others_are_computed(folder: Path) -> None:
@@ -216,6 +218,7 @@ def test_a_point_that_workers_die_of_is_found_and_the_others_are_computed(folder
     assert told["poisoned"] == "lost"
 
 
+@pytest.mark.live
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_scheduler_that_is_not_there_is_named(executable: Path, folder: Path) -> None:

@@ -23,7 +23,7 @@ from tierloom.debian import packages
 if TYPE_CHECKING:
     from torture.conftest import Compile, Torture
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("way", ["return", "exit", "_exit", "quick_exit", "abort", "segv", "kill", "term"])

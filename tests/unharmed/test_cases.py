@@ -29,6 +29,7 @@ def every(ways: tuple[Way, ...], *marks: pytest.MarkDecorator) -> list:
     ]
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(("case", "way"), [*every(CALLED), *every(TYPED, pytest.mark.long)])
 def test_a_case_is_unharmed(case: Case, way: Way, alone: Callable[..., Behaviour], place: Path) -> None:
     if case.root and os.geteuid() != 0:

@@ -30,6 +30,7 @@ def every(ways: tuple[Way, ...]) -> list:
     ]
 
 
+@pytest.mark.live
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("program", "way"), every(CALLED))
 def test_a_program_is_unharmed(program: Program, way: Way, alone: Callable[..., Behaviour], place: Path) -> None:

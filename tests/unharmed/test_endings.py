@@ -10,6 +10,7 @@ from unharmed.harness import observe
 from unharmed.ways import TYPED
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(("end", "name"), [("segv", "SIGSEGV"), ("kill", "SIGKILL"), ("abort", "SIGABRT")])
 def test_a_signal_is_told_by_its_name(end: str, name: str, place: Path) -> None:
     told = observe(TYPED[0], [str(built("endings.c")), end], place).stderr.decode()

@@ -31,6 +31,7 @@ def batches(seeds: range, *marks: pytest.MarkDecorator) -> list:
     ]
 
 
+@pytest.mark.live
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("seeds", "way"), [*batches(EVERY_TIME), *batches(GATE, pytest.mark.long)])
 def test_random_programs_are_unharmed(seeds: range, way: Way, alone: Callable[..., Behaviour], place: Path) -> None:

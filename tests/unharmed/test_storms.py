@@ -24,6 +24,7 @@ UNMATCHED = under(Called, None, NOTHING)
 LIMITS = ((UNMATCHED, PLACED_AT_MOST), *((under(Called, backend), PROFILED_AT_MOST) for backend in BACKENDS))
 
 
+@pytest.mark.live
 @pytest.mark.parametrize("threads", [2, 1024])
 @pytest.mark.parametrize(("way", "at_most"), LIMITS, ids=[way.name for way, _ in LIMITS])
 def test_a_storm_is_hardly_slower_and_nothing_is_lost(way: Way, at_most: float, threads: int, place: Path) -> None:

@@ -328,13 +328,17 @@ mod tests {
         child.wait().unwrap();
     }
 
+    /// Whether a process has a handler for a signal.
+    fn catches(pid: u32, signal: i32) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap();
+        u64::from_str_radix(caught, 16).unwrap() & 1 << (signal - 1) != 0
+    }
+
     #[test]
     fn a_signal_on_its_way_arrives() {
         let mut child = Command::new("sh").args(["-c", "trap 'exit 7' USR1; while :; do :; done"]).spawn().unwrap();
-        while std::fs::read_to_string(format!("/proc/{}/status", child.id()))
-            .unwrap()
-            .contains("SigCgt:\t0000000000000000")
-        {
+        while !catches(child.id(), libc::SIGUSR1) {
             std::thread::yield_now();
         }
         let tracer = Tracer::new();

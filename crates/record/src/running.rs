@@ -152,62 +152,96 @@ impl Threads {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-    use std::time::{Duration, Instant};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command};
+    use std::time::Duration;
 
     use super::*;
 
-    /// Threads that were due within this time.
-    fn due(threads: &mut Threads, period_ns: u64, time: Duration) -> Vec<ThreadId> {
-        let begun = Instant::now();
+    /// A program and what it starts: ended whatever happens to the test.
+    struct Program(Child);
+
+    impl Program {
+        fn start(words: &[&str]) -> Self {
+            Self(Command::new(words[0]).args(&words[1..]).process_group(0).spawn().unwrap())
+        }
+
+        fn pid(&self) -> u32 {
+            self.0.id()
+        }
+
+        fn end(&mut self) {
+            let kill = format!("kill -9 -{}", self.pid());
+            Command::new("sh").args(["-c", &kill]).status().unwrap();
+            self.0.wait().unwrap();
+        }
+
+        /// It is in a system call that waits; page faults wait in another state.
+        fn waits(&self) -> bool {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+            stat[stat.rfind(')').unwrap()..].starts_with(") S")
+        }
+    }
+
+    impl Drop for Program {
+        fn drop(&mut self) {
+            if matches!(self.0.try_wait(), Ok(None)) {
+                self.end();
+            }
+        }
+    }
+
+    /// Threads as they are due, one look after the other, until enough of them were.
+    fn due_until(threads: &mut Threads, period_ns: u64, enough: impl Fn(&[ThreadId]) -> bool) -> Vec<ThreadId> {
         let mut due = Vec::new();
-        while begun.elapsed() < time {
+        while !enough(&due) {
             due.extend(threads.due(period_ns));
             std::thread::sleep(Duration::from_millis(1));
         }
         due
     }
 
+    /// A listing is due at once: how long one is put off depends on how long the last one took.
+    fn due_after_a_listing(threads: &mut Threads, period_ns: u64) -> Vec<ThreadId> {
+        threads.next_listing_ns = 0;
+        threads.due(period_ns)
+    }
+
     #[test]
     fn who_computes_is_due_as_often_as_it_computes() {
-        let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        let id = ThreadId { pid: child.id(), tid: child.id() };
-        let mut threads = Threads::new(Root::default(), child.id());
-        let due = due(&mut threads, 10_000_000, Duration::from_millis(400));
+        let program = Program::start(&["sh", "-c", "while :; do :; done"]);
+        let id = ThreadId { pid: program.pid(), tid: program.pid() };
+        let mut threads = Threads::new(Root::default(), program.pid());
+        let due = due_until(&mut threads, 10_000_000, |due| due.len() >= 20);
         let used_ns = threads.known[&id].cpu_ns;
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(!due.is_empty() && due.iter().all(|one| *one == id), "{due:?}");
+        assert!(due.iter().all(|one| *one == id), "{due:?}");
         assert!(due.len() as u64 <= used_ns / 10_000_000 + 1, "{} in {used_ns} ns", due.len());
     }
 
     #[test]
     fn who_waits_is_never_due_and_who_ends_is_forgotten() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let mut threads = Threads::new(Root::default(), child.id());
-        assert_eq!(due(&mut threads, 1, Duration::from_millis(60)), []);
-        assert!(threads.has(child.id()));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(due(&mut threads, 1, Duration::from_millis(60)), []);
-        // Listings are rarer where they take longer, as on a busy machine.
-        let begun = Instant::now();
-        while threads.has(child.id()) && begun.elapsed() < Duration::from_secs(10) {
-            due(&mut threads, 1, Duration::from_millis(60));
+        let mut program = Program::start(&["sleep", "1000"]);
+        while !program.waits() {
+            std::thread::yield_now();
         }
-        assert!(!threads.has(child.id()));
+        let mut threads = Threads::new(Root::default(), program.pid());
+        for _ in 0..20 {
+            assert_eq!(due_after_a_listing(&mut threads, 1), []);
+        }
+        assert!(threads.has(program.pid()));
+        program.end();
+        assert_eq!(due_after_a_listing(&mut threads, 1), []);
+        assert!(!threads.has(program.pid()));
     }
 
     #[test]
     fn children_are_followed() {
-        let mut child = Command::new("sh").args(["-c", "sh -c 'while :; do :; done' & wait"]).spawn().unwrap();
-        let mut threads = Threads::new(Root::default(), child.id());
-        let mut found = Vec::new();
-        while found.is_empty() {
-            found = due(&mut threads, 1_000_000, Duration::from_millis(20));
-        }
-        assert_ne!(found[0].pid, child.id());
-        Command::new("sh").args(["-c", &format!("kill -9 {}", found[0].pid)]).status().unwrap();
-        child.wait().unwrap();
+        let program = Program::start(&["sh", "-c", "sh -c 'while :; do :; done' & wait"]);
+        let mut threads = Threads::new(Root::default(), program.pid());
+        // The outer one computes, too, until it waits.
+        let is_child = |id: &ThreadId| id.pid != program.pid();
+        let due = due_until(&mut threads, 1_000_000, |due| due.iter().any(is_child));
+        let child = due.into_iter().find(is_child).unwrap();
+        assert!(threads::children_of(&Root::default(), program.pid(), program.pid()).contains(&child.pid));
     }
 }

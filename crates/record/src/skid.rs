@@ -112,16 +112,22 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
-    /// Where the kernel gives samples, this machine's are where the analysis looks for them, or the
-    /// calibration says that they are not.
-    #[test]
-    fn this_machine_can_be_measured() {
-        match calibrate(&Root::default()) {
-            Ok(calibration) => {
-                assert!(calibration.samples > 0, "{calibration:?}");
-                assert!((0.0..=1.0).contains(&calibration.purity), "{calibration:?}");
+    /// What judges the machine: `make live`.
+    mod live {
+        use super::*;
+
+        /// Where the kernel gives samples, this machine's are where the analysis looks for them, or the
+        /// calibration says that they are not.
+        #[test]
+        #[ignore = "live"]
+        fn this_machine_can_be_measured() {
+            match calibrate(&Root::default()) {
+                Ok(calibration) => {
+                    assert!(calibration.samples > 0, "{calibration:?}");
+                    assert!((0.0..=1.0).contains(&calibration.purity), "{calibration:?}");
+                }
+                Err(error) => assert!(matches!(error, RecordError::PerfRefused { .. }), "{error}"),
             }
-            Err(error) => assert!(matches!(error, RecordError::PerfRefused { .. }), "{error}"),
         }
     }
 }
