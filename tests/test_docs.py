@@ -104,7 +104,7 @@ def run_examples(wanted: list[tuple[str, ...]], executable: Path, folder: Path) 
 
 def judges_the_machine(verb: tuple[str, ...]) -> bool:
     """Whether examples of a verb may fail where a machine is too busy: they measure it, or wait for other processes."""
-    return verb[-1] == "measure" or verb[:2] == ("capacity", "measure") or verb[0] in {"apply", "sweep"}
+    return verb[-1] == "measure" or verb[:2] == ("capacity", "measure") or verb[0] in {"apply", "sweep", "validate"}
 
 
 ELSEWHERE = {"demo", "lab"}

@@ -65,6 +65,7 @@ def record(
     name: str | None = None,
     hz: int | None = None,
     backend: str = "auto",
+    windows: bool = False,
     folder: str | Path | None = None,
     keep: str | Path | None = None,
     analysing: Callable[[int], None] | None = None,
@@ -80,6 +81,8 @@ def record(
         name: Name of the profile; the program's file name by default.
         hz: Samples per second of CPU time; by default as many as cost about a hundredth of it.
         backend: ``"perf"``, ``"ptrace"``, or ``"auto"`` for the first of them that works here.
+        windows: Also count, some milliseconds at a time, in copies of the program's code. Not finished: a program
+            may be harmed, so it is off unless asked for.
         folder: Where the profile will be saved; tried before the program starts.
         keep: A file for the recording, which grows there and stays; :func:`tierloom.analyse` reads it.
         analysing: Called with the number of samples when the program has ended and the analysis starts.
@@ -99,6 +102,7 @@ def record(
         asked = {
             "hz": hz,
             "backend": backend,
+            "windows": windows,
             "journal": None if journal is None else str(journal),
             "keep": keep is not None,
         }

@@ -18,6 +18,8 @@ import tierloom
 if why := lacking("cc"):
     pytest.skip(why, allow_module_level=True)
 
+pytestmark = pytest.mark.live
+
 MIB = 1 << 20
 
 SPARSE = """

@@ -25,6 +25,7 @@ def here(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.live
 def test_what_was_predicted_stands_beside_what_was_measured(run: Run, here: Path) -> None:
     result = run("validate", "--machine", here, "--runs", "2", "--json", "--", *BUSY)
     assert result.returncode == 0, result.stderr
@@ -39,6 +40,7 @@ def test_what_was_predicted_stands_beside_what_was_measured(run: Run, here: Path
     assert "done" in result.stderr, "its output is not lost in the run that is profiled"
 
 
+@pytest.mark.live
 def test_a_serial_program_takes_as_long_with_more_threads(run: Run, here: Path) -> None:
     result = run("validate", "--machine", here, "--runs", "1", "--threads", "1,4", "--json", "--", *BUSY)
     one, four = json.loads(result.stdout)["rows"]
@@ -46,6 +48,7 @@ def test_a_serial_program_takes_as_long_with_more_threads(run: Run, here: Path) 
     assert one["predicted_s"] == pytest.approx(four["predicted_s"])
 
 
+@pytest.mark.live
 def test_a_file_of_programs_is_a_table_and_a_sentence(run: Run, here: Path, folder: Path) -> None:
     (folder / "programs.txt").write_text("# two of them\n\necho 1  # short\nno-such-program\nsh -c 'exit 2'\n")
     result = run("validate", "--machine", here, "--runs", "1", "--programs", "programs.txt")

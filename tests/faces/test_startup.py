@@ -114,6 +114,7 @@ def test_rooms_are_attributes_and_loaded_when_they_are_asked_for() -> None:
     assert loaded == {"tierloom", "tierloom.errors"}
 
 
+@pytest.mark.live
 def test_skid_is_measured_once_a_start_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first = tierloom.record(["true"])

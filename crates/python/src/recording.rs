@@ -29,6 +29,8 @@ struct Asked {
     /// Samples per second of CPU time; the usual rate of the backend unless given.
     hz: Option<u32>,
     backend: String,
+    /// Also let threads into copies of their code that count.
+    windows: bool,
     /// Where the recording is written while it grows.
     journal: Option<PathBuf>,
     /// It is wanted for itself.
@@ -48,9 +50,9 @@ pub(crate) fn record_profile(
 ) -> PyResult<(Handle, Py<PyBytes>)> {
     let asked: Asked = serde_json::from_str(&text_of(asked)?)
         .map_err(|error| errors::wrong_request(format!("what to record: {error}")))?;
-    let Asked { hz, backend, journal, keep } = asked;
-    let request =
-        RecordRequest { hz, backend: find_backend(&backend)?, journal, keep, ..RecordRequest::new(command, preload) };
+    let Asked { hz, backend, windows, journal, keep } = asked;
+    let backend = find_backend(&backend)?;
+    let request = RecordRequest { hz, backend, windows, journal, keep, ..RecordRequest::new(command, preload) };
     let recorded = py.detach(|| record(&request, &mut |_| ()));
     let mut recording = recorded.map_err(|error| errors::from_record(&error))?;
     if let Some(analysing) = analysing {

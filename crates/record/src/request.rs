@@ -46,7 +46,7 @@ pub struct RecordRequest {
     pub variables: Vec<(OsString, OsString)>,
     /// Also read each thread's count of instructions with every sample, where the machine can.
     pub instructions: bool,
-    /// Count what is run, in windows of some milliseconds.
+    /// Count what is run, in windows of some milliseconds: not finished, a program may be harmed.
     pub windows: bool,
     /// Where the recording is written while it grows; the file stays, whatever happens.
     pub journal: Option<PathBuf>,
@@ -69,7 +69,7 @@ impl RecordRequest {
             min_bytes: DEFAULT_MIN_BYTES,
             variables: Vec::new(),
             instructions: true,
-            windows: true,
+            windows: false,
             journal: None,
             keep: false,
             calibration: None,

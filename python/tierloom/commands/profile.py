@@ -39,6 +39,11 @@ from tierloom.profile_folder import PROFILE_FILE, RECORDING_FILE
     help="What takes the samples.",
 )
 @click.option(
+    "--windows",
+    is_flag=True,
+    help="Also count in copies of CMD's code, some milliseconds at a time. Not finished: a program may be harmed.",
+)
+@click.option(
     "--keep",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
@@ -59,6 +64,7 @@ def verb(
     output: Path | None,
     hz: int | None,
     backend: str,
+    windows: bool,
     keep: Path | None,
     recorded_file: Path | None,
     as_json: bool,
@@ -83,7 +89,7 @@ def verb(
         if command:
             message = f"--from {recorded_file} runs nothing, so there can be no CMD\nhint: leave one of them out"
             raise RequestError(message)
-        options.refuse_idle(["keep"], "beside --from")
+        options.refuse_idle(["keep", "windows"], "beside --from")
         read(recorded_file, output, as_json=as_json)
         return
     if not command:
@@ -97,7 +103,14 @@ def verb(
 
         name = folder.name.removesuffix(".profile")
         recorded = profiler.record(
-            command, name=name, hz=hz, backend=backend, folder=folder, keep=keep, analysing=analysing
+            command,
+            name=name,
+            hz=hz,
+            backend=backend,
+            windows=windows,
+            folder=folder,
+            keep=keep,
+            analysing=analysing,
         )
     from tierloom.report import verdicts
     from tierloom.report.tables import endings, profiles
