@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import click.testing
+import live_judging
 import pytest
 import required_checks
 from hypothesis import settings
@@ -19,8 +20,10 @@ settings.load_profile("house")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Where checks are required, one that does not run is no green."""
+    """Where checks are required, one that does not run is no green; what judges the machine is judged by repetition."""
     config.pluginmanager.register(required_checks)
+    config.pluginmanager.register(live_judging)
+    config.pluginmanager.register(live_judging.Table())
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,13 +24,16 @@ UNMATCHED = under(Called, None, NOTHING)
 LIMITS = ((UNMATCHED, PLACED_AT_MOST), *((under(Called, backend), PROFILED_AT_MOST) for backend in BACKENDS))
 
 
-@pytest.mark.live
+@pytest.mark.live(measures=True)
 @pytest.mark.parametrize("threads", [2, 1024])
 @pytest.mark.parametrize(("way", "at_most"), LIMITS, ids=[way.name for way, _ in LIMITS])
-def test_a_storm_is_hardly_slower_and_nothing_is_lost(way: Way, at_most: float, threads: int, place: Path) -> None:
+def test_a_storm_is_hardly_slower_and_nothing_is_lost(
+    way: Way, at_most: float, threads: int, place: Path, record_property: Callable[[str, object], None]
+) -> None:
     command = [str(built("storm.c")), str(threads), str(PAIRS), str(BYTES)]
     turns = [(pair_ns(ALONE, command, place), pair_ns(way, command, place)) for _ in range(TURNS)]
     alone, watched = (min(times) for times in zip(*turns, strict=True))
+    record_property("times as long", watched / alone)
     assert watched <= at_most * alone, f"{watched:.0f} ns a pair, alone {alone:.0f}; of all turns {turns}"
 
 
