@@ -29,7 +29,7 @@ demo: install ## Profile a program here, plan its data for a CXL machine, show w
 test: packages-tests test-rust test-python ## All that is right or wrong whatever the machine does: what CI runs
 
 live: packages-live install workloads ## What judges this machine as well: accuracy, overhead, programs unharmed, kills, servers, browsers; an hour
-	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --locked --quiet -- --ignored live::
+	cargo test --workspace --locked --quiet --no-run
 	$(BIN)/pytest -m "live and not lab"
 
 machines: packages-bare test-lab-long wheel-test ## What starts machines: guests of the lab, bare Debian roots, clean environments; an hour

@@ -1,8 +1,8 @@
 """The sampler's referee: access counts of live runs against the exact counts that a workload writes.
 
 The bounds are those that we publish. At the usual rate a recording may lie outside of one by chance: a loop that takes
-3 % of five seconds has 300 samples, which tell its time to 6 %. So these take twice as many, and two of three recordings
-decide. What recorded runs give, to the digit, is tested in `tests/recordings`.
+3 % of five seconds has 300 samples, which tell its time to 6 %. So these take twice as many, and two of three
+recordings decide. What recorded runs give, to the digit, is tested in `tests/recordings`.
 """
 
 from __future__ import annotations
