@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tierloom.debian import packages
+from tierloom.debian.packages import lacking
 from tierloom.errors import TierloomError
 
 if TYPE_CHECKING:
     import subprocess
 
     import click.testing
+
+__all__ = ["LIBRARIES", "ROOT", "Run", "Tierloom", "lacking", "names", "works_or_explains"]
 
 ROOT = Path(__file__).parent.parent
 """The repository."""
@@ -49,12 +50,3 @@ def works_or_explains(call: Callable[[], object]) -> None:
 
 REHEARSE = ("--node", "rdram=0", "--node", "ldram=0", "--node", "cxl=0")
 """All memories of a plan for liu-a are node 0, which every machine has."""
-
-
-def lacking(*programs: str) -> str | None:
-    """Why a test that needs programs cannot run here: the first that is not installed, and what brings it."""
-    for program in programs:
-        if shutil.which(program) is None:
-            package = packages.bringing(program)
-            return f"{program} is not installed here{f': {package.hint}' if package else ''}"
-    return None

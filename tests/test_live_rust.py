@@ -11,7 +11,7 @@ from support import ROOT
 LIVE = re.compile(r'#\[ignore = "live"\]\n\s*fn (\w+)\(')
 
 
-def tests() -> list[tuple[str, str]]:
+def live_tests() -> list[tuple[str, str]]:
     """Each with its crate: functions of modules called `live`."""
     files = sorted((ROOT / "crates").glob("*/**/*.rs"))
     found = [
@@ -22,7 +22,7 @@ def tests() -> list[tuple[str, str]]:
 
 @pytest.mark.live
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("crate", "name"), tests())
+@pytest.mark.parametrize(("crate", "name"), live_tests())
 def test_a_rust_test_passes(crate: str, name: str) -> None:
     words = ["cargo", "test", "--locked", "--quiet", "--package", crate, "--", "--ignored", f"live::{name}"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -31,4 +31,4 @@ def test_a_rust_test_passes(crate: str, name: str) -> None:
 
 
 def test_there_are_some() -> None:
-    assert ("tierloom-record", "samples_fall_on_code_and_follow_children") in tests()
+    assert ("tierloom-record", "samples_fall_on_code_and_follow_children") in live_tests()

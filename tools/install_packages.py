@@ -32,7 +32,7 @@ POLICY = Path("/usr/sbin/policy-rc.d")
 
 def main(groups: list[str]) -> None:
     """Installs the groups' packages as far as it can."""
-    missing = [each for each in packages.listed() if each.group in groups and not serves(each)]
+    missing = [each for each in packages.listed() if each.group in groups and not each.is_here]
     if not missing:
         return
     names = " ".join(each.name for each in missing)
@@ -41,8 +41,8 @@ def main(groups: list[str]) -> None:
         return
     subprocess.run([*APT, "update"], check=False)
     install(missing)
-    came = [each.name for each in missing if serves(each)]
-    left = [each.name for each in missing if not serves(each)]
+    came = [each.name for each in missing if each.is_here]
+    left = [each.name for each in missing if not each.is_here]
     if came:
         tell(f"installed: {' '.join(came)}")
     if left:
@@ -52,7 +52,7 @@ def main(groups: list[str]) -> None:
 def install(missing: Iterable[Package]) -> None:
     """All in one go from the release, the rest from its backports; what it does not know is left out."""
     chosen = {package.name: candidate(package.name) for package in missing}
-    good = [each.name for each in missing if chosen[each.name] and recent(chosen[each.name], each.at_least)]
+    good = [each.name for each in missing if chosen[each.name] and packages.is_recent(chosen[each.name], each.at_least)]
     late = [each.name for each in missing if each.at_least and each.name not in good]
     with no_services():
         apt_install(good)
@@ -94,32 +94,10 @@ def no_services() -> Iterator[None]:
         POLICY.unlink()
 
 
-def serves(package: Package) -> bool:
-    """Whether it is here: its programs however they came, or the package in a version that serves."""
-    if package.brings and not package.at_least:
-        return all(map(shutil.which, package.brings))
-    told = output("dpkg-query", "--show", "--showformat", "${db:Status-Abbrev} ${Version}", package.name).split()
-    return len(told) == 2 and told[0] == "ii" and recent(told[1], package.at_least)
-
-
 def candidate(name: str) -> str:
     """The version that apt would install; empty where it knows none."""
-    told = [line.split() for line in output("apt-cache", "policy", name).splitlines()]
+    told = [line.split() for line in packages.output("apt-cache", "policy", name).splitlines()]
     return next((words[1] for words in told if words[:1] == ["Candidate:"] and words[1] != "(none)"), "")
-
-
-def recent(version: str, at_least: str) -> bool:
-    """Whether a version is no older than the oldest that serves."""
-    compare = ["dpkg", "--compare-versions", version, "ge", at_least]
-    return not at_least or subprocess.run(compare, check=False).returncode == 0
-
-
-def output(*command: str) -> str:
-    """What a command prints; nothing where there is no such command."""
-    if shutil.which(command[0]) is None:
-        return ""
-    environment = {**os.environ, "LC_ALL": "C"}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment).stdout
 
 
 def tell(what: str, hint: str = "") -> None:

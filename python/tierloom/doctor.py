@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import platform
 import re
-import shutil
 import sys
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -254,7 +253,7 @@ def program(name: str, elsewhere: str = "") -> Callable[[Path], str]:
     """A check for a program on ``PATH``; the list of packages says which one brings it."""
 
     def find(_root: Path) -> str:
-        path = shutil.which(name)
+        path = packages.file_of(name)
         if path is None:
             package = packages.bringing(name)
             message = f"there is no {name} here\nhint: {package.hint if package else ''}{elsewhere}"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from programs import real
 from support import ROOT
+from unharmed import debian as unharmed_programs
 
 from tierloom.debian import packages, sources
 from tierloom.extras import EXTRAS
@@ -88,6 +91,23 @@ def test_every_package_says_what_it_serves_once() -> None:
     names = [package.name for package in packages.listed()]
     assert len(names) == len(set(names))
     assert all(package.serves for package in packages.listed())
+
+
+EVERYWHERE = {"/usr/bin/python3", "bash", "cc", "objcopy", "sed", "setpriv", "tar"}
+"""What every Debian has, or comes with the compiler."""
+
+
+def test_every_program_that_a_test_needs_comes_with_a_package_of_the_list() -> None:
+    """What stands in no list is installed by nothing, and its tests do not run on a fresh machine."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("**/*.py")]
+    calls = [call for text in texts for call in re.findall(r"(?:mark\.needs|lacking)\(([^()]*)\)", text)]
+    named = {word for call in calls for word in re.findall(r'"([^"]+)"', call)}
+    named |= {need for program in unharmed_programs.ALL for need in program.needs or program.command[:1]}
+    named |= {need for program in real.PROGRAMS for need in program.needs or program.command[:1]}
+    optional = {"Rscript", "octave-cli", "ffmpeg"}  # tests/allowed_skips.toml
+    of_debian = {need for need in named if not need.startswith("module:")} - EVERYWHERE - optional
+    assert {need for need in of_debian if packages.bringing(need) is None} == set()
+    assert {"redis-server", "guile", "/usr/bin/convert"} <= of_debian
 
 
 @pytest.mark.parametrize("group", sorted({package.group for package in packages.listed()}))

@@ -18,6 +18,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from support import lacking
 from three_ways import Finished, Start
 
 WORK = Path(__file__).parent / "work"
@@ -48,13 +49,12 @@ class Program:
 
     def missing(self) -> str | None:
         """What is not here, with where it comes from."""
-        for need in self.needs or (self.command[0],):
-            module = need.removeprefix("module:")
-            here = find_spec(module) if module != need else Path(need).exists() or shutil.which(need)
-            if not here:
-                source = f"pip install {module}" if module != need else f"apt-get install {self.package or self.name}"
-                return f"{module} is not installed here: {source}"
-        return None
+        needs = self.needs or (self.command[0],)
+        modules = [need.removeprefix("module:") for need in needs if need.startswith("module:")]
+        without = next((module for module in modules if find_spec(module) is None), None)
+        if without is not None:
+            return f"{without} is not installed here: pip install {without}"
+        return lacking(*(need for need in needs if not need.startswith("module:")))
 
     def run_in(self, folder: Path) -> Start:
         """Does the work in a folder of its own for every turn."""

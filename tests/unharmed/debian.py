@@ -6,11 +6,11 @@ Files are in `work/`. One that is not installed is named with the Debian package
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support import lacking
 from unharmed.behaviour import hidden
 from unharmed.building import built
 
@@ -43,10 +43,7 @@ class Program:
 
     def missing(self) -> str | None:
         """What is not here, with where it comes from."""
-        for need in self.needs or self.command[:1]:
-            if not (Path(need).exists() if "/" in need else shutil.which(need)):
-                return f"{need} is not installed here: apt-get install {self.package}"
-        return None
+        return lacking(*(self.needs or self.command[:1]))
 
     def typed(self) -> list[str]:
         """The words of the command line."""

@@ -12,8 +12,6 @@ from unharmed.debian import Program
 from unharmed.harness import observe
 from unharmed.ways import ALONE, CALLED, Way
 
-from tierloom.debian import packages
-
 SECONDS = 120.0
 
 
@@ -46,16 +44,6 @@ def test_a_program_is_unharmed(program: Program, way: Way, alone: Callable[..., 
     assert (expected.code, program.says in expected.stdout.decode()) == (program.end, True), expected
     found = differences(expected, start(way), words=program.words, ours_follow=way.ours_follow)
     assert not found, report(found, way.typed(command), place)
-
-
-WITH_OTHERS = {"bash", "sed", "tar", "gcc", "ocaml-nox", "libjemalloc2", "libtcmalloc-minimal4", "libmimalloc2.0"}
-WITH_OTHERS |= {"libeatmydata1", "libfaketime"}
-"""What every Debian has, or comes with a package of the list."""
-
-
-def test_packages_that_they_come_from_are_installed_for_them() -> None:
-    named = {name for program in debian.ALL for name in program.package.split()}
-    assert named - {package.name for package in packages.listed()} <= WITH_OTHERS
 
 
 def test_forty_programs_are_listed() -> None:
