@@ -90,7 +90,13 @@ def finish(folder: Path) -> str | None:
     """
     recording = folder / RECORDING_FILE
     if not recording.is_file():
-        return None
+        if (folder / PROFILE_FILE).exists():
+            return None
+        message = (
+            f"{folder}: there is no profile in it; a profiler that is stopped in its first moments leaves none\n"
+            "hint: record the program again, or name the folder that `tierloom profile` wrote"
+        )
+        raise ProfileError(message)
     if _core.is_being_recorded(recording):
         message = f"{folder}: its program is being profiled now\nhint: wait for its end"
         raise ProfileError(message)
