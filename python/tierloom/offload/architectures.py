@@ -55,7 +55,7 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
     if family not in FAMILIES:
         near = nearest(config)
         if near:
-            return replace(model_of(readable(config, near), name, file), family=family, counted_as=near)
+            return _counted_as(near, model_of(readable(config, near), name, file), family)
         message = (
             f"{file}: `model_type` {family!r} is not known\nhint: known are {', '.join(sorted(FAMILIES))}; "
             "if it is built as one of them, name that one there"
@@ -64,6 +64,12 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
     model = FAMILIES[family](fields, name)
     fields.refuse_unread_sizes()
     return as_stored(model, fields)
+
+
+def _counted_as(near: str, model: Model, family: str) -> Model:
+    """A model of an unknown family, with the word that it was counted as another."""
+    told = f"`model_type` {family!r} is not known: counted as {near!r}, whose fields it has"
+    return replace(model, family=family, guesses=(told, *model.guesses))
 
 
 def _language_model(config: Mapping[str, object], inner: Mapping[str, object]) -> dict[str, object]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
-from tierloom.offload.model import Cache, Model, Part
+from tierloom.offload.model import INDEXER_KEY_BYTES, Cache, Model, Part
 
 if TYPE_CHECKING:
     from tierloom.offload.fields import Fields
@@ -110,10 +110,6 @@ def latent(fields: Fields) -> Attention:
         heads=heads,
         tensors=5,
     )
-
-
-INDEXER_KEY_BYTES = 1.0 + 4.0 / 128.0
-"""The indexer's keys are stored in eight bits with one 32-bit scale for each key of 128 (DeepSeek-V3.2-Exp)."""
 
 
 def indexed(fields: Fields, attention: Attention) -> Attention:

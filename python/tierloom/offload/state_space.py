@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tierloom.offload.model import STATE, Cache, Model, Part
+from tierloom.offload.model import STATE, UPDATE_FLOP, Cache, Model, Part
 from tierloom.offload.model_parts import (
     DTYPE_BYTES,
     Attention,
@@ -25,10 +25,6 @@ from tierloom.offload.model_parts import (
 
 if TYPE_CHECKING:
     from tierloom.offload.fields import Fields
-
-UPDATE_FLOP = 6.0
-"""Operations a token and number of the state: the new outer product, its addition to the decayed state, and the read
-of the state by the query, two each."""
 
 
 def _state(fields: Fields, numbers: int, convolved: int, taps: int) -> tuple[Cache, Cache]:
