@@ -68,7 +68,7 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
         raise RequestError(message)
     model = FAMILIES[family](fields, name)
     fields.refuse_unread_sizes()
-    return as_stored(model, fields)
+    return replace(as_stored(model, fields), guesses=fields.guesses)
 
 
 def _counted_as(near: str, model: Model, family: str) -> Model:
@@ -103,8 +103,8 @@ def _qwen3(fields: Fields, name: str) -> Model:
 
 def _qwen3_moe(fields: Fields, name: str) -> Model:
     hidden = fields.count("hidden_size")
-    fields.count_or(0, "intermediate_size")
-    fields.count_or(0, "shared_expert_intermediate_size")
+    fields.passed("intermediate_size")
+    fields.passed("shared_expert_intermediate_size")
     feed = routed_feed(fields, layers_of(fields), "moe_intermediate_size", fields.count("num_experts"))
     attention = by_window(fields, grouped(fields, head_norms=True))
     return assemble(fields, name, attention, feed, norms=2 * hidden, outer=hidden)
@@ -125,7 +125,7 @@ def _minimax_m2(fields: Fields, name: str) -> Model:
     """MiniMax-M2 (2025): norms of all queries and of all keys together, and a bias of the router for each expert."""
     hidden, layers, heads = fields.count("hidden_size"), layers_of(fields), fields.count("num_attention_heads")
     width, kv_heads = fields.count("head_dim"), fields.count("num_key_value_heads")
-    fields.count_or(0, "shared_intermediate_size")
+    fields.passed("shared_intermediate_size")
     experts = fields.count("num_local_experts")
     routed = routed_feed(fields, layers, "intermediate_size", experts, block=SPARSE, names=SPARSE_NAMES)
     more = width * (heads + kv_heads) if fields.flag("use_qk_norm") else 0
@@ -243,7 +243,7 @@ def _olmo2(fields: Fields, name: str) -> Model:
 def _qwen2_moe(fields: Fields, name: str) -> Model:
     """Routed experts and one shared one with a gate."""
     hidden, layers = fields.count("hidden_size"), layers_of(fields)
-    fields.count_or(0, "intermediate_size")
+    fields.passed("intermediate_size")
     routed = routed_feed(fields, layers, "moe_intermediate_size", fields.count("num_experts"))
     inner = fields.count("shared_expert_intermediate_size")
     shared = _matrices(range(layers), "mlp.shared_expert", hidden * inner)
@@ -266,7 +266,7 @@ def _mimo_v2(fields: Fields, name: str) -> Model:
     far = [layer for layer, kind in enumerate(fields.words("hybrid_layer_pattern")) if kind == "0"]
     dense = [layer for layer, kind in enumerate(fields.words("moe_layer_freq")) if kind == "0"]
     sparse, experts = [each for each in range(layers) if each not in dense], fields.count("n_routed_experts")
-    fields.count_or(0, "n_shared_experts")
+    fields.passed("n_shared_experts")
     routed = routed_feed(fields, sparse, "moe_intermediate_size", experts)
     wide = _matrices(dense, "mlp", hidden * fields.count("intermediate_size"))
     near = windowed(_narrow(fields, "swa_", sinks=True), fields.count("sliding_window"))

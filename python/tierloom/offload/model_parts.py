@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
-from tierloom.offload.model import INDEXER_KEY_BYTES, Cache, Model, Part, Tensor
+from tierloom.offload.model import INDEXER_KEY_BYTES, STATE, Cache, Model, Part, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,8 +120,8 @@ def latent(fields: Fields) -> Attention:
     latent, rope = fields.count("kv_lora_rank"), fields.count("qk_rope_head_dim")
     plain, value = fields.count("qk_nope_head_dim"), fields.count("v_head_dim")
     rank = fields.count_or(0, "q_lora_rank")
-    fields.count_or(heads, "num_key_value_heads")
-    fields.count_or(0, "head_dim", "qk_head_dim")
+    fields.passed("num_key_value_heads")
+    fields.passed("head_dim", "qk_head_dim")
     wide = heads * (plain + rope)
     queries = {"q_a_proj": hidden * rank, "q_b_proj": rank * wide} if rank else {"q_proj": hidden * wide}
     keys = {"kv_a_proj_with_mqa": hidden * (latent + rope), "kv_b_proj": latent * heads * (plain + value)}
@@ -319,7 +319,7 @@ def assemble(
         family=fields.word("model_type", ""),
         layers=layers,
         hidden=hidden,
-        heads=max(each.heads for _, each in mixed),
+        heads=_query_heads(mixed),
         ffn=feed.width,
         parts=tuple(part for part in parts if part.parameters > 0),
         caches=_together(mixed),
@@ -329,6 +329,13 @@ def assemble(
         max_positions=fields.count_or(0, "max_position_embeddings", "n_positions"),
         draft=draft,
     ).with_weight_bits(8.0 * size)
+
+
+def _query_heads(mixed: Layers) -> int:
+    """Those of attention; a state's heads count only where nothing attends."""
+    states = {each.heads for _, each in mixed if all(cache.window == STATE for cache in each.caches)}
+    attending = [each.heads for _, each in mixed if any(cache.window != STATE for cache in each.caches)]
+    return max(attending or states)
 
 
 def _together(mixed: Layers) -> tuple[Cache, ...]:

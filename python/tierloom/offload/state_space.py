@@ -80,7 +80,7 @@ def _delta(fields: Fields) -> Attention:
 def _one_shared(fields: Fields, layers: int, experts: int) -> Feed:
     """Routed experts, and one for every token with a gate."""
     hidden, inner = fields.count("hidden_size"), fields.count("shared_expert_intermediate_size")
-    fields.count_or(0, "intermediate_size")
+    fields.passed("intermediate_size")
     router, routed = routed_feed(fields, layers, "moe_intermediate_size", experts).parts
     shared = named(range(layers), {f"mlp.shared_expert.{name}": hidden * inner for name in GATED})
     return _feed(fields, router.parameters + layers * hidden, layers, routed, shared)
@@ -124,7 +124,7 @@ def nemotron_h(fields: Fields, name: str) -> Model:
     hidden, pattern = fields.count("hidden_size"), fields.word("hybrid_override_pattern", "")
     blocks = [BLOCKS.get(letter, "") for letter in pattern] or fields.words("layers_block_type")
     bias = fields.flag("use_conv_bias", default=True)
-    fields.count_or(0, "attention_head_dim", "head_dim")
+    fields.passed("attention_head_dim", "head_dim")
     mamba = _mamba2(
         fields,
         block="mixer",
@@ -193,7 +193,7 @@ def granite_hybrid(fields: Fields, name: str) -> Model:
         beside = named(range(layers), {f"shared_mlp.{name}": hidden * shared for name in GATED})
         feed = _feed(fields, router.parameters, layers, routed, beside)
     else:
-        fields.count_or(0, "intermediate_size", "num_experts_per_tok")
+        fields.passed("intermediate_size", "num_experts_per_tok")
         feed = dense_feed(fields, layers, 3, "shared_intermediate_size", block="shared_mlp")
     mixed = either(layers, listed(fields, "attention"), grouped(fields), mamba)
     return assemble(fields, name, mixed, feed, norms=2 * hidden, outer=hidden)
