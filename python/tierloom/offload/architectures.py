@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING
 from tierloom.errors import RequestError
 from tierloom.offload.checkpoint import as_stored
 from tierloom.offload.fields import Fields
-from tierloom.offload.model import Model, Part
+from tierloom.offload.model import Model, Part, Tensor
 from tierloom.offload.model_parts import (
+    GATED,
     Attention,
     Feed,
     assemble,
     by_window,
     dense_feed,
     drafting,
+    either,
     grouped,
+    heads_modules,
     indexed,
     kept,
     latent,
     layers_of,
+    listed,
+    named,
     routed_feed,
     windowed,
     with_output_bias,
@@ -55,7 +60,7 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
     if family not in FAMILIES:
         near = nearest(config)
         if near:
-            return replace(model_of(readable(config, near), name, file), family=family, counted_as=near)
+            return _counted_as(near, model_of(readable(config, near), name, file), family)
         message = (
             f"{file}: `model_type` {family!r} is not known\nhint: known are {', '.join(sorted(FAMILIES))}; "
             "if it is built as one of them, name that one there"
@@ -63,7 +68,13 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
         raise RequestError(message)
     model = FAMILIES[family](fields, name)
     fields.refuse_unread_sizes()
-    return as_stored(model, fields)
+    return replace(as_stored(model, fields), guesses=fields.guesses)
+
+
+def _counted_as(near: str, model: Model, family: str) -> Model:
+    """A model of an unknown family, with the word that it was counted as another."""
+    told = f"`model_type` {family!r} is not known: counted as {near!r}, whose fields it has"
+    return replace(model, family=family, guesses=(told, *model.guesses))
 
 
 def _language_model(config: Mapping[str, object], inner: Mapping[str, object]) -> dict[str, object]:
@@ -92,16 +103,21 @@ def _qwen3(fields: Fields, name: str) -> Model:
 
 def _qwen3_moe(fields: Fields, name: str) -> Model:
     hidden = fields.count("hidden_size")
-    fields.count_or(0, "intermediate_size")
-    fields.count_or(0, "shared_expert_intermediate_size")
+    fields.passed("intermediate_size")
+    fields.passed("shared_expert_intermediate_size")
     feed = routed_feed(fields, layers_of(fields), "moe_intermediate_size", fields.count("num_experts"))
     attention = by_window(fields, grouped(fields, head_norms=True))
     return assemble(fields, name, attention, feed, norms=2 * hidden, outer=hidden)
 
 
+SPARSE, SPARSE_NAMES = "block_sparse_moe.experts.0", ("w1", "w2", "w3")
+"""What Mixtral and MiniMax call their experts."""
+
+
 def _mixtral(fields: Fields, name: str) -> Model:
     hidden = fields.count("hidden_size")
-    feed = routed_feed(fields, layers_of(fields), "intermediate_size", fields.count("num_local_experts"))
+    experts = fields.count("num_local_experts")
+    feed = routed_feed(fields, layers_of(fields), "intermediate_size", experts, block=SPARSE, names=SPARSE_NAMES)
     return assemble(fields, name, by_window(fields, grouped(fields)), feed, norms=2 * hidden, outer=hidden)
 
 
@@ -109,9 +125,9 @@ def _minimax_m2(fields: Fields, name: str) -> Model:
     """MiniMax-M2 (2025): norms of all queries and of all keys together, and a bias of the router for each expert."""
     hidden, layers, heads = fields.count("hidden_size"), layers_of(fields), fields.count("num_attention_heads")
     width, kv_heads = fields.count("head_dim"), fields.count("num_key_value_heads")
-    fields.count_or(0, "shared_intermediate_size")
+    fields.passed("shared_intermediate_size")
     experts = fields.count("num_local_experts")
-    routed = routed_feed(fields, layers, "intermediate_size", experts)
+    routed = routed_feed(fields, layers, "intermediate_size", experts, block=SPARSE, names=SPARSE_NAMES)
     more = width * (heads + kv_heads) if fields.flag("use_qk_norm") else 0
     bias = layers * experts if fields.flag("use_routing_bias") else 0
     attention = grouped(fields, more=more)
@@ -165,10 +181,11 @@ def _first_dense(fields: Fields, bias: int) -> tuple[Feed, int]:
     hidden, layers = fields.count("hidden_size"), layers_of(fields)
     dense, experts = fields.count_or(0, "first_k_dense_replace"), fields.count("n_routed_experts")
     shared, inner = fields.count_or(0, "n_shared_experts"), fields.count("moe_intermediate_size")
-    routed = routed_feed(fields, layers - dense, "moe_intermediate_size", experts)
+    routed = routed_feed(fields, range(dense, layers), "moe_intermediate_size", experts)
     beside = shared * 3 * hidden * inner + bias
-    more = dense * 3 * hidden * fields.count("intermediate_size") + (layers - dense) * beside
-    placed = _in_layers(_beside(routed, more, layers), range(dense, layers))
+    wide = _matrices(range(dense), "mlp", hidden * fields.count("intermediate_size"))
+    small = _matrices(range(dense, layers), "mlp.shared_experts", shared * hidden * inner)
+    placed = _beside(routed, (layers - dense) * bias, layers, wide + small)
     return placed, beside + hidden * experts + experts * 3 * hidden * inner
 
 
@@ -194,22 +211,23 @@ def _gemma4(fields: Fields, name: str) -> Model:
     hidden, layers, heads = fields.count("hidden_size"), layers_of(fields), fields.count("num_attention_heads")
     for unknown in ("hidden_size_per_layer_input", "num_kv_shared_layers"):
         fields.none(unknown)
-    full = fields.words("layer_types").count("full_attention")
     width, groups = fields.count("global_head_dim"), fields.count("num_global_key_value_heads", "num_key_value_heads")
-    keys = 1 if fields.flag("attention_k_eq_v") else 2
+    values = 0 if fields.flag("attention_k_eq_v") else groups * width
+    modules = heads_modules(hidden, heads * width, groups * width, values, heads * width)
     whole = Attention(
-        parameters=hidden * width * (2 * heads + keys * groups) + 2 * width,
+        parameters=sum(modules.values()) + 2 * width,
         caches=(kept(fields, 2 * groups * width, 4 * heads * width),),
         heads=heads,
+        modules=modules,
     )
     near = windowed(grouped(fields, head_norms=True), fields.count("sliding_window"))
     feed, norms = dense_feed(fields, layers, 3, "intermediate_size"), 4 * hidden + 1
     if fields.flag("enable_moe_block"):
         experts = fields.count("num_experts")
         routed = routed_feed(fields, layers, "moe_intermediate_size", experts)
-        scales = layers * (hidden + experts)
-        feed, norms = _beside(routed, feed.parts[0].parameters + scales, layers), 7 * hidden + 1
-    mixed = ((full, whole), (layers - full, near))
+        scales, (dense,) = layers * (hidden + experts), feed.parts
+        feed, norms = _beside(routed, scales, layers, dense.named), 7 * hidden + 1
+    mixed = either(layers, listed(fields, "full_attention"), whole, near)
     return assemble(fields, name, mixed, feed, norms=norms, outer=hidden)
 
 
@@ -225,11 +243,12 @@ def _olmo2(fields: Fields, name: str) -> Model:
 def _qwen2_moe(fields: Fields, name: str) -> Model:
     """Routed experts and one shared one with a gate."""
     hidden, layers = fields.count("hidden_size"), layers_of(fields)
-    fields.count_or(0, "intermediate_size")
+    fields.passed("intermediate_size")
     routed = routed_feed(fields, layers, "moe_intermediate_size", fields.count("num_experts"))
-    shared = layers * (3 * hidden * fields.count("shared_expert_intermediate_size") + hidden)
-    attention = grouped(fields, bias=True)
-    return assemble(fields, name, attention, _beside(routed, shared, layers), norms=2 * hidden, outer=hidden)
+    inner = fields.count("shared_expert_intermediate_size")
+    shared = _matrices(range(layers), "mlp.shared_expert", hidden * inner)
+    feed = _beside(routed, layers * hidden, layers, shared)
+    return assemble(fields, name, grouped(fields, bias=True), feed, norms=2 * hidden, outer=hidden)
 
 
 def _glm4_moe(fields: Fields, name: str) -> Model:
@@ -244,15 +263,15 @@ def _glm4_moe(fields: Fields, name: str) -> Model:
 def _mimo_v2(fields: Fields, name: str) -> Model:
     """MiMo-V2-Flash (2025): narrow values; most layers a window, with a sink a head."""
     hidden, layers = fields.count("hidden_size"), layers_of(fields)
-    far = fields.words("hybrid_layer_pattern").count("0")
-    dense, experts = fields.words("moe_layer_freq").count("0"), fields.count("n_routed_experts")
-    fields.count_or(0, "n_shared_experts")
-    routed = routed_feed(fields, layers - dense, "moe_intermediate_size", experts)
-    more = dense * 3 * hidden * fields.count("intermediate_size") + (layers - dense) * experts
+    far = [layer for layer, kind in enumerate(fields.words("hybrid_layer_pattern")) if kind == "0"]
+    dense = [layer for layer, kind in enumerate(fields.words("moe_layer_freq")) if kind == "0"]
+    sparse, experts = [each for each in range(layers) if each not in dense], fields.count("n_routed_experts")
+    fields.passed("n_shared_experts")
+    routed = routed_feed(fields, sparse, "moe_intermediate_size", experts)
+    wide = _matrices(dense, "mlp", hidden * fields.count("intermediate_size"))
     near = windowed(_narrow(fields, "swa_", sinks=True), fields.count("sliding_window"))
-    mixed = ((far, _narrow(fields, "", sinks=False)), (layers - far, near))
-    sparse = (layer for layer, kind in enumerate(fields.words("moe_layer_freq")) if kind != "0")
-    feed = _in_layers(_beside(routed, more, layers), sparse)
+    mixed = either(layers, far, _narrow(fields, "", sinks=False), near)
+    feed = _beside(routed, len(sparse) * experts, layers, wide)
     return assemble(fields, name, mixed, feed, norms=2 * hidden, outer=hidden)
 
 
@@ -261,8 +280,10 @@ def _narrow(fields: Fields, kind: str, *, sinks: bool) -> Attention:
     hidden, heads = fields.count("hidden_size"), fields.count(f"{kind}num_attention_heads")
     groups, width = fields.count(f"{kind}num_key_value_heads"), fields.count(f"{kind}head_dim")
     value = fields.count(f"{kind}v_head_dim")
+    modules = heads_modules(hidden, heads * width, groups * width, groups * value, heads * value)
     return Attention(
-        parameters=hidden * (heads + groups) * (width + value) + (heads if sinks else 0),
+        parameters=sum(modules.values()) + (heads if sinks else 0),
+        modules=modules,
         caches=(kept(fields, groups * (width + value), 2 * heads * (width + value)),),
         heads=heads,
     )
@@ -274,28 +295,29 @@ def _llama4(fields: Fields, name: str) -> Model:
     Three layers in four attend within chunks, which are counted as windows: the most that a chunk keeps.
     """
     hidden, layers = fields.count("hidden_size"), layers_of(fields)
-    inner = fields.count("intermediate_size")
+    inner, wide = fields.count("intermediate_size"), fields.count("intermediate_size_mlp")
     every = fields.count_or(1, "interleave_moe_layer_step") or 1
-    sparse = layers // every
-    routed = routed_feed(fields, sparse, "intermediate_size", fields.count("num_local_experts"))
-    more = sparse * 3 * hidden * inner + (layers - sparse) * 3 * hidden * fields.count("intermediate_size_mlp")
+    sparse, experts = range(every - 1, layers, every), fields.count("num_local_experts")
+    routed = routed_feed(fields, sparse, "intermediate_size", experts, block="feed_forward.experts.0")
+    beside = _matrices(sparse, "feed_forward.shared_expert", hidden * inner)
+    dense = _matrices((n for n in range(layers) if n not in sparse), "feed_forward", hidden * wide)
     attention, chunk = grouped(fields), fields.count_or(0, "attention_chunk_size")
-    full = layers // (fields.count_or(4, "no_rope_layer_interval") or 1) if chunk else layers
-    mixed = ((full, attention), (layers - full, windowed(attention, chunk)))
-    feed = _in_layers(_beside(routed, more, layers), range(every - 1, layers, every))
-    return assemble(fields, name, mixed, feed, norms=2 * hidden, outer=hidden)
+    step = fields.count_or(4, "no_rope_layer_interval") or 1
+    full = range(step - 1, layers, step) if chunk else range(layers)
+    mixed = either(layers, full, attention, windowed(attention, chunk))
+    return assemble(fields, name, mixed, _beside(routed, 0, layers, beside + dense), norms=2 * hidden, outer=hidden)
 
 
-def _in_layers(routed: Feed, numbers: Iterable[int]) -> Feed:
-    """Routed experts that not all layers have, or not the first."""
-    beside, experts = routed.parts
-    return replace(routed, parts=(beside, replace(experts, numbers=tuple(numbers))))
+def _matrices(numbers: Iterable[int], block: str, size: int) -> tuple[Tensor, ...]:
+    """The matrices of gated blocks, of so many parameters each."""
+    return named(numbers, {f"{block}.{name}": size for name in GATED}) if size else ()
 
 
-def _beside(routed: Feed, more: int, layers: int) -> Feed:
-    """Routed experts, with parameters that every token meets beside them."""
+def _beside(routed: Feed, more: int, layers: int, matrices: tuple[Tensor, ...] = ()) -> Feed:
+    """Routed experts, with matrices and other parameters that every token meets beside them."""
     router, experts = routed.parts
-    part = replace(router, parameters=router.parameters + more, layers=layers, tensors=3)
+    parameters = router.parameters + more + sum(each.parameters for each in matrices)
+    part = replace(router, parameters=parameters, layers=layers, tensors=3, named=matrices)
     return replace(routed, parts=(part, experts))
 
 
