@@ -45,6 +45,12 @@ def _whole(value: float, least: int) -> bool:
     return math.isfinite(value) and value == int(value) and value >= least
 
 
+def _alike(value: object) -> object:
+    """A list of one number for each layer, all the same, is that number (Gemma 3n)."""
+    same = isinstance(value, list) and len({*map(str, value)}) == 1
+    return value[0] if same and isinstance(value, list) else value
+
+
 class Fields:
     """The fields of one ``config.json``; remembers which were asked for.
 
@@ -75,7 +81,7 @@ class Fields:
             RequestError: None of them is there, or it is no whole number of at least `least`.
         """
         for name in names:
-            value = self._value(name)
+            value = _alike(self._value(name))
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not _whole(value, least):

@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 
 DTYPE_BYTES = {"float32": 4.0, "float16": 2.0, "bfloat16": 2.0, "float8_e4m3fn": 1.0}
 
-TIED = {"bert", "gemma", "gemma2", "gemma3_text", "gemma4_text", "gpt2", "granitemoehybrid", "opt"}
+TIED = {
+    "bert",
+    "cohere2",
+    "gemma",
+    "gemma3n_text",
+    "gemma2",
+    "gemma3_text",
+    "gemma4_text",
+    "gpt2",
+    "granitemoehybrid",
+    "opt",
+}
 """Architectures whose output matrix is the embedding unless their config says otherwise."""
 
 
@@ -180,7 +191,9 @@ def by_window(fields: Fields, attention: Attention, every: int = 0) -> Layers:
     """
     layers, window = layers_of(fields), fields.count_or(0, "sliding_window")
     whole, every = fields.count_or(layers, "max_window_layers"), fields.count_or(every, "sliding_window_pattern")
-    if not window or not fields.flag("use_sliding_window", default=True):
+    longest = fields.count_or(0, "max_position_embeddings")
+    reaches_all = 0 < longest <= window
+    if not window or reaches_all or not fields.flag("use_sliding_window", default=True):
         return ((range(layers), attention),)
     if fields.words("layer_types"):
         full: Iterable[int] = listed(fields, "full_attention")
@@ -260,9 +273,17 @@ def routed_feed(
     return Feed(parts=(part, routed), width=width, experts=experts, experts_per_token=per_token(fields))
 
 
+def with_matrices(routed: Feed, more: int, layers: int, matrices: tuple[Tensor, ...] = ()) -> Feed:
+    """Routed experts, with matrices and other parameters that every token meets beside them."""
+    router, experts = routed.parts
+    parameters = router.parameters + more + sum(each.parameters for each in matrices)
+    part = replace(router, parameters=parameters, layers=layers, tensors=3, named=matrices)
+    return replace(routed, parts=(part, experts))
+
+
 def per_token(fields: Fields) -> int:
     """Experts that a token meets."""
-    return fields.count("num_experts_per_tok", "experts_per_token", "top_k_experts")
+    return fields.count("num_experts_per_tok", "experts_per_token", "top_k_experts", "moe_k")
 
 
 def assemble(
@@ -365,3 +386,17 @@ def drafting(fields: Fields, layer: int, count: int) -> Part | None:
 def with_output_bias(attention: Attention, hidden: int) -> Attention:
     """The same with a bias of the output matrix."""
     return replace(attention, parameters=attention.parameters + hidden)
+
+
+def with_caches(model: Model, mixed: Layers) -> Model:
+    """The same model with the caches of other layers than all."""
+    return replace(model, caches=_together([(numbers, each) for numbers, each in mixed if numbers]))
+
+
+def with_tables(model: Model, table: int, met: int) -> Model:
+    """The same with another table that is looked up by rows, and more that every token meets, outside the layers."""
+    size, head = model.element_bytes, next(part for part in model.parts if part.name == "head")
+    wider = replace(head, parameters=head.parameters + met, bytes=head.bytes + met * size)
+    rows = Part(name="embedding", parameters=table, bytes=table * size, layers=1, tensors=1, active="rows")
+    parts = [part for part in model.parts if part is not head]
+    return replace(model, parts=(*parts, wider, rows))
