@@ -1,7 +1,7 @@
 """Machines that others have described: what firmware, hwloc, Intel MLC and Mess say, as a machine file.
 
 Each format has a reader that returns a sketch (``sketch.py``), as far as the source tells; several may
-describe the same machine, and ``assembling.py`` makes one machine of them, every figure marked.
+describe the same machine, and ``assembly.py`` makes one machine of them, every figure marked.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tierloom import arguments
 from tierloom.errors import MachineError, RequestError
 from tierloom.machine_formats import hwloc, mess, mlc, sysfs
 from tierloom.machine_formats.assembly import assemble
+from tierloom.machine_formats.doubts import tell_guesses
 from tierloom.machine_formats.hwloc_export import to_hwloc
 from tierloom.machine_formats.sketch import Cpus, Known, Node, Sketch
 from tierloom.readers import reading
@@ -75,6 +76,7 @@ def import_machine(
         with reading(path, "machine", "give it as the tool wrote it", MachineError):
             whole.add(_read(path, ends, ghz))
     whole.add(_given(whole, cores, nodes or {}))
+    tell_guesses(whole, GIVEN)
     last = _ends(str(sources[-1]))[1]
     called = name or whole.name or re.sub(r"\W+", "-", last.absolute().name.split(".")[0]).strip("-") or "imported"
     title = f"{len(whole.cpus)} socket(s), {len(whole.nodes)} memory node(s), imported from {_words(sources)}"

@@ -2,8 +2,9 @@
 
 A reader knows some of a machine: hwloc the cores and nodes, Intel MLC the latencies, a Mess directory
 one path's curves. Each returns a :class:`Sketch`; :meth:`Sketch.add` lays one over the other, the later
-one on top. Nothing in a sketch is guessed. What a machine file needs and no source tells is filled in
-at the end (``assembling.py``), marked ``assumed`` or ``derived`` with its reason.
+one on top. Of what a sketch says only kinds of memory are ever guesses, and those are ``assumed``. What a
+machine file needs and no source tells is filled in at the end (``assembly.py``), marked ``assumed`` or
+``derived`` with its reason.
 """
 
 from __future__ import annotations
