@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tierloom import arguments
 from tierloom.errors import MachineError, RequestError
-from tierloom.machine_formats import hwloc, mess, mlc, sysfs
+from tierloom.machine_formats import archives, hwloc, mess, mlc, sysfs
 from tierloom.machine_formats.assembly import assemble
 from tierloom.machine_formats.doubts import tell_guesses
 from tierloom.machine_formats.hwloc_export import to_hwloc
@@ -58,9 +58,9 @@ def import_machine(
     """Makes a machine of what others have written about it; a later source counts over an earlier one.
 
     Args:
-        sources: Folders with a machine's ``proc`` and ``sys``, hwloc XML files, logs of Intel MLC, and
-            curve directories of Mess. ``"0:2=curves"`` says that curves, or loaded latencies, are those
-            of the CPUs of node 0 and the memory of node 2.
+        sources: Folders with a machine's ``proc`` and ``sys`` or archives of one, hwloc XML files, logs of
+            Intel MLC, and curve directories of Mess. ``"0:2=curves"`` says that curves, or loaded latencies,
+            are those of the CPUs of node 0 and the memory of node 2.
         name: Name of the machine; that of the source by default.
         cores: Cores of each node with CPUs, where no source tells.
         nodes: What a node is, by number: ``"cxl:128GiB"``, where no source tells or to correct it.
@@ -107,6 +107,8 @@ def _read(path: Path, ends: tuple[int, int] | None, ghz: float | None) -> Sketch
         return sysfs.read(path)
     if path.suffix == ".xml":
         return hwloc.read(path)
+    if archives.is_archive(path):
+        return archives.read(path)
     return mlc.read(path, ends)
 
 
