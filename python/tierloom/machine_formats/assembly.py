@@ -14,6 +14,7 @@ from tierloom.measurement import rising_curve
 from tierloom.nouns import Machine
 
 if TYPE_CHECKING:
+    from tierloom.machine_formats.lanes import Lanes
     from tierloom.machine_formats.sketch import Cpus, Curve, Node, Route, Sketch
 
 T = TypeVar("T")
@@ -180,6 +181,8 @@ class _Builder:
         if route.curves:
             return {"points": [_curve(share, route.curves[share], idle_ns) for share in sorted(route.curves)]}
         kind = self.kind(end)
+        if route.lanes:
+            return self.of_lanes(kind, route.lanes)
         read = route.read_gb_s or self.nearest_bandwidth(end)
         share = WRITE_SHARE.get(kind, DRAM_WRITE_SHARE)
         write_gb_s = route.write_gb_s.value if route.write_gb_s else round(share * read.value, 2)
@@ -189,6 +192,15 @@ class _Builder:
         self.assumed = self.assumed or read.source == ASSUMED
         origin = {"kind": "assumed", "source": read.source, "how": how}
         return {"form": {"peak": _peak(kind, read.value, write_gb_s), "shape": shape, "origin": origin}}
+
+    def of_lanes(self, kind: str, known: Known[Lanes]) -> dict[str, Any]:
+        shape, shape_of = SHAPES.get(kind, DRAM_SHAPE)
+        way = known.value
+        limits = {"read_gb_s": way.read, "write_gb_s": way.write, "combined_gb_s": way.both}
+        full = {key: round(gb_s, 3) for key, gb_s in limits.items()} | {"sharpness": way.sharpness}
+        how = f"peaks: {known.how}; rise below the peak: assumed as of {shape_of}"
+        origin = {"kind": "assumed", "source": known.source, "how": how}
+        return {"form": {"peak": {"full": full}, "shape": shape, "origin": origin}}
 
     def nearest_bandwidth(self, end: int) -> Known[float]:
         """The most that is told of a memory from anywhere."""

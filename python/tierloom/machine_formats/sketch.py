@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from tierloom.machine_formats.lanes import Lanes
     from tierloom.schema import Kind, WarningDoc
 
 T = TypeVar("T")
@@ -68,6 +69,8 @@ class Route:
     idle_ns: Known[float] | None = None
     read_gb_s: Known[float] | None = None
     write_gb_s: Known[float] | None = None
+    lanes: Known[Lanes] | None = None
+    """Where reads and writes do not share one bus; both peaks follow from it."""
     distance: int | None = None
     """As in ACPI's SLIT: 10 is the node itself."""
     curves: dict[float, Curve] = field(default_factory=dict)
