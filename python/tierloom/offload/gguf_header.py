@@ -13,7 +13,7 @@ from tierloom.offload import gguf_shards
 from tierloom.offload.gguf_caches import caches_of, guesses
 from tierloom.offload.gguf_keys import Header
 from tierloom.offload.gguf_tensors import parts_of
-from tierloom.offload.model import Model, Part
+from tierloom.offload.model import STATE, Model, Part
 from tierloom.readers import reading
 
 if TYPE_CHECKING:
@@ -47,15 +47,18 @@ def _model(header: Header, parts: tuple[Part, ...]) -> Model:
     hidden = header.count("embedding_length")
     inner = header.count("feed_forward_length", 4 * hidden)
     draft = next((part for part in parts if part.name == "draft"), None)
+    caches = caches_of(header, hidden, parts)
+    # Only who keeps states may do without heads.
+    least = 0 if any(cache.window == STATE for cache in caches) else None
     return Model(
         name=header.path.stem,
         family=header.family,
         layers=header.layers,
         hidden=hidden,
-        heads=header.count("attention.head_count", 0) or 1,
+        heads=header.count("attention.head_count", least) or 1,
         ffn=header.count("expert_feed_forward_length", inner),
         parts=tuple(part for part in parts if part is not draft),
-        caches=caches_of(header, hidden, parts),
+        caches=caches,
         experts=header.count("expert_count", 0),
         experts_per_token=header.count("expert_used_count", 0),
         max_positions=header.count("context_length", 0),
