@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
-from tierloom.offload.model import INDEXER_KEY_BYTES, STATE, Cache, Model, Part, Tensor
+from tierloom.offload.model import INDEXER_KEY_BYTES, Cache, Model, Part, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -340,7 +340,7 @@ def assemble(
         family=fields.word("model_type", ""),
         layers=layers,
         hidden=hidden,
-        heads=_query_heads(mixed),
+        heads=max(each.heads for _, each in mixed),
         ffn=feed.width,
         parts=tuple(part for part in parts if part.parameters > 0),
         caches=_together(mixed),
@@ -350,13 +350,6 @@ def assemble(
         max_positions=fields.count_or(0, "max_position_embeddings", "n_positions"),
         draft=draft,
     ).with_weight_bits(8.0 * size)
-
-
-def _query_heads(mixed: Layers) -> int:
-    """Those of attention; a state's heads count only where nothing attends."""
-    states = {each.heads for _, each in mixed if all(cache.window == STATE for cache in each.caches)}
-    attending = [each.heads for _, each in mixed if any(cache.window != STATE for cache in each.caches)]
-    return max(attending or states)
 
 
 def _together(mixed: Layers) -> tuple[Cache, ...]:
