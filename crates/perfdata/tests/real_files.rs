@@ -10,7 +10,7 @@ const PROGRAM: &str = "/tmp/seed/small";
 
 fn recording(name: &str) -> Recording {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/perf_data");
-    tierloom_perfdata::read(&corpus.join(name)).unwrap()
+    tierloom_perfdata::read(&corpus.join(name), None).unwrap()
 }
 
 /// Samples as `perf script -i NAME` counts them, and the array of 2 MiB that three of them look at.
