@@ -8,7 +8,7 @@ use tierloom_binary::debug_info::DebugInfo;
 use tierloom_binary::elf::Binary;
 use tierloom_recording::Recording;
 
-use crate::address_space::AddressSpaces;
+use crate::address_space::{AddressSpaces, is_on_disk};
 
 /// There are none.
 struct NoBinaries;
@@ -44,9 +44,8 @@ pub fn samples_by_file(recording: &Recording) -> BTreeMap<String, u64> {
 /// Files whose build was noted, or that code was mapped of.
 fn code_files(recording: &Recording) -> BTreeSet<&str> {
     let noted = recording.binaries.keys().map(String::as_str);
-    let is_file = |path: &str| path.starts_with('/') && !path.starts_with("//") && !path.starts_with("/dev/");
     let mapped = recording.mappings.iter().filter(|mapping| mapping.executable).map(|mapping| mapping.path.as_str());
-    noted.chain(mapped.filter(|path| is_file(path))).collect()
+    noted.chain(mapped.filter(|path| is_on_disk(path))).collect()
 }
 
 #[cfg(test)]

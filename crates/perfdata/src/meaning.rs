@@ -189,6 +189,16 @@ fn several_programs_are_chosen_among() {
 }
 
 #[test]
+fn what_descends_from_a_program_is_of_it_however_far() {
+    let mut written = loads(2, 1000);
+    for (child, parent) in [(8, PID), (9, 8)] {
+        written.data.extend(task(7, [child, parent, child, parent], 45));
+    }
+    written.data.extend(sample_of(9, 70, ARRAY));
+    assert_eq!(read(&written.file(), None).unwrap().accesses.len(), 3, "through a process without a sample");
+}
+
+#[test]
 fn what_was_forked_before_the_file_began_is_no_kinship() {
     let mut written = loads(2, 1000);
     written.data.extend(exec(20, "db", 15));

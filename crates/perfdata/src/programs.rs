@@ -133,7 +133,7 @@ impl<'a> Processes<'a> {
     /// The oldest ancestor that was seen to run.
     fn root(&self, pid: u32) -> u32 {
         let ran = |pid: &u32| self.sampled.contains_key(pid) || self.execs(*pid);
-        self.line(pid).take_while(ran).last().unwrap_or(pid)
+        self.line(pid).filter(ran).last().unwrap_or(pid)
     }
 
     fn execs(&self, pid: u32) -> bool {

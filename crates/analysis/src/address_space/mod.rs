@@ -165,7 +165,7 @@ impl<'a> AddressSpaces<'a> {
     /// Whether this is a file of code that is not here as it ran.
     pub(crate) fn is_lacking(&self, path: &str) -> bool {
         let noted = self.recording.binaries.contains_key(path);
-        let is_code = |id: usize| noted || (path.starts_with('/') && self.holds_code[id]);
+        let is_code = |id: usize| noted || (is_on_disk(path) && self.holds_code[id]);
         self.path_ids.get(path).is_some_and(|id| is_code(*id) && !self.modules[*id].is_elf)
     }
 
@@ -287,7 +287,7 @@ impl<'a> AddressSpaces<'a> {
             "[heap]" => Place::Object(self.lasting(Identity::Name(path), ObjectKind::Arena, bytes), offset),
             _ if is_ours(&path) => Place::Nowhere,
             // Its variables cannot be told apart where it is not here as it ran.
-            _ if path.starts_with('/') && holds_code => {
+            _ if is_on_disk(&path) && holds_code => {
                 let identity = other_statics(&self.modules[piece.value.path]);
                 Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset)
             }
@@ -354,9 +354,8 @@ impl<'a> AddressSpaces<'a> {
             return *id;
         }
         let id = self.paths.len();
-        let on_disk = path.starts_with('/') && !path.starts_with("//") && !path.starts_with("/dev/");
         let build_id = self.recording.binaries.get(path).map(String::as_str);
-        self.modules.push(if on_disk { self.binaries.open(path, build_id) } else { Binary::default() });
+        self.modules.push(if is_on_disk(path) { self.binaries.open(path, build_id) } else { Binary::default() });
         self.paths.push(path.to_owned());
         self.holds_code.push(false);
         self.path_ids.insert(path.to_owned(), id);
@@ -444,6 +443,12 @@ impl<'a> AddressSpaces<'a> {
         };
         self.objects.find(identity, kind, event.time_ns)
     }
+}
+
+/// Whether a mapping's path is that of a file, and not of a device or of memory that the kernel keeps a name for.
+pub(crate) fn is_on_disk(path: &str) -> bool {
+    const KERNELS: [&str; 5] = ["//", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"];
+    path.starts_with('/') && !KERNELS.iter().any(|name| path.starts_with(name))
 }
 
 /// Variables of a module that are too small to tell apart.
