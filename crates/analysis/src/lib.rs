@@ -16,6 +16,7 @@ mod attribution;
 mod code_files;
 mod frequency;
 mod memory_samples;
+mod memory_sums;
 mod parallel;
 mod profile;
 mod time;
