@@ -30,7 +30,7 @@ test: packages-tests test-rust test-python ## All that is right or wrong whateve
 
 live: packages-live install workloads ## What judges this machine as well: accuracy, overhead, programs unharmed, kills, servers, browsers; an hour
 	cargo test --workspace --locked --quiet --no-run
-	$(BIN)/pytest -m "live and not lab"
+	$(BIN)/pytest -m "(live or long) and not lab"
 
 machines: packages-bare test-lab-long wheel-test ## What starts machines: guests of the lab, bare Debian roots, clean environments; an hour
 	$(BARE) bookworm user "make demo"
