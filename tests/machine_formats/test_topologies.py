@@ -268,23 +268,29 @@ OLD = {
 }
 
 
+THREADS = {"cpu/online": "0-7\n\0"} | {
+    f"cpu/cpu{cpu}/topology/{file}": text
+    for cpu in range(8)
+    for file, text in (("thread_siblings", f"{3 << cpu // 2 * 2:08x}\n\0"), ("core_id", f"{cpu // 2}\n\0"))
+}
+MODULES = THREADS | {f"cpu/cpu{cpu}/topology/core_id": f"{cpu}\n\0" for cpu in range(8)}
+
+
 @pytest.mark.parametrize(
-    "more",
+    ("more", "cores_each"),
     [
-        {},
-        {"node/online": "0-1\n\0"},
-        {"node/node0/cpulist": "0-3\n\0", "node/node1/cpulist": "4-7\n\0"},
-        {
-            "cpu/online": "0-7\n\0",
-            **{f"cpu/cpu{cpu}/topology/thread_siblings": f"{3 << cpu // 2 * 2:08x}\n\0" for cpu in range(8)},
-        },
+        ({}, 4),
+        ({"node/online": "0-1\n\0"}, 4),
+        ({"node/node0/cpulist": "0-3\n\0", "node/node1/cpulist": "4-7\n\0"}, 4),
+        (THREADS, 2),
+        (MODULES, 4),
     ],
-    ids=["masks", "online", "lists", "threads"],
+    ids=["masks", "online", "lists", "threads", "modules"],
 )
-def test_a_tree_of_an_old_kernel_is_read(tmp_path: Path, more: dict[str, str]) -> None:
+def test_a_tree_of_an_old_kernel_is_read(tmp_path: Path, more: dict[str, str], cores_each: int) -> None:
     """Masks without lists, NULs at their ends, no `node/online`, core ids that both dies of a package have."""
     found = import_machine([sys_tree(tmp_path, OLD | more)])
-    assert sockets(found) == {"socket0": 2, "socket1": 2}
+    assert sockets(found) == {"socket0": cores_each, "socket1": cores_each}
     assert places(found) == {"node0": ("dram", "socket0"), "node1": ("dram", "socket1")}
     assert "distance 16 / 10" in distance_of(found, "socket1", "node0")
     assert found.machine.data["sockets"][0]["cpu"] == "Old CPU"
@@ -307,3 +313,25 @@ def test_memory_nearest_to_processors_that_have_none_is_a_doubt(tmp_path: Path) 
     found = import_machine([sys_tree(tmp_path, files)])
     assert {name: kind for name, (kind, _) in places(found).items()} == {"node1": "dram", "node2": "cxl"}
     assert "node 1 is taken for dram: a guess" in warned(found)
+
+
+def test_the_cache_of_a_xeon_phi_is_read_where_it_was_dumped(tmp_path: Path) -> None:
+    files = {
+        "cpu/online": "0-1",
+        "node/online": "0",
+        "node/node0/cpulist": "0-1",
+        "node/node0/meminfo": size(0, 16),
+        "/var/run/hwloc/knl_memoryside_cache": f"version: 2\ncache_size: {4 << 30}\nmemory_mode: Cache\n",
+    }
+    found = import_machine([sys_tree(tmp_path, files)])
+    assert any("memory-side cache of 4 GiB" in note for note in found.machine.data["notes"])
+
+
+def test_nodes_that_all_list_the_same_cpus_are_dram(tmp_path: Path) -> None:
+    """A firmware fault: the kernel says of each that the CPUs sit on it."""
+    files = {"cpu/online": "0-1", "node/online": "0-1"}
+    for number in (0, 1):
+        files |= {f"node/node{number}/cpulist": "0-1", f"node/node{number}/meminfo": size(number, 2)}
+    found = import_machine([sys_tree(tmp_path, files)])
+    assert places(found) == {"node0": ("dram", "socket0"), "node1": ("dram", "socket0")}
+    assert sockets(found) == {"socket0": 2}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from tierloom.machine_formats.topology import bits
-
 KEYS = ("processor", "physical id", "core id")
 
 
@@ -32,20 +30,6 @@ def read(text: str) -> Processors:
             core = (lines["physical id"], lines["core id"])
             found.cores[core] = found.cores.get(core, 0) | 1 << int(lines["processor"])
     return found
-
-
-def within(cores: set[int], nodes: list[int]) -> set[int]:
-    """The cores, none of them in two nodes.
-
-    Processors of two dies a package repeat their core ids on the second. Then the threads of a core are neighbours.
-    """
-    torn = {core for core in cores if sum(1 for node in nodes if node & core) > 1}
-    threads = max((core.bit_count() for core in torn), default=1)
-    pieces: set[int] = set()
-    for node in nodes:
-        cpus = [cpu for cpu in range(node.bit_length()) if any(core & node & (1 << cpu) for core in torn)]
-        pieces |= {bits(cpus[first : first + threads]) for first in range(0, len(cpus), threads)}
-    return (cores - torn) | pieces
 
 
 def _model(text: str) -> str | None:

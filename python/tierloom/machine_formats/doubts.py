@@ -36,11 +36,12 @@ def _guess(sketch: Sketch, number: int) -> Known[str]:
 
 
 def _tell(sketch: Sketch, number: int, kind: Known[str], name: str) -> None:
+    other = "dram" if kind.value == "hbm" else "hbm"
     sketch.warnings.append(
         {
             "what": f"node {number} is taken for {kind.value}: a guess",
             "cause": kind.how,
-            "remedy": f"settle it: --node {number}={kind.value} if that is right, else --node {number}=hbm, dram, …",
+            "remedy": f"settle it: --node {number}={kind.value} if that is right, else --node {number}={other}, …",
         }
     )
     sketch.notes.append(

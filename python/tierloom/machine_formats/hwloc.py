@@ -103,9 +103,9 @@ def _package(found: Object, path: Path) -> Package:
 
 
 def _family(told: dict[str, str]) -> str | None:
-    """Family and model, where the name is not told."""
+    """Family and model in hexadecimal, as Intel writes them, where the name is not told."""
     numbers = [told.get(key, "") for key in ("CPUFamilyNumber", "CPUModelNumber")]
-    return "{:02d}/{:02d}".format(*map(int, numbers)) if all(re.fullmatch(r"\d{1,4}", n) for n in numbers) else None
+    return "{:02x}/{:02x}".format(*map(int, numbers)) if all(re.fullmatch(r"\d{1,4}", n) for n in numbers) else None
 
 
 def _node(found: Object) -> MemoryNode:

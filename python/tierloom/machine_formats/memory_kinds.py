@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 STACKED = 2.0
 """So many times the bandwidth of DRAM is that of stacked memory; hwloc's rule (``hwloc__guess_dram_hbm_tiers``)."""
-IN_PACKAGE = {"CPU Max": "Xeon Max", "Xeon Phi": "Xeon Phi", "06/57": "Xeon Phi", "06/85": "Xeon Phi"}
-"""Processors that are sold with HBM in their package, by a part of the model's name (or family and model)."""
+IN_PACKAGE = {"CPU Max": "Xeon Max", "Xeon Phi": "Xeon Phi", "06/57": "Xeon Phi"}
+"""Processors that are sold with HBM in their package, by a part of the name, or family and model in hexadecimal."""
 
 
 def kinds(topology: Topology, near: Localities) -> dict[int, Known[str]]:
@@ -56,7 +56,7 @@ class _Judge:
             return self.derived("hbm", how)
         if node.dax == "cxl":
             return self.derived("cxl", "it was onlined from a DAX device, and there are CXL regions")
-        if number in self.near.owned:
+        if number in self.near.owned or node.own:
             return self.derived("dram", "CPUs sit on its node")
         return self.guess(number)
 

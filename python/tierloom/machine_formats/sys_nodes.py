@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 SOURCE = "sysfs"
 DAX = "sys/bus/dax/devices"
 NVIDIA = "proc/driver/nvidia/gpus"
-HERE = 10
-"""ACPI 6.5, 5.2.17: the distance of a node to itself, and the least of a row."""
+KNL = "var/run/hwloc/knl_memoryside_cache"
 FIGURES = {
     "read_latency": ("idle_ns", 1.0),
     "read_bandwidth": ("read_gb_s", 1e-3),
@@ -58,10 +57,10 @@ def _node(tree: Tree, number: int, *, alone: bool) -> MemoryNode:
         cpus = tree.online_cpus()
     # Links to the CPUs of a node outlive their going offline; the list has only those that are online.
     linked = bits(tree.names(folder, r"cpu(\d{1,5})"))
-    node = MemoryNode(cpus, cpus | linked)
+    node = MemoryNode(cpus, cpus | linked, own=bool(cpus | linked))
     size = _bytes(tree, folder, alone=alone)
     node.bytes = None if size is None else Known(size, "measured", SOURCE, "MemTotal of the node")
-    node.side_cache_bytes = _side_caches(tree, folder)
+    node.side_cache_bytes = _side_caches(tree, folder) or (_dumped_cache(tree) if node.own else 0)
     return node
 
 
@@ -79,6 +78,12 @@ def _bytes(tree: Tree, folder: str, *, alone: bool) -> int | None:
 def _side_caches(tree: Tree, folder: str) -> int:
     levels = tree.names(f"{folder}/memory_side_cache", r"index(\d{1,2})")
     return sum(tree.count(f"{folder}/memory_side_cache/index{level}/size") or 0 for level in levels)
+
+
+def _dumped_cache(tree: Tree) -> int:
+    """That of a Xeon Phi, which firmware's tables have and the kernel has not: ``hwloc-dump-hwdata`` writes it down."""
+    found = re.search(r"^cache_size:\s*(\d{1,13})\s*$", tree.text(KNL) or "", re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 def _figures(topology: Topology, tree: Tree, end: int) -> None:

@@ -63,8 +63,7 @@ def _topology(tree: Tree) -> Topology:
     for node in topology.nodes.values():
         node.cpus &= online
     there = [cpu for cpu in range(online.bit_length()) if online >> cpu & 1]
-    cores = {_siblings(tree, cpu, processors) & online for cpu in there}
-    topology.cores = sorted(cpuinfo.within(cores, [node.cpus for node in topology.nodes.values()]))
+    topology.cores = sorted({_core(tree, cpu, processors) & online for cpu in there})
     topology.caches = [Cache(level, sharers & online, size) for level, sharers, size in sorted(_caches(tree, there))]
     topology.packages = _packages(tree, there, homes)
     return topology
@@ -75,11 +74,18 @@ def _node_of(tree: Tree, cpu: int) -> list[int]:
     return tree.names(f"{CPU}/cpu{cpu}", r"node(\d{1,5})")
 
 
-def _siblings(tree: Tree, cpu: int, processors: Processors) -> int:
-    """Hardware threads of a CPU's core; itself where the kernel does not say."""
+def _core(tree: Tree, cpu: int, processors: Processors) -> int:
+    """Hardware threads of a CPU's core; itself where the kernel does not say.
+
+    Old kernels call the two cores of a Bulldozer module siblings, with a core id each: two cores, as in hwloc.
+    """
     folder = f"{CPU}/cpu{cpu}/topology"
     told = tree.cpus(f"{folder}/thread_siblings_list", f"{folder}/thread_siblings")
-    return told or processors.core_of(cpu)
+    if not told:
+        return processors.core_of(cpu)
+    number = tree.text(f"{folder}/core_id")
+    siblings = [other for other in range(told.bit_length()) if told >> other & 1]
+    return bits(other for other in siblings if tree.text(f"{CPU}/cpu{other}/topology/core_id") in (number, None))
 
 
 def _packages(tree: Tree, cpus: list[int], homes: dict[int, int]) -> list[Package]:

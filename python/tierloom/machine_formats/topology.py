@@ -24,6 +24,8 @@ class MemoryNode:
     """CPUs beside it that a program can use."""
     all_cpus: int = 0
     """With those that are offline or not allowed."""
+    own: bool = False
+    """Whether the kernel itself says that these CPUs sit on it; hwloc gives a node those nearest to it, too."""
     bytes: Known[int] | None = None
     """None: not told. Of 0: a node without memory."""
     kind: Known[str] | None = None
