@@ -15,6 +15,9 @@ const MOST_SINGLES: usize = 512;
 const PARTNERS: usize = 12;
 /// Objects that are moved out of the way of one move.
 const MOST_EVICTIONS: usize = 8;
+/// Objects that are looked at for that, by where they would go (assumed): where a memory has little room left,
+/// thousands may find none in it, move after move.
+const MOST_LOOKS: usize = 64;
 
 /// A move and, in an exchange, the object that goes the other way.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +81,8 @@ impl Neighbourhood {
     /// Who leaves a memory for where, cheapest per byte first; to one memory only, where it is given.
     fn leaving(&self, from: usize, to: Option<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
         let targets = self.nodes.iter().copied().filter(move |node| *node != from && to.is_none_or(|to| to == *node));
-        let mut ways: Vec<_> = targets.map(|to| (self.leavers(from, to).iter().peekable(), to)).collect();
+        let mut ways: Vec<_> =
+            targets.map(|to| (self.leavers(from, to).iter().take(MOST_LOOKS).peekable(), to)).collect();
         std::iter::from_fn(move || {
             let heads = ways.iter_mut().enumerate().filter_map(|(way, (leavers, _))| Some((*leavers.peek()?, way)));
             let (_, way) = heads.min_by(|a, b| by_key(&a.0, &b.0))?;
