@@ -215,6 +215,11 @@ pub enum Warning {
         if *.stated { "the processor's name states it" } else { "assumed, the file states no clock" }
     )]
     CyclesAsTime { ghz: f64, stated: bool },
+    #[error(
+        "its samples are of cycles, read as CPU time at {ghz:.2} GHz: one of its threads had so many cycles a second, more \
+         than the {expected_ghz} GHz that were to be expected"
+    )]
+    CyclesFaster { ghz: f64, expected_ghz: f64 },
     #[error("this is {chosen} alone; the file has samples of {}, too", .others.join(", "))]
     OtherPrograms { chosen: String, others: Vec<String> },
     #[error(

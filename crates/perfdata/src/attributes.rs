@@ -120,14 +120,17 @@ impl Attribute {
     }
 
     /// Fewest cycles of a load that it samples, where it has such a limit: in the name that was typed, or where Intel's
-    /// events `MEM_TRANS_RETIRED.LOAD_LATENCY` and, of small cores, `MEM_UOPS_RETIRED.LOAD_LATENCY` keep it.
+    /// events `MEM_TRANS_RETIRED.LOAD_LATENCY` and, of small cores, `MEM_UOPS_RETIRED.LOAD_LATENCY` keep it. One that
+    /// lets every load through is none.
     pub(super) fn latency_threshold(&self) -> Option<u64> {
+        /// The least that may be programmed (Intel SDM, volume 3, `MSR_PEBS_LD_LAT_THRESHOLD`); no load is faster.
+        const LEAST: u64 = 3;
         const LOAD_LATENCY: [u64; 2] = [0x1cd, 0x5d0];
         let counts_loads = self.kind >= 4 && LOAD_LATENCY.contains(&(self.config & 0xffff));
         let typed = self.name.split_once("ldlat=").map(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next());
         let typed = typed.flatten().and_then(|digits| digits.parse().ok());
         let kept = counts_loads.then_some(self.config1 & 0xffff);
-        kept.filter(|cycles| *cycles > 0).or(typed).filter(|cycles| *cycles > 0)
+        kept.filter(|cycles| *cycles > 0).or(typed).filter(|cycles| *cycles > LEAST)
     }
 
     /// Whether it is AMD's sampling of operations, once in so many cycles and not in so many operations.

@@ -27,7 +27,7 @@ const CLOCK_GHZ: f64 = 2.5;
 
 /// The recording of a file; `wanted` is a process of it.
 pub(super) fn recording(file: &mut PerfFile<impl Read + Seek>, wanted: Option<&str>) -> Result<Recording, Flaw> {
-    let unit = unit(file)?;
+    let mut unit = unit(file)?;
     let (mut gathered, mut taken) = (Gathered::default(), Vec::new());
     file.records(|events, event, record| {
         let Some(sample) = gathered.take(event, record).filter(|_| unit.drives(event)) else { return };
@@ -40,6 +40,7 @@ pub(super) fn recording(file: &mut PerfFile<impl Read + Seek>, wanted: Option<&s
     if taken.is_empty() {
         return Err(no_sample(file));
     }
+    unit.reach(&mut taken);
     gathered.put_in_order();
     let sampled = sampled(&taken);
     let program = Processes::new(&gathered.processes, &gathered.mappings, &sampled).choose(wanted)?;
@@ -108,7 +109,15 @@ fn no_sample(file: &PerfFile<impl Read + Seek>) -> Flaw {
 #[derive(Debug, Clone, Copy)]
 enum Unit {
     Clock,
-    Cycles { ghz: f64, stated: bool },
+    Cycles {
+        ghz: f64,
+        stated: bool,
+    },
+    /// Cycles of a clock that was faster than expected.
+    Faster {
+        ghz: f64,
+        expected_ghz: f64,
+    },
 }
 
 impl Unit {
@@ -116,7 +125,7 @@ impl Unit {
     fn drives(self, event: &Attribute) -> bool {
         match self {
             Unit::Clock => event.clock_period_ns().is_some(),
-            Unit::Cycles { .. } => event.counts_cycles() && event.has_registers_of_threads(),
+            Unit::Cycles { .. } | Unit::Faster { .. } => event.counts_cycles() && event.has_registers_of_threads(),
         }
     }
 
@@ -124,8 +133,11 @@ impl Unit {
     fn ns(self, events: &Events, event: &Attribute, sample: &perf::Sample) -> f64 {
         match (self, events.period(event, sample.period)) {
             (Unit::Clock, _) => event.clock_period_ns().unwrap_or(0.0),
-            (Unit::Cycles { ghz, .. }, Period::Said(cycles) | Period::Operations(cycles)) => cycles as f64 / ghz,
-            (Unit::Cycles { .. }, Period::Unknown) => 0.0,
+            (
+                Unit::Cycles { ghz, .. } | Unit::Faster { ghz, .. },
+                Period::Said(cycles) | Period::Operations(cycles),
+            ) => cycles as f64 / ghz,
+            (Unit::Cycles { .. } | Unit::Faster { .. }, Period::Unknown) => 0.0,
         }
     }
 
@@ -133,8 +145,35 @@ impl Unit {
         match self {
             Unit::Clock => None,
             Unit::Cycles { ghz, stated } => Some(Warning::CyclesAsTime { ghz, stated }),
+            Unit::Faster { ghz, expected_ghz } => Some(Warning::CyclesFaster { ghz, expected_ghz }),
         }
     }
+
+    /// Takes the clock that samples prove: no thread has more CPU time than time goes by.
+    fn reach(&mut self, taken: &mut [(Sample, f64)]) {
+        let (Unit::Cycles { ghz, .. }, busiest) = (*self, busiest(taken)) else { return };
+        if busiest > 1.0 {
+            taken.iter_mut().for_each(|(_, ns)| *ns /= busiest);
+            *self = Unit::Faster { ghz: ghz * busiest, expected_ghz: ghz };
+        }
+    }
+}
+
+/// The largest part of its time, from its first sample to its last, that a thread's samples come to. Each stands for what
+/// ran before it, so the first is not counted; of fewer than these, the last one's skid is more than a hundredth.
+fn busiest(taken: &[(Sample, f64)]) -> f64 {
+    const LEAST_SAMPLES: usize = 100;
+    let mut threads: BTreeMap<(u32, u32), Vec<(u64, f64)>> = BTreeMap::new();
+    for (sample, ns) in taken {
+        threads.entry((sample.pid, sample.tid)).or_default().push((sample.time_ns, *ns));
+    }
+    let parts = threads.into_values().filter(|samples| samples.len() >= LEAST_SAMPLES).map(|mut samples| {
+        samples.sort_by_key(|(time_ns, _)| *time_ns);
+        let whole = samples[samples.len() - 1].0 - samples[0].0;
+        let ran: f64 = samples[1..].iter().map(|(_, ns)| ns).sum();
+        if whole > 0 { ran / whole as f64 } else { 0.0 }
+    });
+    parts.fold(0.0, f64::max)
 }
 
 /// A clock with all registers, or else cycles with them.

@@ -87,7 +87,10 @@ pub(super) fn generic_name(kind: u32, config: u64) -> String {
     let name = match kind {
         0 => named(&HARDWARE),
         1 => named(&SOFTWARE),
+        2 => Some(format!("tracepoint {config}")),
+        3 => Some(format!("cache event {config:#x}")),
         4 => Some(format!("r{config:x}")),
+        5 => Some("a breakpoint".to_owned()),
         _ => None,
     };
     name.unwrap_or_else(|| format!("an event of kind {kind}"))

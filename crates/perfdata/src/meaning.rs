@@ -78,6 +78,20 @@ fn cycles_with_registers_are_time() {
 }
 
 #[test]
+fn a_thread_has_no_more_cpu_time_than_time() {
+    let mut cycles = Written::new(0, CLOCK_TYPE);
+    for time in 0..200 {
+        let mut registers = [0; 18];
+        registers[register::IP] = 0x40_0010;
+        cycles.clock_sample(250_000 * time, &registers);
+    }
+    let recording = read(&cycles.file(), None).unwrap();
+    assert!((recording.cpu_s - 200.0 * 250e-6).abs() < 1e-9, "1,003,009 cycles in 250 µs: {}", recording.cpu_s);
+    let told = |told: &Warning| matches!(told, Warning::CyclesFaster { ghz, .. } if (ghz - 4.012_036).abs() < 1e-9);
+    assert!(recording.warnings.iter().any(told), "{:?}", recording.warnings);
+}
+
+#[test]
 fn a_fixed_period_is_that_of_the_event() {
     let without_period = MEMORY_TYPE & !perf::PERF_SAMPLE_PERIOD;
     let sample = |written: &mut Written| {
@@ -100,6 +114,9 @@ fn what_limits_an_event_is_said() {
     let warnings = read(&slow.file(), None).unwrap().warnings;
     assert!(warnings.contains(&Warning::LatencyThreshold { event: "r1cd".to_owned(), cycles: 30 }));
     assert!(warnings.contains(&Warning::CacheAssumed { bytes: 32 << 20 }));
+    let every = Written { config: 0x1cd, config1: 3, ..loads(2, 1000) };
+    let told = read(&every.file(), None).unwrap().warnings;
+    assert!(!told.iter().any(|told| matches!(told, Warning::LatencyThreshold { .. })), "no load is faster: {told:?}");
     let units = |name: &str| (16, [&1_u32.to_le_bytes()[..], &4_u32.to_le_bytes(), &text_of(name)].concat());
     let by_cycles = |config| {
         let file = Written { config, features: vec![units("ibs_op")], ..loads(2, 1000) }.file();
