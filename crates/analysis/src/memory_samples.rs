@@ -16,8 +16,8 @@ use tierloom_recording::{MemoryAccess, Recording};
 
 use crate::address_space::objects::ObjectId;
 use crate::address_space::{AddressSpaces, Place};
+use crate::confidence::share;
 use crate::profile::names::Names;
-use crate::time::confidence::share;
 
 /// Bytes of an access: samples do not tell; most loads of numeric code are words. Assumed.
 const ACCESS_BYTES: f64 = 8.0;
@@ -226,6 +226,7 @@ impl ProfileBuilder<'_> {
     fn sampling(&self, samples: usize) -> Sampling {
         let hz = if self.recording.cpu_s > 0.0 { samples as f64 / self.recording.cpu_s } else { 0.0 };
         Sampling {
+            not_sampled: None,
             event: "perf-mem".to_owned(),
             hz,
             samples: samples as u64,

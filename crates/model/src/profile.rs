@@ -158,6 +158,39 @@ pub struct AccessCount {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
+    /// `counted` where all of them were; absent where they are estimated.
+    #[serde(default, skip_serializing_if = "CountSource::is_usual")]
+    pub source: CountSource,
+}
+
+/// Where numbers of accesses come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CountSource {
+    /// Worked out from samples, registers and windows.
+    #[default]
+    Estimated,
+    /// Every execution of the code was counted, in another run of the same build.
+    Counted,
+}
+
+impl CountSource {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands it like this")]
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Accesses that were counted and whose object no sample shows, so that they belong to none.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NotSampled {
+    /// Reads and writes.
+    pub accesses: f64,
+    /// Bytes loaded and stored.
+    pub bytes: f64,
+    /// Their share of all accesses to objects, 0 to 1.
+    pub share: f64,
 }
 
 /// CPU time that belongs to no object: `[compute]`, `[stack]`, `[kernel]`, `[unrecovered]`, `[other]`.
@@ -261,6 +294,9 @@ pub struct Sampling {
     pub lost: u64,
     /// Share of calibration samples that landed exactly one instruction past the stalled one.
     pub skid_purity: f64,
+    /// What was counted and belongs to no object; absent where nothing was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_sampled: Option<NotSampled>,
     /// What the reader should know before believing the numbers.
     #[serde(default, with = "warning::documents", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<warning::documents::Notice>")]
