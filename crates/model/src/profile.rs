@@ -185,11 +185,11 @@ impl CountSource {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NotSampled {
-    /// Reads and writes.
+    /// Load and store instructions.
     pub accesses: f64,
     /// Bytes loaded and stored.
     pub bytes: f64,
-    /// Their share of all accesses to objects, 0 to 1.
+    /// Their share of all bytes that were loaded from objects and stored to them, 0 to 1.
     pub share: f64,
 }
 

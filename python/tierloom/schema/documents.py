@@ -358,11 +358,11 @@ class NotSampledDoc(TypedDict):
     """Accesses that were counted and whose object no sample shows, so that they belong to none."""
 
     accesses: float
-    """Reads and writes."""
+    """Load and store instructions."""
     bytes: float
     """Bytes loaded and stored."""
     share: float
-    """Their share of all accesses to objects, 0 to 1."""
+    """Their share of all bytes that were loaded from objects and stored to them, 0 to 1."""
 
 
 class NoticeDoc(TypedDict):

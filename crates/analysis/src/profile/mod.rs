@@ -283,9 +283,9 @@ impl ProfileBuilder<'_> {
     }
 
     fn not_sampled(&self) -> Option<NotSampled> {
-        let known: f64 = self.tallies.known.iter().map(|tally| tally.executions).sum();
+        let known: f64 = self.rows.values().map(|row| row.read_bytes + row.write_bytes).sum();
         let unseen = self.tallies.not_sampled;
-        let share = unseen.accesses / (known + unseen.accesses).max(1.0);
+        let share = unseen.bytes / (known + unseen.bytes).max(1.0);
         (!self.observed.counted.is_empty()).then_some(NotSampled { share, ..unseen })
     }
 

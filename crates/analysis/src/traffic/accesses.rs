@@ -92,8 +92,9 @@ impl AllAccesses {
         }
         self.unseen += executions;
         if source == CountSource::Counted {
-            self.not_sampled.accesses += executions;
-            self.not_sampled.bytes += executions * f64::from(content.bytes);
+            let accesses = executions * f64::from(u8::from(content.read) + u8::from(content.write));
+            self.not_sampled.accesses += accesses;
+            self.not_sampled.bytes += accesses * f64::from(content.bytes);
         }
     }
 }

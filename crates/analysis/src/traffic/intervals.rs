@@ -5,7 +5,8 @@
 //! Journal of Official Statistics 17, 2001). By what windows cannot tell ([`Doubt`]): all is worked out with each of that
 //! off by a standard deviation. These are independent, so their squares add up.
 //!
-//! Executions that were counted are not off. What remains is which object an operand touched, where few samples show it.
+//! Executions that were counted are not off. What remains is which object an operand touched, where few samples show it;
+//! and all that no sample shows may be of any one object.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +58,9 @@ impl Estimate<'_> {
     /// By object; none where it was not counted and too few windows tell.
     pub(crate) fn intervals(&self, whole: &AllAccesses) -> BTreeMap<ObjectId, AccessCount> {
         let mut intervals = self.by_windows(whole);
-        let counted = |(object, count): (ObjectId, f64)| Some((object, counted(count, whole.doubts.get(&object)?)?));
+        let counted = |(object, count): (ObjectId, f64)| {
+            Some((object, counted(count, whole.doubts.get(&object)?, whole.not_sampled.accesses)?))
+        };
         intervals.extend(by_object(whole).into_iter().filter_map(counted));
         intervals
     }
@@ -102,10 +105,10 @@ fn interval(object: ObjectId, count: f64, groups: &[ByObject], doubts: &[ByObjec
 }
 
 /// Of an object all of whose executions were counted.
-fn counted(count: f64, doubt: &Where) -> Option<AccessCount> {
+fn counted(count: f64, doubt: &Where, unseen: f64) -> Option<AccessCount> {
     /// What is left may be estimated: it moves the count by less than rounding does. Assumed.
     const ALL: f64 = 0.99;
-    let (low, high) = ((count - doubt.below.sqrt()).max(0.0), count + doubt.above.sqrt());
+    let (low, high) = ((count - doubt.below.sqrt()).max(0.0), count + doubt.above.sqrt() + unseen);
     (doubt.counted >= ALL * count).then_some(AccessCount { count, low, high, source: CountSource::Counted })
 }
 
@@ -131,9 +134,9 @@ mod tests {
     #[test]
     fn an_object_is_counted_if_all_of_it_was() {
         let doubt = Where { counted: 100.0, below: 25.0, above: 4.0 };
-        let found = counted(100.0, &doubt).unwrap();
-        assert!((found.low - 95.0).abs() < 1e-9 && (found.high - 102.0).abs() < 1e-9, "{found:?}");
-        assert_eq!(counted(200.0, &doubt), None);
+        let found = counted(100.0, &doubt, 3.0).unwrap();
+        assert!((found.low - 95.0).abs() < 1e-9 && (found.high - 105.0).abs() < 1e-9, "{found:?}");
+        assert_eq!(counted(200.0, &doubt, 3.0), None);
     }
 
     #[test]

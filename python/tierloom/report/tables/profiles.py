@@ -88,7 +88,7 @@ def objects(profile: Profile) -> Group:
 
 
 def _not_sampled(profile: Profile) -> str:
-    """Accesses that were counted and belong to no object, with their share of all."""
+    """Accesses that were counted and belong to no object, with their share of all bytes."""
     missed = profile.data.get("sampling", {}).get("not_sampled")
     return f"{missed['accesses']:.1e} {percent_text(missed['share'])}" if missed and missed["accesses"] else ""
 
