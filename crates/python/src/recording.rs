@@ -71,7 +71,8 @@ pub(crate) fn record_profile(
 /// What was counted in another run; or why nothing was.
 fn count(py: Python<'_>, counting: &Py<PyAny>, exit: Option<Exit>) -> Result<InstructionCounts, String> {
     let told = |error: PyErr| error.value(py).to_string();
-    let paths: Vec<PathBuf> = counting.call1(py, (exit.map(Exit::code),)).and_then(|paths| paths.extract(py)).map_err(told)?;
+    let paths: Vec<PathBuf> =
+        counting.call1(py, (exit.map(Exit::code),)).and_then(|paths| paths.extract(py)).map_err(told)?;
     py.detach(|| counted::read(&paths)).map_err(|error| errors::from_callgrind(&error).value(py).to_string())
 }
 
