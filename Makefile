@@ -30,7 +30,7 @@ test: packages-tests test-rust test-python ## All that is right or wrong whateve
 
 live: packages-live install workloads ## What judges this machine as well: accuracy, overhead, programs unharmed, kills, servers, browsers; an hour
 	cargo test --workspace --locked --quiet --no-run
-	$(BIN)/pytest -m "live and not lab"
+	$(BIN)/pytest -m "(live or long) and not lab"
 
 machines: packages-bare test-lab-long wheel-test ## What starts machines: guests of the lab, bare Debian roots, clean environments; an hour
 	$(BARE) bookworm user "make demo"
@@ -48,7 +48,7 @@ test-rust: toolchain ## Unit tests and laws of the Rust crates
 	PROPTEST_RNG_SEED=$(SEED) cargo test --locked --quiet --package tierloom-place -- --ignored
 
 test-python: install workloads ## Commands, programs, laws and published claims
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not live and not lab and not long"
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup --durations=20 -m "not live and not lab and not long"
 
 test-lab: packages-lab install ## Placement checked in virtual machines with far memory: six minutes of two processors
 	$(BIN)/pytest -m "lab and not long" tests/lab/test_guest.py

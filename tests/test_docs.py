@@ -124,7 +124,7 @@ def test_every_help_ends_with_two_examples_that_run(section: str, executable: Pa
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_examples_that_judge_the_machine_run(executable: Path, folder: Path) -> None:
-    first = [("profile",), ("plan",)]  # `apply` takes what they write
+    first = [("profile",), ("plan",), ("run",)]  # `apply` takes what they write
     run_examples([*first, *filter(judges_the_machine, verbs())], executable, folder)
 
 

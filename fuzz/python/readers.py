@@ -82,6 +82,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "runs": _law(runs_files.read, "fuzzed.csv"),
     "samples_npy": _law(_samples, "samples.npy"),
     "store": _law(_store, "fuzzed.sqlite"),
+    "sys_archive": _law(lambda path: import_machine([path], nodes=NODES), "fuzzed.tar"),
     "study": _law(lambda path: Study.load(path), "fuzzed.toml"),
     "trace_npy": _law(lambda path: sum(map(len, traces.blocks(path))), "fuzzed.npy"),
 }

@@ -104,7 +104,9 @@ def describe_recording(path: str | PathLike[str], folders: Sequence[str | PathLi
 def is_being_recorded(path: str | PathLike[str]) -> bool:
     """Whether a recorder writes this file now."""
 
-def import_perf(path: str, name: str | None) -> tuple[Profile, bytes]:
+def import_perf(
+    path: str, name: str | None, process: str | None, folders: Sequence[str | PathLike[str]]
+) -> tuple[Profile, bytes]:
     """Works a `perf.data` file out into a profile and its samples (an `.npy` file)."""
 
 def measure_machine(

@@ -156,7 +156,7 @@ def simulate_trace(
         ns_per_access: Time from one access to the next, where rows have no clock.
         socket: As for :func:`simulate`.
         nodes: As for :func:`simulate`.
-        fast_memory: Nearest memory that may be used: bytes or ``"64GiB"``.
+        fast_memory: Nearest memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the pages that it touches.
         knobs: As for :func:`simulate`.
         tiers: As for :func:`simulate`.
         lru: As for :func:`simulate`.
@@ -169,13 +169,24 @@ def simulate_trace(
     """
     request = _request(policy, placement, socket, nodes, knobs, "exact", tiers, lru, costs, 0)
     if fast_memory is not None:
-        request["fast_bytes"] = amount_in_bytes(fast_memory, 0)
+        request["fast_bytes"] = share_of_trace(trace, fast_memory)
     pace = {"threads": threads, "mlp": mlp, "ns_per_access": ns_per_access}
     blocks = traces.blocks(Path(trace))
     read = lambda: next(blocks, b"")  # noqa: E731 (an iterator as the core wants it)
     on = Machine.of(machine)
     answer = _core.simulate_trace(on.core, request, str(trace), pace, read)
     return Simulation(on, Path(trace).stem, cast("OutcomeDoc", answer))
+
+
+def share_of_trace(trace: str | Path, amount: Amount) -> int:
+    """An amount of memory in bytes; a percentage is of what a trace touches, for which it is read once.
+
+    Raises:
+        RequestError: It is no amount of memory.
+        TraceError: The trace cannot be read; says the row.
+    """
+    of_data = isinstance(amount, str) and amount.strip().endswith("%")
+    return amount_in_bytes(amount, traces.footprint_bytes(Path(trace)) if of_data else 0)
 
 
 @arguments.reads(source=arguments.path, target=arguments.path)

@@ -135,23 +135,45 @@ def _kept(keep: Path, journal: Path | None) -> Path:
 
 
 @reads(path=a_path)
-def import_perf(path: str | Path, name: str | None = None) -> Recorded:
+def import_perf(
+    path: str | Path,
+    name: str | None = None,
+    *,
+    process: str | int | None = None,
+    binaries: Sequence[str | Path] = (),
+) -> Recorded:
     """Makes a profile of what `perf` recorded, here or elsewhere.
 
-    CPU-clock samples with user registers are worked out as our own are; memory samples (``perf mem
-    record``) by the addresses and latencies that they carry. The program's files must be where they
-    were. Allocations are not in such a file: heap objects appear by their mappings.
+    Memory samples (``perf mem record``) are worked out by the addresses and latencies that they carry; samples of
+    CPU time with user registers, by cpu-clock or by cycles, as our own are. Allocations are not in such a file: heap
+    objects appear by their mappings.
 
     Args:
         path: ``perf.data``.
         name: Name of the profile; the program's file name by default.
+        process: Name or id of a process, where the file has samples of several programs: it and what it started.
+        binaries: Folders with the files of code that ran, by build id, whole path or name. What is not in
+            them is looked for where it ran.
 
     Raises:
-        RequestError: There is no such file.
-        RecordingError: The file cannot be read or worked out.
+        RequestError: There is no such file, it cannot be worked out, or it has several programs.
+        RecordingError: The file cannot be read.
     """
-    if not Path(path).is_file():
+    _refuse_what_is_no_file(Path(path))
+    for folder in binaries:
+        if not Path(folder).is_dir():
+            message = f"{folder}: there is no such folder\nhint: give a folder with the files of code that ran"
+            raise RequestError(message)
+    chosen = None if process is None else str(process)
+    profile, samples = _core.import_perf(str(path), name, chosen, list(binaries))
+    return Recorded(Profile.of_core(profile), samples)
+
+
+def _refuse_what_is_no_file(path: Path) -> None:
+    """A folder of `perf record --kcore` holds a file; what streams has to become one."""
+    if str(path) == "-" or (path.exists() and not path.is_file() and not (path / "data").is_file()):
+        message = f"{path}: it is no file\nhint: write what comes into one first: cat > perf.data"
+        raise RequestError(message)
+    if not path.exists():
         message = f"{path}: there is no such file\nhint: give the file that `perf record` wrote"
         raise RequestError(message)
-    profile, samples = _core.import_perf(str(path), name)
-    return Recorded(Profile.of_core(profile), samples)

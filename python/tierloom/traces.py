@@ -51,6 +51,21 @@ def blocks(path: Path) -> Iterator[bytes]:
         first_row += len(block)
 
 
+def footprint_bytes(path: Path) -> int:
+    """The memory that a trace touches, in whole pages: what a share of its data is a share of.
+
+    Raises:
+        TraceError: As for :func:`blocks`.
+    """
+    seen, waiting = np.empty(0, "<u8"), [np.empty(0, "<u8")]
+    for block in blocks(path):
+        waiting.append(np.unique(np.frombuffer(block, ROW)["address"] // PAGE_BYTES))
+        # Merged when as many wait as are known, so that the work stays linear in the rows.
+        if sum(map(len, waiting)) > max(len(seen), BLOCK_ROWS):
+            seen, waiting = np.unique(np.concatenate([seen, *waiting])), []
+    return len(np.unique(np.concatenate([seen, *waiting]))) * PAGE_BYTES
+
+
 def _npy(path: Path) -> Iterator[Any]:
     # Nothing is mapped: what is read through a map counts as this process's memory.
     with reading(path, "trace", NO_TRACE, TraceError), path.open("rb") as file:

@@ -8,11 +8,13 @@ and by the model alone.
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tierloom import arguments, hosts, profiler
@@ -23,12 +25,24 @@ from tierloom.program import THREADS_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from tierloom.schema import ValidationDoc, ValidationFailureDoc, ValidationRowDoc
 
 LOCAL = "local"
 """First touch on the nearest memory: what the kernel does when nobody asks for anything."""
+
+
+DISTURBED = 0.05
+"""Share of the processors that others may have before a measured time tells of them, too: as much as the error that one
+asks of a prediction."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A run: how long it took, and the share of this machine's processors that others had meanwhile."""
+
+    seconds: float
+    others: float
 
 
 @dataclass(frozen=True)
@@ -65,7 +79,8 @@ def validate(
     Returns:
         ``.data`` has ``rows``, one a program and number of threads: ``measured_s`` (one value a run) beside
         ``predicted_s`` with its range ``low_s`` to ``high_s``, all in seconds, and ``error``, a share of the measured
-        median; and a ``summary`` with the shares of rows that are within 5 % and 10 %.
+        median; ``others`` is the largest share of the processors that other programs had during one of the runs; and
+        a ``summary`` with the shares of rows that are within 5 % and 10 %.
 
     Raises:
         MachineError: This machine was never measured, or a file does not hold one.
@@ -91,12 +106,12 @@ def validate(
                 recorded = profiler.record(command)
             here = here or this_machine(recorded.profile)
             for count in counts:
-                measured_s = []
+                measured = []
                 for _ in range(runs):
                     tell(f"running {command[0]}" + (f" with {count} threads" if count else ""))
                     with told(variable, count):
-                        measured_s.append(seconds_of(command, recorded.exit_code))
-                rows.append(row(command, recorded.profile, here, count, measured_s))
+                        measured.append(timed(command, recorded.exit_code))
+                rows.append(row(command, recorded.profile, here, count, measured))
         except (ProgramError, RecordingError) as error:
             if len(commands) == 1:
                 raise
@@ -149,13 +164,13 @@ def told(variable: str, threads: int | None) -> Iterator[None]:
             os.environ[variable] = before
 
 
-def seconds_of(command: Sequence[str], exit_code: int) -> float:
-    """Elapsed seconds of a run; its output goes nowhere.
+def timed(command: Sequence[str], exit_code: int) -> Timed:
+    """A run; its output goes nowhere.
 
     Raises:
         ProgramError: It ends otherwise than it did.
     """
-    began = time.perf_counter()
+    began, busy_s, own_s = time.perf_counter(), machine_busy_s(), children_busy_s()
     ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
     took_s = time.perf_counter() - began
     code = ended if ended >= 0 else 128 - ended
@@ -165,22 +180,42 @@ def seconds_of(command: Sequence[str], exit_code: int) -> float:
             "hint: give a program that can run several times in a row"
         )
         raise ProgramError(message, 1)
-    return took_s
+    others_s = machine_busy_s() - busy_s - (children_busy_s() - own_s)
+    return Timed(took_s, max(0.0, others_s - TICKS_S) / (took_s * (os.cpu_count() or 1)))
+
+
+TICKS_S = (os.cpu_count() or 1) / os.sysconf("SC_CLK_TCK")
+"""How far two looks at `/proc/stat` may be off, in CPU seconds: it counts in ticks, by processor."""
+
+
+def machine_busy_s(root: Path = Path("/")) -> float:
+    """CPU seconds that all processors have worked since the start, with what their host took from them."""
+    words = (root / "proc/stat").read_text(encoding="ascii").split(maxsplit=9)[1:9]
+    user, nice, system, _idle, _waiting, interrupts, soft, stolen = map(int, words)
+    return (user + nice + system + interrupts + soft + stolen) / os.sysconf("SC_CLK_TCK")
+
+
+def children_busy_s() -> float:
+    """CPU seconds of the programs that this process has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def row(
-    command: Sequence[str], profile: Profile, machine: Machine, threads: int | None, measured_s: list[float]
+    command: Sequence[str], profile: Profile, machine: Machine, threads: int | None, measured: list[Timed]
 ) -> ValidationRowDoc:
     """One program with one number of threads."""
     count = threads or profile.data["program"]["threads"]
     answer = plan(profile, machine, threads=count, policies=[LOCAL], ran_on=machine).policy(LOCAL)["prediction"]
     alone = plan(unanchored(profile), machine, threads=count, policies=[LOCAL]).policy(LOCAL)["prediction"]
+    measured_s = [run.seconds for run in measured]
     middle_s = statistics.median(measured_s)
     return {
         "command": list(command),
         "threads": count,
         "profiled_threads": profile.data["program"]["threads"],
         "measured_s": measured_s,
+        "others": max(run.others for run in measured),
         "predicted_s": answer["time_s"],
         "low_s": answer["low_s"],
         "high_s": answer["high_s"],

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from perf_files import ARRAY, KERNEL, PerfFile, loads
 from support import Run, lacking, works_or_explains
 
 from tierloom.profiler import import_perf
@@ -148,3 +149,72 @@ def test_damaged_real_files_are_read_or_refused(
     file = tmp_path / "damaged.data"
     file.write_bytes(data[: int(kept * len(data)) if len(places) % 2 else len(data)])
     works_or_explains(lambda: import_perf(file))
+
+
+def worked_out(file: PerfFile, run: Run, folder: Path, *words: str | Path) -> tuple[dict, str]:
+    """The profile of a file, and what was said of it."""
+    (folder / "perf.data").write_bytes(file.bytes())
+    done = run("profile", "--from", folder / "perf.data", "-o", folder / "app.profile", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+def refused(file: PerfFile, run: Run, folder: Path, *words: str | Path) -> str:
+    (folder / "perf.data").write_bytes(file.bytes())
+    done = run("profile", "--from", folder / "perf.data", *words)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_cycles_are_no_accesses_and_the_hint_is_one_line(run: Run, tmp_path: Path) -> None:
+    told = refused(PerfFile(config=0x3C).exec("app").load(ARRAY, 10, source=0), run, tmp_path)
+    assert "(r3c) say neither load nor store" in " ".join(told.split())
+    (hint,) = [line for line in told.splitlines() if line.startswith("hint:")]
+    assert hint == f"hint: perf record -d -e cpu-clock:u --user-regs={REGISTERS} -- CMD"
+
+
+def test_memory_of_the_kernel_is_its_own_and_commands_are_not_broken(run: Run, tmp_path: Path) -> None:
+    profile, told = worked_out(loads().load(KERNEL, 30), run, tmp_path)
+    assert {rest["name"]: rest["stall"]["share"] for rest in profile["unattributed"]}["[kernel]"] == 0.75
+    assert any("`perf mem record --all-user -- CMD`" in line for line in told.splitlines())
+    assert any("`tierloom profile -- CMD`" in line for line in told.splitlines())
+
+
+def test_a_program_is_looked_for_in_folders_and_named_where_it_is_missing(run: Run, tmp_path: Path) -> None:
+    file = loads().map(0x60_0000, 0x3000, "/opt/no/such/app").load(0x60_0000)
+    profile, told = worked_out(file, run, tmp_path)
+    assert "app [other statics]" in {item["name"] for item in profile["objects"]}
+    assert "/opt/no/such/app (missing)" in told
+    (tmp_path / "binaries").mkdir()
+    (tmp_path / "binaries/app").write_bytes(Path("/bin/true").read_bytes())
+    _, told = worked_out(file, run, tmp_path, "--binaries", tmp_path / "binaries")
+    assert "(missing)" not in told
+    assert "names no build of /opt/no/such/app" in " ".join(told.split())
+
+
+def test_one_of_several_programs_is_chosen(run: Run, tmp_path: Path) -> None:
+    file = loads().exec("db", pid=99).load(ARRAY, 4, pid=99)
+    told = refused(file, run, tmp_path)
+    assert "app (10 of the samples), db (4 of the samples)" in " ".join(told.split())
+    assert told.splitlines()[-1] == f"hint: choose one: tierloom profile --from {tmp_path / 'perf.data'} --process app"
+    for process, samples in [("app", 10), ("99", 4)]:
+        profile, _ = worked_out(file, run, tmp_path, "--process", process)
+        assert profile["sampling"]["samples"] == samples
+    assert "none of sort" in refused(file, run, tmp_path, "--process", "sort")
+
+
+def test_a_file_that_was_cut_is_read_and_said(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "cut.data"
+    file.write_bytes(loads().bytes()[:-20])
+    done = run("profile", "--from", file, "-o", tmp_path / "cut.profile", "--json")
+    assert json.loads(done.stdout)["sampling"]["samples"] == 9
+    assert "damaged at byte" in done.stderr
+
+
+def test_what_is_no_file_and_what_does_nothing_is_refused(run: Run, tmp_path: Path) -> None:
+    assert "cat > perf.data" in run("profile", "--from", "/dev/null").stderr
+    assert "cat > perf.data" in run("profile", "--from", "-").stderr
+    assert "--process does nothing without --from" in run("profile", "--process", "app", "--", "true").stderr
+    done = run("profile", "--from", "x", "--binaries", tmp_path / "none")
+    assert done.returncode == 2

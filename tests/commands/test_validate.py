@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support import Run
+from support import Run, Tierloom
 
 import tierloom
 from tierloom import validation
@@ -97,3 +97,18 @@ def test_the_environment_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ["OMP_NUM_THREADS"] == "3"
     with validation.told("OMP_NUM_THREADS", None):
         assert os.environ["OMP_NUM_THREADS"] == "3"
+
+
+def test_what_others_had_of_the_machine_is_told_from_what_the_program_had(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/stat").write_text("cpu  300 20 100 90000 70 5 15 60 999 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+    assert validation.machine_busy_s(tmp_path) == 500 / os.sysconf("SC_CLK_TCK"), "neither idle, nor a guest's twice"
+
+
+def test_times_that_tell_of_others_are_said_to(here: Path, monkeypatch: pytest.MonkeyPatch, tierloom: Tierloom) -> None:
+    def beside(others: float) -> str:
+        monkeypatch.setattr(validation, "timed", lambda *_: validation.Timed(1.0, others))
+        return " ".join(tierloom("validate", "--machine", here, "--runs", "1", "--", "true").stderr.split())
+
+    assert "others had 30 % of this machine's processors while true ran" in beside(0.3)
+    assert "others had" not in beside(0.02)

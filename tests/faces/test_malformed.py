@@ -32,7 +32,7 @@ Numa node\t     0\t     1\t
 
 
 def gguf(path: Path, heads: int, name: bytes = b"llama") -> None:
-    """A header with a few keys and no tensor (GGUF version 3)."""
+    """A header with a few keys and one small tensor (GGUF version 3)."""
     pytest.importorskip("gguf")
 
     def text(word: bytes) -> bytes:
@@ -41,7 +41,8 @@ def gguf(path: Path, heads: int, name: bytes = b"llama") -> None:
     numbers = {"block_count": 2, "embedding_length": 64, "attention.head_count": heads, "feed_forward_length": 128}
     keys = [text(b"general.architecture") + struct.pack("<I", 8) + text(name)]
     keys += [text(f"llama.{key}".encode()) + struct.pack("<II", 4, value) for key, value in numbers.items()]
-    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)) + b"".join(keys) + bytes(64))
+    tensor = text(b"token_embd.weight") + struct.pack("<IQQIQ", 2, 4, 2, 0, 0)
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 1, len(keys)) + b"".join(keys) + tensor + bytes(128))
 
 
 def refused(tierloom: Tierloom, words: str, *said: str) -> None:

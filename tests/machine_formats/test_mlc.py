@@ -164,3 +164,107 @@ def test_a_file_without_tables_is_refused(tmp_path: Path) -> None:
 def test_any_lines_end_in_one_clear_error_or_a_machine(tmp_path: Path, lines: list[str]) -> None:
     file = log(tmp_path, "\n".join(lines))
     works_or_explains(lambda: import_machine([file], cores=32, nodes=NODES))
+
+
+PEAKS = {1.0: 200000.0, 0.75: 262000.0, 2 / 3: 270000.0, 0.5: 222000.0}
+
+
+def with_peaks(peaks: dict[float, float]) -> str:
+    """The log with other peaks, by share of reads."""
+    head, _, rest = LOG.partition("ALL Reads")
+    rest = rest[rest.index("Stream-triad") :]
+    names = {1.0: "ALL Reads", 0.75: "3:1 Reads-Writes", 2 / 3: "2:1 Reads-Writes", 0.5: "1:1 Reads-Writes"}
+    return head + "".join(f"{names[share]} :\t{mb_s}\n" for share, mb_s in peaks.items()) + rest
+
+
+def test_mixes_above_all_reads_are_lanes_and_not_one_bus(tmp_path: Path) -> None:
+    """Node 0 has half of the system's read peak; each mix comes out as it was measured, within 3 %."""
+    machine = import_machine([log(tmp_path, with_peaks(PEAKS))], "two", cores=32, nodes=NODES).machine
+    loads = {ends: path["load"] for ends, path in paths(machine).items()}
+    assert "points" in loads["socket0", "node0"], "the log has a curve of reads for it"
+    text = with_peaks(PEAKS)
+    text = text[: text.index("Measuring Loaded")]
+    machine = import_machine([log(tmp_path, text)], "two", cores=32, nodes=NODES).machine
+    for share, mb_s in PEAKS.items():
+        assert machine.curve("socket0", "node0", share).peak_gb_s == pytest.approx(mb_s / 2e3, rel=0.03), share
+    origin = paths(machine)["socket0", "node0"]["load"]["form"]["origin"]
+    assert "each direction has a lane of its own" in origin["how"]
+    assert "full" not in paths(machine)["socket0", "node1"]["load"]["form"]["peak"]
+
+
+def test_one_bus_stays_one(tmp_path: Path) -> None:
+    text = LOG[: LOG.index("Measuring Loaded")]
+    machine = import_machine([log(tmp_path, text)], "two", cores=32, nodes=NODES).machine
+    assert "half" in paths(machine)["socket0", "node0"]["load"]["form"]["peak"]
+    assert machine.curve("socket0", "node0", 0.5).peak_gb_s == pytest.approx(80.0, abs=1e-3)
+
+
+def test_peaks_without_a_matrix_are_those_of_the_nodes_with_cpus(tmp_path: Path) -> None:
+    text = LOG[: LOG.index("Measuring Memory Bandwidths")]
+    machine = import_machine([log(tmp_path, text)], "two", cores=32, nodes=NODES).machine
+    assert machine.curve("socket1", "node1").peak_gb_s == pytest.approx(100.0)
+
+
+def table(head: str, *rows: str, gap: str = "") -> str:
+    lines = ["Measuring Loaded Latencies for the system", head, "Inject  Latency Bandwidth", "=" * 20, *rows]
+    return f"\n{gap}".join(lines) + "\n"
+
+
+ROWS = (" 00000  300.0  100000.0", " 01000  110.0  50000.0", " 20000  90.0  1000.0")
+MIXED = (" 00000  350.0  80000.0", " 01000  120.0  40000.0", " 20000  95.0  900.0")
+ONE = {0: "dram:64GiB"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Command line parameters: --loaded_latency\n", "Command line parameters: --loaded_latency -W5\n"),
+        ("Command line parameters: --loaded_latency -R\n", "Command line parameters: --loaded_latency -W5 -t2\n"),
+    ],
+)
+def test_two_tables_of_different_mixes_are_two_curves(tmp_path: Path, first: str, second: str) -> None:
+    text = first + table("Using Read-only traffic type", *ROWS) + second + table("Using traffic", *MIXED)
+    machine = import_machine([f"0:0={log(tmp_path, text)}"], "one", cores=8, nodes=ONE).machine
+    curves = paths(machine)["socket0", "node0"]["load"]["points"]
+    assert {curve["read_fraction"]: curve["points"][-1] for curve in curves} == {
+        0.5: [80.0, 350.0],
+        1.0: [100.0, 300.0],
+    }
+
+
+def test_a_table_that_is_there_twice_counts_once_and_is_said(tmp_path: Path) -> None:
+    text = table("Using Read-only traffic type", *MIXED) + table("Using Read-only traffic type", *ROWS)
+    found = import_machine([f"0:0={log(tmp_path, text)}"], "one", cores=8, nodes=ONE)
+    (curve,) = paths(found.machine)["socket0", "node0"]["load"]["points"]
+    assert curve["points"][-1] == [100.0, 300.0]
+    assert any("has this table twice" in warning["what"] for warning in found.warnings)
+
+
+def test_blank_lines_between_rows_are_none(tmp_path: Path) -> None:
+    close = log(tmp_path, table("Using Read-only traffic type", *ROWS))
+    near = import_machine([f"0:0={close}"], "one", cores=8, nodes=ONE).machine.text
+    apart = log(tmp_path, table("Using Read-only traffic type", *ROWS, gap="\n \n"))
+    assert import_machine([f"0:0={apart}"], "one", cores=8, nodes=ONE).machine.text == near
+    matrix = LOG[: LOG.index("Measuring Loaded")]
+    spaced = import_machine([log(tmp_path, matrix.replace("\n", "\n\n"))], "two", cores=32, nodes=NODES).machine
+    assert spaced.text == import_machine([log(tmp_path, matrix)], "two", cores=32, nodes=NODES).machine.text
+
+
+@pytest.mark.parametrize("head", ["Memory node\nSocket       0       1", "Numa node  Numa node\nNuma node   0   1"])
+def test_heads_of_other_versions_are_read(tmp_path: Path, head: str) -> None:
+    text = f"Measuring idle latencies (in ns)...\n\t{head}\n 0  80.0  130.0\n 1  131.0  81.0\n"
+    machine = import_machine([log(tmp_path, text)], "two", cores=8, nodes={0: "dram:64GiB", 1: "dram:64GiB"}).machine
+    assert paths(machine)["socket1", "node0"]["idle_ns"]["value"] == 131.0
+
+
+def each_took(mib: float, ns: float) -> str:
+    return f"Using buffer size of {mib:.3f}MiB\nEach iteration took 9.9 base frequency clocks ( {ns}  ns)\n"
+
+
+def test_of_idle_latencies_by_buffer_size_that_of_the_largest_is_the_memorys(tmp_path: Path) -> None:
+    text = each_took(0.0625, 5.1) + each_took(2000, 96.5) + each_took(16, 31.0)
+    found = import_machine([log(tmp_path, text)], "one", cores=8, nodes=ONE)
+    assert paths(found.machine)["socket0", "node0"]["idle_ns"]["value"] == 96.5
+    assert not found.warnings
+    small = import_machine([log(tmp_path, each_took(16, 31.0))], "one", cores=8, nodes=ONE)
+    assert "may lie in a last-level cache" in small.warnings[0]["cause"]

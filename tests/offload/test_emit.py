@@ -251,7 +251,7 @@ def test_our_own_plan_is_read_back_and_tells_tensors_apart_by_size(answer: str, 
     ("tool", "model", "told"),
     [
         ("flexgen", "grouped", "FlexGen runs OPT models"),
-        ("llama.cpp", "dense", "no architecture 'opt'"),
+        ("llama.cpp", "dense", "we do not know llama.cpp's tensor names of 'opt'"),
         ("ktransformers", "dense", "places experts"),
         ("notepad", "dense", "there is no tool `notepad`"),
     ],

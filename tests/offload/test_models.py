@@ -183,8 +183,11 @@ def test_a_config_json_is_read_from_its_folder(tmp_path: Path) -> None:
 
 def test_quantised_weights_are_read_from_the_config() -> None:
     quantised = model_of(config("llama-7b") | {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "q")
+    matrices = sum(tensor.parameters for part in quantised.parts for tensor in part.named)
+    norms = 32 * 2 * 4096
     words = sum(part.parameters for part in quantised.parts if part.name in {"head", "embedding"})
-    assert quantised.weight_bytes == (quantised.parameters - words) / 2 + 2 * words
+    assert matrices + norms + words == quantised.parameters
+    assert quantised.weight_bytes == matrices / 2 + 2 * (words + norms)
 
 
 @pytest.mark.parametrize(

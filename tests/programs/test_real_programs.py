@@ -1,6 +1,6 @@
 """Programs that nobody here wrote go through `profile` and `run` unharmed, with a sensible object table.
 
-What they do is in `real.py`. The light ones run in every `make test`, the heavy ones in `make test-long`; what
+What they do is in `real.py`. All of them run in `make live`; what
 it costs them, `benches/real_programs.py` measures.
 """
 
@@ -64,7 +64,7 @@ def sensible(profile: dict) -> None:
 
 
 def cases() -> list:
-    """All programs by name; the heavy ones are left to `make test-long`."""
+    """All programs by name; the heavy ones are marked `long`."""
     marks = {True: [pytest.mark.long], False: []}
     return [pytest.param(program, id=program.name, marks=marks[program.heavy]) for program in real.PROGRAMS]
 

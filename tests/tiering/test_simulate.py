@@ -416,3 +416,34 @@ def test_synthetic_workloads_are_checked() -> None:
         Workload.synthetic("phases", size="4GiB", seconds=40), MACHINE, "tiering", nodes=NODES, fast_memory="1GiB"
     )
     assert moved.data["counters"]["pgdemote_kswapd"] > 0
+
+
+def sparse_trace() -> Path:
+    """A thousand pages, each some 33 times, and three of every four pages between them never."""
+    path = Path("sparse.npy")
+    np.save(path, (np.arange(33_333, dtype=np.uint64) * 7 % 1000) * np.uint64(4 * 4096) + np.uint64(8))
+    return path
+
+
+def test_a_share_of_a_trace_is_one_of_the_pages_that_it_touches(tierloom: Tierloom) -> None:
+    path = sparse_trace()
+    assert traces.footprint_bytes(path) == 1000 * 4096
+    half = simulate_trace(path, MACHINE, "none", nodes=NODES, fast_memory="50%").data
+    assert half["nodes"][0]["pages"] == 500
+    assert half == simulate_trace(path, MACHINE, "none", nodes=NODES, fast_memory=500 * 4096).data
+    asked = ("simulate", "--trace", str(path), "-m", "liu-a", "--nodes", "ldram,cxl", "--fast-memory", "50%")
+    result = tierloom(*asked, "--policy", "none,tiering", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["runs"][0]["nodes"] == half["nodes"]
+
+
+@given(pages=st.lists(st.integers(0, 2**52 - 1), min_size=1, max_size=40), repeats=st.integers(1, 3))
+def test_a_footprint_counts_each_page_once(pages: list[int], repeats: int) -> None:
+    np.save("any.npy", np.array(pages * repeats, dtype=np.uint64) * np.uint64(4096))
+    assert traces.footprint_bytes(Path("any.npy")) == len(set(pages)) * 4096
+
+
+def test_a_share_of_an_empty_trace_is_refused() -> None:
+    np.save("empty.npy", np.empty(0, dtype=np.uint64))
+    with pytest.raises(RequestError):
+        simulate_trace("empty.npy", MACHINE, "none", fast_memory="50%")

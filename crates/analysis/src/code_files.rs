@@ -1,13 +1,14 @@
-//! Into which files of code the samples of a recording fell: told by its mappings, without opening one of them.
+//! Into which files of code the samples of a recording fell, by instruction or, of memory samples, by address: told by
+//! its mappings, without opening one of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tierloom_binary::Binaries;
 use tierloom_binary::debug_info::DebugInfo;
 use tierloom_binary::elf::Binary;
 use tierloom_recording::Recording;
 
-use crate::address_space::AddressSpaces;
+use crate::address_space::{AddressSpaces, is_on_disk};
 
 /// There are none.
 struct NoBinaries;
@@ -22,20 +23,29 @@ impl Binaries for NoBinaries {
     }
 }
 
-/// Samples by the path of the file that they fell into.
+/// Samples by the path of the file of code that they fell into, whether its build is known or not.
 pub fn samples_by_file(recording: &Recording) -> BTreeMap<String, u64> {
+    let code = code_files(recording);
     let mut spaces = AddressSpaces::new(recording, &NoBinaries);
     let mut found: BTreeMap<String, u64> = BTreeMap::new();
-    for sample in &recording.samples {
-        spaces.advance(sample.time_ns);
-        let path = spaces.mapping_path(sample.pid, sample.ip());
-        let Some(path) = path.filter(|path| recording.binaries.contains_key(*path)) else { continue };
+    let by_code = recording.samples.iter().map(|sample| (sample.time_ns, sample.pid, sample.ip()));
+    let by_data = recording.accesses.iter().map(|access| (access.time_ns, access.pid, access.address));
+    for (time_ns, pid, address) in by_code.chain(by_data) {
+        spaces.advance(time_ns);
+        let Some(path) = spaces.mapping_path(pid, address).filter(|path| code.contains(path)) else { continue };
         match found.get_mut(path) {
             Some(samples) => *samples += 1,
             None => drop(found.insert(path.to_owned(), 1)),
         }
     }
     found
+}
+
+/// Files whose build was noted, or that code was mapped of.
+fn code_files(recording: &Recording) -> BTreeSet<&str> {
+    let noted = recording.binaries.keys().map(String::as_str);
+    let mapped = recording.mappings.iter().filter(|mapping| mapping.executable).map(|mapping| mapping.path.as_str());
+    noted.chain(mapped.filter(|path| is_on_disk(path))).collect()
 }
 
 #[cfg(test)]

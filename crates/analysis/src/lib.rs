@@ -19,6 +19,7 @@ mod code_files;
 mod confidence;
 mod frequency;
 mod memory_samples;
+mod memory_sums;
 mod parallel;
 mod profile;
 mod same_code;

@@ -12,52 +12,21 @@ use tierloom_model::{
     Access, AccessKind, FORMAT_VERSION, Kind, Object, Origin, Pattern, Phase, Profile, Program, SampleRow, Sampling,
     Unattributed, Warning,
 };
-use tierloom_recording::{MemoryAccess, Recording};
+use tierloom_recording::Recording;
 
+use crate::address_space::AddressSpaces;
 use crate::address_space::objects::ObjectId;
-use crate::address_space::{AddressSpaces, Place};
 use crate::confidence::share;
+use crate::memory_sums::{Owner, RESTS, Sums};
 use crate::profile::names::Names;
+use crate::profile::warnings::FEW_SAMPLES;
 
 /// Bytes of an access: samples do not tell; most loads of numeric code are words. Assumed.
 const ACCESS_BYTES: f64 = 8.0;
 const LINE_BYTES: f64 = 64.0;
 /// Clock where the file does not state one: base clocks of servers of 2020 to 2025 are 2 to 3 GHz. Assumed.
 const CLOCK_GHZ: f64 = 2.5;
-/// Period of a sample that carries none.
-const UNKNOWN_PERIOD: f64 = 1.0;
 const SOURCE: &str = "perf";
-
-/// Sums of one object.
-#[derive(Debug, Default, Clone, Copy)]
-struct Sums {
-    samples: usize,
-    reads: f64,
-    writes: f64,
-    missed_reads: f64,
-    missed_writes: f64,
-    /// Cycles of all its loads, each times its period.
-    cycles: f64,
-    /// The same of loads from memory.
-    memory_cycles: f64,
-}
-
-impl Sums {
-    fn add(&mut self, sample: &MemoryAccess) {
-        let period = if sample.period == 0 { UNKNOWN_PERIOD } else { sample.period as f64 };
-        let missed = if sample.memory { period } else { 0.0 };
-        self.samples += 1;
-        if sample.store {
-            self.writes += period;
-            self.missed_writes += missed;
-        } else {
-            self.reads += period;
-            self.missed_reads += missed;
-            self.cycles += period * sample.cycles as f64;
-            self.memory_cycles += missed * sample.cycles as f64;
-        }
-    }
-}
 
 /// A sample that was looked up.
 #[derive(Debug, Clone, Copy)]
@@ -65,27 +34,24 @@ struct LocatedSample {
     time_ns: u64,
     thread: u32,
     access: AccessKind,
-    /// Object and offset, or nobody's.
-    place: Option<(ObjectId, u64)>,
+    owner: Owner,
+    offset: u64,
 }
 
 /// The profile of a recording of memory samples, and its samples.
 pub(crate) fn analyse(recording: &Recording, binaries: &dyn Binaries) -> (Profile, Vec<SampleRow>) {
     let mut spaces = AddressSpaces::new(recording, binaries);
-    let mut sums: BTreeMap<Option<ObjectId>, Sums> = BTreeMap::new();
+    let mut sums: BTreeMap<Owner, Sums> = BTreeMap::new();
     let mut seen = Vec::with_capacity(recording.accesses.len());
     for sample in &recording.accesses {
         spaces.advance(sample.time_ns);
-        let object = match spaces.locate(sample.pid, sample.address, 0) {
-            Place::Object(object, offset) => Some((object, offset)),
-            Place::Stack | Place::Nowhere => None,
-        };
-        if let Some((object, _)) = object {
+        let (owner, offset) = Owner::of(sample, &mut spaces);
+        if let Some(object) = owner.object() {
             spaces.objects.touch(object, sample.time_ns);
         }
-        sums.entry(object.map(|(id, _)| id)).or_default().add(sample);
+        sums.entry(owner).or_default().add(sample);
         let access = if sample.store { AccessKind::Write } else { AccessKind::Read };
-        seen.push(LocatedSample { time_ns: sample.time_ns, thread: sample.tid, access, place: object });
+        seen.push(LocatedSample { time_ns: sample.time_ns, thread: sample.tid, access, owner, offset });
     }
     let builder = ProfileBuilder { recording, spaces: &spaces, sums: &sums };
     builder.profile(&seen)
@@ -95,18 +61,19 @@ pub(crate) fn analyse(recording: &Recording, binaries: &dyn Binaries) -> (Profil
 struct ProfileBuilder<'a> {
     recording: &'a Recording,
     spaces: &'a AddressSpaces<'a>,
-    sums: &'a BTreeMap<Option<ObjectId>, Sums>,
+    sums: &'a BTreeMap<Owner, Sums>,
 }
 
 impl ProfileBuilder<'_> {
     fn profile(&self, seen: &[LocatedSample]) -> (Profile, Vec<SampleRow>) {
-        let cycles = |id: &ObjectId| self.sums[&Some(*id)].cycles;
-        let mut order: Vec<ObjectId> = self.sums.keys().flatten().copied().collect();
+        let cycles = |id: &ObjectId| self.sums[&Owner::Object(*id)].cycles;
+        let mut order: Vec<ObjectId> = self.sums.keys().filter_map(|owner| owner.object()).collect();
         order.sort_by(|one, other| cycles(other).total_cmp(&cycles(one)).then(one.cmp(other)));
         let mut names = Names::new(&self.spaces.modules, self.spaces.binaries, &self.spaces.objects.entries);
         let objects: Vec<Object> = order.iter().map(|id| self.object(*id, &mut names)).collect();
         let position: BTreeMap<ObjectId, usize> = order.iter().enumerate().map(|(at, id)| (*id, at)).collect();
-        let rows = seen.iter().map(|sample| self.row(sample, &position)).collect();
+        let rests: Vec<Owner> = self.rests().map(|(owner, _)| owner).collect();
+        let rows = seen.iter().map(|sample| self.row(sample, &position, &rests)).collect();
         let command = self.recording.command.first().map_or("program", String::as_str);
         let profile = Profile {
             version: FORMAT_VERSION,
@@ -115,7 +82,7 @@ impl ProfileBuilder<'_> {
             sources: BTreeMap::from([(SOURCE.to_owned(), "memory samples of a perf.data file".to_owned())]),
             phases: vec![self.phase(&order, &objects)],
             objects,
-            unattributed: vec![self.nobodys()],
+            unattributed: self.rests().map(|(owner, name)| self.rest(owner, name)).collect(),
             sampling: Some(self.sampling(seen.len())),
         };
         (profile, rows)
@@ -163,7 +130,8 @@ impl ProfileBuilder<'_> {
             accesses: None,
             first_touch_s: entry.touched_ns.map_or(first_s, |time| self.seconds(time)).max(first_s),
             populated_s: None,
-            stall: Some(self.stall(&self.sums[&Some(id)])),
+            stall: Some(self.stall(&self.sums[&Owner::Object(id)])),
+            data_source: Some(self.sums[&Owner::Object(id)].data_source()),
             hotness: Vec::new(),
             origin: None,
         }
@@ -178,15 +146,21 @@ impl ProfileBuilder<'_> {
         share(part * samples as f64, samples as f64)
     }
 
-    fn nobodys(&self) -> Unattributed {
+    /// Owners that are no objects: the kernel and stacks where they were touched.
+    fn rests(&self) -> impl Iterator<Item = (Owner, &'static str)> {
+        RESTS.into_iter().filter(|(owner, _)| *owner == Owner::Other || self.sums.contains_key(owner))
+    }
+
+    fn rest(&self, owner: Owner, name: &str) -> Unattributed {
         let none = Sums::default();
-        Unattributed { name: "[other]".to_owned(), stall: self.stall(self.sums.get(&None).unwrap_or(&none)) }
+        Unattributed { name: name.to_owned(), stall: self.stall(self.sums.get(&owner).unwrap_or(&none)) }
     }
 
     fn phase(&self, order: &[ObjectId], objects: &[Object]) -> Phase {
         let mlp = self.overlap();
         let stalled_s = self.waited_s() / mlp;
-        let accesses = order.iter().zip(objects).map(|(id, object)| access(&object.name, &self.sums[&Some(*id)], mlp));
+        let accesses =
+            order.iter().zip(objects).map(|(id, object)| access(&object.name, &self.sums[&Owner::Object(*id)], mlp));
         Phase {
             name: "whole".to_owned(),
             start_s: 0.0,
@@ -214,13 +188,13 @@ impl ProfileBuilder<'_> {
         if self.recording.cpu_s > 0.0 { (self.waited_s() / self.recording.cpu_s).max(1.0) } else { 1.0 }
     }
 
-    fn row(&self, sample: &LocatedSample, position: &BTreeMap<ObjectId, usize>) -> SampleRow {
-        /// Position of `[other]` in the profile's list of what is nobody's.
-        const OTHER: i32 = -1;
-        let placed = sample.place.and_then(|(id, offset)| Some((i32::try_from(*position.get(&id)?).ok()?, offset)));
-        let (object, offset) = placed.unwrap_or((OTHER, 0));
+    fn row(&self, sample: &LocatedSample, position: &BTreeMap<ObjectId, usize>, rests: &[Owner]) -> SampleRow {
+        let placed = sample.owner.object().and_then(|id| i32::try_from(*position.get(&id)?).ok());
+        // What is nobody's counts down from -1, in the order of the profile's list of it.
+        let rest = || rests.iter().zip(1..).find(|(owner, _)| **owner == sample.owner).map_or(-1, |(_, place)| -place);
+        let object = placed.unwrap_or_else(rest);
         let time_ns = sample.time_ns.saturating_sub(self.recording.start_ns);
-        SampleRow { time_ns, offset, thread: sample.thread, object, access: sample.access }
+        SampleRow { time_ns, offset: sample.offset, thread: sample.thread, object, access: sample.access }
     }
 
     fn sampling(&self, samples: usize) -> Sampling {
@@ -232,19 +206,29 @@ impl ProfileBuilder<'_> {
             samples: samples as u64,
             lost: self.recording.lost,
             skid_purity: 1.0,
-            warnings: self.warnings(),
+            warnings: self.warnings(samples, hz),
         }
     }
 
-    fn warnings(&self) -> Vec<Warning> {
+    fn warnings(&self, samples: usize, hz: f64) -> Vec<Warning> {
         let clock = match self.recording.processor.stated_ghz() {
             Some(ghz) => Warning::ClockStated { ghz },
             None => Warning::ClockAssumed { ghz: CLOCK_GHZ },
         };
+        let lost = self.recording.lost;
+        let few = (samples < FEW_SAMPLES).then_some(Warning::FewSamples { samples, hz });
+        let missing = (lost > 0).then_some(Warning::LostSamples { lost, samples });
+        let untimed = self.sums.values().all(|sums| sums.cycles <= 0.0).then_some(Warning::NoLatencies);
         let mut warnings = self.recording.warnings.clone();
         warnings.extend([Warning::PatternsAssumed { access_bytes: ACCESS_BYTES }, clock]);
-        warnings.extend(self.sums.values().all(|sums| sums.cycles <= 0.0).then_some(Warning::NoLatencies));
+        warnings.extend([few, missing, untimed, self.in_kernel(samples)].into_iter().flatten());
         warnings
+    }
+
+    /// Samples of the kernel's own memory.
+    fn in_kernel(&self, samples: usize) -> Option<Warning> {
+        let sums = self.sums.get(&Owner::Kernel)?;
+        Some(Warning::KernelAddresses { share: sums.samples as f64 / samples.max(1) as f64 })
     }
 }
 

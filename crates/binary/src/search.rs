@@ -37,6 +37,8 @@ pub struct Search {
     found: BTreeMap<String, Found>,
     /// Where separate debug information may be.
     debug_folders: Vec<PathBuf>,
+    /// Where files are whose builds nobody noted; `None` where these are not opened.
+    unnoted: Option<Vec<PathBuf>>,
 }
 
 impl Search {
@@ -44,13 +46,30 @@ impl Search {
     pub fn new(builds: &BTreeMap<String, String>, folders: &[PathBuf]) -> Self {
         let one = |(path, build): (&String, &String)| (path.clone(), look_for(path, build, folders));
         let debug_folders = folders.iter().cloned().chain(debug_folders()).collect();
-        Self { found: builds.iter().map(one).collect(), debug_folders }
+        Self { found: builds.iter().map(one).collect(), debug_folders, unnoted: None }
+    }
+
+    /// Takes files whose build nobody noted as they are here, first from these folders: by whole path, or by name.
+    #[must_use]
+    pub fn with_unnoted(self, folders: &[PathBuf]) -> Self {
+        Self { unnoted: Some(folders.to_owned()), ..self }
+    }
+
+    /// Where the file is that ran at a path, as far as anybody can tell.
+    pub fn file(&self, path: &str) -> Option<PathBuf> {
+        match self.found.get(path) {
+            Some(Found::Same { file }) => Some(file.clone()),
+            Some(_) => None,
+            None => {
+                let in_folders = self.unnoted.as_ref()?.iter().flat_map(|folder| places_in(folder, path, ""));
+                in_folders.chain([PathBuf::from(path)]).find(|file| file.is_file())
+            }
+        }
     }
 
     /// Where the debug information of a file is, if it was moved out of it.
     pub fn debug_file(&self, path: &str) -> Option<PathBuf> {
-        let Some(Found::Same { file }) = self.found.get(path) else { return None };
-        separate_file(file, &self.debug_folders)
+        separate_file(&self.file(path)?, &self.debug_folders)
     }
 
     /// What there is of each file, by the path at which it ran.
@@ -61,19 +80,14 @@ impl Search {
 
 impl Binaries for Search {
     fn open(&self, path: &str, _build_id: Option<&str>) -> Binary {
-        let mut module = match self.found.get(path) {
-            Some(Found::Same { file }) => Binary::read(&file.to_string_lossy()),
-            _ => Binary::default(),
-        };
+        let mut module = self.file(path).map_or_else(Binary::default, |file| Binary::read(&file.to_string_lossy()));
         path.clone_into(&mut module.path);
         module
     }
 
     fn debug_info(&self, module: &Binary) -> DebugInfo {
-        match self.found.get(&module.path) {
-            Some(Found::Same { file }) => DebugInfo::read(file, &self.debug_folders),
-            _ => DebugInfo::default(),
-        }
+        let file = self.file(&module.path);
+        file.map_or_else(DebugInfo::default, |file| DebugInfo::read(&file, &self.debug_folders))
     }
 }
 
@@ -125,6 +139,15 @@ mod tests {
             assert_eq!((module.is_elf, module.path.as_str()), (true, own));
             fs::remove_dir_all(&folder).unwrap();
         }
+    }
+
+    #[test]
+    fn a_file_that_nobody_noted_is_opened_where_that_is_wanted_alone() {
+        let wanted = Search::default().with_unnoted(&[PathBuf::from("/bin")]);
+        assert!(Search::default().file("/bin/true").is_none());
+        assert_eq!(wanted.file("/opt/true"), Some(PathBuf::from("/bin/true")));
+        assert_eq!(wanted.open("/opt/true", None).path, "/opt/true");
+        assert_eq!(wanted.file("/opt/no-such-program"), None);
     }
 
     #[test]

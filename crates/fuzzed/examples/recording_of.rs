@@ -7,6 +7,6 @@ use std::path::Path;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().collect();
     let [_, from, to] = &words[..] else { return Err("usage: recording_of PERF.DATA OUT.recording".into()) };
-    std::fs::write(to, tierloom_perfdata::read(Path::new(from))?.to_bytes())?;
+    std::fs::write(to, tierloom_perfdata::read(Path::new(from), None)?.to_bytes())?;
     Ok(())
 }

@@ -21,7 +21,7 @@ pub(crate) fn recording(bytes: &[u8]) {
 /// A recording is not analysed: that reads the files that a recording names, which may be any.
 pub(crate) fn perf_data(bytes: &[u8]) {
     let file = Scratch::new("perf.data", bytes);
-    let _ = tierloom_perfdata::read(&file.0);
+    let _ = tierloom_perfdata::read(&file.0, None);
 }
 
 pub(crate) fn callgrind(bytes: &[u8]) {
@@ -33,7 +33,7 @@ pub(crate) fn callgrind(bytes: &[u8]) {
 pub(crate) fn code(bytes: &[u8]) {
     let file = Scratch::new("program", bytes);
     let base = Scratch::new("base.data", RECORDED);
-    let Ok(mut recording) = tierloom_perfdata::read(&base.0) else { return };
+    let Ok(mut recording) = tierloom_perfdata::read(&base.0, None) else { return };
     let path = file.0.display().to_string();
     let Some(mapping) = recording.mappings.iter().find(|mapping| mapping.executable).cloned() else { return };
     recording.mappings.retain(|other| other.start == mapping.start && other.pid == mapping.pid);

@@ -38,8 +38,8 @@ pub use plan::{Action, PhaseMove, Plan, PlanPhase, Predicted, Rule, RuleOptions,
 pub use plan_memory::PlanMemory;
 pub use prediction::{Anchor, Bound, Comparison, FrontierPoint, ObjectUse, PolicyResult, Prediction, TierUse};
 pub use profile::{
-    Access, AccessCount, CountSource, HOTNESS_BINS, NotSampled, Object, ObjectKind, Pattern, Phase, Profile, Program,
-    Sampling, Share, Unattributed,
+    Access, AccessCount, CountSource, DataSource, HOTNESS_BINS, NotSampled, Object, ObjectKind, Pattern, Phase,
+    Profile, Program, Sampling, Share, Unattributed,
 };
 pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
 pub use schema::schemas;

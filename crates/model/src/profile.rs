@@ -127,6 +127,9 @@ pub struct Object {
     /// Accesses in the whole run, with how far they may be off; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accesses: Option<AccessCount>,
+    /// Where the processor found the data of its sampled accesses; absent where it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_source: Option<DataSource>,
     /// Share of the object's accesses in each sixteenth of its pages, hottest first; empty when
     /// not known, which engines take as uniform.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -191,6 +194,31 @@ pub struct NotSampled {
     pub bytes: f64,
     /// Their share of all bytes that were loaded from objects and stored to them, 0 to 1.
     pub share: f64,
+}
+
+/// Where the data of an object's sampled accesses came from, as the processor tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DataSource {
+    /// Share of the accesses whose data came from another node, from its memory or its caches, 0 to 1.
+    pub remote: f64,
+    /// Share of the accesses whose data another core's cache gave: modified there, or of Arm any, 0 to 1.
+    pub shared: f64,
+    /// Cycles that a load took on average; absent where no load has a latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_cycles: Option<f64>,
+    /// Cycles that a store took on average; absent where no store has a latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_cycles: Option<f64>,
+}
+
+impl DataSource {
+    fn check(&self) -> Result<(), Flaw> {
+        fraction("remote", self.remote)?;
+        fraction("shared", self.shared)?;
+        at_least("load_cycles", self.load_cycles.unwrap_or(0.0), 0.0)?;
+        at_least("store_cycles", self.store_cycles.unwrap_or(0.0), 0.0)
+    }
 }
 
 /// CPU time that belongs to no object: `[compute]`, `[stack]`, `[kernel]`, `[unrecovered]`, `[other]`.
@@ -427,6 +455,9 @@ impl Object {
         self.populated_s.map_or(Ok(()), |time| at_least("populated_s", time, self.first_touch_s))?;
         if let Some(stall) = &self.stall {
             stall.check().map_err(|flaw| flaw.within("stall"))?;
+        }
+        if let Some(source) = &self.data_source {
+            source.check().map_err(|flaw| flaw.within("data_source"))?;
         }
         if self.hotness.is_empty() {
             return Ok(());

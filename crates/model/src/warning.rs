@@ -113,7 +113,7 @@ pub enum Warning {
 
     #[error(
         "files of code are not here as they ran, so their samples are [unrecovered]: {}; put those that ran in their \
-         places, or analyse a recording with --binaries FOLDER, a folder that has them",
+         places, or give a folder that has them: --binaries FOLDER",
         lacking(.rebuilt, .missing)
     )]
     CodeLacking { rebuilt: Vec<String>, missing: Vec<String> },
@@ -146,7 +146,7 @@ pub enum Warning {
         "the run that was counted is not like the one that was sampled: {} had no time here for so many executions, or far \
          too much, or did not run there; counts of these are those of the other run, and where nothing was counted \
          estimates; give both the same input, and let threads wait instead of spinning",
-        first_of(.functions)
+        some(.functions)
     )]
     RunsDiffer { functions: Vec<String> },
     #[error("executions were not counted, so they are estimated: {why}")]
@@ -199,6 +199,45 @@ pub enum Warning {
     ClockAssumed { ghz: f64 },
     #[error("no sample carries a latency, so shares are those of samples, not of waiting")]
     NoLatencies,
+    #[error(
+        "{} of the memory samples are of kernel addresses and belong to no object: [kernel]; to sample user space alone: \
+         `perf mem record --all-user -- CMD`",
+        percent(*.share)
+    )]
+    KernelAddresses { share: f64 },
+    #[error(
+        "{event} samples only loads of {cycles} cycles or more (ldlat): faster ones are not counted, so reads are too low \
+         and shares are those of slow loads; to take more: `perf mem record --ldlat 3 -- CMD`"
+    )]
+    LatencyThreshold { event: String, cycles: u64 },
+    #[error(
+        "the period of {event} counts cycles, not accesses: reads and writes are too high where an instruction takes more \
+         than a cycle; to count operations: `perf record -d -W -e ibs_op/cnt_ctl=1/ -- CMD`"
+    )]
+    PeriodInCycles { event: String },
+    #[error(
+        "samples of {event} carry no period: each stands for the {operations} operations that the event was opened with"
+    )]
+    PeriodOfOperations { event: String, operations: u64 },
+    #[error(
+        "samples of {event} do not say how many accesses they stand for: each counts once; to tell: \
+         `perf mem record -c 10000 -- CMD`"
+    )]
+    PeriodUnknown { event: String },
+    #[error("the file does not say how large the last-level cache was: {} assumed", crate::units::format_bytes(*.bytes))]
+    CacheAssumed { bytes: u64 },
+    #[error(
+        "its samples are of cycles, read as CPU time at {ghz} GHz ({}): where the clock was another, so are the times",
+        if *.stated { "the processor's name states it" } else { "assumed, the file states no clock" }
+    )]
+    CyclesAsTime { ghz: f64, stated: bool },
+    #[error("this is {chosen} alone; the file has samples of {}, too", .others.join(", "))]
+    OtherPrograms { chosen: String, others: Vec<String> },
+    #[error(
+        "the file names no build of {}: what is here under that name was read, whether it ran or not",
+        some(.files)
+    )]
+    BuildsUnknown { files: Vec<String> },
 
     // What became of a plan.
     #[error("the preload library did not come up in the program: nothing was placed")]
@@ -262,23 +301,18 @@ impl Warning {
 
 const UNSEEN: &str = "its allocations were not seen, only static arrays and mapped files are objects";
 
-/// The first of these names, and how many more there are.
-fn first_of(names: &[String]) -> String {
-    const NAMED: usize = 5;
-    let more = names.len().saturating_sub(NAMED);
-    let named = names.iter().take(NAMED).cloned();
-    named.chain((more > 0).then(|| format!("{more} more"))).collect::<Vec<_>>().join(", ")
+/// Files that are not here, and why.
+fn lacking(rebuilt: &[String], missing: &[String]) -> String {
+    let rebuilt = rebuilt.iter().map(|path| format!("{path} (another build)"));
+    some(&rebuilt.chain(missing.iter().map(|path| format!("{path} (missing)"))).collect::<Vec<_>>())
 }
 
-/// The first of these files, and how many more there are.
-fn lacking(rebuilt: &[String], missing: &[String]) -> String {
+/// The first of these, and how many more there are.
+fn some(names: &[String]) -> String {
     const NAMED: usize = 5;
-    let rebuilt_ones = rebuilt.iter().map(|path| format!("{path} (another build)"));
-    let mut names: Vec<String> =
-        rebuilt_ones.chain(missing.iter().map(|path| format!("{path} (missing)"))).take(NAMED).collect();
-    let more = (rebuilt.len() + missing.len()).saturating_sub(NAMED);
-    names.extend((more > 0).then(|| format!("{more} more")));
-    names.join(", ")
+    let more = names.len().saturating_sub(NAMED);
+    let rest = (more > 0).then(|| format!("{more} more"));
+    names.iter().take(NAMED).cloned().chain(rest).collect::<Vec<_>>().join(", ")
 }
 
 fn percent(share: f64) -> String {

@@ -21,7 +21,7 @@ pub enum PerfDataError {
         /// What is wrong with it.
         problem: String,
         /// What to do, or what to record instead.
-        hint: &'static str,
+        hint: String,
     },
 }
 
@@ -30,13 +30,13 @@ pub enum PerfDataError {
 pub(crate) enum Flaw {
     /// It cannot be read.
     Unreadable(std::io::Error),
-    /// It holds what cannot be worked out.
-    Content { problem: String, hint: &'static str },
+    /// It holds what cannot be worked out; `{file}` in the hint stands for its path.
+    Content { problem: String, hint: String },
 }
 
 impl Flaw {
-    pub(crate) fn new(problem: impl Into<String>, hint: &'static str) -> Self {
-        Self::Content { problem: problem.into(), hint }
+    pub(crate) fn new(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Content { problem: problem.into(), hint: hint.into() }
     }
 
     pub(crate) fn damaged(what: &str) -> Self {
@@ -55,7 +55,10 @@ impl Flaw {
         let path = path.to_owned();
         match self {
             Self::Unreadable(source) => PerfDataError::File { path, source },
-            Self::Content { problem, hint } => PerfDataError::NotPerfData { path, problem, hint },
+            Self::Content { problem, hint } => {
+                let hint = hint.replace("{file}", &path.display().to_string());
+                PerfDataError::NotPerfData { path, problem, hint }
+            }
         }
     }
 }

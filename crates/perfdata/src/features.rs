@@ -7,14 +7,20 @@ use linux_perf_event_reader::constants::PERF_RECORD_MISC_BUILD_ID_SIZE;
 use tierloom_linux::perf::Fields;
 use tierloom_recording::Processor;
 
+use crate::event_names::EventNames;
 use crate::stream::{Raw, own};
+use crate::text::{string, strings};
 
 /// Bits of the header's feature set (`HEADER_*` in `tools/perf/util/header.h`).
 mod bit {
     pub(super) const BUILD_ID: u64 = 2;
+    pub(super) const ARCHITECTURE: u64 = 6;
     pub(super) const CPU: u64 = 8;
     pub(super) const COMMAND: u64 = 11;
+    pub(super) const EVENTS: u64 = 12;
+    pub(super) const UNITS: u64 = 16;
     pub(super) const CACHE: u64 = 20;
+    pub(super) const ALL: [u64; 7] = [BUILD_ID, ARCHITECTURE, CPU, COMMAND, EVENTS, UNITS, CACHE];
 }
 
 /// The features that we use; empty where a file does not have them.
@@ -28,12 +34,33 @@ pub(super) struct Features {
     llc_bytes: Option<u64>,
     /// Build ids in hexadecimal by path.
     pub(super) build_ids: BTreeMap<String, String>,
+    /// What `uname -m` says there; empty where the file does not.
+    pub(super) architecture: String,
+    pub(super) names: EventNames,
+    /// The processor's own trace that the file holds.
+    pub(super) trace: Option<Trace>,
+}
+
+/// A trace of the processor's, in a format of its own (`enum auxtrace_type`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trace {
+    /// Arm's statistical profiling extension: accesses.
+    ArmSpe,
+    /// Of branches, or of what we do not know.
+    Other,
+}
+
+impl Trace {
+    fn of(mut body: Fields<'_>) -> Option<Self> {
+        const ARM_SPE: u32 = 4;
+        Some(if body.u32()? == ARM_SPE { Self::ArmSpe } else { Self::Other })
+    }
 }
 
 impl Features {
     /// Whether we want to know what the section of this bit says.
     pub(super) fn are_used(bit: u64) -> bool {
-        [bit::BUILD_ID, bit::CPU, bit::COMMAND, bit::CACHE].contains(&bit)
+        bit::ALL.contains(&bit)
     }
 
     /// Takes the section of a bit.
@@ -44,6 +71,9 @@ impl Features {
             bit::CPU => self.cpu = string(&mut part).unwrap_or_default(),
             bit::CACHE => self.llc_bytes = last_level(&mut part),
             bit::BUILD_ID => self.build_ids = build_ids(part),
+            bit::ARCHITECTURE => self.architecture = string(&mut part).unwrap_or_default(),
+            bit::EVENTS => drop(self.names.take_descriptions(part)),
+            bit::UNITS => drop(self.names.take_units(part)),
             _ => {}
         }
     }
@@ -56,6 +86,8 @@ impl Features {
                 fields.u64().into_iter().for_each(|bit| self.take(bit, fields.0));
             }
             own::BUILD_ID => self.build_ids.extend(build_id(raw.misc, fields)),
+            own::EVENT_UPDATE => drop(self.names.take_update(fields)),
+            own::AUXTRACE_INFO => self.trace = Trace::of(fields),
             _ => {}
         }
     }
@@ -65,26 +97,16 @@ impl Features {
         Processor::new(Some(self.cpu.clone()), self.llc_bytes)
     }
 
+    /// Whether the file says how large the last level was.
+    pub(super) fn tell_cache(&self) -> bool {
+        self.llc_bytes.is_some()
+    }
+
     /// The program that `perf` ran: what stands behind `--`, where there is one.
     pub(super) fn program(&self) -> Option<&[String]> {
         let at = self.command.iter().position(|word| word == "--")?;
         Some(&self.command[at + 1..]).filter(|words| !words.is_empty())
     }
-}
-
-/// `struct perf_header_string`: length with padding, then the text.
-fn string(part: &mut Fields<'_>) -> Option<String> {
-    let length = part.u32()?;
-    Some(Fields(part.bytes(u64::from(length))?).text())
-}
-
-fn strings(part: &mut Fields<'_>) -> Option<Vec<String>> {
-    let count = part.u32()?;
-    let mut all = Vec::new();
-    for _ in 0..count {
-        all.push(string(part)?);
-    }
-    Some(all)
 }
 
 /// Version and count, then level, line size, sets, ways, type, size (`32768K`) and sharers of each cache.

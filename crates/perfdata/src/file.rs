@@ -17,6 +17,8 @@ use crate::stream::{Stream, damaged_record, own};
 
 const MAGIC: &[u8] = b"PERFILE2";
 const SWAPPED: &[u8] = b"2ELIFREP";
+/// Until Linux 3.4.
+const FIRST_VERSION: &[u8] = b"PERFFILE";
 /// A header of this length belongs to a stream, which has no sections.
 const STREAM_HEADER: u64 = 16;
 /// Of the header: magic, size, size of an attribute, three sections, 256 feature bits.
@@ -41,6 +43,8 @@ pub(super) struct PerfFile<R> {
     /// At least one.
     pub(super) events: Events,
     pub(super) features: Features,
+    /// Where it is damaged: nothing behind that is read.
+    pub(super) damaged_at: Option<u64>,
 }
 
 impl<R: Read + Seek> PerfFile<R> {
@@ -48,13 +52,7 @@ impl<R: Read + Seek> PerfFile<R> {
         let front = part(&mut source, 0, STREAM_HEADER);
         match front.as_deref().unwrap_or_default().get(..8) {
             Some(MAGIC) => {}
-            Some(SWAPPED) => {
-                return Err(Flaw::new("it is from a machine of the other byte order", "read it on such a machine"));
-            }
-            _ => {
-                let hint = "give the file that `perf record` wrote";
-                return Err(Flaw::new("it does not begin like a perf.data file of version 2", hint));
-            }
+            other => return Err(not_ours(other)),
         }
         let size = front.and_then(|front| Fields(front.get(8..)?).u64());
         if size == Some(STREAM_HEADER) { Self::open_stream(source) } else { Self::open_sections(source) }
@@ -69,13 +67,17 @@ impl<R: Read + Seek> PerfFile<R> {
         let mut section = || Some((fields.u64()?, fields.u64()?));
         let (attributes, data) = section().zip(section()).ok_or_else(cut)?;
         let events = events_of(&mut source, attributes, entry).ok_or_else(|| Flaw::damaged("its list of events"))?;
-        let behind = data.0.checked_add(data.1).filter(|end| part(&mut source, *end, 0).is_some());
-        let behind = behind.ok_or_else(|| Flaw::damaged("its list of records"))?;
-        if data.1 == 0 {
-            return Err(Flaw::new("it holds no records", "record again, and let `perf record` end by itself"));
-        }
-        let features = features_of(&mut source, behind, &header[FEATURE_BITS]);
-        Ok(Self { source, data: (data.0, Some(data.1)), events, features })
+        let (length, is_whole) = records_of(&mut source, data).ok_or_else(|| Flaw::damaged("its list of records"))?;
+        let behind = (data.0 + length, &header[FEATURE_BITS]);
+        let features = if is_whole { features_of(&mut source, behind.0, behind.1) } else { Features::default() };
+        let damaged_at = (!is_whole).then_some(behind.0);
+        Ok(Self { source, data: (data.0, Some(length)), events, features, damaged_at }.called())
+    }
+
+    /// With its events called what it calls them.
+    fn called(mut self) -> Self {
+        self.events.call(&self.features.names);
+        self
     }
 
     /// Reads on until the first record of the kernel.
@@ -94,46 +96,87 @@ impl<R: Read + Seek> PerfFile<R> {
         if events.is_empty() {
             return Err(Flaw::damaged("its list of events"));
         }
-        Ok(Self { source, data: (STREAM_HEADER + start, None), events, features })
+        Ok(Self { source, data: (STREAM_HEADER + start, None), events, features, damaged_at: None }.called())
     }
 
-    /// Hands over all records of the kernel with their events, the compressed ones last.
-    pub(super) fn records(&mut self, mut each: impl FnMut(&Attribute, Record)) -> Result<(), Flaw> {
+    /// Hands over all records of the kernel with their events, the compressed ones last; where the file is damaged, those
+    /// before that.
+    pub(super) fn records(&mut self, mut each: impl FnMut(&Events, &Attribute, Record)) -> Result<(), Flaw> {
         let (start, length) = self.data;
         self.source.seek(SeekFrom::Start(start)).map_err(Flaw::Unreadable)?;
-        let plain = Stream::new(&mut self.source, length);
-        let bytes = take_all(plain, &self.events, &mut self.features, &mut each)?;
-        if bytes > 0 {
+        let mut plain = Stream::new(&mut self.source, length);
+        let taken = take_all(&mut plain, &self.events, &mut self.features, &mut each)?;
+        self.damaged_at = taken.damaged_at.map(|at| start + at).or(self.damaged_at);
+        if taken.compressed > 0 {
             self.source.seek(SeekFrom::Start(start)).map_err(Flaw::Unreadable)?;
             let inside = Decompressed::new(Stream::new(&mut self.source, length));
-            let records = Stream::new(inside.take(bytes.saturating_mul(MOST_RATIO)), None);
-            take_all(records, &self.events, &mut self.features, &mut each)?;
+            let mut records = Stream::new(inside.take(taken.compressed.saturating_mul(MOST_RATIO)), None);
+            let inside = take_all(&mut records, &self.events, &mut self.features, &mut each)?;
+            self.damaged_at = self.damaged_at.or(inside.damaged_at.map(|_| start));
         }
         Ok(())
     }
 }
 
-/// Hands over what the kernel wrote; the bytes that are still compressed.
+/// What came of reading records.
+#[derive(Debug, Default)]
+struct Taken {
+    /// Bytes that are still compressed.
+    compressed: u64,
+    /// Where a record is damaged: nothing behind it can be found.
+    damaged_at: Option<u64>,
+}
+
+/// Hands over what the kernel wrote, up to the first damaged record.
 fn take_all(
-    mut stream: Stream<impl Read>,
+    stream: &mut Stream<impl Read>,
     events: &Events,
     features: &mut Features,
-    each: &mut impl FnMut(&Attribute, Record),
-) -> Result<u64, Flaw> {
-    let mut compressed = 0;
+    each: &mut impl FnMut(&Events, &Attribute, Record),
+) -> Result<Taken, Flaw> {
+    let mut taken = Taken::default();
     loop {
         let at = stream.at();
-        let Some(raw) = stream.next()? else { return Ok(compressed) };
+        let raw = match stream.next() {
+            Ok(Some(raw)) => raw,
+            Ok(None) => return Ok(taken),
+            Err(Flaw::Content { .. }) => return Ok(Taken { damaged_at: Some(at), ..taken }),
+            Err(unreadable) => return Err(unreadable),
+        };
         if let Some(part) = raw.compressed() {
-            compressed += part.len() as u64;
+            taken.compressed += part.len() as u64;
         } else if raw.kind >= own::FIRST {
             features.take_record(&raw);
-        } else if let Some(event) = events.of(raw.kind, raw.body)
-            && let Some(record) = event.format.record(raw.kind, raw.misc, raw.body).map_err(|_| damaged_record(at))?
-        {
-            each(event, record);
+        } else if let Some(event) = events.of(raw.kind, raw.body) {
+            match event.format.record(raw.kind, raw.misc, raw.body) {
+                Ok(record) => record.into_iter().for_each(|record| each(events, event, record)),
+                Err(_) => return Ok(Taken { damaged_at: Some(at), ..taken }),
+            }
         }
     }
+}
+
+/// What a file is that begins otherwise.
+fn not_ours(magic: Option<&[u8]>) -> Flaw {
+    match magic {
+        Some(SWAPPED) => Flaw::new("it is from a machine of the other byte order", "read it on such a machine"),
+        Some(FIRST_VERSION) => {
+            let problem = "it is a perf.data file of version 1: perf of that time took neither accesses nor registers";
+            Flaw::new(problem, "record again with perf of Linux 3.10 or newer: perf mem record -- CMD")
+        }
+        _ => {
+            let hint = "give the file that `perf record` wrote";
+            Flaw::new("it does not begin like a perf.data file of version 2", hint)
+        }
+    }
+}
+
+/// How many bytes of records there are, and whether these are all: `perf` fills the length in when it ends, and a file
+/// may be cut.
+fn records_of(source: &mut (impl Read + Seek), (start, length): (u64, u64)) -> Option<(u64, bool)> {
+    let there = source.seek(SeekFrom::End(0)).ok()?.checked_sub(start)?;
+    let is_whole = length > 0 && length <= there;
+    Some((if is_whole { length } else { there }, is_whole))
 }
 
 /// The attributes of a file with sections: entries of one length, each with the place of its ids.

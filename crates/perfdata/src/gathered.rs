@@ -4,19 +4,25 @@ use std::collections::BTreeMap;
 
 use tierloom_linux::perf::{Record, Sample};
 use tierloom_model::Warning;
-use tierloom_recording::{Change, Mapping, Process};
+use tierloom_recording::{Change, Mapping, Process, Processor};
 
 use crate::attributes::Attribute;
 use crate::features::Features;
-use crate::mapping_objects::Anonymous;
+use crate::mapping_objects::{Anonymous, is_code_of};
+use crate::programs::Program;
+use crate::thread_stacks::{Mapped, ThreadStart, mark_stacks};
 
 /// The records that are no samples, on their way into a recording.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
+    mapped: Vec<Mapped>,
+    threads: Vec<ThreadStart>,
     pub(super) mappings: Vec<Mapping>,
     pub(super) processes: Vec<Process>,
     pub(super) lost: Losses,
     throttled: bool,
+    /// Build ids by path, as far as mappings say them.
+    build_ids: BTreeMap<String, String>,
 }
 
 /// What was taken and is not there.
@@ -46,11 +52,18 @@ impl Gathered {
     pub(super) fn take(&mut self, event: &Attribute, record: Record) -> Option<Sample> {
         match record {
             Record::Sample(sample) => return Some(sample),
-            Record::Mmap { pid, time_ns, start, bytes, file_offset, executable, path } => {
-                self.mappings.push(Mapping { time_ns, pid, start, bytes, file_offset, executable, path });
+            Record::Mmap { pid, tid, time_ns, start, bytes, file_offset, executable, path, build_id } => {
+                if !build_id.is_empty() {
+                    self.build_ids.insert(path.clone(), build_id);
+                }
+                let mapping = Mapping { time_ns, pid, start, bytes, file_offset, executable, path };
+                self.mapped.push(Mapped { mapping, tid });
             }
             Record::Exec { pid, time_ns, name } => self.change(time_ns, pid, Change::Exec { name }),
             Record::Fork { pid, parent, time_ns } => self.change(time_ns, pid, Change::Fork { parent }),
+            Record::Thread { pid, parent_tid, time_ns, .. } => {
+                self.threads.push(ThreadStart { pid, parent_tid, time_ns });
+            }
             Record::Exit { pid, time_ns } => self.change(time_ns, pid, Change::Exit),
             Record::LostRecords(count) => self.lost.records = self.lost.records.saturating_add(count),
             Record::LostSamples(count) => {
@@ -66,10 +79,19 @@ impl Gathered {
         self.processes.push(Process { time_ns, pid, change });
     }
 
-    /// Everything in the order of time, and mappings that stand for objects with their names; how many there are.
-    pub(super) fn put_in_order(&mut self) -> usize {
-        self.mappings.sort_by_key(|mapping| mapping.time_ns);
+    /// Everything in the order of time.
+    pub(super) fn put_in_order(&mut self) {
         self.processes.sort_by_key(|process| process.time_ns);
+        self.threads.sort_by_key(|thread| thread.time_ns);
+        self.mapped.sort_by_key(|mapped| mapped.mapping.time_ns);
+        mark_stacks(&mut self.mapped, &self.threads);
+        self.mappings = std::mem::take(&mut self.mapped).into_iter().map(|mapped| mapped.mapping).collect();
+    }
+
+    /// Leaves out what is of other programs, and gives mappings that stand for objects their names; how many there are.
+    pub(super) fn keep(&mut self, program: &Program) -> usize {
+        self.mappings.retain(|mapping| program.inherits_of(mapping.pid));
+        self.processes.retain(|process| program.inherits_of(process.pid));
         let mut anonymous = Anonymous::default();
         self.mappings = std::mem::take(&mut self.mappings).into_iter().map(|mapping| anonymous.name(mapping)).collect();
         anonymous.count()
@@ -80,10 +102,14 @@ impl Gathered {
         self.throttled.then_some(Warning::Throttled)
     }
 
-    /// The process that was run, and when: the first exec.
-    pub(super) fn first_program(&self) -> Option<(u32, u64)> {
-        let exec = self.processes.iter().find(|process| matches!(process.change, Change::Exec { .. }));
-        exec.map(|process| (process.pid, process.time_ns))
+    /// When a process first ran a program.
+    pub(super) fn start_ns(&self, pid: u32) -> Option<u64> {
+        self.execs(pid).next()
+    }
+
+    fn execs(&self, pid: u32) -> impl DoubleEndedIterator<Item = u64> {
+        let is_exec = move |process: &&Process| process.pid == pid && matches!(process.change, Change::Exec { .. });
+        self.processes.iter().filter(is_exec).map(|process| process.time_ns)
     }
 
     /// When this process ended; 0 where nobody says.
@@ -92,9 +118,11 @@ impl Gathered {
         ends.map(|process| process.time_ns).max().unwrap_or(0)
     }
 
-    /// The program's path and arguments: the path from its first mapping of code, since analysis compares it.
+    /// The program's path and arguments: the path from its first mapping of code, since analysis compares it. What was
+    /// mapped before its last exec was `perf`'s own, or a shell's.
     pub(super) fn command(&self, features: &Features, pid: u32) -> Vec<String> {
-        let is_code = |mapping: &&Mapping| mapping.pid == pid && mapping.executable && mapping.path.starts_with('/');
+        let exec_ns = self.execs(pid).next_back().unwrap_or(0);
+        let is_code = |mapping: &&Mapping| is_code_of(mapping, pid) && mapping.time_ns >= exec_ns;
         let typed = features.program().unwrap_or_default();
         let code = self.mappings.iter().find(is_code).map(|mapping| mapping.path.clone());
         let program = code.or_else(|| typed.first().cloned());
@@ -103,7 +131,15 @@ impl Gathered {
 
     /// The builds that ran, of the files that were mapped.
     pub(super) fn binaries(&self, features: &Features) -> BTreeMap<String, String> {
-        let known = self.mappings.iter().filter_map(|mapping| features.build_ids.get_key_value(&mapping.path));
+        let build_of = |path: &String| self.build_ids.get(path).or_else(|| features.build_ids.get(path));
+        let known = self.mappings.iter().filter_map(|mapping| Some((&mapping.path, build_of(&mapping.path)?)));
         known.map(|(path, build_id)| (path.clone(), build_id.clone())).collect()
     }
+}
+
+/// The processor of the run, and a warning where its cache is not told.
+pub(super) fn processor(features: &Features) -> (Processor, Option<Warning>) {
+    let processor = features.processor();
+    let assumed = Warning::CacheAssumed { bytes: processor.llc_bytes };
+    (processor, (!features.tell_cache()).then_some(assumed))
 }

@@ -1,10 +1,10 @@
 //! Recordings from samples that `perf` took elsewhere: `perf.data` files, version 2.
 //!
-//! Two kinds of samples are read. CPU-clock samples with user registers
-//! (`perf record -d -e cpu-clock:u --user-regs=…`) become a [`Recording`] and are worked out as our own
-//! are; heap objects cannot be told apart without the preload library, so mappings stand in for them.
-//! Memory samples (`perf mem record`: PEBS, IBS, SPE) name data addresses, where the data came from and
-//! how long it took. `perf` itself is not needed.
+//! Two kinds of samples are read. Memory samples (`perf mem record`: PEBS, IBS, SPE) name data addresses, where the data
+//! came from and how long it took; any event can be asked for these, so what makes one is that its data source says load
+//! or store. Samples of CPU time with user registers, by a clock or by cycles, become a [`Recording`] that is worked out
+//! as our own are; heap objects cannot be told apart without the preload library, so mappings stand in for them. `perf`
+//! itself is not needed.
 //!
 //! Layout: `tools/perf/Documentation/perf.data-file-format.txt` of Linux; the kernel's own records in it are read
 //! by `linux::perf`, as those of our rings are. A file is read from front to back and never held as a whole. Nothing
@@ -12,14 +12,22 @@
 
 mod attributes;
 mod compressed;
-mod cpu_clock;
+mod cpu_time;
+mod data_source;
+mod equal_time;
 mod error;
+mod event_names;
 mod features;
 mod file;
 mod gathered;
 mod mapping_objects;
+#[cfg(test)]
+mod meaning;
 mod memory_samples;
+mod programs;
 mod stream;
+mod text;
+mod thread_stacks;
 #[cfg(test)]
 mod written;
 
@@ -33,18 +41,32 @@ use file::PerfFile;
 use tierloom_recording::Recording;
 
 /// The recording of a `perf.data` file; its skid is unknown, and where it does not name its processor, so is that.
+/// `process` chooses a process of it, by id or name, with those that it started.
 ///
 /// # Errors
 /// [`PerfDataError::File`], or [`PerfDataError::NotPerfData`] with what is wrong and what to record instead.
-pub fn read(path: &Path) -> Result<Recording, PerfDataError> {
-    let opened = File::open(path).map_err(Flaw::Unreadable);
-    let file = opened.and_then(|file| PerfFile::open(BufReader::new(file)));
-    file.and_then(recording).map_err(|flaw| flaw.of(path))
+pub fn read(path: &Path, process: Option<&str>) -> Result<Recording, PerfDataError> {
+    opened(path).and_then(|file| recording(file, process)).map_err(|flaw| flaw.of(path))
 }
 
-fn recording(file: PerfFile<impl Read + Seek>) -> Result<Recording, Flaw> {
-    if file.events.any(attributes::Attribute::samples_memory) {
-        return memory_samples::recording(file);
+/// A file, or the one in a folder of `perf record --kcore`.
+fn opened(path: &Path) -> Result<PerfFile<BufReader<File>>, Flaw> {
+    /// What `perf record --threads` writes beside it.
+    const PART: &str = "data.0";
+    if path.join(PART).exists() {
+        let hint = "record again without --threads: perf mem record -- CMD";
+        return Err(Flaw::new("it is a folder of perf record --threads, with a part a thread", hint));
     }
-    cpu_clock::recording(file)
+    let path = &if path.is_dir() { path.join("data") } else { path.to_owned() };
+    let file = File::open(path).map_err(Flaw::Unreadable)?;
+    PerfFile::open(BufReader::new(file))
+}
+
+fn recording(mut file: PerfFile<impl Read + Seek>, process: Option<&str>) -> Result<Recording, Flaw> {
+    if file.events.iter().any(attributes::Attribute::says_sources)
+        && let Some(recording) = memory_samples::recording(&mut file, process)?
+    {
+        return Ok(recording);
+    }
+    cpu_time::recording(&mut file, process)
 }

@@ -3,7 +3,9 @@
 //! Where the preload library did not run, nobody tells which site allocated what. What is left are the
 //! kernel's reports of new mappings (`perf record -d`). Large allocations are mappings of their own, so
 //! they can be told apart by order and size; small ones share the heap. The kernel joins neighbours
-//! and reports the whole, so only the part of a report that was not mapped before is new.
+//! and reports the whole, so only the part of a report that was not mapped before is new. Shared and huge ones
+//! (`/dev/zero (deleted)`, `/anon_hugepage (deleted)`) have a file behind them that nobody else opens; the kernel does
+//! not join these.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +13,28 @@ use tierloom_recording::Mapping;
 
 /// Smaller mappings are stacks, arenas and allocators' own: glibc's threshold for `mmap` is 128 KiB.
 const LEAST_BYTES: u64 = 128 << 10;
+
+/// Files that the kernel itself puts behind memory without a file: `mm/shmem.c`, `ipc/shm.c`, `mm/memfd.c`,
+/// `fs/hugetlbfs/inode.c`. They begin so.
+const BACKING: [&str; 4] = ["/dev/zero", "/anon_hugepage", "/SYSV", "/memfd:"];
+
+/// Whether nothing but the kernel's own file is behind it, and no code is in it.
+pub(super) fn is_anonymous(mapping: &Mapping) -> bool {
+    !mapping.executable && (is_private(&mapping.path) || is_backed(&mapping.path))
+}
+
+/// Whether it is a file of code of this process.
+pub(super) fn is_code_of(mapping: &Mapping, pid: u32) -> bool {
+    mapping.pid == pid && mapping.executable && mapping.path.starts_with('/')
+}
+
+fn is_private(path: &str) -> bool {
+    path.is_empty() || path.starts_with("//anon")
+}
+
+fn is_backed(path: &str) -> bool {
+    BACKING.iter().any(|file| path.starts_with(file))
+}
 
 /// Names anonymous mappings, and cuts them to what is new.
 #[derive(Debug, Default)]
@@ -23,12 +47,14 @@ pub(super) struct Anonymous {
 impl Anonymous {
     /// The mapping as an object's, where it is one.
     pub(super) fn name(&mut self, mut mapping: Mapping) -> Mapping {
-        let anonymous = mapping.path.is_empty() || mapping.path.starts_with("//anon");
-        if !anonymous || mapping.executable {
+        if !is_anonymous(&mapping) {
             return mapping;
         }
-        self.cut(&mut mapping);
-        if mapping.bytes >= LEAST_BYTES {
+        let backed = is_backed(&mapping.path);
+        if !backed {
+            self.cut(&mut mapping);
+        }
+        if backed || mapping.bytes >= LEAST_BYTES {
             self.count += 1;
             let size = tierloom_model::units::format_bytes(mapping.bytes);
             mapping.path = format!("[anon:{} {size}]", self.count);
@@ -94,6 +120,19 @@ mod tests {
         assert_eq!(anonymous.name(mapping(0x1000, 0x1000)).path, "//anon");
         let code = Mapping { executable: true, ..mapping(0x10_0000, 1 << 20) };
         assert_eq!(anonymous.name(code.clone()), code);
+    }
+
+    #[test]
+    fn files_of_the_kernels_own_are_one_object_a_mapping() {
+        let mut anonymous = Anonymous::default();
+        let of = |path: &str, start| Mapping { path: path.to_owned(), ..mapping(start, 1 << 21) };
+        let files =
+            ["/anon_hugepage (deleted)", "/dev/zero (deleted)", "/SYSV00000000 (deleted)", "/memfd:x (deleted)"];
+        for (count, file) in (1..).zip(files) {
+            let named = anonymous.name(of(file, 0x4000_0000));
+            assert_eq!((named.path, named.bytes), (format!("[anon:{count} 2MiB]"), 1 << 21));
+        }
+        assert_eq!(anonymous.name(of("/dev/shm/table", 0x4000_0000)).path, "/dev/shm/table", "it can be opened again");
     }
 
     #[test]

@@ -14,7 +14,9 @@ pub(super) mod own {
     pub(crate) const ATTRIBUTE: u32 = 64;
     pub(crate) const TRACING_DATA: u32 = 66;
     pub(crate) const BUILD_ID: u32 = 67;
+    pub(crate) const AUXTRACE_INFO: u32 = 70;
     pub(crate) const AUXTRACE: u32 = 71;
+    pub(crate) const EVENT_UPDATE: u32 = 78;
     pub(crate) const FEATURE: u32 = 80;
     pub(crate) const COMPRESSED: u32 = 81;
     /// Since Linux 6.16: begins with its length, and is padded.

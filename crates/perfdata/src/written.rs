@@ -8,95 +8,113 @@ use proptest::prelude::*;
 
 use crate::error::Flaw;
 use crate::file::PerfFile;
-use crate::{cpu_clock, memory_samples};
+use crate::{cpu_time, memory_samples};
 use tierloom_analysis::analyse;
 use tierloom_binary::Files;
 use tierloom_model::Warning;
 use tierloom_recording::{Change, Recording, register};
 
-const COMMON: u64 = perf::PERF_SAMPLE_IDENTIFIER
+pub(super) const COMMON: u64 = perf::PERF_SAMPLE_IDENTIFIER
     | perf::PERF_SAMPLE_IP
     | perf::PERF_SAMPLE_TID
     | perf::PERF_SAMPLE_TIME
     | perf::PERF_SAMPLE_ADDR
     | perf::PERF_SAMPLE_PERIOD;
-const CLOCK_TYPE: u64 = COMMON | perf::PERF_SAMPLE_REGS_USER;
-const MEMORY_TYPE: u64 = COMMON | perf::PERF_SAMPLE_CPU | perf::PERF_SAMPLE_WEIGHT_STRUCT | perf::PERF_SAMPLE_DATA_SRC;
+pub(super) const CLOCK_TYPE: u64 = COMMON | perf::PERF_SAMPLE_REGS_USER;
+pub(super) const MEMORY_TYPE: u64 =
+    COMMON | perf::PERF_SAMPLE_CPU | perf::PERF_SAMPLE_WEIGHT_STRUCT | perf::PERF_SAMPLE_DATA_SRC;
 const ALL_REGISTERS: u64 = 0xff_03ff;
-const ID: u64 = 77;
-const PID: u32 = 7;
-const USER: u16 = 2;
+pub(super) const ID: u64 = 77;
+pub(super) const PID: u32 = 7;
+pub(super) const USER: u16 = 2;
+/// Bit of the command line among the features.
+const COMMAND: u64 = 11;
 
-fn pair(low: u32, high: u32) -> u64 {
+pub(super) fn pair(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-fn words(words: &[u64]) -> Vec<u8> {
+pub(super) fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
+pub(super) fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     let size = u16::try_from(8 + body.len()).unwrap();
     [&kind.to_le_bytes()[..], &misc.to_le_bytes(), &size.to_le_bytes(), body].concat()
 }
 
 /// Text with its zeros up to a multiple of eight bytes.
-fn padded(text: &str) -> Vec<u8> {
+pub(super) fn padded(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.resize((text.len() / 8 + 1) * 8, 0);
     bytes
 }
 
 /// What `sample_id_all` puts behind records of either event.
-fn behind(sample_type: u64, time: u64) -> Vec<u8> {
+pub(super) fn behind(sample_type: u64, time: u64) -> Vec<u8> {
     let cpu = if sample_type & perf::PERF_SAMPLE_CPU != 0 { &[pair(1, 0)][..] } else { &[] };
     words(&[&[pair(PID, PID), time], cpu, &[ID]].concat())
 }
 
 /// Events of a file, with what goes into their records.
-struct Written {
-    kind: u32,
-    sample_type: u64,
-    read_format: u64,
-    data: Vec<u8>,
+pub(super) struct Written {
+    pub(super) kind: u32,
+    pub(super) config: u64,
+    pub(super) config1: u64,
+    /// Period, instead of 997 a second.
+    pub(super) period: Option<u64>,
+    pub(super) sample_type: u64,
+    pub(super) read_format: u64,
+    pub(super) data: Vec<u8>,
+    /// Sections behind the data, by their bits, in order.
+    pub(super) features: Vec<(u64, Vec<u8>)>,
 }
 
 impl Written {
-    fn new(kind: u32, sample_type: u64) -> Self {
-        let mut written = Self { kind, sample_type, read_format: 0, data: Vec::new() };
+    pub(super) fn new(kind: u32, sample_type: u64) -> Self {
+        let mut written = Self {
+            kind,
+            config: 0,
+            config1: 0,
+            period: None,
+            sample_type,
+            read_format: 0,
+            data: Vec::new(),
+            features: Vec::new(),
+        };
         let exec = [words(&[pair(PID, PID)]), padded("app"), behind(sample_type, 10)].concat();
         written.data.extend(record(3, USER | 1 << 13, &exec));
         written
     }
 
-    fn mapping(&mut self, time: u64, start: u64, bytes: u64, executable: bool, path: &str) {
+    pub(super) fn mapping(&mut self, time: u64, start: u64, bytes: u64, executable: bool, path: &str) {
         let protection = if executable { 5 } else { 3 };
         let fields = words(&[pair(PID, PID), start, bytes, 0, 0, 0, 0, pair(protection, 2)]);
         let body = [fields, padded(path), behind(self.sample_type, time)].concat();
         self.data.extend(record(10, USER, &body));
     }
 
-    fn clock_sample(&mut self, time: u64, registers: &[u64; 18]) {
+    pub(super) fn clock_sample(&mut self, time: u64, registers: &[u64; 18]) {
         let head = [ID, 0x1234, pair(PID, PID), time, 0, 1_003_009, 2];
         self.data.extend(record(9, USER, &words(&[&head[..], registers].concat())));
     }
 
-    fn memory_sample(&mut self, time: u64, address: u64, period: u64, latency: u32, source: u64) {
+    pub(super) fn memory_sample(&mut self, time: u64, address: u64, period: u64, latency: u32, source: u64) {
         // The upper half of a packed weight holds other latencies.
         let weight = pair(latency, 0x55);
         let body = [ID, 0x1234, pair(PID, PID + 1), time, address, pair(1, 0), period, weight, source];
         self.data.extend(record(9, USER, &words(&body)));
     }
 
-    fn file(&self) -> Vec<u8> {
+    pub(super) fn file(&self) -> Vec<u8> {
         file_of(&[self], &self.data)
     }
 
     fn attribute(&self) -> Vec<u8> {
-        let frequency = 1 << 10;
-        let flags = frequency | 1 << 18;
-        let numbers =
-            [pair(self.kind, 128), 0, 997, self.sample_type, self.read_format, flags, 0, 0, 0, 0, ALL_REGISTERS];
+        let frequency = if self.period.is_some() { 0 } else { 1 << 10 };
+        let (flags, period) = (frequency | 1 << 18, self.period.unwrap_or(997));
+        let head = [pair(self.kind, 128), self.config, period, self.sample_type, self.read_format, flags];
+        let numbers = [&head[..], &[0, self.config1, 0, 0, ALL_REGISTERS]].concat();
         let mut bytes = words(&numbers);
         bytes.resize(128, 0);
         bytes
@@ -113,19 +131,28 @@ fn file_of(events: &[&Written], data: &[u8]) -> Vec<u8> {
     let entry = |(at, event): (u64, &&Written)| [event.attribute(), words(&[ids + 8 * at, 8])].concat();
     let listed = (0..).zip(events).map(entry).collect::<Vec<_>>().concat();
     let texts = ["perf", "record", "--", "./app", "-n"];
-    let feature = [&5_u32.to_le_bytes()[..], &texts.map(text_of).concat()].concat();
-    let header = [HEADER, ENTRY, HEADER, count * ENTRY, start, length, 0, 0, 1 << 11, 0, 0, 0];
-    let sections = words(&[start + length + 16, feature.len() as u64]);
+    let command = (COMMAND, [&5_u32.to_le_bytes()[..], &texts.map(text_of).concat()].concat());
+    let mut features = [&[command][..], &events[0].features].concat();
+    features.sort_by_key(|(bit, _)| *bit);
+    let bits = features.iter().fold(0, |bits, (bit, _)| bits | 1 << bit);
+    let header = [HEADER, ENTRY, HEADER, count * ENTRY, start, length, 0, 0, bits, 0, 0, 0];
+    let mut place = start + length + 16 * features.len() as u64;
+    let mut sections = Vec::new();
+    for (_, feature) in &features {
+        sections.extend(words(&[place, feature.len() as u64]));
+        place += feature.len() as u64;
+    }
+    let features = features.into_iter().flat_map(|(_, feature)| feature).collect::<Vec<u8>>();
     let ids = words(&(ID..ID + count).collect::<Vec<_>>());
-    [b"PERFILE2", &words(&header)[..], &listed, &ids, data, &sections, &feature].concat()
+    [b"PERFILE2", &words(&header)[..], &listed, &ids, data, &sections, &features].concat()
 }
 
-fn text_of(text: &str) -> Vec<u8> {
+pub(super) fn text_of(text: &str) -> Vec<u8> {
     let bytes = padded(text);
     [&u32::try_from(bytes.len()).unwrap().to_le_bytes()[..], &bytes].concat()
 }
 
-fn clock_file() -> Vec<u8> {
+pub(super) fn clock_file() -> Vec<u8> {
     let mut written = Written::new(1, CLOCK_TYPE);
     written.mapping(20, 0x40_0000, 0x1000, true, "/no/such/app");
     written.mapping(30, 0x7000_0000_0000, 1 << 20, false, "//anon");
@@ -139,11 +166,11 @@ fn clock_file() -> Vec<u8> {
     written.file()
 }
 
-const RAM: u64 = 0x02 | 0x80 << 5;
-const CACHE: u64 = 0x02 | 0x08 << 5;
-const STORE: u64 = 0x04 | 0x04 << 5;
+pub(super) const RAM: u64 = 0x02 | 0x80 << 5;
+pub(super) const CACHE: u64 = 0x02 | 0x08 << 5;
+pub(super) const STORE: u64 = 0x04 | 0x04 << 5;
 
-fn memory_file() -> Vec<u8> {
+pub(super) fn memory_file() -> Vec<u8> {
     let mut written = Written::new(4, MEMORY_TYPE);
     written.mapping(20, 0x7000_0000_0000, 1 << 20, false, "//anon");
     written.mapping(30, 0x7100_0000_0000, 4 << 20, false, "//anon");
@@ -230,7 +257,8 @@ fn the_event_of_a_sample_is_found_by_its_id() {
     let access = [ID + 1, 0x1234, pair(PID, PID), 50, 0x1000, pair(1, 0), 1, 300, RAM];
     clocks.data.extend(record(9, USER, &words(&access)));
     let recording = memory(&file_of(&[&clocks, &accesses], &clocks.data)).unwrap();
-    let seen: Vec<_> = recording.accesses.iter().map(|access| (access.time_ns, access.cycles, access.memory)).collect();
+    let seen: Vec<_> =
+        recording.accesses.iter().map(|access| (access.time_ns, access.cycles, access.source.memory)).collect();
     assert_eq!(seen, [(50, 300, true)]);
 }
 
@@ -260,12 +288,13 @@ proptest! {
     }
 }
 
-fn clock(bytes: &[u8]) -> Result<Recording, Flaw> {
-    PerfFile::open(Cursor::new(bytes)).and_then(cpu_clock::recording)
+pub(super) fn clock(bytes: &[u8]) -> Result<Recording, Flaw> {
+    PerfFile::open(Cursor::new(bytes)).and_then(|mut file| cpu_time::recording(&mut file, None))
 }
 
-fn memory(bytes: &[u8]) -> Result<Recording, Flaw> {
-    PerfFile::open(Cursor::new(bytes)).and_then(memory_samples::recording)
+pub(super) fn memory(bytes: &[u8]) -> Result<Recording, Flaw> {
+    let read = PerfFile::open(Cursor::new(bytes)).and_then(|mut file| memory_samples::recording(&mut file, None));
+    read?.ok_or_else(|| Flaw::damaged("all of it"))
 }
 
 /// Both readers, whatever the file says it is.

@@ -10,7 +10,7 @@ const PROGRAM: &str = "/tmp/seed/small";
 
 fn recording(name: &str) -> Recording {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/perf_data");
-    tierloom_perfdata::read(&corpus.join(name)).unwrap()
+    tierloom_perfdata::read(&corpus.join(name), None).unwrap()
 }
 
 /// Samples as `perf script -i NAME` counts them, and the array of 2 MiB that three of them look at.
@@ -41,4 +41,17 @@ fn what_a_file_says_of_the_run_is_found_in_sections_and_in_streams() {
     {
         assert_eq!(recording(name).binaries.get(PROGRAM).map(String::as_str), Some(build_id), "{name}");
     }
+}
+
+#[test]
+fn a_folder_of_one_file_is_read_and_one_of_many_is_refused() {
+    let folder = std::env::temp_dir().join(format!("tierloom-perf-data-{}", std::process::id()));
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/perf_data");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy(corpus.join("clock"), folder.join("data")).unwrap();
+    assert_eq!(tierloom_perfdata::read(&folder, None).unwrap().samples.len(), 13);
+    std::fs::write(folder.join("data.0"), []).unwrap();
+    let told = tierloom_perfdata::read(&folder, None).unwrap_err().to_string();
+    assert!(told.contains("hint: record again without --threads"), "{told}");
+    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -213,6 +213,17 @@ fn soar_takes_what_is_waited_for_most_per_byte() {
 }
 
 #[test]
+fn automatic_weights_reach_the_kernel_as_it_would_set_them() {
+    let (machine, profile) = (machine_of([64, 64, 128], [160.0, 80.0, 30.0]), small_profile());
+    let predictor = predictor(&machine, &profile);
+    let context = context(&machine, &profile, &predictor, None);
+    let actions = policy::by_name("weighted-auto:ddr0+cxl", &context).unwrap().actions(&context).unwrap();
+    // The lesser of reads and writes is 128, 128 and 30 GB/s: of 32 parts 14, 14 and 3, rounded down.
+    let weights = Action::Weighted([("ddr0".to_owned(), 14), ("cxl".to_owned(), 3)].into());
+    assert_eq!(actions, vec![weights; profile.objects.len()]);
+}
+
+#[test]
 fn names_are_read_back_as_they_are_written() {
     let (machine, profile) = (machine_of([64, 64, 128], [160.0, 80.0, 30.0]), small_profile());
     let predictor = predictor(&machine, &profile);

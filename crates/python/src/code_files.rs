@@ -26,6 +26,13 @@ impl CodeFiles {
         if files.search.found().values().all(is_same) { files } else { files.counted(recording) }
     }
 
+    /// Looks for those of a recording that does not know all its builds: what it knows none of is taken as it is here.
+    pub(crate) fn find_all(recording: &Recording, folders: &[PathBuf]) -> Self {
+        let builds = recording.binaries.clone();
+        let search = Search::new(&builds, folders).with_unnoted(folders);
+        Self { search, builds, samples: BTreeMap::new() }.counted(recording)
+    }
+
     /// And how many samples fell into each.
     pub(crate) fn counted(self, recording: &Recording) -> Self {
         Self { samples: samples_by_file(recording), ..self }
@@ -43,7 +50,8 @@ impl CodeFiles {
 
     /// Why nothing can be said of the program: the file that most samples fell into is not the one that ran.
     pub(crate) fn refusal(&self, recording: &Path) -> Option<String> {
-        let (own, _) = self.samples.iter().max_by_key(|(_, samples)| **samples)?;
+        let noted = self.samples.iter().filter(|(path, _)| self.builds.contains_key(*path));
+        let (own, _) = noted.max_by_key(|(_, samples)| **samples)?;
         let build = &self.builds[own];
         let what = match &self.search.found()[own] {
             Found::Same { .. } => return None,
@@ -60,11 +68,25 @@ impl CodeFiles {
 
     /// What a reader must know of files that are not here as they ran.
     pub(crate) fn warning(&self) -> Option<Warning> {
-        let (rebuilt, missing): (Vec<_>, Vec<_>) =
+        let (rebuilt, gone): (Vec<_>, Vec<_>) =
             self.lacking().into_iter().partition(|(_, found)| matches!(found, Found::Rebuilt { .. }));
         let names = |files: Vec<(&str, &Found)>| files.into_iter().map(|(path, _)| path.to_owned()).collect();
+        let mut missing: Vec<String> = names(gone);
+        missing.extend(self.unnoted(false));
         let all_here = rebuilt.is_empty() && missing.is_empty();
-        (!all_here).then(|| Warning::CodeLacking { rebuilt: names(rebuilt), missing: names(missing) })
+        (!all_here).then(|| Warning::CodeLacking { rebuilt: names(rebuilt), missing })
+    }
+
+    /// What was taken as it is here, for want of a build.
+    pub(crate) fn doubt(&self) -> Option<Warning> {
+        let files = self.unnoted(true);
+        (!files.is_empty()).then_some(Warning::BuildsUnknown { files })
+    }
+
+    /// Files without a noted build that samples fell into and that are here, or are not.
+    fn unnoted(&self, here: bool) -> Vec<String> {
+        let unnoted = self.samples.keys().filter(|path| !self.builds.contains_key(*path));
+        unnoted.filter(|path| self.search.file(path).is_some() == here).cloned().collect()
     }
 }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 use tierloom_analysis::analyse_counted;
-use tierloom_binary::{Binaries, Files};
+use tierloom_binary::Binaries;
 use tierloom_linux::root::Root;
 use tierloom_model::{Profile, SampleRow, Warning, samples_to_npy};
 use tierloom_record::{Backend, RecordRequest, processor, record, skid};
@@ -113,14 +113,23 @@ pub(crate) fn worked_out(
     Ok((Handle(profile), PyBytes::new(py, &samples_to_npy(&rows)).unbind()))
 }
 
-/// Works a `perf.data` file out into a profile and its samples (an `.npy` file).
+/// Works a `perf.data` file out into a profile and its samples (an `.npy` file); of several programs the one of this
+/// process. Files of code are looked for in the folders first.
 #[pyfunction]
-pub(crate) fn import_perf(py: Python<'_>, path: PathBuf, name: Option<String>) -> PyResult<(Handle, Py<PyBytes>)> {
-    let read = py.detach(|| tierloom_perfdata::read(&path).map(|recording| completed(recording, &Root::default())));
+pub(crate) fn import_perf(
+    py: Python<'_>,
+    path: PathBuf,
+    name: Option<String>,
+    process: Option<String>,
+    folders: Vec<PathBuf>,
+) -> PyResult<(Handle, Py<PyBytes>)> {
+    let read = py.detach(|| {
+        tierloom_perfdata::read(&path, process.as_deref()).map(|recording| completed(recording, &Root::default()))
+    });
     let mut recording = read.map_err(|error| errors::from_perf_data(&error))?;
-    recording.warnings.extend(py.detach(|| CodeFiles::find(&recording, &[])).warning());
-    // Not all that was mapped has a build in such a file; what has none is read as it is.
-    worked_out(py, name, Some(&path), (&recording, &InstructionCounts::default()), &Files)
+    let files = py.detach(|| CodeFiles::find_all(&recording, &folders));
+    recording.warnings.extend(files.warning().into_iter().chain(files.doubt()));
+    worked_out(py, name, Some(&path), (&recording, &InstructionCounts::default()), &files.search)
 }
 
 /// What the file does not say, from this machine: its processor where none is named, and the skid of the

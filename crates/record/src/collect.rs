@@ -192,13 +192,14 @@ impl Gathered {
                     None => self.lost += 1,
                 }
             }
-            perf::Record::Mmap { pid, time_ns, start, bytes, file_offset, executable, path } => {
+            perf::Record::Mmap { pid, time_ns, start, bytes, file_offset, executable, path, .. } => {
                 self.mappings.push(Mapping { time_ns, pid, start, bytes, file_offset, executable, path });
             }
             perf::Record::Exec { pid, time_ns, name } => self.change(time_ns, pid, Change::Exec { name }),
             perf::Record::Fork { pid, parent, time_ns } => self.change(time_ns, pid, Change::Fork { parent }),
             perf::Record::Exit { pid, time_ns } => self.change(time_ns, pid, Change::Exit),
             perf::Record::LostRecords(lost) | perf::Record::LostSamples(lost) => self.lost += lost,
+            perf::Record::Thread { .. } => {}
             perf::Record::Throttled => self.throttled = true,
         }
     }

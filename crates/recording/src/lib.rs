@@ -199,6 +199,17 @@ impl Sample {
     }
 }
 
+/// Where the data of an access came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DataSource {
+    /// From memory, or, of a store, it missed the caches.
+    pub memory: bool,
+    /// From another node, from its memory or its caches.
+    pub remote: bool,
+    /// From another core's cache.
+    pub shared: bool,
+}
+
 /// A memory access that the processor sampled (PEBS, IBS, SPE).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryAccess {
@@ -212,8 +223,8 @@ pub struct MemoryAccess {
     pub address: u64,
     /// It wrote.
     pub store: bool,
-    /// Its data came from memory, or, of a store, it missed the caches.
-    pub memory: bool,
+    /// Where its data came from.
+    pub source: DataSource,
     /// Cycles that it took; 0 = unknown.
     pub cycles: u64,
     /// Accesses that it stands for; 0 = unknown.

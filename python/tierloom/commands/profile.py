@@ -57,10 +57,16 @@ from tierloom.profile_folder import PROFILE_FILE, RECORDING_FILE
 @click.option(
     "--from",
     "recorded_file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Run nothing: read samples that `perf record` or `perf mem record` took (perf.data).",
 )
+@click.option(
+    "--process",
+    metavar="NAME|PID",
+    help="Of a file of several programs (`perf record -a`): the process to read, with what it started.",
+)
+@options.binaries
 @options.as_json
 @click.argument("command", nargs=-1, metavar="-- CMD…", type=click.UNPROCESSED)
 @click.pass_context
@@ -73,6 +79,8 @@ def verb(
     count: bool,
     keep: Path | None,
     recorded_file: Path | None,
+    process: str | None,
+    binaries: tuple[Path, ...],
     as_json: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -91,15 +99,17 @@ def verb(
       $ perf record -d -e cpu-clock:u \\
           --user-regs=ax,bx,cx,dx,si,di,bp,sp,ip,flags,r8,r9,r10,r11,r12,r13,r14,r15 -- CMD
 
-    Such files name no allocations, so heap objects appear by their mappings.
+    Such files name no allocations, so heap objects appear by their mappings. Samples of cycles with these registers
+    are read as CPU time, too.
     """  # noqa: D301 (click reads the backspace)
     if recorded_file is not None:
         if command:
             message = f"--from {recorded_file} runs nothing, so there can be no CMD\nhint: leave one of them out"
             raise RequestError(message)
         options.refuse_idle(["keep", "windows", "count"], "beside --from")
-        read(recorded_file, output, as_json=as_json)
+        read(recorded_file, output, process=process, binaries=binaries, as_json=as_json)
         return
+    options.refuse_idle(["process", "binaries"], "without --from")
     if not command:
         raise click.MissingParameter(param_hint="'-- CMD…'", param_type="argument")
     folder = output or Path(f"{Path(command[0]).name}.profile")
@@ -154,11 +164,11 @@ def tell_end(recorded: profiler.Recorded, folder: Path, keep: Path | None = None
     say.then(f"tierloom plan {folder} --machine liu-a")
 
 
-def read(file: Path, output: Path | None, *, as_json: bool) -> None:
+def read(file: Path, output: Path | None, *, process: str | None, binaries: tuple[Path, ...], as_json: bool) -> None:
     """Makes a profile of samples that are already there."""
     name = output.name.removesuffix(".profile") if output else None
     with say.progress(f"working out {file}"):
-        recorded = profiler.import_perf(file, name)
+        recorded = profiler.import_perf(file, name, process=process, binaries=binaries)
     folder = output or Path(f"{recorded.profile.name}.profile")
     refuse_other_folders(folder)
     recorded.save(folder)
@@ -173,7 +183,8 @@ def show_profile(recorded: profiler.Recorded, folder: Path, *, as_json: bool) ->
     if as_json:
         say.document("profile", {**recorded.profile.data})
     else:
-        say.show(verdicts.waited(recorded.profile), profiles.objects(recorded.profile))
+        data = recorded.profile
+        say.show(verdicts.waited(data), profiles.objects(data), *profiles.data_sources(data))
     tell_end(recorded, folder)
 
 

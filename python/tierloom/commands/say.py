@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
@@ -61,17 +62,18 @@ def wrote(what: str, path: object) -> None:
 
 def then(command: str) -> None:
     """The next command to type."""
-    tell(_styled("next: ", (command, "cyan")))
+    _tell_unbroken("next: ", (command, "cyan"))
 
 
 def step(command: str) -> None:
     """A command that one of our own verbs runs for the reader, as the reader would type it."""
-    tell(_styled(("$ ", "dim"), (command, "bold")))
+    _tell_unbroken(("$ ", "dim"), (command, "bold"))
 
 
 def warn(text: str) -> None:
     """What the reader should know before believing the numbers."""
-    tell(_styled(("warning: ", "yellow"), text))
+    lines = _lines(f"warning: {text}", _console(sys.stderr).width)
+    _tell_unbroken(("warning: ", "yellow"), lines.removeprefix("warning: "))
 
 
 def doubts(warnings: Sequence[WarningDoc]) -> None:
@@ -85,8 +87,10 @@ def error(text: str) -> None:
     first, *rest = text.split("\n")
     tell(_styled(("error: ", "bold red"), first))
     for line in rest:
-        hint = line.strip().startswith("hint:")
-        tell(_styled(("hint:", "bold cyan"), line.strip().removeprefix("hint:")) if hint else line)
+        if line.strip().startswith("hint:"):
+            _tell_unbroken(("hint:", "bold cyan"), line.strip().removeprefix("hint:"))
+        else:
+            tell(line)
 
 
 @contextmanager
@@ -128,6 +132,21 @@ def program_output(*, to_stderr: bool) -> Iterator[None]:
     finally:
         os.dup2(ours, 1)
         os.close(ours)
+
+
+def _tell_unbroken(*parts: str | tuple[str, str]) -> None:
+    """Words whose lines are as they are: a command that is broken cannot be copied."""
+    _console(sys.stderr).print(_styled(*parts), highlight=False, soft_wrap=True)
+
+
+def _lines(text: str, width: int) -> str:
+    """Lines of a width, broken between words, never inside a command in backticks."""
+    lines = [""]
+    for word in re.findall(r"(?:`[^`]*`|\S)+", text):
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return "\n".join(lines)
 
 
 def _styled(*parts: str | tuple[str, str]) -> Text:

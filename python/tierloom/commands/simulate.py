@@ -137,7 +137,7 @@ def run_all(asked: dict[str, Any]) -> list[Simulation]:
         "placement": Plan.load(asked["plan"]) if asked["plan"] else asked["placement"],
         "socket": asked["socket"],
         "nodes": name_list(asked["nodes"]),
-        "fast_memory": asked["fast_memory"],
+        "fast_memory": fast_memory_of(source, asked["fast_memory"]),
         "knobs": knobs_of(asked["knobs"]),
         "tiers": asked["tiers"],
         "lru": asked["lru"],
@@ -150,6 +150,13 @@ def run_all(asked: dict[str, Any]) -> list[Simulation]:
             tell(index / len(chosen), float(len(chosen) - index), f"simulating {policy}")
             runs.append(run_one(source, machine, policy, given, asked))
     return runs
+
+
+def fast_memory_of(source: Workload | Profile | Path, amount: str | None) -> str | int | None:
+    """The amount, in bytes where it is a share of a trace: one reading of it serves all policies."""
+    from tierloom.page_migration import share_of_trace
+
+    return share_of_trace(source, amount) if isinstance(source, Path) and amount else amount
 
 
 def refuse_idle(asked: dict[str, Any]) -> None:

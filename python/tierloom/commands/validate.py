@@ -56,7 +56,8 @@ def verb(
     threads stands beside what runs took, with its range, and what the model says that does not know the profiled run.
     CMD runs several times, so it must be able to; its output goes nowhere but in the first run. Let nothing else run.
     """
-    from tierloom.validation import validate
+    from tierloom.units import percent_text
+    from tierloom.validation import DISTURBED, validate
 
     commands = [list(command)] if command else []
     if programs is not None:
@@ -73,6 +74,12 @@ def verb(
         from tierloom.report.tables import validations
 
         say.show(*validations.tables(found))
+    for row in found.data["rows"]:
+        if row["others"] > DISTURBED:
+            say.warn(
+                f"others had {percent_text(row['others'])} of this machine's processors while {row['command'][0]} ran: "
+                "its times tell of them, too; let nothing else run"
+            )
     for failure in found.data["failures"]:
         say.warn(f"left out: {failure['why']}")
 

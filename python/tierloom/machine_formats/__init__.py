@@ -1,7 +1,7 @@
 """Machines that others have described: what firmware, hwloc, Intel MLC and Mess say, as a machine file.
 
 Each format has a reader that returns a sketch (``sketch.py``), as far as the source tells; several may
-describe the same machine, and ``assembling.py`` makes one machine of them, every figure marked.
+describe the same machine, and ``assembly.py`` makes one machine of them, every figure marked.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from tierloom import arguments
 from tierloom.errors import MachineError, RequestError
-from tierloom.machine_formats import hwloc, mess, mlc, sysfs
+from tierloom.machine_formats import archives, hwloc, mess, mlc, sysfs
 from tierloom.machine_formats.assembly import assemble
+from tierloom.machine_formats.doubts import tell_guesses
 from tierloom.machine_formats.hwloc_export import to_hwloc
 from tierloom.machine_formats.sketch import Cpus, Known, Node, Sketch
 from tierloom.readers import reading
@@ -57,9 +58,9 @@ def import_machine(
     """Makes a machine of what others have written about it; a later source counts over an earlier one.
 
     Args:
-        sources: Folders with a machine's ``proc`` and ``sys``, hwloc XML files, logs of Intel MLC, and
-            curve directories of Mess. ``"0:2=curves"`` says that curves, or loaded latencies, are those
-            of the CPUs of node 0 and the memory of node 2.
+        sources: Folders with a machine's ``proc`` and ``sys`` or archives of one, hwloc XML files, logs of
+            Intel MLC, and curve directories of Mess. ``"0:2=curves"`` says that curves, or loaded latencies,
+            are those of the CPUs of node 0 and the memory of node 2.
         name: Name of the machine; that of the source by default.
         cores: Cores of each node with CPUs, where no source tells.
         nodes: What a node is, by number: ``"cxl:128GiB"``, where no source tells or to correct it.
@@ -75,6 +76,7 @@ def import_machine(
         with reading(path, "machine", "give it as the tool wrote it", MachineError):
             whole.add(_read(path, ends, ghz))
     whole.add(_given(whole, cores, nodes or {}))
+    tell_guesses(whole, GIVEN)
     last = _ends(str(sources[-1]))[1]
     called = name or whole.name or re.sub(r"\W+", "-", last.absolute().name.split(".")[0]).strip("-") or "imported"
     title = f"{len(whole.cpus)} socket(s), {len(whole.nodes)} memory node(s), imported from {_words(sources)}"
@@ -105,6 +107,8 @@ def _read(path: Path, ends: tuple[int, int] | None, ghz: float | None) -> Sketch
         return sysfs.read(path)
     if path.suffix == ".xml":
         return hwloc.read(path)
+    if archives.is_archive(path):
+        return archives.read(path)
     return mlc.read(path, ends)
 
 

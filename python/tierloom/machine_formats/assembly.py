@@ -6,7 +6,7 @@ each that is used stands in the machine file as ``assumed`` or ``derived`` with 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tierloom.machine_formats.sketch import Known
 from tierloom.machine_formats.texts import flaw
@@ -14,7 +14,10 @@ from tierloom.measurement import rising_curve
 from tierloom.nouns import Machine
 
 if TYPE_CHECKING:
+    from tierloom.machine_formats.lanes import Lanes
     from tierloom.machine_formats.sketch import Cpus, Curve, Node, Route, Sketch
+
+T = TypeVar("T")
 
 ASSUMED = "assumed"
 ASSUMED_TEXT = "taken for granted where no source tells; each figure says why"
@@ -71,10 +74,11 @@ def assemble(sketch: Sketch, name: str, title: str, *, file: str) -> Machine:
 def _require(sketch: Sketch, file: str) -> None:
     if not sketch.nodes or not sketch.cpus:
         raise flaw(file, "", "no memory node and no CPU is described", "check that it is the file you meant")
-    for number, node in sorted(sketch.nodes.items()):
-        if node.capacity_bytes is None:
-            hint = f"add the machine's hwloc XML or /sys tree, or --node {number}=dram:64GiB"
-            raise flaw(file, "", f"no source tells how large node {number} is", hint)
+    unsized = [number for number, node in sorted(sketch.nodes.items()) if node.capacity_bytes is None]
+    if unsized:
+        nodes = " ".join(f"--node {number}=dram:64GiB" for number in unsized[:8])
+        hint = f"add the machine's hwloc XML or /sys tree, or {nodes}"
+        raise flaw(file, "", f"no source tells how large node {unsized[0]} is", hint)
     for number, cpus in sorted(sketch.cpus.items()):
         if cpus.cores is None:
             hint = "add the machine's hwloc XML or /sys tree, or --cores 32"
@@ -109,7 +113,7 @@ class _Builder:
         return {
             "name": self.socket_name(number),
             "cpu": cpus.model or "unknown processor",
-            "cores": _figure(_present(cpus.cores)),
+            "cores": _figure(_told(cpus.cores)),
             "llc_bytes": _figure(llc),
             "llc_per_core_bytes": _figure(cpus.llc_per_core_bytes or llc),
             "stream_lines": _figure(self.assume(STREAM_LINES, as_zen)),
@@ -121,13 +125,12 @@ class _Builder:
             "name": self.memory_name(number),
             "kind": self.kind(number),
             "socket": self.socket_name(self.home(number)),
-            "capacity_bytes": _figure(_present(node.capacity_bytes)),
+            "capacity_bytes": _figure(_told(node.capacity_bytes)),
         }
 
     def kind(self, number: int) -> str:
-        """What a node is made of: as told, else DRAM beside CPUs and CXL without them."""
-        told = self.sketch.nodes[number].kind
-        return told.value if told else "dram" if number in self.sketch.cpus else "cxl"
+        """What a node is made of; `doubts.py` has filled in what no source tells."""
+        return _told(self.sketch.nodes[number].kind).value
 
     def home(self, number: int) -> int:
         """Node of the CPUs that a memory hangs on: as told, its own, or the nearest."""
@@ -178,6 +181,8 @@ class _Builder:
         if route.curves:
             return {"points": [_curve(share, route.curves[share], idle_ns) for share in sorted(route.curves)]}
         kind = self.kind(end)
+        if route.lanes:
+            return self.of_lanes(kind, route.lanes)
         read = route.read_gb_s or self.nearest_bandwidth(end)
         share = WRITE_SHARE.get(kind, DRAM_WRITE_SHARE)
         write_gb_s = route.write_gb_s.value if route.write_gb_s else round(share * read.value, 2)
@@ -187,6 +192,15 @@ class _Builder:
         self.assumed = self.assumed or read.source == ASSUMED
         origin = {"kind": "assumed", "source": read.source, "how": how}
         return {"form": {"peak": _peak(kind, read.value, write_gb_s), "shape": shape, "origin": origin}}
+
+    def of_lanes(self, kind: str, known: Known[Lanes]) -> dict[str, Any]:
+        shape, shape_of = SHAPES.get(kind, DRAM_SHAPE)
+        way = known.value
+        limits = {"read_gb_s": way.read, "write_gb_s": way.write, "combined_gb_s": way.both}
+        full = {key: round(gb_s, 3) for key, gb_s in limits.items()} | {"sharpness": way.sharpness}
+        how = f"peaks: {known.how}; rise below the peak: assumed as of {shape_of}"
+        origin = {"kind": "assumed", "source": known.source, "how": how}
+        return {"form": {"peak": {"full": full}, "shape": shape, "origin": origin}}
 
     def nearest_bandwidth(self, end: int) -> Known[float]:
         """The most that is told of a memory from anywhere."""
@@ -199,8 +213,8 @@ class _Builder:
         return self.assume(LOCAL_GB_S, "no source tells a bandwidth; one channel of DDR5-4800")
 
 
-def _present(known: Known[int] | None) -> Known[int]:
-    if known is None:  # `_require` has refused it
+def _told(known: Known[T] | None) -> Known[T]:
+    if known is None:  # `_require` has refused it, or `doubts.py` has filled it in
         raise AssertionError
     return known
 

@@ -2,8 +2,9 @@
 
 A reader knows some of a machine: hwloc the cores and nodes, Intel MLC the latencies, a Mess directory
 one path's curves. Each returns a :class:`Sketch`; :meth:`Sketch.add` lays one over the other, the later
-one on top. Nothing in a sketch is guessed. What a machine file needs and no source tells is filled in
-at the end (``assembling.py``), marked ``assumed`` or ``derived`` with its reason.
+one on top. Of what a sketch says only kinds of memory are ever guesses, and those are ``assumed``. What a
+machine file needs and no source tells is filled in at the end (``assembly.py``), marked ``assumed`` or
+``derived`` with its reason.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from tierloom.machine_formats.lanes import Lanes
     from tierloom.schema import Kind, WarningDoc
 
 T = TypeVar("T")
@@ -67,6 +69,8 @@ class Route:
     idle_ns: Known[float] | None = None
     read_gb_s: Known[float] | None = None
     write_gb_s: Known[float] | None = None
+    lanes: Known[Lanes] | None = None
+    """Where reads and writes do not share one bus; both peaks follow from it."""
     distance: int | None = None
     """As in ACPI's SLIT: 10 is the node itself."""
     curves: dict[float, Curve] = field(default_factory=dict)

@@ -135,7 +135,7 @@ def document(answer: InferAnswer) -> InferDoc:
         "advice": _advice(answer.advice),
         "programmes": plan.programmes,
         "assumptions": [
-            *problem.model.assumptions,
+            *problem.model.guesses,
             TAKEN_IN_TURN if problem.runtime.continuous else PREFILLED_TOGETHER,
             *ASSUMPTIONS,
         ],

@@ -1,7 +1,8 @@
 """From the fields of a Hugging Face ``config.json`` to a `Model`.
 
-An architecture is one function here and one line in `FAMILIES`; tests hold the counts of parameters against
-the published totals. Of models that also see or hear, the language model is read (``text_config``).
+An architecture is one function (dense, with routed experts, or a hybrid) and one line in `FAMILIES`; tests hold the
+counts of parameters against the published totals. Of models that also see or hear, the language model is read
+(``text_config``).
 """
 
 from __future__ import annotations
@@ -10,30 +11,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
+from tierloom.offload import dense_architectures as dense
+from tierloom.offload import routed_architectures as routed
 from tierloom.offload.checkpoint import as_stored
 from tierloom.offload.fields import Fields
-from tierloom.offload.model import Model, Part
-from tierloom.offload.model_parts import (
-    Attention,
-    Feed,
-    assemble,
-    by_window,
-    dense_feed,
-    drafting,
-    grouped,
-    indexed,
-    kept,
-    latent,
-    layers_of,
-    routed_feed,
-    windowed,
-    with_output_bias,
-)
+from tierloom.offload.model import Model
 from tierloom.offload.nearest_family import nearest, readable
 from tierloom.offload.state_space import granite_hybrid, nemotron_h, qwen3_next
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
 
 def model_of(config: Mapping[str, object], name: str, file: str = "config.json") -> Model:
@@ -53,17 +40,28 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
     fields = Fields(config, file)
     family = fields.word("model_type", "")
     if family not in FAMILIES:
-        near = nearest(config)
-        if near:
-            return replace(model_of(readable(config, near), name, file), family=family, counted_as=near)
-        message = (
-            f"{file}: `model_type` {family!r} is not known\nhint: known are {', '.join(sorted(FAMILIES))}; "
-            "if it is built as one of them, name that one there"
-        )
-        raise RequestError(message)
+        return _as_nearest(config, family, name, file)
     model = FAMILIES[family](fields, name)
     fields.refuse_unread_sizes()
-    return as_stored(model, fields)
+    return replace(as_stored(model, fields), guesses=fields.guesses)
+
+
+def _as_nearest(config: Mapping[str, object], family: str, name: str, file: str) -> Model:
+    """A model of an unknown family by the architecture whose fields it has, with the word that it is so."""
+    near, why = nearest(config), "and no known architecture has its fields"
+    if near:
+        try:
+            model = model_of(readable(config, near), name, file)
+        except RequestError as problem:
+            why = f"and as {near!r} it cannot be read: {str(problem).partition(chr(10))[0]}"
+        else:
+            told = f"`model_type` {family!r} is not known: counted as {near!r}, whose fields it has"
+            return replace(model, family=family, guesses=(told, *model.guesses))
+    message = (
+        f"{file}: `model_type` {family!r} is not known, {why}\n"
+        f"hint: give a GGUF file of the model; known are {', '.join(sorted(FAMILIES))}"
+    )
+    raise RequestError(message)
 
 
 def _language_model(config: Mapping[str, object], inner: Mapping[str, object]) -> dict[str, object]:
@@ -72,308 +70,57 @@ def _language_model(config: Mapping[str, object], inner: Mapping[str, object]) -
     return {name: config[name] for name in shared if name in config} | dict(inner)
 
 
-def _llama(
-    fields: Fields, name: str, *, bias: bool = False, head_norms: bool = False, norms: int = 2, every: int = 0
-) -> Model:
-    hidden = fields.count("hidden_size")
-    attention = grouped(fields, bias=fields.flag("attention_bias", default=bias), head_norms=head_norms)
-    feed = dense_feed(fields, layers_of(fields), 3, "intermediate_size")
-    mixed = by_window(fields, attention, every)
-    return assemble(fields, name, mixed, feed, norms=norms * hidden, outer=hidden)
-
-
-def _qwen2(fields: Fields, name: str) -> Model:
-    return _llama(fields, name, bias=True)
-
-
-def _qwen3(fields: Fields, name: str) -> Model:
-    return _llama(fields, name, head_norms=True)
-
-
-def _qwen3_moe(fields: Fields, name: str) -> Model:
-    hidden = fields.count("hidden_size")
-    fields.count_or(0, "intermediate_size")
-    fields.count_or(0, "shared_expert_intermediate_size")
-    feed = routed_feed(fields, layers_of(fields), "moe_intermediate_size", fields.count("num_experts"))
-    attention = by_window(fields, grouped(fields, head_norms=True))
-    return assemble(fields, name, attention, feed, norms=2 * hidden, outer=hidden)
-
-
-def _mixtral(fields: Fields, name: str) -> Model:
-    hidden = fields.count("hidden_size")
-    feed = routed_feed(fields, layers_of(fields), "intermediate_size", fields.count("num_local_experts"))
-    return assemble(fields, name, by_window(fields, grouped(fields)), feed, norms=2 * hidden, outer=hidden)
-
-
-def _minimax_m2(fields: Fields, name: str) -> Model:
-    """MiniMax-M2 (2025): norms of all queries and of all keys together, and a bias of the router for each expert."""
-    hidden, layers, heads = fields.count("hidden_size"), layers_of(fields), fields.count("num_attention_heads")
-    width, kv_heads = fields.count("head_dim"), fields.count("num_key_value_heads")
-    fields.count_or(0, "shared_intermediate_size")
-    experts = fields.count("num_local_experts")
-    routed = routed_feed(fields, layers, "intermediate_size", experts)
-    more = width * (heads + kv_heads) if fields.flag("use_qk_norm") else 0
-    bias = layers * experts if fields.flag("use_routing_bias") else 0
-    attention = grouped(fields, more=more)
-    return assemble(fields, name, attention, _beside(routed, bias, layers), norms=2 * hidden, outer=hidden)
-
-
-def _gpt_oss(fields: Fields, name: str) -> Model:
-    """Experts with biases, attention with biases and one sink a head, every other layer a window (arXiv 2508.10925)."""
-    hidden, heads = fields.count("hidden_size"), fields.count("num_attention_heads")
-    experts = fields.count("num_local_experts", "num_experts")
-    feed = routed_feed(fields, layers_of(fields), "intermediate_size", experts, biases=True)
-    attention = by_window(fields, grouped(fields, bias=True, more=hidden + heads), every=2)
-    return assemble(fields, name, attention, feed, norms=2 * hidden, outer=hidden)
-
-
-def _deepseek(fields: Fields, name: str) -> Model:
-    """Latent attention; the first layers dense, the others with routed and shared experts."""
-    return _latent_experts(fields, name, latent(fields))
-
-
-def _deepseek_sparse(fields: Fields, name: str) -> Model:
-    """DeepSeek-V3.2 and GLM-5: the same, with an indexer that chooses the positions to attend to."""
-    return _latent_experts(fields, name, indexed(fields, latent(fields)))
-
-
-def _latent_experts(fields: Fields, name: str, attention: Attention) -> Model:
-    bias = fields.count("n_routed_experts") if fields.word("topk_method", "") == "noaux_tc" else 0
-    feed, layer = _first_dense(fields, bias)
-    hidden = fields.count("hidden_size")
-    draft = _own_words(fields, drafting(fields, attention.parameters + 2 * hidden + layer, _drafts(fields)))
-    return assemble(fields, name, attention, feed, norms=2 * hidden, outer=hidden, draft=draft)
-
-
-def _drafts(fields: Fields) -> int:
-    return fields.count_or(0, "num_nextn_predict_layers")
-
-
-def _own_words(fields: Fields, draft: Part | None) -> Part | None:
-    """A draft whose checkpoint repeats the embedding and the output matrix (DeepSeek-V3's README counts 14 billion)."""
-    words = 2 * fields.count("vocab_size") * fields.count("hidden_size")
-    return draft and replace(draft, parameters=draft.parameters + draft.layers * words)
-
-
-def _first_dense(fields: Fields, bias: int) -> tuple[Feed, int]:
-    """The first layers dense, the others with routed and shared experts; and the parameters of one of the others.
-
-    Args:
-        fields: The config.
-        bias: Biases of a layer's router.
-    """
-    hidden, layers = fields.count("hidden_size"), layers_of(fields)
-    dense, experts = fields.count_or(0, "first_k_dense_replace"), fields.count("n_routed_experts")
-    shared, inner = fields.count_or(0, "n_shared_experts"), fields.count("moe_intermediate_size")
-    routed = routed_feed(fields, layers - dense, "moe_intermediate_size", experts)
-    beside = shared * 3 * hidden * inner + bias
-    more = dense * 3 * hidden * fields.count("intermediate_size") + (layers - dense) * beside
-    placed = _in_layers(_beside(routed, more, layers), range(dense, layers))
-    return placed, beside + hidden * experts + experts * 3 * hidden * inner
-
-
-def _gemma(fields: Fields, name: str) -> Model:
-    return _llama(fields, name)
-
-
-def _gemma2(fields: Fields, name: str) -> Model:
-    """Norms before and after each half of a layer, every other layer a window (arXiv 2408.00118)."""
-    return _llama(fields, name, norms=4, every=2)
-
-
-def _gemma3(fields: Fields, name: str) -> Model:
-    """Gemma 2 with norms of queries and keys, five layers in six a window (arXiv 2503.19786)."""
-    return _llama(fields, name, norms=4, head_norms=True, every=6)
-
-
-def _gemma4(fields: Fields, name: str) -> Model:
-    """Gemma 3 with wider heads where a layer looks at everything, whose values are its keys before their norm.
-
-    Where it has experts, they stand beside the dense block, with norms of their own and scales of the router.
-    """
-    hidden, layers, heads = fields.count("hidden_size"), layers_of(fields), fields.count("num_attention_heads")
-    for unknown in ("hidden_size_per_layer_input", "num_kv_shared_layers"):
-        fields.none(unknown)
-    full = fields.words("layer_types").count("full_attention")
-    width, groups = fields.count("global_head_dim"), fields.count("num_global_key_value_heads", "num_key_value_heads")
-    keys = 1 if fields.flag("attention_k_eq_v") else 2
-    whole = Attention(
-        parameters=hidden * width * (2 * heads + keys * groups) + 2 * width,
-        caches=(kept(fields, 2 * groups * width, 4 * heads * width),),
-        heads=heads,
-    )
-    near = windowed(grouped(fields, head_norms=True), fields.count("sliding_window"))
-    feed, norms = dense_feed(fields, layers, 3, "intermediate_size"), 4 * hidden + 1
-    if fields.flag("enable_moe_block"):
-        experts = fields.count("num_experts")
-        routed = routed_feed(fields, layers, "moe_intermediate_size", experts)
-        scales = layers * (hidden + experts)
-        feed, norms = _beside(routed, feed.parts[0].parameters + scales, layers), 7 * hidden + 1
-    mixed = ((full, whole), (layers - full, near))
-    return assemble(fields, name, mixed, feed, norms=norms, outer=hidden)
-
-
-def _olmo2(fields: Fields, name: str) -> Model:
-    """Norms of all queries and of all keys together (arXiv 2501.00656)."""
-    attention = grouped(fields, bias=fields.flag("attention_bias"))
-    hidden = fields.count("hidden_size")
-    whole = hidden + fields.count("num_key_value_heads", "num_attention_heads") * (hidden // attention.heads)
-    feed = dense_feed(fields, layers_of(fields), 3, "intermediate_size")
-    return assemble(fields, name, attention, feed, norms=2 * hidden + whole, outer=hidden)
-
-
-def _qwen2_moe(fields: Fields, name: str) -> Model:
-    """Routed experts and one shared one with a gate."""
-    hidden, layers = fields.count("hidden_size"), layers_of(fields)
-    fields.count_or(0, "intermediate_size")
-    routed = routed_feed(fields, layers, "moe_intermediate_size", fields.count("num_experts"))
-    shared = layers * (3 * hidden * fields.count("shared_expert_intermediate_size") + hidden)
-    attention = grouped(fields, bias=True)
-    return assemble(fields, name, attention, _beside(routed, shared, layers), norms=2 * hidden, outer=hidden)
-
-
-def _glm4_moe(fields: Fields, name: str) -> Model:
-    """GLM-4.5 (arXiv 2508.06471): the first layers dense, the others with routed and shared experts."""
-    hidden, bias = fields.count("hidden_size"), fields.flag("attention_bias")
-    attention = grouped(fields, bias=bias, head_norms=fields.flag("use_qk_norm"))
-    feed, layer = _first_dense(fields, fields.count("n_routed_experts"))
-    draft = _own_words(fields, drafting(fields, attention.parameters + 2 * hidden + layer, _drafts(fields)))
-    return assemble(fields, name, attention, feed, norms=2 * hidden, outer=hidden, draft=draft)
-
-
-def _mimo_v2(fields: Fields, name: str) -> Model:
-    """MiMo-V2-Flash (2025): narrow values; most layers a window, with a sink a head."""
-    hidden, layers = fields.count("hidden_size"), layers_of(fields)
-    far = fields.words("hybrid_layer_pattern").count("0")
-    dense, experts = fields.words("moe_layer_freq").count("0"), fields.count("n_routed_experts")
-    fields.count_or(0, "n_shared_experts")
-    routed = routed_feed(fields, layers - dense, "moe_intermediate_size", experts)
-    more = dense * 3 * hidden * fields.count("intermediate_size") + (layers - dense) * experts
-    near = windowed(_narrow(fields, "swa_", sinks=True), fields.count("sliding_window"))
-    mixed = ((far, _narrow(fields, "", sinks=False)), (layers - far, near))
-    sparse = (layer for layer, kind in enumerate(fields.words("moe_layer_freq")) if kind != "0")
-    feed = _in_layers(_beside(routed, more, layers), sparse)
-    return assemble(fields, name, mixed, feed, norms=2 * hidden, outer=hidden)
-
-
-def _narrow(fields: Fields, kind: str, *, sinks: bool) -> Attention:
-    """Grouped-query attention whose values are narrower than its keys."""
-    hidden, heads = fields.count("hidden_size"), fields.count(f"{kind}num_attention_heads")
-    groups, width = fields.count(f"{kind}num_key_value_heads"), fields.count(f"{kind}head_dim")
-    value = fields.count(f"{kind}v_head_dim")
-    return Attention(
-        parameters=hidden * (heads + groups) * (width + value) + (heads if sinks else 0),
-        caches=(kept(fields, groups * (width + value), 2 * heads * (width + value)),),
-        heads=heads,
-    )
-
-
-def _llama4(fields: Fields, name: str) -> Model:
-    """Every so manieth layer with routed experts and a shared one, the others dense and wider.
-
-    Three layers in four attend within chunks, which are counted as windows: the most that a chunk keeps.
-    """
-    hidden, layers = fields.count("hidden_size"), layers_of(fields)
-    inner = fields.count("intermediate_size")
-    every = fields.count_or(1, "interleave_moe_layer_step") or 1
-    sparse = layers // every
-    routed = routed_feed(fields, sparse, "intermediate_size", fields.count("num_local_experts"))
-    more = sparse * 3 * hidden * inner + (layers - sparse) * 3 * hidden * fields.count("intermediate_size_mlp")
-    attention, chunk = grouped(fields), fields.count_or(0, "attention_chunk_size")
-    full = layers // (fields.count_or(4, "no_rope_layer_interval") or 1) if chunk else layers
-    mixed = ((full, attention), (layers - full, windowed(attention, chunk)))
-    feed = _in_layers(_beside(routed, more, layers), range(every - 1, layers, every))
-    return assemble(fields, name, mixed, feed, norms=2 * hidden, outer=hidden)
-
-
-def _in_layers(routed: Feed, numbers: Iterable[int]) -> Feed:
-    """Routed experts that not all layers have, or not the first."""
-    beside, experts = routed.parts
-    return replace(routed, parts=(beside, replace(experts, numbers=tuple(numbers))))
-
-
-def _beside(routed: Feed, more: int, layers: int) -> Feed:
-    """Routed experts, with parameters that every token meets beside them."""
-    router, experts = routed.parts
-    part = replace(router, parameters=router.parameters + more, layers=layers, tensors=3)
-    return replace(routed, parts=(part, experts))
-
-
-def _opt(fields: Fields, name: str) -> Model:
-    """OPT: biases everywhere, norms with bias, positions learned with an offset of two."""
-    hidden = fields.count("hidden_size")
-    attention = with_output_bias(grouped(fields, bias=True), hidden)
-    feed = dense_feed(fields, layers_of(fields), 2, "ffn_dim", bias=True)
-    outer = 2 * hidden + (fields.count("max_position_embeddings") + 2) * hidden
-    return assemble(fields, name, attention, feed, norms=4 * hidden, outer=outer)
-
-
-def _gpt2(fields: Fields, name: str) -> Model:
-    hidden, heads = fields.count("n_embd"), fields.count("n_head")
-    width = hidden // heads
-    attention = Attention(
-        parameters=4 * hidden * hidden + 4 * hidden,
-        caches=(kept(fields, 2 * heads * width, 4 * heads * width),),
-        heads=heads,
-        tensors=2,
-    )
-    inner = fields.count_or(4 * hidden, "n_inner")
-    part = Part(
-        name="mlp",
-        parameters=layers_of(fields) * (2 * hidden * inner + hidden + inner),
-        bytes=0.0,
-        layers=layers_of(fields),
-        tensors=2,
-    )
-    outer = 2 * hidden + fields.count("n_positions") * hidden
-    return assemble(fields, name, attention, Feed(parts=(part,), width=inner), norms=4 * hidden, outer=outer)
-
-
-def _bert(fields: Fields, name: str) -> Model:
-    """BERT with its pooler; an encoder, so only training can be planned for it."""
-    hidden = fields.count("hidden_size")
-    attention = with_output_bias(grouped(fields, bias=True), hidden)
-    feed = dense_feed(fields, layers_of(fields), 2, "intermediate_size", bias=True)
-    tables = (fields.count("max_position_embeddings") + fields.count_or(2, "type_vocab_size")) * hidden
-    pooler = hidden * hidden + hidden
-    return assemble(fields, name, attention, feed, norms=4 * hidden, outer=2 * hidden + tables + pooler)
-
-
 FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
-    "bert": _bert,
-    "deepseek_v2": _deepseek,
-    "deepseek_v3": _deepseek,
-    "deepseek_v32": _deepseek_sparse,
-    "gemma": _gemma,
-    "gemma2": _gemma2,
-    "gemma3_text": _gemma3,
-    "gemma4_text": _gemma4,
-    "glm4_moe": _glm4_moe,
-    "glm4_moe_lite": _deepseek,
-    "glm_moe_dsa": _deepseek_sparse,
-    "gpt2": _gpt2,
-    "gpt_oss": _gpt_oss,
-    "granite": _llama,
+    "bert": dense.bert,
+    "cohere2": dense.cohere2,
+    "deepseek_v2": routed.deepseek,
+    "deepseek_v3": routed.deepseek,
+    "deepseek_v32": routed.deepseek_sparse,
+    "dots1": routed.dots1,
+    "ernie4_5": dense.llama,
+    "ernie4_5_moe": routed.ernie4_5_moe,
+    "exaone4": dense.exaone4,
+    "gemma": dense.gemma,
+    "gemma2": dense.gemma2,
+    "gemma3_text": dense.gemma3,
+    "gemma3n_text": dense.gemma3n,
+    "gemma4_text": dense.gemma4,
+    "glm4": dense.glm4,
+    "glm4_moe": routed.glm4_moe,
+    "glm4_moe_lite": routed.deepseek,
+    "glm_moe_dsa": routed.deepseek_sparse,
+    "gpt2": dense.gpt2,
+    "gpt_oss": routed.gpt_oss,
+    "granite": dense.llama,
     "granitemoehybrid": granite_hybrid,
-    "kimi_k2": _deepseek,
-    "llama": _llama,
-    "llama4_text": _llama4,
-    "mimo_v2_flash": _mimo_v2,
-    "mimo": _qwen2,
-    "minimax_m2": _minimax_m2,
-    "mistral": _llama,
-    "mixtral": _mixtral,
+    "hunyuan_v1_dense": dense.qwen3,
+    "kimi_k2": routed.deepseek,
+    "llama": dense.llama,
+    "llama4_text": routed.llama4,
+    "mimo": dense.qwen2,
+    "mimo_v2_flash": routed.mimo_v2,
+    "minimax_m2": routed.minimax_m2,
+    "ministral3": dense.llama,
+    "mistral": dense.llama,
+    "mixtral": routed.mixtral,
     "nemotron_h": nemotron_h,
-    "olmo2": _olmo2,
-    "opt": _opt,
-    "phi3": _llama,
-    "qwen2": _qwen2,
-    "qwen2_moe": _qwen2_moe,
-    "qwen3": _qwen3,
+    "olmo2": dense.olmo2,
+    "olmo3": dense.olmo3,
+    "opt": dense.opt,
+    "phi3": dense.llama,
+    "qwen2": dense.qwen2,
+    "qwen2_5_vl": dense.qwen2,
+    "qwen2_5_vl_text": dense.qwen2,
+    "qwen2_moe": routed.qwen2_moe,
+    "qwen2_vl": dense.qwen2,
+    "qwen2_vl_text": dense.qwen2,
+    "qwen3": dense.qwen3,
     "qwen3_5_moe_text": qwen3_next,
     "qwen3_5_text": qwen3_next,
-    "qwen3_moe": _qwen3_moe,
+    "qwen3_moe": routed.qwen3_moe,
     "qwen3_next": qwen3_next,
-    "qwen3_vl_moe_text": _qwen3_moe,
-    "qwen3_vl_text": _qwen3,
+    "qwen3_vl_moe_text": routed.qwen3_moe,
+    "qwen3_vl_text": dense.qwen3,
+    "seed_oss": dense.qwen2,
+    "smollm3": dense.llama,
 }

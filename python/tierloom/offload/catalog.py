@@ -93,7 +93,7 @@ def load_model(name_or_path: str) -> Model:
     if name_or_path in model_names():
         return model_of(model_entry(name_or_path).data["config"], name_or_path, f"catalog/models/{name_or_path}.toml")
     path = Path(name_or_path)
-    if path.suffix == ".gguf":
+    if _is_gguf(path):
         from tierloom.offload.gguf_header import read_gguf
 
         return read_gguf(path)
@@ -106,6 +106,14 @@ def load_model(name_or_path: str) -> Model:
             return model_of(config, str(config.get("_name_or_path") or own), str(path))
     otherwise = "a config.json or .gguf file is given by its path"
     raise catalog.unknown(RequestError, "model", name_or_path, model_names(), otherwise)
+
+
+def _is_gguf(path: Path) -> bool:
+    """By its name, or by its first four bytes: what other tools keep has other names."""
+    if path.suffix == ".gguf" or not path.is_file():
+        return path.suffix == ".gguf"
+    with path.open("rb") as file:
+        return file.read(4) == b"GGUF"
 
 
 def load_gpu(name_or_path: str) -> Gpu:

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
+from tierloom.offload.class_defaults import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +45,12 @@ def _whole(value: float, least: int) -> bool:
     return math.isfinite(value) and value == int(value) and value >= least
 
 
+def _alike(value: object) -> object:
+    """A list of one number for each layer, all the same, is that number (Gemma 3n)."""
+    same = isinstance(value, list) and len({*map(str, value)}) == 1
+    return value[0] if same and isinstance(value, list) else value
+
+
 class Fields:
     """The fields of one ``config.json``; remembers which were asked for.
 
@@ -56,6 +63,16 @@ class Fields:
         self.config = config
         self.file = file
         self.read: set[str] = set()
+        self.defaults = DEFAULTS.get(str(config.get("model_type")), {})
+        self.assumed: dict[str, int] = {}
+
+    @property
+    def guesses(self) -> tuple[str, ...]:
+        """What the file leaves out and the published class has, one sentence."""
+        if not self.assumed:
+            return ()
+        told = ", ".join(f"`{name}` {value}" for name, value in self.assumed.items())
+        return (f"not in the file, taken from the class of `model_type` {self.config['model_type']!r}: {told}",)
 
     def count(self, *names: str, least: int = 1) -> int:
         """A whole number under the first of `names` that is there.
@@ -64,7 +81,7 @@ class Fields:
             RequestError: None of them is there, or it is no whole number of at least `least`.
         """
         for name in names:
-            value = self._value(name)
+            value = _alike(self._value(name))
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not _whole(value, least):
@@ -74,13 +91,31 @@ class Fields:
                 message = f"{self.file}: `{name}` is {value:g}\nhint: no model has more than {MOST:.0e} of anything"
                 raise RequestError(message)
             return int(value)
-        message = f"{self.file}: there is no `{names[0]}`\nhint: a config.json of this `model_type` has it; add it"
-        raise RequestError(message)
+        default = self._default(*names)
+        if default is None:
+            message = f"{self.file}: there is no `{names[0]}`\nhint: add it, as the model's own config.json has it"
+            raise RequestError(message)
+        return default
 
     def count_or(self, default: int, *names: str) -> int:
         """A whole number of at least 0, or `default` when none of `names` is there or it is null."""
         known = [name for name in names if self._value(name) is not None]
-        return self.count(*known, least=0) if known else default
+        if known:
+            return self.count(*known, least=0)
+        published = self._default(*names)
+        return default if published is None else published
+
+    def passed(self, *names: str) -> None:
+        """Fields that say a size which this architecture does not have, or has by others."""
+        self.read.update(names)
+
+    def _default(self, *names: str) -> int | None:
+        """What the published class has under one of the names, where the file says nothing, not even null."""
+        name = next((name for name in names if name in self.defaults and name not in self.config), None)
+        if name is None:
+            return None
+        self.assumed[name] = self.defaults[name]
+        return self.defaults[name]
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """A yes or no."""

@@ -1,6 +1,7 @@
-"""The keys of a GGUF header, and what a model's layers keep of a sequence by them.
+"""The keys of a GGUF header: numbers, and lists of a number for each layer.
 
-`gguf_header` uses it. Names of keys are those of the GGUF specification and of llama.cpp's `src/llama-arch.cpp`.
+`gguf_header` and `gguf_caches` use it. Names of keys are those of the GGUF specification and of llama.cpp's
+`src/llama-arch.cpp`.
 """
 
 from __future__ import annotations
@@ -10,24 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.errors import RequestError
 from tierloom.offload.fields import MOST
-from tierloom.offload.model import STATE, Cache
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-HALF = 2.0
-"""Bytes of a number of the cache: llama.cpp's default is 16 bits."""
-
-SINGLE = 4.0
-"""Bytes of a number of a state: llama.cpp keeps states in 32 bits."""
-
-UPDATE_FLOP = 6.0
-"""Operations a token and number of a state, as in `state_space`."""
-
 AGAIN = "\nhint: write the file again with a current llama.cpp"
-
-EVERY = {"cohere2": 4, "gemma2": 2, "gemma3": 6, "gpt-oss": 2}
-"""Of so many layers the last looks at everything, where llama.cpp knows it and the file does not say it."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +60,10 @@ class Header:
             raise RequestError(message)
         return [self._whole(key, each, 0) for each in listed[: self.layers]]
 
+    def has(self, key: str) -> bool:
+        """Whether the header says anything under the key."""
+        return self.reader.get_field(f"{self.family}.{key}") is not None
+
     def value(self, key: str, default: int | None = None) -> Any:  # noqa: ANN401 (the package has no types)
         """What the header says, or the default.
 
@@ -94,58 +86,3 @@ class Header:
             )
             raise RequestError(message)
         return int(value)
-
-
-def caches_of(header: Header, hidden: int) -> tuple[Cache, ...]:
-    """Caches of the layers that attend, by how far they look, and the states of the others."""
-    heads, layers = header.count("attention.head_count"), header.layers
-    groups = _groups(header, heads)
-    rank, window = header.count("attention.kv_lora_rank", 0), header.count("attention.sliding_window", 0)
-    states = _states(header, groups.count(0) or layers)
-    if rank:
-        rope, attending = header.count("rope.dimension_count"), layers - groups.count(0)
-        score = 2.0 * attending * heads * (2 * rank + rope)
-        return (Cache(elements=attending * (rank + rope), element_bytes=HALF, score_flop=score), *states)
-    width = header.count("attention.key_length", max(1, hidden // heads))
-    both = width + header.count("attention.value_length", width)
-    near = _near(header, window)
-    made = []
-    for windowed in (False, True):
-        kept = [count for count, short in zip(groups, near, strict=True) if count and short == windowed]
-        if kept:
-            score = 2.0 * len(kept) * heads * both
-            reach = window if windowed else 0
-            made.append(Cache(elements=sum(kept) * both, element_bytes=HALF, score_flop=score, window=reach))
-    return (*made, *states)
-
-
-def _groups(header: Header, heads: int) -> list[int]:
-    """Heads of keys and values in each layer; none in a layer whose state has a constant size."""
-    groups = header.each("attention.head_count_kv", heads)
-    every = header.count("full_attention_interval", 0)
-    return [0 if every and (layer + 1) % every else count for layer, count in enumerate(groups)]
-
-
-def _near(header: Header, window: int) -> list[bool]:
-    """Which layers look at a window only."""
-    pattern, layers = header.value("attention.sliding_window_pattern", 0), header.layers
-    if not window:
-        return [False] * layers
-    if isinstance(pattern, list):
-        return [bool(each) for each in header.each("attention.sliding_window_pattern", 0)]
-    every = int(pattern) or EVERY.get(header.family, 1)
-    return [(layer + 1) % every != 0 for layer in range(layers)]
-
-
-def _states(header: Header, layers: int) -> tuple[Cache, ...]:
-    """States of the layers that have no heads; where all have heads, a state stands beside each (Falcon-H1)."""
-    inner = header.count("ssm.inner_size", 0)
-    if not inner:
-        return ()
-    state, taps = header.count("ssm.state_size"), header.count("ssm.conv_kernel")
-    convolved = inner + 2 * header.count("ssm.group_count", 0) * state
-    numbers = layers * inner * state
-    return (
-        Cache(elements=numbers, element_bytes=SINGLE, score_flop=UPDATE_FLOP * numbers, window=STATE),
-        Cache(elements=layers * convolved * (taps - 1), element_bytes=SINGLE, window=STATE),
-    )

@@ -17,6 +17,30 @@ row a token (the input embedding)."""
 STATE = 1
 """Positions that a state-space layer keeps: its state is as large after one token as after a million."""
 
+UPDATE_FLOP = 6.0
+"""Operations a token and number of a state: the new outer product, its addition to the decayed state, and the read
+of the state by the query, two each."""
+
+INDEXER_KEY_BYTES = 1.0 + 4.0 / 128.0
+"""The indexer's keys are stored in eight bits with one 32-bit scale for each key of 128 (DeepSeek-V3.2-Exp)."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One tensor as its file names it.
+
+    Attributes:
+        name: As in the file.
+        layer: Counted from none; none for what stands outside the layers.
+        parameters: Numbers in it.
+        bytes: Size as it is stored.
+    """
+
+    name: str
+    layer: int | None
+    parameters: int
+    bytes: float
+
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
@@ -30,6 +54,7 @@ class Part:
         tensors: Large tensors of it in one layer: the grains that a placement can move.
         active: What one pass reads of it.
         numbers: Which layers have it, counted from none, where not the first do.
+        named: All its tensors, where the file that was read names them.
     """
 
     name: str
@@ -39,10 +64,12 @@ class Part:
     tensors: int
     active: Active = "all"
     numbers: tuple[int, ...] = ()
+    named: tuple[Tensor, ...] = ()
 
     def stored_in(self, bits: float) -> Part:
         """The same part in `bits` bits a parameter, scales included."""
-        return replace(self, bytes=self.parameters * bits / 8.0)
+        named = (replace(tensor, bytes=tensor.parameters * bits / 8.0) for tensor in self.named)
+        return replace(self, bytes=self.parameters * bits / 8.0, named=tuple(named))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +129,7 @@ class Model:
         max_positions: Longest context that the model was made for; 0 when unknown.
         draft: Layers that predict several tokens at once; the checkpoint has them, a run without speculation reads
             none of them.
-        counted_as: The architecture whose fields its config has, where its own is not known.
+        guesses: What its file does not say and was taken for granted, a sentence each.
     """
 
     name: str
@@ -118,14 +145,7 @@ class Model:
     experts_per_token: int = 0
     max_positions: int = 0
     draft: Part | None = None
-    counted_as: str = ""
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What was taken for granted of it."""
-        if not self.counted_as:
-            return ()
-        return (f"`model_type` {self.family!r} is not known: counted as {self.counted_as!r}, whose fields it has",)
+    guesses: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> int:

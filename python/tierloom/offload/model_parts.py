@@ -6,30 +6,47 @@ implementations in the transformers library declare them. `architectures` says w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
-from tierloom.offload.model import Cache, Model, Part
+from tierloom.offload.model import INDEXER_KEY_BYTES, Cache, Model, Part, Tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tierloom.offload.fields import Fields
 
 DTYPE_BYTES = {"float32": 4.0, "float16": 2.0, "bfloat16": 2.0, "float8_e4m3fn": 1.0}
 
-TIED = {"bert", "gemma", "gemma2", "gemma3_text", "gemma4_text", "gpt2", "granitemoehybrid", "opt"}
+TIED = {
+    "bert",
+    "cohere2",
+    "gemma",
+    "gemma3n_text",
+    "gemma2",
+    "gemma3_text",
+    "gemma4_text",
+    "gpt2",
+    "granitemoehybrid",
+    "opt",
+}
 """Architectures whose output matrix is the embedding unless their config says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:
-    """Attention of one layer, or what stands in its place: parameters, and what it keeps of a sequence."""
+    """Attention of one layer, or what stands in its place: parameters, and what it keeps of a sequence.
+
+    `modules` are its matrices as transformers calls them, and their parameters; what else it has is small.
+    """
 
     parameters: int
     caches: tuple[Cache, ...]
     heads: int
     tensors: int = 4
+    modules: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +72,11 @@ def element_bytes(fields: Fields) -> float:
     return DTYPE_BYTES[name]
 
 
+def named(numbers: Iterable[int], modules: Mapping[str, int]) -> tuple[Tensor, ...]:
+    """Matrices of layers by their names; what they take is said later."""
+    return tuple(Tensor(f"layers.{n}.{name}", n, size, 0.0) for n in numbers for name, size in modules.items())
+
+
 def layers_of(fields: Fields) -> int:
     """Layers of the decoder or encoder."""
     blocks = fields.words("layers_block_type")
@@ -76,14 +98,23 @@ def grouped(
     hidden, heads = fields.count("hidden_size"), fields.count("num_attention_heads")
     kv_heads = fields.count_or(heads, "num_key_value_heads")
     width = fields.count_or(hidden // heads, "head_dim", "attention_head_dim")
-    matrices = hidden * width * ((3 if gate else 2) * heads + 2 * kv_heads)
     biases = width * (heads + 2 * kv_heads) if bias else 0
     norms = 2 * width if head_norms else 0
+    modules = heads_modules(
+        hidden, (2 if gate else 1) * heads * width, kv_heads * width, kv_heads * width, heads * width
+    )
     return Attention(
-        parameters=matrices + biases + norms + more,
+        parameters=sum(modules.values()) + biases + norms + more,
         caches=(kept(fields, 2 * kv_heads * width, 4 * heads * width),),
         heads=heads,
+        modules=modules,
     )
+
+
+def heads_modules(hidden: int, query: int, key: int, value: int, output: int) -> dict[str, int]:
+    """The four matrices of attention by heads, by the widths that they lead to or from."""
+    widths = {"q_proj": query, "k_proj": key, "v_proj": value, "o_proj": output}
+    return {f"self_attn.{name}": hidden * width for name, width in widths.items() if width}
 
 
 def kept(fields: Fields, elements: int, score_flop: int) -> Cache:
@@ -100,30 +131,31 @@ def latent(fields: Fields) -> Attention:
     latent, rope = fields.count("kv_lora_rank"), fields.count("qk_rope_head_dim")
     plain, value = fields.count("qk_nope_head_dim"), fields.count("v_head_dim")
     rank = fields.count_or(0, "q_lora_rank")
-    fields.count_or(heads, "num_key_value_heads")
-    fields.count_or(0, "head_dim", "qk_head_dim")
-    queries = hidden * rank + rank + rank * heads * (plain + rope) if rank else hidden * heads * (plain + rope)
-    keys = hidden * (latent + rope) + latent + latent * heads * (plain + value)
+    fields.passed("num_key_value_heads")
+    fields.passed("head_dim", "qk_head_dim")
+    wide = heads * (plain + rope)
+    queries = {"q_a_proj": hidden * rank, "q_b_proj": rank * wide} if rank else {"q_proj": hidden * wide}
+    keys = {"kv_a_proj_with_mqa": hidden * (latent + rope), "kv_b_proj": latent * heads * (plain + value)}
+    matrices = {**queries, **keys, "o_proj": heads * value * hidden}
     return Attention(
-        parameters=queries + keys + heads * value * hidden,
+        parameters=sum(matrices.values()) + rank + latent,
+        modules={f"self_attn.{name}": size for name, size in matrices.items()},
         caches=(kept(fields, latent + rope, 2 * heads * (2 * latent + rope)),),
         heads=heads,
         tensors=5,
     )
 
 
-INDEXER_KEY_BYTES = 1.0 + 4.0 / 128.0
-"""The indexer's keys are stored in eight bits with one 32-bit scale for each key of 128 (DeepSeek-V3.2-Exp)."""
-
-
 def indexed(fields: Fields, attention: Attention) -> Attention:
     """Sparse attention (DeepSeek-V3.2-Exp, 2025): small keys of all positions choose those that are attended to."""
     hidden, rank = fields.count("hidden_size"), fields.count("q_lora_rank")
     heads, width = fields.count("index_n_heads"), fields.count("index_head_dim")
-    indexer = rank * heads * width + hidden * width + 2 * width + hidden * heads
+    matrices = {"self_attn.indexer.wq_b": rank * heads * width, "self_attn.indexer.wk": hidden * width}
+    more = sum(matrices.values()) + 2 * width + hidden * heads
     keys = Cache(elements=width, element_bytes=INDEXER_KEY_BYTES, score_flop=2.0 * heads * width)
     chosen = (replace(cache, looks=fields.count("index_topk")) for cache in attention.caches)
-    return replace(attention, parameters=attention.parameters + indexer, caches=(*chosen, keys))
+    modules = {**attention.modules, **matrices}
+    return replace(attention, parameters=attention.parameters + more, caches=(*chosen, keys), modules=modules)
 
 
 def windowed(attention: Attention, window: int) -> Attention:
@@ -131,8 +163,22 @@ def windowed(attention: Attention, window: int) -> Attention:
     return replace(attention, caches=tuple(replace(cache, window=window) for cache in attention.caches))
 
 
-Layers = Sequence[tuple[int, Attention]]
-"""How many layers have which attention."""
+Layers = Sequence[tuple[Sequence[int], Attention]]
+"""Which layers have which attention."""
+
+
+def either(layers: int, full: Iterable[int], attention: Attention, other: Attention) -> Layers:
+    """The named layers have one attention, all others the other."""
+    first = set(full)
+    return [
+        (sorted(first), attention),
+        ([number for number in range(layers) if number not in first], other),
+    ]
+
+
+def listed(fields: Fields, kind: str) -> list[int]:
+    """Layers that ``layer_types`` lists as of a kind."""
+    return [number for number, each in enumerate(fields.words("layer_types")) if each == kind]
 
 
 def by_window(fields: Fields, attention: Attention, every: int = 0) -> Layers:
@@ -145,46 +191,99 @@ def by_window(fields: Fields, attention: Attention, every: int = 0) -> Layers:
     """
     layers, window = layers_of(fields), fields.count_or(0, "sliding_window")
     whole, every = fields.count_or(layers, "max_window_layers"), fields.count_or(every, "sliding_window_pattern")
-    if not window or not fields.flag("use_sliding_window", default=True):
-        return ((layers, attention),)
-    listed = fields.words("layer_types")
-    if listed:
-        full = listed.count("full_attention")
+    longest = fields.count_or(0, "max_position_embeddings")
+    reaches_all = 0 < longest <= window
+    if not window or reaches_all or not fields.flag("use_sliding_window", default=True):
+        return ((range(layers), attention),)
+    if fields.words("layer_types"):
+        full: Iterable[int] = listed(fields, "full_attention")
     elif "use_sliding_window" in fields.config:
-        full = min(whole, layers)
+        full = range(min(whole, layers))
     else:
-        full = layers // every if every else 0
-    return ((full, attention), (layers - full, windowed(attention, window)))
+        full = range(every - 1, layers, every) if every else ()
+    return either(layers, full, attention, windowed(attention, window))
 
 
-def dense_feed(fields: Fields, layers: int, matrices: int, inner: str, *, bias: bool = False) -> Feed:
+GATED = ("gate_proj", "up_proj", "down_proj")
+"""The three matrices of a gated feed-forward block."""
+
+
+def dense_feed(
+    fields: Fields,
+    layers: int | Sequence[int],
+    matrices: int,
+    inner: str,
+    *,
+    bias: bool = False,
+    block: str = "mlp",
+) -> Feed:
     """The same block in every layer, of two or three matrices."""
+    numbers = range(layers) if isinstance(layers, int) else layers
     hidden, width = fields.count("hidden_size", "n_embd"), fields.count(inner, "intermediate_size")
-    per_layer = matrices * hidden * width + (hidden + width if bias else 0)
-    part = Part(name="mlp", parameters=layers * per_layer, bytes=0.0, layers=layers, tensors=matrices)
+    modules = {f"{block}.{name}": hidden * width for name in GATED[-matrices:]}
+    per_layer = sum(modules.values()) + (hidden + width if bias else 0)
+    part = Part(
+        name="mlp",
+        parameters=len(numbers) * per_layer,
+        bytes=0.0,
+        layers=len(numbers),
+        tensors=matrices,
+        numbers=tuple(numbers),
+        named=named(numbers, modules),
+    )
     return Feed(parts=(part,), width=width)
 
 
-def routed_feed(fields: Fields, layers: int, inner: str, experts: int, *, biases: bool = False) -> Feed:
-    """Experts of three matrices each, and the router that chooses among them."""
+def routed_feed(
+    fields: Fields,
+    layers: int | Sequence[int],
+    inner: str,
+    experts: int,
+    *,
+    biases: bool = False,
+    block: str = "mlp.experts.0",
+    names: Sequence[str] = GATED,
+) -> Feed:
+    """Experts of three matrices each, and the router that chooses among them; a matrix stands for those of all experts.
+
+    Args:
+        fields: The config.
+        layers: How many layers have them, the first, or which.
+        inner: Field of their inner width.
+        experts: How many a layer has.
+        biases: Matrices and router have biases.
+        block: What the first expert of a layer is called.
+        names: What its matrices are called.
+    """
+    numbers = range(layers) if isinstance(layers, int) else layers
     hidden, width = fields.count("hidden_size"), fields.count(inner)
     per_expert = 3 * hidden * width + (2 * width + hidden if biases else 0)
     routed = Part(
         name="experts",
-        parameters=layers * experts * per_expert,
+        parameters=len(numbers) * experts * per_expert,
         bytes=0.0,
-        layers=layers,
+        layers=len(numbers),
         tensors=experts,
         active="routed",
+        numbers=tuple(numbers),
+        named=named(numbers, {f"{block}.{name}": experts * hidden * width for name in names}),
     )
-    router = layers * (hidden + (1 if biases else 0)) * experts
-    part = Part(name="mlp", parameters=router, bytes=0.0, layers=layers, tensors=1)
+    router = len(numbers) * (hidden + (1 if biases else 0)) * experts
+    part = Part(name="mlp", parameters=router, bytes=0.0, layers=max(1, len(numbers)), tensors=1)
     return Feed(parts=(part, routed), width=width, experts=experts, experts_per_token=per_token(fields))
+
+
+def with_matrices(routed: Feed, more: int, layers: int, matrices: tuple[Tensor, ...] = ()) -> Feed:
+    """Routed experts, with matrices and other parameters that every token meets beside them."""
+    router, experts = routed.parts
+    parameters = router.parameters + more + sum(each.parameters for each in matrices)
+    part = replace(router, parameters=parameters, layers=layers, tensors=3, named=matrices)
+    return replace(routed, parts=(part, experts))
 
 
 def per_token(fields: Fields) -> int:
     """Experts that a token meets."""
-    return fields.count("num_experts_per_tok", "experts_per_token", "top_k_experts")
+    return fields.count("num_experts_per_tok", "experts_per_token", "top_k_experts", "moe_k")
 
 
 def assemble(
@@ -202,25 +301,28 @@ def assemble(
     Args:
         fields: Its config.
         name: Short name.
-        attention: Attention of each layer, or of how many layers which.
+        attention: Attention of each layer, or which layers have which.
         feed: Feed-forward of all layers.
         norms: Parameters of the norms of one layer.
         outer: Parameters outside the layers beside the vocabulary: positions, last norm.
         draft: Layers that predict several tokens at once.
     """
     layers, hidden = layers_of(fields), fields.count("hidden_size", "n_embd")
-    mixed = [(layers, attention)] if isinstance(attention, Attention) else [each for each in attention if each[0]]
-    mixing = sum(count for count, _ in mixed)
+    kinds = [(range(layers), attention)] if isinstance(attention, Attention) else attention
+    mixed = [(numbers, each) for numbers, each in kinds if numbers]
+    mixing = sorted(number for numbers, _ in mixed for number in numbers)
     size = element_bytes(fields)
     words = fields.count("vocab_size") * hidden
     tied = fields.flag("tie_word_embeddings", default=fields.word("model_type", "") in TIED)
     parts = (
         Part(
             name="attention",
-            parameters=sum(count * each.parameters for count, each in mixed) + layers * norms,
+            parameters=sum(len(numbers) * each.parameters for numbers, each in mixed) + layers * norms,
             bytes=0.0,
-            layers=mixing,
+            layers=len(mixing),
             tensors=max(each.tensors for _, each in mixed),
+            numbers=tuple(mixing),
+            named=tuple(tensor for numbers, each in mixed for tensor in named(numbers, each.modules)),
         ),
         *feed.parts,
         Part(name="head", parameters=words + hidden, bytes=0.0, layers=1, tensors=1),
@@ -253,8 +355,8 @@ def assemble(
 def _together(mixed: Layers) -> tuple[Cache, ...]:
     """The caches of all layers, those of a kind added up."""
     return tuple(
-        replace(cache, elements=count * cache.elements, score_flop=count * cache.score_flop)
-        for count, each in mixed
+        replace(cache, elements=len(numbers) * cache.elements, score_flop=len(numbers) * cache.score_flop)
+        for numbers, each in mixed
         for cache in each.caches
     )
 
@@ -277,3 +379,17 @@ def drafting(fields: Fields, layer: int, count: int) -> Part | None:
 def with_output_bias(attention: Attention, hidden: int) -> Attention:
     """The same with a bias of the output matrix."""
     return replace(attention, parameters=attention.parameters + hidden)
+
+
+def with_caches(model: Model, mixed: Layers) -> Model:
+    """The same model with the caches of other layers than all."""
+    return replace(model, caches=_together([(numbers, each) for numbers, each in mixed if numbers]))
+
+
+def with_tables(model: Model, table: int, met: int) -> Model:
+    """The same with another table that is looked up by rows, and more that every token meets, outside the layers."""
+    size, head = model.element_bytes, next(part for part in model.parts if part.name == "head")
+    wider = replace(head, parameters=head.parameters + met, bytes=head.bytes + met * size)
+    rows = Part(name="embedding", parameters=table, bytes=table * size, layers=1, tensors=1, active="rows")
+    parts = [part for part in model.parts if part is not head]
+    return replace(model, parts=(*parts, wider, rows))

@@ -270,7 +270,7 @@ def _train_document(answer: TrainAnswer) -> TrainDoc:
         "host_bytes": sum(plan.held.values()),
         "deepspeed_estimate_bytes": ESTIMATE[problem.stage] * problem.model.parameters,
         "policies": rows,
-        "assumptions": list(TRAIN_ASSUMPTIONS),
+        "assumptions": [*problem.model.guesses, *TRAIN_ASSUMPTIONS],
     }
 
 

@@ -8,27 +8,30 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tierloom.offload.model import STATE, Cache, Model, Part
+from tierloom.offload.model import STATE, UPDATE_FLOP, Cache, Model, Part
 from tierloom.offload.model_parts import (
     DTYPE_BYTES,
+    GATED,
     Attention,
     Feed,
     assemble,
     dense_feed,
     drafting,
+    either,
     element_bytes,
     grouped,
     layers_of,
+    listed,
+    named,
     per_token,
     routed_feed,
 )
 
 if TYPE_CHECKING:
-    from tierloom.offload.fields import Fields
+    from collections.abc import Sequence
 
-UPDATE_FLOP = 6.0
-"""Operations a token and number of the state: the new outer product, its addition to the decayed state, and the read
-of the state by the query, two each."""
+    from tierloom.offload.fields import Fields
+    from tierloom.offload.model import Tensor
 
 
 def _state(fields: Fields, numbers: int, convolved: int, taps: int) -> tuple[Cache, Cache]:
@@ -44,10 +47,10 @@ def _state(fields: Fields, numbers: int, convolved: int, taps: int) -> tuple[Cac
 def qwen3_next(fields: Fields, name: str) -> Model:
     """Qwen3-Next and Qwen3.5: three layers of gated delta networks (arXiv 2412.06464) to one of gated attention."""
     hidden, layers = fields.count("hidden_size"), layers_of(fields)
-    listed, every = fields.words("layer_types"), fields.count_or(4, "full_attention_interval")
-    full = listed.count("full_attention") if listed else layers // (every or 1)
+    every = fields.count_or(4, "full_attention_interval") or 1
+    full = listed(fields, "full_attention") or range(every - 1, layers, every)
     attention = grouped(fields, head_norms=True, gate=True)
-    mixed = ((full, attention), (layers - full, _delta(fields)))
+    mixed = either(layers, full, attention, _delta(fields))
     experts = fields.count_or(0, "num_experts")
     feed = _one_shared(fields, layers, experts) if experts else dense_feed(fields, layers, 3, "intermediate_size")
     layer = attention.parameters + 2 * hidden + sum(part.parameters for part in feed.parts) // layers
@@ -61,9 +64,14 @@ def _delta(fields: Fields) -> Attention:
     width = fields.count("linear_key_head_dim")
     keys, values = fields.count("linear_num_key_heads") * width, heads * value
     convolved = 2 * keys + values
-    matrices = hidden * (2 * keys + 3 * values + 2 * heads)
+    modules = {
+        "linear_attn.in_proj_qkvz": hidden * (2 * keys + 2 * values),
+        "linear_attn.in_proj_ba": hidden * 2 * heads,
+        "linear_attn.out_proj": values * hidden,
+    }
     return Attention(
-        parameters=matrices + convolved * taps + 2 * heads + value,
+        parameters=sum(modules.values()) + convolved * taps + 2 * heads + value,
+        modules=modules,
         caches=_state(fields, heads * width * value, convolved, taps),
         heads=heads,
     )
@@ -72,13 +80,16 @@ def _delta(fields: Fields) -> Attention:
 def _one_shared(fields: Fields, layers: int, experts: int) -> Feed:
     """Routed experts, and one for every token with a gate."""
     hidden, inner = fields.count("hidden_size"), fields.count("shared_expert_intermediate_size")
-    fields.count_or(0, "intermediate_size")
+    fields.passed("intermediate_size")
     router, routed = routed_feed(fields, layers, "moe_intermediate_size", experts).parts
-    return _feed(fields, router.parameters + layers * (3 * hidden * inner + hidden), layers, routed)
+    shared = named(range(layers), {f"mlp.shared_expert.{name}": hidden * inner for name in GATED})
+    return _feed(fields, router.parameters + layers * hidden, layers, routed, shared)
 
 
-def _feed(fields: Fields, met: int, layers: int, routed: Part) -> Feed:
-    part = Part(name="mlp", parameters=met, bytes=0.0, layers=layers, tensors=3)
+def _feed(fields: Fields, more: int, layers: int, routed: Part, matrices: tuple[Tensor, ...]) -> Feed:
+    """Routed experts, and what every token meets beside them: matrices, and other parameters."""
+    met = more + sum(each.parameters for each in matrices)
+    part = Part(name="mlp", parameters=met, bytes=0.0, layers=layers, tensors=3, named=matrices)
     return Feed(
         parts=(part, routed),
         width=fields.count("moe_intermediate_size", "intermediate_size"),
@@ -87,14 +98,17 @@ def _feed(fields: Fields, met: int, layers: int, routed: Part) -> Feed:
     )
 
 
-def _mamba2(fields: Fields, *, heads: int, width: int, groups: int, state: int, taps: int, bias: bool) -> Attention:
+def _mamba2(
+    fields: Fields, *, block: str, heads: int, width: int, groups: int, state: int, taps: int, bias: bool
+) -> Attention:
     """Mamba-2 (arXiv 2405.21060): gate, input, both projections of the state and the steps come of one matrix."""
     hidden, inner = fields.count("hidden_size"), heads * width
     convolved = inner + 2 * groups * state
-    matrices = hidden * (inner + convolved + heads) + inner * hidden
+    modules = {f"{block}.in_proj": hidden * (inner + convolved + heads), f"{block}.out_proj": inner * hidden}
     convolution = convolved * (taps + (1 if bias else 0))
     return Attention(
-        parameters=matrices + convolution + 3 * heads + inner,
+        parameters=sum(modules.values()) + convolution + 3 * heads + inner,
+        modules=modules,
         caches=_state(fields, inner * state, convolved, taps),
         heads=heads,
         tensors=2,
@@ -110,9 +124,10 @@ def nemotron_h(fields: Fields, name: str) -> Model:
     hidden, pattern = fields.count("hidden_size"), fields.word("hybrid_override_pattern", "")
     blocks = [BLOCKS.get(letter, "") for letter in pattern] or fields.words("layers_block_type")
     bias = fields.flag("use_conv_bias", default=True)
-    fields.count_or(0, "attention_head_dim", "head_dim")
+    fields.passed("attention_head_dim", "head_dim")
     mamba = _mamba2(
         fields,
+        block="mixer",
         heads=fields.count("mamba_num_heads"),
         width=fields.count("mamba_head_dim"),
         groups=fields.count("n_groups"),
@@ -120,42 +135,51 @@ def nemotron_h(fields: Fields, name: str) -> Model:
         taps=fields.count("conv_kernel"),
         bias=bias,
     )
-    mixed = ((blocks.count("attention"), grouped(fields)), (blocks.count("mamba"), mamba))
-    sparse, dense = blocks.count("moe"), blocks.count("mlp")
-    feed = _two_matrices(fields, sparse) if sparse else dense_feed(fields, dense, 2, "intermediate_size")
-    model = assemble(fields, name, mixed, feed, norms=hidden, outer=hidden)
-    here = {"attention": {"attention", "mamba"}, "mlp": {"moe", "mlp"}, "experts": {"moe"}}
-    parts = (
-        replace(part, numbers=tuple(n for n, block in enumerate(blocks) if block in here.get(part.name, ())))
-        for part in model.parts
-    )
-    return replace(model, parts=tuple(parts))
+    where = {kind: [n for n, block in enumerate(blocks) if block == kind] for kind in BLOCKS.values()}
+    mixed = ((where["attention"], _as_mixer(grouped(fields))), (where["mamba"], mamba))
+    if where["moe"]:
+        feed = _two_matrices(fields, where["moe"], where["mlp"])
+    else:
+        feed = dense_feed(fields, where["mlp"], 2, "intermediate_size", block="mixer")
+    return assemble(fields, name, mixed, feed, norms=hidden, outer=hidden)
 
 
-def _two_matrices(fields: Fields, layers: int) -> Feed:
+def _as_mixer(attention: Attention) -> Attention:
+    """Nemotron calls every block of a layer its mixer."""
+    return replace(attention, modules={f"mixer.{name[10:]}": size for name, size in attention.modules.items()})
+
+
+def _two_matrices(fields: Fields, sparse: Sequence[int], dense: Sequence[int]) -> Feed:
     """Experts of two matrices; where they work in a narrower space, two more matrices lead in and out of it."""
     hidden, experts = fields.count("hidden_size"), fields.count("n_routed_experts")
     inner, latent = fields.count("moe_intermediate_size"), fields.count_or(0, "moe_latent_size")
     shared = fields.count_or(0, "n_shared_experts") * fields.count_or(0, "moe_shared_expert_intermediate_size")
-    fields.count_or(0, "intermediate_size")
-    met = 2 * hidden * shared + hidden * experts + experts + 2 * hidden * latent
+    wide = fields.count_or(0, "intermediate_size")
+    each = {f"mixer.experts.0.{name}": experts * (latent or hidden) * inner for name in GATED[1:]}
+    beside = {f"mixer.shared_experts.{name}": hidden * shared for name in GATED[1:]}
+    beside |= {f"mixer.{name}": hidden * latent for name in ("fc1_latent_proj", "fc2_latent_proj") if latent}
     routed = Part(
         name="experts",
-        parameters=layers * experts * 2 * (latent or hidden) * inner,
+        parameters=len(sparse) * sum(each.values()),
         bytes=0.0,
-        layers=layers,
+        layers=len(sparse),
         tensors=experts,
         active="routed",
+        numbers=tuple(sparse),
+        named=named(sparse, each),
     )
-    return _feed(fields, layers * met, layers, routed)
+    matrices = named(sparse, beside) + named(dense, {f"mixer.{name}": hidden * wide for name in GATED[1:]})
+    feed = _feed(fields, len(sparse) * (hidden * experts + experts), len(sparse) + len(dense), routed, matrices)
+    met, _ = feed.parts
+    return replace(feed, parts=(replace(met, numbers=tuple(sorted([*sparse, *dense]))), routed))
 
 
 def granite_hybrid(fields: Fields, name: str) -> Model:
     """Granite 4.0 (2025): Mamba-2 or attention, then experts with a shared block, or the shared block alone."""
     hidden, layers = fields.count("hidden_size"), layers_of(fields)
-    full = fields.words("layer_types").count("attention")
     mamba = _mamba2(
         fields,
+        block="mamba",
         heads=fields.count("mamba_n_heads"),
         width=fields.count("mamba_d_head"),
         groups=fields.count("mamba_n_groups"),
@@ -166,9 +190,10 @@ def granite_hybrid(fields: Fields, name: str) -> Model:
     experts, shared = fields.count_or(0, "num_local_experts"), fields.count("shared_intermediate_size")
     if experts:
         router, routed = routed_feed(fields, layers, "intermediate_size", experts).parts
-        feed = _feed(fields, router.parameters + layers * 3 * hidden * shared, layers, routed)
+        beside = named(range(layers), {f"shared_mlp.{name}": hidden * shared for name in GATED})
+        feed = _feed(fields, router.parameters, layers, routed, beside)
     else:
-        fields.count_or(0, "intermediate_size", "num_experts_per_tok")
-        feed = dense_feed(fields, layers, 3, "shared_intermediate_size")
-    mixed = ((full, grouped(fields)), (layers - full, mamba))
+        fields.passed("intermediate_size", "num_experts_per_tok")
+        feed = dense_feed(fields, layers, 3, "shared_intermediate_size", block="shared_mlp")
+    mixed = either(layers, listed(fields, "attention"), grouped(fields), mamba)
     return assemble(fields, name, mixed, feed, norms=2 * hidden, outer=hidden)

@@ -251,6 +251,19 @@ class AccessCountDoc(TypedDict):
     """`counted` where all of them were; absent where they are estimated."""
 
 
+class DataSourceDoc(TypedDict):
+    """Where the data of an object's sampled accesses came from, as the processor tells it."""
+
+    remote: float
+    """Share of the accesses whose data came from another node, from its memory or its caches, 0 to 1."""
+    shared: float
+    """Share of the accesses whose data another core's cache gave: modified there, or of Arm any, 0 to 1."""
+    load_cycles: NotRequired[float]
+    """Cycles that a load took on average; absent where no load has a latency."""
+    store_cycles: NotRequired[float]
+    """Cycles that a store took on average; absent where no store has a latency."""
+
+
 class ObjectDoc(TypedDict):
     """A data object: everything allocated at one site, or one static array."""
 
@@ -280,6 +293,8 @@ class ObjectDoc(TypedDict):
     """Share of the CPU time in which a thread waited for this object."""
     accesses: NotRequired[AccessCountDoc]
     """Accesses in the whole run, with how far they may be off; absent where that is not known."""
+    data_source: NotRequired[DataSourceDoc]
+    """Where the processor found the data of its sampled accesses; absent where it was not asked."""
     hotness: NotRequired[list[float]]
     """Share of the object's accesses in each sixteenth of its pages, hottest first; empty when not known, which engines
     take as uniform.

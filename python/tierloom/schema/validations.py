@@ -12,6 +12,7 @@ class ValidationRowDoc(TypedDict):
     threads: int
     profiled_threads: int
     measured_s: list[float]
+    others: float
     predicted_s: float
     low_s: float
     high_s: float

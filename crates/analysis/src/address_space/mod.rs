@@ -90,6 +90,8 @@ pub(crate) struct AddressSpaces<'a> {
     path_ids: BTreeMap<String, usize>,
     /// By path; not ELF for data files.
     pub(crate) modules: Vec<Binary>,
+    /// By path: code was mapped of it.
+    holds_code: Vec<bool>,
     pub(crate) objects: Objects,
 }
 
@@ -105,6 +107,7 @@ impl<'a> AddressSpaces<'a> {
             paths: Vec::new(),
             path_ids: BTreeMap::new(),
             modules: Vec::new(),
+            holds_code: Vec::new(),
             objects: Objects::default(),
         }
     }
@@ -161,8 +164,9 @@ impl<'a> AddressSpaces<'a> {
 
     /// Whether this is a file of code that is not here as it ran.
     pub(crate) fn is_lacking(&self, path: &str) -> bool {
-        let opened = self.path_ids.get(path).map(|id| &self.modules[*id]);
-        self.recording.binaries.contains_key(path) && opened.is_some_and(|module| !module.is_elf)
+        let noted = self.recording.binaries.contains_key(path);
+        let is_code = |id: usize| noted || (is_on_disk(path) && self.holds_code[id]);
+        self.path_ids.get(path).is_some_and(|id| is_code(*id) && !self.modules[*id].is_elf)
     }
 
     /// What a data address belongs to, for a thread with this stack pointer.
@@ -274,7 +278,7 @@ impl<'a> AddressSpaces<'a> {
             return Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset);
         }
         let Some(piece) = space.mappings.get(address) else { return Place::Nowhere };
-        let path = self.paths[piece.value.path].clone();
+        let (path, holds_code) = (self.paths[piece.value.path].clone(), self.holds_code[piece.value.path]);
         let (offset, bytes) = (address - piece.origin, piece.end - piece.origin);
         let holds_stack = space.mappings.get(stack_pointer).is_some_and(|other| other.origin == piece.origin);
         match path.as_str() {
@@ -282,6 +286,11 @@ impl<'a> AddressSpaces<'a> {
             _ if holds_stack => Place::Stack,
             "[heap]" => Place::Object(self.lasting(Identity::Name(path), ObjectKind::Arena, bytes), offset),
             _ if is_ours(&path) => Place::Nowhere,
+            // Its variables cannot be told apart where it is not here as it ran.
+            _ if is_on_disk(&path) && holds_code => {
+                let identity = other_statics(&self.modules[piece.value.path]);
+                Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset)
+            }
             _ if path.starts_with('/') && !path.starts_with("//anon") => {
                 Place::Object(self.lasting(Identity::File(path), ObjectKind::File, bytes), offset)
             }
@@ -309,6 +318,7 @@ impl<'a> AddressSpaces<'a> {
 
     fn map(&mut self, event: &Mapping) {
         let path = self.path_id(&event.path);
+        self.holds_code[path] |= event.executable;
         let space = self.spaces.entry(event.pid).or_default();
         let mapped = Mapped { path, file_offset: event.file_offset };
         space.mappings.insert(event.start, event.bytes, mapped);
@@ -344,10 +354,10 @@ impl<'a> AddressSpaces<'a> {
             return *id;
         }
         let id = self.paths.len();
-        let on_disk = path.starts_with('/') && !path.starts_with("//") && !path.starts_with("/dev/");
         let build_id = self.recording.binaries.get(path).map(String::as_str);
-        self.modules.push(if on_disk { self.binaries.open(path, build_id) } else { Binary::default() });
+        self.modules.push(if is_on_disk(path) { self.binaries.open(path, build_id) } else { Binary::default() });
         self.paths.push(path.to_owned());
+        self.holds_code.push(false);
         self.path_ids.insert(path.to_owned(), id);
         id
     }
@@ -433,6 +443,12 @@ impl<'a> AddressSpaces<'a> {
         };
         self.objects.find(identity, kind, event.time_ns)
     }
+}
+
+/// Whether a mapping's path is that of a file, and not of a device or of memory that the kernel keeps a name for.
+pub(crate) fn is_on_disk(path: &str) -> bool {
+    const KERNELS: [&str; 5] = ["//", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"];
+    path.starts_with('/') && !KERNELS.iter().any(|name| path.starts_with(name))
 }
 
 /// Variables of a module that are too small to tell apart.

@@ -131,6 +131,7 @@ impl ProfileBuilder<'_> {
             last_s: self.seconds(last_ns).max(first_s),
             first_touch_s: entry.touched_ns.map_or(first_s, |time| self.seconds(time)).max(first_s),
             populated_s: entry.populated_ns().map(|time| self.seconds(time)),
+            data_source: None,
             stall: Some(self.shares.of_all(waited.share(self.shares.user_samples()))),
             accesses: self.intervals.get(&id).copied(),
             hotness: Vec::new(),

@@ -13,7 +13,7 @@ use tierloom_model::{AccessCount, Warning};
 use tierloom_recording::Recording;
 
 /// Fewer samples than this leave a share of 10 % open by 4 points and more (Wilson).
-const FEW_SAMPLES: usize = 200;
+pub(crate) const FEW_SAMPLES: usize = 200;
 /// Shares below this are not worth a warning.
 const NOTEWORTHY: f64 = 0.1;
 

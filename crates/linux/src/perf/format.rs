@@ -3,9 +3,11 @@
 //! What a record looks like depends on the attributes that its event was opened with: a [`Format`] is made of them,
 //! and then turns bytes into [`Record`]s. Nothing in the bytes is trusted: every field is read with a bound check.
 
+use std::fmt::Write;
+
 use linux_perf_event_reader::constants::PERF_RECORD_MISC_MMAP_BUILD_ID;
 use linux_perf_event_reader::{
-    CommOrExecRecord, CpuMode, EventRecord, ForkOrExitRecord, PerfEventAttr, RawData, RawEventRecord,
+    CommOrExecRecord, CpuMode, EventRecord, ForkOrExitRecord, Mmap2FileId, PerfEventAttr, RawData, RawEventRecord,
     RecordIdParseInfo, RecordParseInfo, RecordType,
 };
 
@@ -105,19 +107,21 @@ impl Format {
     fn other(&self, raw: &RawEventRecord<'_>) -> Result<Option<Record>, Damaged> {
         Ok(match raw.parse().map_err(|_| Damaged)? {
             EventRecord::Comm(comm) => exec(&comm, self.time_ns(raw)?),
-            EventRecord::Fork(change) => fork(&change),
+            EventRecord::Fork(change) => Some(fork(&change)),
             EventRecord::Exit(change) => exit(&change),
             EventRecord::Lost(lost) => Some(Record::LostRecords(lost.count)),
             EventRecord::Throttle(_) => Some(Record::Throttled),
             EventRecord::Mmap(map) => {
                 let (file_offset, executable) = (map.page_offset, map.is_executable);
-                let range = Range { pid: map.pid, start: map.address, bytes: map.length, file_offset, executable };
-                mapping(range, map.path, self.time_ns(raw)?)
+                let (pid, tid) = (map.pid, map.tid);
+                let range = Range { pid, tid, start: map.address, bytes: map.length, file_offset, executable };
+                mapping(range, map.path, String::new(), self.time_ns(raw)?)
             }
             EventRecord::Mmap2(map) => {
                 let (file_offset, executable) = (map.page_offset, map.protection & PROT_EXEC != 0);
-                let range = Range { pid: map.pid, start: map.address, bytes: map.length, file_offset, executable };
-                mapping(range, map.path, self.time_ns(raw)?)
+                let (pid, tid) = (map.pid, map.tid);
+                let range = Range { pid, tid, start: map.address, bytes: map.length, file_offset, executable };
+                mapping(range, map.path, build_id(&map.file_id), self.time_ns(raw)?)
             }
             _ => None,
         })
@@ -146,6 +150,7 @@ fn is_impossible_build_id(misc: u16, body: &[u8]) -> bool {
 #[derive(Clone, Copy)]
 struct Range {
     pid: i32,
+    tid: i32,
     start: u64,
     bytes: u64,
     file_offset: u64,
@@ -153,10 +158,20 @@ struct Range {
 }
 
 /// `None` for a range beyond the end of all addresses.
-fn mapping(range: Range, path: RawData<'_>, time_ns: u64) -> Option<Record> {
-    let Range { pid, start, bytes, file_offset, executable } = range;
+fn mapping(range: Range, path: RawData<'_>, build_id: String, time_ns: u64) -> Option<Record> {
+    let Range { pid, tid, start, bytes, file_offset, executable } = range;
     start.checked_add(bytes)?;
-    Some(Record::Mmap { pid: pid.cast_unsigned(), time_ns, start, bytes, file_offset, executable, path: text(path) })
+    let (pid, tid, path) = (pid.cast_unsigned(), tid.cast_unsigned(), text(path));
+    Some(Record::Mmap { pid, tid, time_ns, start, bytes, file_offset, executable, path, build_id })
+}
+
+/// In hexadecimal; empty where the record names the file by its inode (`--buildid-mmap` writes the other).
+fn build_id(file: &Mmap2FileId) -> String {
+    let Mmap2FileId::BuildId(bytes) = file else { return String::new() };
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").ok();
+        text
+    })
 }
 
 fn exec(comm: &CommOrExecRecord<'_>, time_ns: u64) -> Option<Record> {
@@ -164,10 +179,13 @@ fn exec(comm: &CommOrExecRecord<'_>, time_ns: u64) -> Option<Record> {
     comm.is_execve.then(|| Record::Exec { pid, time_ns, name: text(comm.name) })
 }
 
-/// Forks of processes; those of threads say nothing to us.
-fn fork(change: &ForkOrExitRecord) -> Option<Record> {
-    let (pid, parent) = (change.pid.cast_unsigned(), change.ppid.cast_unsigned());
-    (pid != parent).then_some(Record::Fork { pid, parent, time_ns: change.timestamp })
+/// Of a process, or of a thread of one.
+fn fork(change: &ForkOrExitRecord) -> Record {
+    let (pid, parent, time_ns) = (change.pid.cast_unsigned(), change.ppid.cast_unsigned(), change.timestamp);
+    if pid != parent {
+        return Record::Fork { pid, parent, time_ns };
+    }
+    Record::Thread { pid, tid: change.tid.cast_unsigned(), parent_tid: change.ptid.cast_unsigned(), time_ns }
 }
 
 /// Ends of processes.
@@ -289,18 +307,23 @@ mod tests {
         let mut body = words(&[pair(7, 8), 0x1000, 0x2000, 0x3000, 0, 0, 0, pair(5, 2)]);
         body.extend(b"/bin/true\0\0\0\0\0\0\0");
         body.extend(words(&[pair(7, 8), 77, 0]));
-        let expected = Record::Mmap {
+        let mut expected = Record::Mmap {
             pid: 7,
+            tid: 8,
             time_ns: 77,
             start: 0x1000,
             bytes: 0x2000,
             file_offset: 0x3000,
             executable: true,
             path: "/bin/true".to_owned(),
+            build_id: String::new(),
         };
         assert_eq!(clock(MMAP2, USER, &body), std::slice::from_ref(&expected));
         assert_eq!(clock(MMAP2, 1, &body), [], "the kernel's own");
-        body[32] = 20;
+        (body[32], body[36], body[55]) = (20, 0xab, 0x0c);
+        if let Record::Mmap { build_id, .. } = &mut expected {
+            *build_id = format!("ab{}0c", "00".repeat(18));
+        }
         assert_eq!(clock(MMAP2, USER | PERF_RECORD_MISC_MMAP_BUILD_ID, &body), [expected]);
         body[32] = 21;
         assert_eq!(clock(MMAP2, USER | PERF_RECORD_MISC_MMAP_BUILD_ID, &body), [], "no build id is so long");
@@ -309,7 +332,7 @@ mod tests {
     #[test]
     fn threads_are_not_processes() {
         let fork = |pid, parent| clock(7, 0, &words(&[pair(pid, parent), pair(9, 9), 5, 0, 0, 0]));
-        assert_eq!(fork(7, 7), []);
+        assert_eq!(fork(7, 7), [Record::Thread { pid: 7, tid: 9, parent_tid: 9, time_ns: 5 }]);
         assert_eq!(fork(8, 7), [Record::Fork { pid: 8, parent: 7, time_ns: 5 }]);
         let exit = |tid| clock(4, 0, &words(&[pair(8, 7), pair(tid, 7), 6, 0, 0, 0]));
         assert_eq!(exit(9), []);

@@ -50,6 +50,8 @@ pub enum Record {
     Mmap {
         /// Process.
         pid: u32,
+        /// Thread that mapped it.
+        tid: u32,
         /// When, ns.
         time_ns: u64,
         /// First address.
@@ -62,6 +64,8 @@ pub enum Record {
         executable: bool,
         /// Path, `//anon`, `[heap]`, `[stack]`, `[vdso]`.
         path: String,
+        /// Build id of the file in hexadecimal; empty where the record has an inode in its place.
+        build_id: String,
     },
     /// A process began to run another program.
     Exec {
@@ -78,6 +82,17 @@ pub enum Record {
         pid: u32,
         /// Its parent.
         parent: u32,
+        /// When, ns.
+        time_ns: u64,
+    },
+    /// A thread of a process started another.
+    Thread {
+        /// Process.
+        pid: u32,
+        /// The new thread.
+        tid: u32,
+        /// The one that started it.
+        parent_tid: u32,
         /// When, ns.
         time_ns: u64,
     },

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tierloom_model::{
-    Access, Action, Curve, Figure, Form, Frame, Kind, Link, Load, Machine, Memory, MemoryKind, Object, ObjectKind,
-    Origin, Path, Pattern, Peak, Phase, PhaseMove, Plan, PlanMemory, PlanPhase, Predicted, Profile, Program, Rule,
-    RuleOptions, Selector, Shape, Share, Site, Socket, Unattributed,
+    Access, Action, Curve, DataSource, Figure, Form, Frame, Kind, Link, Load, Machine, Memory, MemoryKind, Object,
+    ObjectKind, Origin, Path, Pattern, Peak, Phase, PhaseMove, Plan, PlanMemory, PlanPhase, Predicted, Profile,
+    Program, Rule, RuleOptions, Selector, Shape, Share, Site, Socket, Unattributed,
 };
 
 fn figure<T: std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Strategy<Value = Figure<T>> {
@@ -157,6 +157,12 @@ fn object(name: String) -> impl Strategy<Value = Object> {
             first_touch_s: first_s,
             populated_s: filled_s.map(|seconds| first_s + seconds),
             stall: Some(Share { share, low: share / 2.0, high: share.sqrt() }),
+            data_source: (size_bytes % 2 == 0).then_some(DataSource {
+                remote: share,
+                shared: share / 2.0,
+                load_cycles: Some(first_s),
+                store_cycles: None,
+            }),
             hotness: Vec::new(),
             origin: None,
         })

@@ -160,8 +160,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Allocation, AllocationEvent, BlockCount, Calibration, Change, Clock, Event, Exit, Fault, InCopy, Mapping,
-        MemoryAccess, Outcome, Process, Processor, Resident, Sample, Source, Stretch, Touch, Which, Window,
+        Allocation, AllocationEvent, BlockCount, Calibration, Change, Clock, DataSource, Event, Exit, Fault, InCopy,
+        Mapping, MemoryAccess, Outcome, Process, Processor, Resident, Sample, Source, Stretch, Touch, Which, Window,
     };
 
     fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
@@ -224,7 +224,10 @@ mod tests {
                 samples: pairs().map(|(word, small)| sample(word, small)).collect(),
                 accesses: pairs().map(|(word, small)| MemoryAccess {
                     time_ns: word, pid: small, tid: !small, address: word, store: small.is_multiple_of(2),
-                    memory: small.is_multiple_of(3), cycles: word, period: !word,
+                    source: DataSource {
+                        memory: small.is_multiple_of(3), remote: small.is_multiple_of(5), shared: small.is_multiple_of(7),
+                    },
+                    cycles: word, period: !word,
                 }).collect(),
                 windows: pairs().map(|(word, small)| Window {
                     time_ns: word, pid: small, tid: !small, address: !word, stands_for_ns: word, duration_ns: word >> 7,

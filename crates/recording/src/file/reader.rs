@@ -1,8 +1,8 @@
 //! Reads the numbers of a recording, and trusts none of them: see the head of `file`.
 
 use crate::{
-    Allocation, AllocationEvent, BlockCount, Change, Clock, Event, Exit, Fault, InCopy, Mapping, MemoryAccess, Outcome,
-    Process, REGISTERS, Resident, Sample, Source, Stretch, Touch, Which, Window,
+    Allocation, AllocationEvent, BlockCount, Change, Clock, DataSource, Event, Exit, Fault, InCopy, Mapping,
+    MemoryAccess, Outcome, Process, REGISTERS, Resident, Sample, Source, Stretch, Touch, Which, Window,
 };
 
 /// Bytes that shrink from the front.
@@ -131,9 +131,10 @@ impl Reader<'_> {
         self.list(|reader| {
             let time_ns = reader.step(&mut time)?;
             let (pid, tid, address) = (reader.small()?, reader.small()?, reader.step(&mut place)?);
-            let (store, memory) = (reader.flag()?, reader.flag()?);
+            let (store, from) = (reader.flag()?, reader.number().filter(|from| *from < 8)?);
+            let source = DataSource { memory: from & 1 != 0, remote: from & 2 != 0, shared: from & 4 != 0 };
             let (cycles, period) = (reader.number()?, reader.number()?);
-            Some(MemoryAccess { time_ns, pid, tid, address, store, memory, cycles, period })
+            Some(MemoryAccess { time_ns, pid, tid, address, store, source, cycles, period })
         })
     }
 

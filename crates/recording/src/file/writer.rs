@@ -1,8 +1,8 @@
 //! Writes the numbers of a recording: see the head of `file`.
 
 use crate::{
-    Allocation, AllocationEvent, Change, Clock, Event, Exit, Fault, InCopy, Mapping, MemoryAccess, Outcome, Process,
-    REGISTERS, Resident, Sample, Source, Which, Window,
+    Allocation, AllocationEvent, Change, Clock, DataSource, Event, Exit, Fault, InCopy, Mapping, MemoryAccess, Outcome,
+    Process, REGISTERS, Resident, Sample, Source, Which, Window,
 };
 
 /// Bytes that grow at the end.
@@ -70,7 +70,9 @@ impl Writer {
             out.step(access.time_ns, &mut time);
             out.numbers(&[u64::from(access.pid), u64::from(access.tid)]);
             out.step(access.address, &mut place);
-            out.numbers(&[u64::from(access.store), u64::from(access.memory), access.cycles, access.period]);
+            let DataSource { memory, remote, shared } = access.source;
+            let from = u64::from(memory) + 2 * u64::from(remote) + 4 * u64::from(shared);
+            out.numbers(&[u64::from(access.store), from, access.cycles, access.period]);
         });
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Lackey writes ` L address,size`, ` S …`, ` M …` and `I  …` with hexadecimal addresses; lines of valgrind
 //! itself start with `==`. drmemtrace's view (`drrun -t drmemtrace -tool view`) writes a record and an
-//! instruction number, the thread, and `read`, `write`, `ifetch` or a marker. What is no data access is
+//! instruction number, the thread (`T7`, `7`, or since 2025 `W0.T7` with the workload), and `read`, `write`, `ifetch` or a
+//! marker. What is no data access is
 //! passed over; what claims to be one and cannot be read is an error with its row.
 
 use std::str::FromStr;
@@ -147,7 +148,7 @@ fn drmemtrace(line: &[u8]) -> Found {
             b"read" => false,
             b"write" => true,
             _ => {
-                thread = decimal(word.strip_prefix(b"T").unwrap_or(word)).or(thread);
+                thread = thread_of(word).or(thread);
                 continue;
             }
         };
@@ -157,6 +158,21 @@ fn drmemtrace(line: &[u8]) -> Found {
         return Ok(Some((Access { address, thread: thread.unwrap_or(0), write, time_ns: 0 }, false)));
     }
     Ok(None)
+}
+
+/// The thread of `7`, `T7` or `W0.T7`: threads of the first workload keep their numbers, those of others lie above them.
+fn thread_of(word: &[u8]) -> Option<u32> {
+    /// Linux has fewer threads: `PID_MAX_LIMIT` is 2^22.
+    const A_WORKLOADS_THREADS: u32 = 1 << 22;
+    let dot = word.iter().position(|byte| *byte == b'.');
+    match (word, dot) {
+        ([b'W', ..], Some(dot)) => {
+            let workload = decimal(&word[1..dot])?;
+            let thread = decimal(word[dot + 1..].strip_prefix(b"T")?)?;
+            workload.checked_mul(A_WORKLOADS_THREADS)?.checked_add(thread)
+        }
+        _ => decimal(word.strip_prefix(b"T").unwrap_or(word)),
+    }
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<u64> {
@@ -200,6 +216,15 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].address, found[0].thread, found[0].write), (0x7ffe_7b3f_8cd8, 3_264_604, true));
         assert_eq!((found[1].address, found[1].thread, found[1].write), (0x10, 7, false));
+    }
+
+    #[test]
+    fn the_thread_of_a_view_with_workloads_is_no_record_number() {
+        let text = "  8  1:  W0.T3 read 32 byte(s) @ 0x10 by PC 0x1\n  9  2:  W0.T4 write 8 byte(s) @ 0x20 by PC 0x1\n  \
+                    10  3:  W1.T3 read 8 byte(s) @ 0x30 by PC 0x1\n";
+        let found = parse(Format::Drmemtrace, text).unwrap();
+        let threads: Vec<u32> = found.iter().map(|access| access.thread).collect();
+        assert_eq!(threads, [3, 4, (1 << 22) + 3]);
     }
 
     #[test]

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
-from tierloom.offload.exporters.common import process_policy, weights_on_host
+from tierloom.offload.exporters.common import WORTH, process_policy, weights_on_host
+from tierloom.offload.exporters.tensor_overrides import from_gguf, overrides
 from tierloom.offload.placement import share
 from tierloom.offload.problem import GPU
 
@@ -15,20 +16,17 @@ if TYPE_CHECKING:
     from tierloom.offload.problem import Problem
     from tierloom.offload.speculation import Speculation
 
-PATTERNS = {
-    "attention": "(attn|ssm|indexer)[_.].*",
-    "mlp": "ffn_(gate|up|down|gate_inp|.*shexp).*",
-    "experts": "ffn_.*_exps.*",
-}
-"""Names of tensors of a layer in GGUF files, by part."""
+GIB = float(1 << 30)
 
 FAMILIES = {
     "deepseek_v2": "deepseek2",
     "deepseek_v3": "deepseek2",
+    "gemma": "gemma",
     "gemma2": "gemma2",
     "gemma3_text": "gemma3",
     "gemma4_text": "gemma4",
     "glm4_moe": "glm4moe",
+    "glm4_moe_lite": "deepseek2",
     "glm_moe_dsa": "glm-dsa",
     "gpt2": "gpt2",
     "gpt_oss": "gpt-oss",
@@ -50,6 +48,8 @@ FAMILIES = {
     "qwen3_5_moe_text": "qwen35moe",
     "qwen3_5_text": "qwen35",
     "qwen3_moe": "qwen3moe",
+    "qwen3_vl_moe_text": "qwen3vlmoe",
+    "qwen3_vl_text": "qwen3vl",
     "qwen3_next": "qwen3next",
 }
 """Architectures of a ``config.json``, and what llama.cpp's GGUF files call them."""
@@ -59,24 +59,28 @@ def llama_cpp(answer: InferAnswer) -> str:
     """A command line: layers beyond what the GPU holds go to host memory, part by part.
 
     Raises:
-        RequestError: llama.cpp does not run models of this family.
+        RequestError: The model is of a ``config.json``, and what llama.cpp calls its tensors is not known.
     """
     problem, placement = answer.plan.problem, answer.plan.placement
-    if problem.model.family not in {*FAMILIES, *FAMILIES.values()}:
-        message = f"llama.cpp has no architecture {problem.model.family!r}\nhint: write for flexgen or vllm"
+    if problem.model.family not in FAMILIES and not from_gguf(problem.model):
+        message = (
+            f"we do not know llama.cpp's tensor names of {problem.model.family!r}\n"
+            "hint: give its GGUF file as the model, which has them; or write for vllm"
+        )
         raise RequestError(message)
     policy = process_policy(answer)
     words = [f"{policy.prefix}llama-server -m {problem.model.name}.gguf", *_context(answer), "-ngl 999"]
     if weights_on_host(answer) > 0.0:
         chunk = problem.runtime.chunk_tokens
         words.append(f"-b {chunk} -ub {chunk}")
-    words += _overrides(answer)
+    moved = overrides(answer)
+    words += [f'-ot "{pattern}=CPU"' for pattern in moved.patterns]
     if share(placement.kv, GPU) < 0.5:
         words.append("--no-kv-offload")
     if policy.prefix:
         words.append("--numa numactl")
     words += _drafting(problem.speculation)
-    return "\n".join([*policy.notes, *_untold(problem), " ".join(words)]) + "\n"
+    return "\n".join([*policy.notes, *_untold(problem), *_cut(moved.gpu_bytes, answer), " ".join(words)]) + "\n"
 
 
 def _context(answer: InferAnswer) -> list[str]:
@@ -107,15 +111,9 @@ def _untold(problem: Problem) -> list[str]:
     return told
 
 
-def _overrides(answer: InferAnswer) -> list[str]:
-    """``-ot`` of every part whose last layers are in host memory."""
-    found = []
-    for part in answer.plan.problem.model.parts:
-        if part.name not in PATTERNS:
-            continue
-        on_gpu = answer.whole.tensors[part.name][GPU] * part.layers // answer.whole.of[part.name]
-        layers = (part.numbers or range(part.layers))[on_gpu:]
-        if layers:
-            numbers = "|".join(str(layer) for layer in layers)
-            found.append(f'-ot "blk\\.({numbers})\\.{PATTERNS[part.name]}=CPU"')
-    return found
+def _cut(stays: float, answer: InferAnswer) -> list[str]:
+    """Where whole tensors come out at fewer bytes than the plan has on the GPU."""
+    planned = answer.whole.plan.placement.weights_by_place[GPU]
+    if stays > planned * (1.0 - WORTH):
+        return []
+    return [f"# whole tensors: {stays / GIB:.4g} GiB of weights stay on the GPU, of {planned / GIB:.4g} planned"]

@@ -93,6 +93,34 @@ def _not_sampled(profile: Profile) -> str:
     return f"{missed['accesses']:.1e} {percent_text(missed['share'])}" if missed and missed["accesses"] else ""
 
 
+def data_sources(profile: Profile) -> list[Table]:
+    """Which objects are far, which are shared, and how long accesses take: what the processor told of its samples."""
+    told = [(item, item["data_source"]) for item in profile.data["objects"] if "data_source" in item]
+    if not any(source["remote"] or source["shared"] or "store_cycles" in source for _, source in told):
+        return []
+    made = table(
+        "Where the processor found the data",
+        ("object", "left"),
+        ("other node", "right"),
+        ("other core's cache", "right"),
+        ("cycles a load", "right"),
+        ("cycles a store", "right"),
+    )
+    for item, source in told[:ROWS]:
+        made.add_row(
+            item["name"],
+            percent_text(source["remote"]),
+            percent_text(source["shared"]),
+            _cycles(source.get("load_cycles")),
+            _cycles(source.get("store_cycles")),
+        )
+    return [made]
+
+
+def _cycles(mean: float | None) -> str:
+    return "" if mean is None else f"{mean:.0f}"
+
+
 def phases(profile: Profile) -> list[Table]:
     """What the program worked on when; nothing to show when it did the same all the time."""
     if len(profile.data["phases"]) < 2:

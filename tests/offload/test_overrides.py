@@ -1,0 +1,143 @@
+"""What ``-ot`` of llama.cpp leaves on the GPU, tensor by tensor, is what the plan has there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tierloom import offload
+from tierloom.errors import RequestError
+from tierloom.offload.answers import InferAnswer
+from tierloom.offload.exporters import emit
+from tierloom.offload.exporters.tensor_overrides import PATTERNS, pieces
+from tierloom.offload.gguf_tensors import _place
+from tierloom.offload.model import Part
+
+TENSORS = {"attention": "attn_q", "mlp": "ffn_gate_inp", "experts": ""}
+"""A tensor of a layer that stands for all of a part; those of experts have their own names."""
+
+
+def patterns(answer: InferAnswer) -> list[str]:
+    words = shlex.split(emit("llama.cpp", answer), comments=True)
+    return [word.removesuffix("=CPU") for before, word in pairwise(words) if before == "-ot"]
+
+
+def tensors(part: Part) -> Iterator[tuple[str, float]]:
+    """Names and bytes of a part's tensors, as far as patterns tell them apart."""
+    if part.name not in PATTERNS:
+        yield {"head": "output.weight", "embedding": "token_embd.weight"}[part.name], part.bytes
+    else:
+        for piece in pieces(part):
+            yield (
+                f"blk.{piece.layer}.{(piece.tensor or TENSORS[part.name]).removesuffix('.weight')}.weight",
+                piece.bytes,
+            )
+
+
+def on_gpu(answer: InferAnswer, part: Part) -> float:
+    """Bytes of a part that no pattern sends to the host, found as llama.cpp finds them."""
+    moved = [re.compile(pattern) for pattern in patterns(answer)]
+    return sum(size for name, size in tensors(part) if not any(each.search(name) for each in moved))
+
+
+PLANS = [
+    ("deepseek-v3", "rtx-4090", "liu-a", 4.85),
+    ("kimi-k2.5", "rtx-5090", "server-9355p", None),
+    ("glm-4.5-air", "rtx-4090", "liu-a", 4.5),
+    ("llama-4-maverick", "rtx-5090", "server-9355p", 4.5),
+    ("mimo-v2-flash", "rtx-5090", "server-9355p", 4.5),
+    ("nemotron-3-nano-30b-a3b", "rtx-4090", "liu-a", 8.5),
+    ("qwen3-next-80b-a3b", "rtx-4090", "liu-a", 4.5),
+    ("llama-3.1-70b", "rtx-4090", "liu-a", 4.5),
+]
+
+
+@pytest.mark.parametrize(("model", "gpu", "machine", "bits"), PLANS)
+def test_the_patterns_leave_on_the_gpu_what_the_plan_has_there(
+    model: str, gpu: str, machine: str, bits: float | None
+) -> None:
+    asked = {"runtime": "resident", "batch": 1, "prompt": 4096, "compare": ()}
+    answer = offload.infer(model, gpu, machine, weight_bits=bits, **asked)
+    parts, placed = answer.plan.problem.model.parts, answer.whole.plan.placement
+    stays = sum(on_gpu(answer, part) for part in parts)
+    planned = placed.weights_by_place["gpu"]
+    grain = max(piece.bytes for part in parts if part.name in PATTERNS for piece in pieces(part))
+    assert planned - 1.01 * grain <= stays <= planned * 1.001
+
+
+def test_the_layers_are_the_models_own() -> None:
+    answer = offload.infer(
+        "deepseek-v3", "rtx-4090", "liu-a", weight_bits=4.85, runtime="resident", batch=1, prompt=4096, compare=()
+    )
+    whole = next(pattern for pattern in patterns(answer) if "|" in pattern)
+    assert whole.split(")")[0].endswith("|58|59|60")
+    (experts,) = (part for part in answer.plan.problem.model.parts if part.name == "experts")
+    assert {piece.layer for piece in pieces(experts)} == set(range(3, 61))
+    assert "whole tensors:" in emit("llama.cpp", answer)
+
+
+def test_every_tensor_of_a_layer_has_the_pattern_of_its_part() -> None:
+    from gguf.constants import TENSOR_NAMES
+
+    names = {name.format(bid=3) for name in TENSOR_NAMES.values() if name.startswith("blk.")}
+    others = ("nextn", "vis_")
+    for name in sorted(names):
+        if not name.split(".")[2].startswith(others):
+            part, _ = _place(f"{name}.weight", 8, tied=False)
+            matching = [each for each, found in PATTERNS.items() if re.match(rf"blk\.3\.{found}", f"{name}.weight")]
+            assert matching == [part], name
+
+
+def hybrid(folder: Path, family: str) -> Path:
+    """A GGUF file with attention, a state and experts in different layers, under any architecture's name."""
+    import gguf
+    import numpy as np
+
+    writer = gguf.GGUFWriter(folder / "tiny.gguf", family)
+    keys = {"block_count": 6, "embedding_length": 4096, "feed_forward_length": 4096, "attention.head_count": 32}
+    keys |= {"attention.head_count_kv": [0, 8, 0] * 2, "expert_count": 32, "expert_used_count": 2}
+    keys |= {"ssm.inner_size": 512, "ssm.state_size": 128, "ssm.conv_kernel": 4}
+    for key, value in keys.items():
+        add = writer.add_array if isinstance(value, list) else writer.add_uint32
+        add(f"{family}.{key}", value)
+    shapes = {"token_embd": (1000, 4096), "output": (1000, 4096)}
+    for layer in (0, 3):
+        shapes[f"blk.{layer}.ssm_in"] = (4096, 4096)
+    for layer in (1, 4):
+        shapes[f"blk.{layer}.attn_q"] = (4096, 4096)
+    for layer in (2, 5):
+        shapes |= {f"blk.{layer}.ffn_{kind}_exps": (32, 4096 * layer, 4096) for kind in ("up", "down")}
+    for name, shape in shapes.items():
+        size = 2 * int(np.prod(shape, dtype=np.int64))
+        writer.add_tensor_info(f"{name}.weight", shape, np.dtype(np.float16), size)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_ti_data_to_file()
+    writer.close()
+    whole = sum(2 * int(np.prod(shape, dtype=np.int64)) for shape in shapes.values())
+    with (folder / "tiny.gguf").open("r+b") as file:
+        file.truncate(file.seek(0, 2) + whole + 64)
+    return folder / "tiny.gguf"
+
+
+@pytest.mark.parametrize("family", ["glm4moe", "gemma3", "llama4", "qwen3next", "nemotron_h_moe", "gemma3n", "newest"])
+def test_a_gguf_file_has_the_names_whatever_its_architecture(tmp_path: Path, family: str) -> None:
+    file = hybrid(tmp_path, family)
+    answer = offload.infer(str(file), "rtx-4090", "liu-a", runtime="resident", batch=1, prompt=4096, compare=())
+    experts = next(part for part in answer.plan.problem.model.parts if part.name == "experts")
+    assert [(piece.layer, piece.tensor) for piece in pieces(experts)] == [
+        (layer, f"ffn_{kind}_exps.weight") for layer in (2, 5) for kind in ("up", "down")
+    ]
+    planned = answer.whole.plan.placement.weights["experts"]["gpu"]
+    assert planned - 32 * 2 * 4096**2 * 5 <= on_gpu(answer, experts) <= planned * 1.001
+
+
+def test_a_config_whose_tensors_have_no_known_names_says_so() -> None:
+    answer = offload.infer("opt-30b", "a10", "liu-a-llm", runtime="resident", batch=1, compare=())
+    with pytest.raises(RequestError, match=r"we do not know .* of 'opt'\nhint: give its GGUF file"):
+        emit("llama.cpp", answer)
