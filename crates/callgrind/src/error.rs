@@ -13,6 +13,26 @@ pub enum CallgrindError {
         /// Why.
         source: std::io::Error,
     },
+    /// It is there twice.
+    #[error("{} is given twice\n  hint: give each file of callgrind's once", .path.display())]
+    Twice {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A process was counted in parts, and one is missing.
+    #[error(
+        "{}: part {part} of this process (pid {pid}) is missing\n  hint: give all files of it: callgrind.out.{pid} and \
+         those that go on with a number",
+        .path.display()
+    )]
+    PartMissing {
+        /// A file of the process.
+        path: PathBuf,
+        /// Which process.
+        pid: u64,
+        /// Which part.
+        part: u64,
+    },
     /// It does not hold executions of instructions.
     #[error("{}, line {line}: {problem}\n  hint: {hint}", .path.display())]
     NotCallgrind {
@@ -41,6 +61,13 @@ impl Flaw {
     pub(crate) fn asked(problem: impl Into<String>) -> Self {
         let hint = "write it with `valgrind --tool=callgrind --dump-instr=yes CMD`";
         Self::Content { problem: problem.into(), hint }
+    }
+
+    /// There is nothing.
+    pub(crate) fn empty() -> Self {
+        let hint =
+            "give a file of a program that has ended; threads that were counted apart have their own, `-01` and on";
+        Self::Content { problem: "it is empty".to_owned(), hint }
     }
 
     /// The content is damaged, or no callgrind's.

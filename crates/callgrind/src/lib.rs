@@ -2,15 +2,16 @@
 //!
 //! Format: *Callgrind Format Specification* in Valgrind's manual, with compressed names and positions. A file is read
 //! from front to back and never held as a whole; nothing in it is trusted. Its sums are held against its own totals, so
-//! that a file which ends early is refused.
+//! that a file which ends early is refused, and so is a process of which a part is missing.
 
 mod error;
 mod line;
 mod tally;
 
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{File, canonicalize};
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use error::CallgrindError;
 use error::Flaw;
@@ -21,11 +22,42 @@ use tierloom_recording::InstructionCounts;
 /// Names of C++ templates are long; longer lines than this are not text. Assumed.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// The counts of one file.
+/// What files count together; each is a process, a part of one, or a thread.
 ///
 /// # Errors
-/// [`CallgrindError::File`], or [`CallgrindError::NotCallgrind`] with the line and what to do.
-pub fn read(path: &Path) -> Result<InstructionCounts, CallgrindError> {
+/// One cannot be read, or is there twice, or a part of a process is missing.
+pub fn read(paths: &[PathBuf]) -> Result<InstructionCounts, CallgrindError> {
+    let (mut all, mut files, mut processes) = (InstructionCounts::default(), BTreeSet::new(), Processes::new());
+    for path in paths {
+        if !files.insert(canonicalize(path).unwrap_or_else(|_| path.clone())) {
+            return Err(CallgrindError::Twice { path: path.clone() });
+        }
+        let counts = read_one(path)?;
+        for part in &counts.parts {
+            let process = processes.entry((part.pid, part.command.clone())).or_insert((path, BTreeSet::new()));
+            process.1.insert(part.number);
+        }
+        all.add(counts);
+    }
+    whole(&processes)?;
+    Ok(all)
+}
+
+/// By process id and command, which an exec changes: a file of it, and the parts that were read.
+type Processes<'a> = BTreeMap<(u64, String), (&'a PathBuf, BTreeSet<u64>)>;
+
+/// Parts are numbered from 1 on.
+fn whole(processes: &Processes<'_>) -> Result<(), CallgrindError> {
+    for ((pid, _), (path, parts)) in processes {
+        let missing = (1..).zip(parts).find(|(expected, part)| expected != *part);
+        if let Some((part, _)) = missing {
+            return Err(CallgrindError::PartMissing { path: path.to_path_buf(), pid: *pid, part });
+        }
+    }
+    Ok(())
+}
+
+fn read_one(path: &Path) -> Result<InstructionCounts, CallgrindError> {
     let file = File::open(path).map_err(|error| Flaw::Unreadable(error).of(path, 0))?;
     let mut number = 0;
     counts(BufReader::new(file), &mut number).map_err(|flaw| flaw.of(path, number))
@@ -53,6 +85,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
+    use tierloom_recording::CountedPart;
 
     use super::*;
 
@@ -78,7 +111,8 @@ mod tests {
         let counts = parsed(SMALL).unwrap();
         assert_eq!(of(&counts, "/home/me/app"), [(0x1000, 13), (0x1003, 15), (0x1010, 10)]);
         assert_eq!(of(&counts, "/lib/libc.so.6"), [(0x8000, 300)]);
-        assert_eq!(counts.commands, ["./app 10"]);
+        let part = CountedPart { pid: 7, command: "./app 10".to_owned(), number: 1, begin: 0 };
+        assert_eq!(counts.parts, [part]);
     }
 
     #[test]
@@ -97,7 +131,42 @@ mod tests {
     #[test]
     fn parts_of_one_file_add_up() {
         let text = format!("{SMALL}\npart: 2\n\npositions: instr\nevents: Ir\n\nob=(1)\nfn=(1)\n0x1000 7\ntotals: 7\n");
-        assert_eq!(of(&parsed(&text).unwrap(), "/home/me/app")[0], (0x1000, 20));
+        let counts = parsed(&text).unwrap();
+        assert_eq!(of(&counts, "/home/me/app")[0], (0x1000, 20));
+        assert_eq!(counts.parts.iter().map(|part| part.number).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn a_part_says_where_it_begins() {
+        let text = SMALL.replace("desc: Trigger", "desc: Timerange: Basic block 70 - 90\ndesc: Trigger");
+        assert_eq!(parsed(&text).unwrap().parts[0].begin, 70);
+    }
+
+    #[test]
+    fn jumps_to_other_functions_are_told_by_name_and_count_nothing() {
+        let jump = "jfi=(3) other.c\njfn=(4) other\njump=7 -4\n* \njfl=(1)\njfn=(3)\njcnd=9/10 +4\n";
+        assert_eq!(parsed(&SMALL.replace("jcnd=9/10 +4\n", jump)), parsed(SMALL));
+    }
+
+    #[test]
+    fn a_process_needs_all_its_parts() {
+        let folder = std::env::temp_dir().join(format!("tierloom-callgrind-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let part = |number: u64, pid: u64| {
+            let path = folder.join(format!("{pid}.{number}"));
+            let text = SMALL.replace("part: 1", &format!("part: {number}")).replace("pid: 7", &format!("pid: {pid}"));
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let told = |paths: &[PathBuf]| read(paths).map_err(|error| error.to_string());
+        let (first, second, third, other) = (part(1, 7), part(2, 7), part(3, 7), part(1, 8));
+        let all = told(&[third.clone(), other, first.clone(), second.clone()]).unwrap();
+        assert_eq!(of(&all, "/home/me/app")[0], (0x1000, 4 * 13));
+        let missing = told(&[first.clone(), third]).unwrap_err();
+        assert!(missing.contains("part 2 of this process (pid 7) is missing"), "{missing}");
+        assert!(told(&[second]).unwrap_err().contains("part 1 of"));
+        assert!(told(&[first.clone(), first]).unwrap_err().contains("given twice"));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

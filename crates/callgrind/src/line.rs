@@ -33,7 +33,7 @@ impl<'a> Line<'a> {
             ("ob", '=') => Ok(Self::Object(Name::of(value)?)),
             ("cob", '=') => Ok(Self::Called(Name::of(value)?)),
             ("calls" | "jump" | "jcnd", '=') => Ok(Self::Transfer),
-            ("fl" | "fi" | "fe" | "fn" | "cfi" | "cfl" | "cfn", '=') => Ok(Self::Nothing),
+            ("fl" | "fi" | "fe" | "fn" | "cfi" | "cfl" | "cfn" | "jfi" | "jfl" | "jfn", '=') => Ok(Self::Nothing),
             (_, ':') => Ok(Self::Header(key, value)),
             _ => Err(unknown(text)),
         }
@@ -49,7 +49,7 @@ fn keyed(text: &str) -> Option<(&str, char, &str)> {
     is_word.then(|| (key, separator, rest[1..].trim_ascii()))
 }
 
-fn unknown(text: &str) -> Flaw {
+pub(crate) fn unknown(text: &str) -> Flaw {
     const SHOWN: usize = 40;
     let shown: String = text.chars().take(SHOWN).collect();
     Flaw::other(format!("`{}` is no line of callgrind's", shown.escape_debug()))

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tierloom_recording::InstructionCounts;
+use tierloom_recording::{CountedPart, InstructionCounts};
 
 use crate::error::Flaw;
-use crate::line::{Line, Name, number, position};
+use crate::line::{Line, Name, number, position, unknown};
 
 /// The event that is an execution.
 const EXECUTIONS: &str = "Ir";
@@ -27,6 +27,8 @@ pub(crate) struct Tally {
     is_transfer: bool,
     /// All executions of this part, those of no file too.
     sum: u64,
+    /// What is read now.
+    part: CountedPart,
     /// Whether the totals of the last part were there.
     is_whole: bool,
     counts: InstructionCounts,
@@ -57,7 +59,7 @@ impl Tally {
     /// All counts, if nothing is missing.
     pub(crate) fn counts(self) -> Result<InstructionCounts, Flaw> {
         match self.columns.positions {
-            None => Err(Flaw::other("it is empty")),
+            None => Err(Flaw::empty()),
             Some(_) if !self.is_whole => Err(Flaw::other("it ends early: its totals are missing")),
             Some(_) => Ok(self.counts),
         }
@@ -80,8 +82,13 @@ impl Tally {
     fn header(&mut self, key: &str, value: &str) -> Result<(), Flaw> {
         let mut words = value.split_ascii_whitespace();
         match key {
-            "cmd" => self.counts.commands.push(value.to_owned()),
-            "part" => (self.sum, self.is_whole) = (0, false),
+            "pid" => self.part.pid = number(value).ok_or_else(|| unknown(value))?,
+            "cmd" => value.clone_into(&mut self.part.command),
+            "part" => {
+                self.part.number = number(value).ok_or_else(|| unknown(value))?;
+                (self.part.begin, self.sum, self.is_whole) = (0, 0, false);
+            }
+            "desc" => self.part.begin = blocks_before(value).unwrap_or(self.part.begin),
             "positions" if words.clone().next() != Some("instr") => {
                 return Err(Flaw::asked("it tells lines, and not instructions"));
             }
@@ -102,6 +109,7 @@ impl Tally {
             let told = total.map_or_else(|| "nothing".to_owned(), |total| total.to_string());
             return Err(Flaw::other(format!("executions add up to {}, and its totals say {told}", self.sum)));
         }
+        self.counts.parts.push(self.part.clone());
         (self.sum, self.is_whole) = (0, true);
         Ok(())
     }
@@ -136,4 +144,10 @@ impl Tally {
             *known = known.saturating_add(executions);
         }
     }
+}
+
+/// Of a part that tells so: `Timerange: Basic block 10 - 20`.
+fn blocks_before(description: &str) -> Option<u64> {
+    let (begin, _) = description.strip_prefix("Timerange: Basic block ")?.split_once(" - ")?;
+    number(begin)
 }

@@ -26,7 +26,7 @@ pub(crate) fn perf_data(bytes: &[u8]) {
 
 pub(crate) fn callgrind(bytes: &[u8]) {
     let file = Scratch::new("callgrind.out", bytes);
-    let _ = tierloom_callgrind::read(&file.0);
+    let _ = tierloom_callgrind::read(std::slice::from_ref(&file.0));
 }
 
 /// The bytes are a program's file; samples fall on places of it that its first bytes choose.

@@ -154,8 +154,8 @@ pub enum Warning {
     #[error("`{counted}` was counted, and another command sampled: counts are those of its input")]
     OtherCommandCounted { counted: String },
     #[error(
-        "{processes} process(es) were forked without starting another program: what their parent did before that is \
-         counted once more for each"
+        "{processes} process(es) were forked without starting another program, and what their parent did before that is \
+         counted once more for each: count with `profile --count`, or valgrind with `--dump-before=fork`"
     )]
     ForksCounted { processes: usize },
     #[error(

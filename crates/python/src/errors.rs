@@ -192,7 +192,10 @@ pub(crate) fn from_perf_data(error: &PerfDataError) -> PyErr {
 /// A file that is no callgrind's, or without what is asked of it.
 pub(crate) fn from_callgrind(error: &CallgrindError) -> PyErr {
     match error {
-        CallgrindError::File { .. } | CallgrindError::NotCallgrind { .. } => RequestError::new_err(told(error)),
+        CallgrindError::File { .. }
+        | CallgrindError::Twice { .. }
+        | CallgrindError::PartMissing { .. }
+        | CallgrindError::NotCallgrind { .. } => RequestError::new_err(told(error)),
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn analyse_recording(
     folders: Vec<PathBuf>,
     counts: Vec<PathBuf>,
 ) -> PyResult<(Profile, Py<PyBytes>)> {
-    let counts = py.detach(|| counted::read(&counts)).map_err(|error| errors::from_callgrind(&error))?;
+    let counts = py.detach(|| tierloom_callgrind::read(&counts)).map_err(|error| errors::from_callgrind(&error))?;
     let mut recording = loaded(py, &path)?;
     let files = py.detach(|| CodeFiles::find(&recording, &folders));
     if let Some(refusal) = files.refusal(&path) {

@@ -73,7 +73,7 @@ fn count(py: Python<'_>, counting: &Py<PyAny>, exit: Option<Exit>) -> Result<Ins
     let told = |error: PyErr| error.value(py).to_string();
     let paths: Vec<PathBuf> =
         counting.call1(py, (exit.map(Exit::code),)).and_then(|paths| paths.extract(py)).map_err(told)?;
-    py.detach(|| counted::read(&paths)).map_err(|error| errors::from_callgrind(&error).value(py).to_string())
+    py.detach(|| tierloom_callgrind::read(&paths)).map_err(|error| errors::from_callgrind(&error).value(py).to_string())
 }
 
 /// The counts if they are those of what was recorded. The run itself is not lost where they are not.
