@@ -6,11 +6,11 @@ use index_vec::IndexVec;
 use tierloom_binary::cfg::BlockId;
 use tierloom_binary::code::FunctionId;
 use tierloom_model::CountSource;
+use tierloom_recording::Processor;
 
 use crate::attribution::Observed;
 use crate::frequency::Counts;
 use crate::frequency::blocks::BlockCounts;
-use crate::frequency::counter_deltas::posterior::MOST_INSTRUCTIONS_PER_NS;
 
 /// No instruction of a program takes longer in the mean of a function, ns: a miss to memory behind a switch takes less, and
 /// whoever waits for memory runs others beside. Assumed.
@@ -30,7 +30,8 @@ pub(crate) fn replace(observed: &Observed, counts: &mut Counts) {
 }
 
 /// Functions for whose executions this run had no time, or far too much: the two runs differ. Longest first.
-pub(crate) fn differing(observed: &Observed, sample_ns: f64) -> Vec<FunctionId> {
+pub(crate) fn differing(observed: &Observed, sample_ns: f64, processor: &Processor) -> Vec<FunctionId> {
+    let most_per_ns = processor.most_instructions_per_ns();
     let mut samples: BTreeMap<FunctionId, f64> = BTreeMap::new();
     for (id, _) in observed.seen.iter().filter_map(|seen| seen.at) {
         *samples.entry(id).or_default() += 1.0;
@@ -38,7 +39,7 @@ pub(crate) fn differing(observed: &Observed, sample_ns: f64) -> Vec<FunctionId> 
     let seen = |id: &FunctionId| samples.get(id).copied().unwrap_or(0.0);
     let lacking = samples.keys().filter(|id| observed.counted.lacks(observed.code.functions[**id].module, **id));
     let lacking = lacking.copied().filter(|id| seen(id) >= ENOUGH_SAMPLES);
-    let impossible = |id: &FunctionId| !is_possible(instructions(observed, *id), seen(id), sample_ns);
+    let impossible = |id: &FunctionId| !is_possible(instructions(observed, *id), seen(id), sample_ns, most_per_ns);
     let counted = observed.counted.functions.keys().copied().filter(impossible);
     let mut all: Vec<FunctionId> = lacking.chain(counted).collect();
     all.sort_by(|left, right| seen(right).total_cmp(&seen(left)).then(left.cmp(right)));
@@ -52,11 +53,11 @@ fn instructions(observed: &Observed, id: FunctionId) -> f64 {
 }
 
 /// Whether so many instructions can take the time of so many samples.
-fn is_possible(instructions: f64, samples: f64, sample_ns: f64) -> bool {
+fn is_possible(instructions: f64, samples: f64, sample_ns: f64, most_per_ns: f64) -> bool {
     // Upper end of a Poisson count's 95 % interval.
     let most_ns = 2.0f64.mul_add(samples.sqrt(), samples + 3.0) * sample_ns;
     let too_slow = samples >= ENOUGH_SAMPLES && samples * sample_ns > LONGEST_NS * instructions;
-    instructions <= most_ns * MOST_INSTRUCTIONS_PER_NS && !too_slow
+    instructions <= most_ns * most_per_ns && !too_slow
 }
 
 #[cfg(test)]
@@ -66,6 +67,7 @@ mod tests {
     #[test]
     fn instructions_take_some_time_and_not_for_ever() {
         const MS: f64 = 1e6;
+        let is_possible = |instructions, samples, ns| is_possible(instructions, samples, ns, 20.0);
         assert!(is_possible(1e9, 300.0, MS), "0.3 ns each");
         assert!(!is_possible(1e11, 300.0, MS), "3 ps each");
         assert!(!is_possible(1e5, 300.0, MS), "3 us each");

@@ -97,7 +97,8 @@ impl Doubts<'_> {
             let unnamed = || format!("{}+{:#x}", module.name(), function.start);
             module.function_name(function.start).map_or_else(unnamed, demangled)
         };
-        let functions: Vec<String> = differing(self.observed, sample_ns).into_iter().map(named).collect();
+        let functions: Vec<String> =
+            differing(self.observed, sample_ns, &self.recording.processor).into_iter().map(named).collect();
         let differ = (!functions.is_empty()).then_some(Warning::RunsDiffer { functions });
         differ.into_iter().collect()
     }
