@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.debian import packages
 from tierloom.errors import RecordingError, RequestError
+from tierloom.same_library import same_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 VALGRIND = "valgrind"
 SLOWER = (30, 50)
 """Times as long as the program itself: conjugate gradients, solver, graph search; a hash join took 20."""
-OPTIONS = ("--tool=callgrind", "--dump-instr=yes", "--dump-line=no", "--skip-plt=no", "--trace-children=yes")
+FORKS = ("fork", "vfork", "_Fork", "posix_spawn*")
+"""Functions of the C library that copy the process, and its counts with it: these are written down before."""
+OPTIONS = (
+    *("--tool=callgrind", "--dump-instr=yes", "--dump-line=no", "--skip-plt=no", "--trace-children=yes"),
+    *(f"--dump-before={function}" for function in FORKS),
+)
 ERRORS_SHOWN = 3
 """Lines of what Valgrind said last."""
 
@@ -39,7 +45,7 @@ class CountedRun:
     """The file of the input, and where it begins; None where it is no file."""
 
     def files(self, exit_code: int | None = None) -> list[str]:
-        """Runs the program; the files in which it was counted, one a process.
+        """Runs the program; the files in which it was counted, one a process or a part of one.
 
         Args:
             exit_code: With which it ended the first time; None where nobody knows.
@@ -79,7 +85,7 @@ class CountedRun:
 
 @contextmanager
 def prepared(command: Sequence[str]) -> Iterator[CountedRun]:
-    """Looks for Valgrind, and where the program's input begins.
+    """Looks for Valgrind, and where the program's input begins; both runs belong inside.
 
     Raises:
         RequestError: Valgrind is not here.
@@ -87,7 +93,7 @@ def prepared(command: Sequence[str]) -> Iterator[CountedRun]:
     if lacking := packages.lacking(VALGRIND):
         message = f"executions are counted by valgrind: {lacking.partition(': ')[0]}\nhint: {_how(lacking)}"
         raise RequestError(message)
-    with tempfile.TemporaryDirectory(prefix="tierloom-count-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tierloom-count-") as folder, same_library():
         yield CountedRun(tuple(command), Path(folder), _standard_input())
 
 

@@ -88,7 +88,8 @@ def record(
         folder: Where the profile will be saved; tried before the program starts.
         keep: A file for the recording, which grows there and stays; :func:`tierloom.analyse` reads it.
         count: Run the program a second time, under Valgrind, and take executions from there; 30 to 50 times as long.
-            Where that fails, a warning says so, and executions are estimated.
+            Where that fails, a warning says so, and executions are estimated. Both runs have ``GLIBC_TUNABLES`` set, so
+            that the C library runs the same code in both.
         counting: Called when the program has ended and the second run starts.
         analysing: Called with the number of samples when the program has ended and the analysis starts.
 
