@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "GLIBC_TUNABLES"
 FEATURES = "glibc.cpu.hwcaps"
-HIDDEN = ("AVX512VL", "AVX512BW", "RTM", "Prefer_No_VZEROUPPER")
+HIDDEN = ("AVX512F", "AVX512VL", "AVX512BW", "RTM", "Prefer_No_VZEROUPPER")
 """Of the processor: what Valgrind does not have. With RTM, glibc leaves AVX2 out unless the last one is off."""
 BY_CACHE = ("x86_rep_movsb_threshold", "x86_rep_stosb_threshold", "x86_non_temporal_threshold")
 """From which size on memory is copied and filled otherwise; glibc works them out from the caches."""

@@ -2,6 +2,9 @@
 //!
 //! A string instruction is counted once a round and once more when it ends, so its block's other instructions tell how
 //! often it was executed, and the rest is its rounds.
+//!
+//! What the linker puts between a call and a library (a stub of the procedure linkage table, which reads the library's
+//! address) is code of no file for callgrind: a stub runs as often as counted code calls it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,7 +58,21 @@ impl CountedCode {
                 self.take_block(*id, function, block, counted);
             }
         }
-        by_function.into_keys().collect()
+        let mut taken: Vec<FunctionId> = by_function.into_keys().collect();
+        let mut called = BTreeMap::new();
+        for id in &taken {
+            add_calls(&code.functions[*id].function, &self.functions[id], &mut called);
+        }
+        for (address, calls) in called {
+            let found = code.find(modules, CodePlace { module: Some(module), address });
+            let Some((id, 0)) = found.filter(|(id, _)| calls > 0.0 && !self.functions.contains_key(id)) else {
+                continue;
+            };
+            let entry = code.functions[id].function.block_of(0);
+            self.functions.insert(id, BTreeMap::from([(entry, calls)]));
+            taken.push(id);
+        }
+        taken
     }
 
     fn take_block(&mut self, id: FunctionId, function: &Function, block: BlockId, counted: &ByPosition) {
@@ -66,6 +83,16 @@ impl CountedCode {
             let all = counted.get(&at).copied().unwrap_or(0.0);
             let rounds = if all > executions { all - executions } else { all };
             self.rounds.insert((id, at), rounds);
+        }
+    }
+}
+
+/// Adds how often a function goes to each address that its calls and jumps name.
+fn add_calls(function: &Function, executions: &BTreeMap<BlockId, f64>, called: &mut BTreeMap<u64, f64>) {
+    for (at, instruction) in function.instructions.iter().enumerate() {
+        if let Flow::Call(target) | Flow::Jump(target) = instruction.flow {
+            let often = executions.get(&function.block_of(at)).copied().unwrap_or(0.0);
+            *called.entry(target).or_default() += often;
         }
     }
 }
@@ -128,5 +155,21 @@ mod tests {
         let executions: Vec<f64> = code.functions[&id].values().copied().collect();
         assert_eq!(executions, [10.0, 1.0]);
         assert_eq!(code.rounds, BTreeMap::from([((id, 1), 1000.0)]));
+    }
+
+    /// 0x1000 call 0x1100 | 0x1005 dec rsi | 0x1008 jne 0x1005 | 0x100a call 0x1100 | 0x100f jmp 0x1200
+    const CALLS: &[u8] = &[
+        0xe8, 0xfb, 0x00, 0x00, 0x00, 0x48, 0xff, 0xce, 0x75, 0xfb, 0xe8, 0xf1, 0x00, 0x00, 0x00, 0xe9, 0xec, 0x01,
+        0x00, 0x00,
+    ];
+
+    #[test]
+    fn a_stub_runs_as_often_as_it_is_called() {
+        let function = Function::decode(CALLS, 0x1000);
+        let often = |block| if block == function.block_of(1) { 50.0 } else { 7.0 };
+        let executions = function.blocks.indices().map(|block| (block, often(block))).collect();
+        let mut called = BTreeMap::new();
+        add_calls(&function, &executions, &mut called);
+        assert_eq!(called, BTreeMap::from([(0x1100, 14.0), (0x1200, 7.0)]));
     }
 }
