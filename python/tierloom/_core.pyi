@@ -85,14 +85,18 @@ def record_profile(
     name: str,
     preload: str | None,
     asked: object,
+    counting: Callable[[int | None], Sequence[str]] | None,
     analysing: Callable[[int], None] | None,
 ) -> tuple[Profile, bytes]:
     """Runs a program and returns its profile and its samples (an `.npy` file)."""
 
 def analyse_recording(
-    path: str | PathLike[str], name: str | None, folders: Sequence[str | PathLike[str]]
+    path: str | PathLike[str],
+    name: str | None,
+    folders: Sequence[str | PathLike[str]],
+    counts: Sequence[str | PathLike[str]],
 ) -> tuple[Profile, bytes]:
-    """Works a recording out into a profile and its samples (an `.npy` file); files of code may be in folders."""
+    """Works a recording out, with files of callgrind's; files of code may be in folders."""
 
 def describe_recording(path: str | PathLike[str], folders: Sequence[str | PathLike[str]]) -> dict[str, Any]:
     """What a recording holds, and which of its files of code are here."""

@@ -308,7 +308,7 @@ CHECKS = (
     Check("control groups", "capacity measure", control_groups),
     Check("QEMU", "lab", emulator),
     Check("guest packages", "lab", guest_packages),
-    Check("valgrind", "trace import", program("valgrind")),
+    Check("valgrind", "profile --count, trace import", program("valgrind")),
     Check(
         "perf",
         "profile --from",

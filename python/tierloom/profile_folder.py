@@ -101,7 +101,7 @@ def finish(folder: Path) -> str | None:
         message = f"{folder}: its program is being profiled now\nhint: wait for its end"
         raise ProfileError(message)
     try:
-        profile, samples = _core.analyse_recording(recording, folder.name.removesuffix(ENDING), [])
+        profile, samples = _core.analyse_recording(recording, folder.name.removesuffix(ENDING), [], [])
     except BuildError as problem:
         raise ProfileError(str(problem)) from problem
     except RequestError as problem:

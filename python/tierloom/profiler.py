@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tierloom._core as _core
-from tierloom import profile_folder
+from tierloom import counted_run, profile_folder
 from tierloom.arguments import path as a_path
 from tierloom.arguments import reads, refused
 from tierloom.errors import RequestError
@@ -68,6 +68,8 @@ def record(
     windows: bool = False,
     folder: str | Path | None = None,
     keep: str | Path | None = None,
+    count: bool = False,
+    counting: Callable[[], None] | None = None,
     analysing: Callable[[int], None] | None = None,
 ) -> Recorded:
     """Runs a program unchanged and finds its data objects and how they are touched.
@@ -85,17 +87,22 @@ def record(
             may be harmed, so it is off unless asked for.
         folder: Where the profile will be saved; tried before the program starts.
         keep: A file for the recording, which grows there and stays; :func:`tierloom.analyse` reads it.
+        count: Run the program a second time, under Valgrind, and take executions from there; 30 to 50 times as long.
+            Where that fails, a warning says so, and executions are estimated. Both runs have ``GLIBC_TUNABLES`` set, so
+            that the C library runs the same code in both.
+        counting: Called when the program has ended and the second run starts.
         analysing: Called with the number of samples when the program has ended and the analysis starts.
 
     Raises:
         ProgramError: The program cannot be started.
-        RequestError: The folder or the file cannot be written, and the program was not started.
+        RequestError: The folder or the file cannot be written or Valgrind is not here, and the program was not started.
         RecordingError: It ran, but nothing could be recorded.
     """
     if backend not in BACKENDS:
         raise refused(backend, "backend", "no backend", f"use one of: {', '.join(BACKENDS)}")
     called = name or Path(command[0]).name
     with ExitStack() as stack:
+        again = stack.enter_context(counted_run.prepared(command)) if count else None
         journal = None if folder is None else stack.enter_context(profile_folder.prepared(Path(folder)))
         stack.enter_context(interrupts_go_to_the_program())
         journal = journal if keep is None else _kept(Path(keep), journal)
@@ -106,8 +113,18 @@ def record(
             "journal": None if journal is None else str(journal),
             "keep": keep is not None,
         }
-        profile, samples = _core.record_profile(list(command), called, preload_library(), asked, analysing)
+        counted = None if again is None else _counted(again, counting)
+        profile, samples = _core.record_profile(list(command), called, preload_library(), asked, counted, analysing)
     return Recorded(Profile.of_core(profile), samples)
+
+
+def _counted(again: counted_run.CountedRun, counting: Callable[[], None] | None) -> Callable[[int | None], list[str]]:
+    def files(exit_code: int | None) -> list[str]:
+        if counting is not None:
+            counting()
+        return again.files(exit_code)
+
+    return files
 
 
 def _kept(keep: Path, journal: Path | None) -> Path:

@@ -26,7 +26,13 @@ ENDING = ".recording"
 
 
 @arguments.reads(path=arguments.path)
-def analyse(path: str | Path, *, name: str | None = None, binaries: Sequence[str | Path] = ()) -> Recorded:
+def analyse(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    binaries: Sequence[str | Path] = (),
+    counts: Sequence[str | Path] = (),
+) -> Recorded:
     """The profile of a recording, as `tierloom profile --keep` wrote it.
 
     Args:
@@ -34,14 +40,16 @@ def analyse(path: str | Path, *, name: str | None = None, binaries: Sequence[str
         name: Name of the profile; the program's file name by default.
         binaries: Folders with the files of code that ran, by build id, whole path or name. What is not in
             them is looked for where it ran.
+        counts: Files that `valgrind --tool=callgrind --dump-instr=yes` wrote of the same program with the same input,
+            one a process: executions are taken from them and not estimated.
 
     Raises:
-        BuildError: The program is not here in the build that ran.
-        RequestError: There is no such recording, or it is not of this version.
+        BuildError: The program is not here in the build that ran, or another build was counted.
+        RequestError: There is no such recording, it is not of this version, or a file of counts is none.
         RecordingError: It cannot be read or worked out.
     """
     _check(path, binaries)
-    profile, samples = _core.analyse_recording(path, name, list(binaries))
+    profile, samples = _core.analyse_recording(path, name, list(binaries), list(counts))
     return Recorded(Profile.of_core(profile), samples)
 
 

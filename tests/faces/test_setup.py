@@ -131,7 +131,7 @@ def test_the_hints_of_doctor_are_the_list(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     monkeypatch.setenv("PATH", str(tmp_path))
     (found,) = [check(Path("/")) for check in CHECKS if check.name == "valgrind"]
-    assert (found.serves, found.remedy) == ("trace import", packages.named("valgrind").hint)
+    assert (found.serves, found.remedy) == ("profile --count, trace import", packages.named("valgrind").hint)
 
 
 def test_missing_packages_are_told_and_fail_nothing(tmp_path: Path) -> None:

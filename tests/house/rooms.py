@@ -65,14 +65,16 @@ ROOMS = {
     "launch": instrument("model", "wire", "binary", "linux"),
     "record": instrument("model", "wire", "recording", "binary", "bursts", "linux", "launch"),
     "perfdata": instrument("model", "recording", "linux"),
+    "callgrind": instrument("recording"),
     "runner": instrument("model", "wire", "recording", "binary", "linux", "launch"),
     "python": face(
         *("model", "contention", "predict", "place", "tiering", "expander", "linux", "pmem", "probe"),
-        *("recording", "binary", "analysis", "launch", "record", "perfdata", "runner"),
+        *("recording", "binary", "analysis", "launch", "record", "perfdata", "callgrind", "runner"),
     ),
     "fixtures": tool("model"),
     "fuzzed": tool(
-        "model", "expander", "recording", "binary", "analysis", "linux", "perfdata", "pmem", "tiering", "wire"
+        *("model", "expander", "recording", "binary", "analysis", "linux", "perfdata", "callgrind", "pmem"),
+        *("tiering", "wire"),
     ),
 }
 """What each crate is and may use; the order is that of the house, from the ground up."""

@@ -9,24 +9,29 @@
 //! | who was waited for, and when | `time` |
 //! | names, hotness, warnings: the profile | `profile` |
 //!
+//! What was counted in another run takes the place of the estimate of `frequency`; all behind it goes on as it does.
+//!
 //! No step looks back. Recordings of hardware memory samples take a shorter way, `memory_samples`.
 
 mod address_space;
 mod attribution;
 mod code_files;
+mod confidence;
 mod frequency;
 mod memory_samples;
 mod memory_sums;
 mod parallel;
 mod profile;
+mod same_code;
 mod time;
 mod traffic;
 
 use tierloom_binary::Binaries;
 use tierloom_model::{Profile, SampleRow};
-use tierloom_recording::{Event, Recording};
+use tierloom_recording::{Event, InstructionCounts, Recording};
 
 pub use code_files::samples_by_file;
+pub use same_code::of_other_builds;
 
 use address_space::AddressSpaces;
 use attribution::observe;
@@ -46,11 +51,21 @@ use traffic::traffic;
 ///
 /// What cannot be worked out is `[unrecovered]` and warned of.
 pub fn analyse(recording: &Recording, binaries: &dyn Binaries) -> (Profile, Vec<SampleRow>) {
+    analyse_counted(recording, &InstructionCounts::default(), binaries)
+}
+
+/// The same with executions that were counted in a run of the same builds, as far as there are any; [`of_other_builds`] holds
+/// them against the code. Hardware memory samples tell accesses without executions.
+pub fn analyse_counted(
+    recording: &Recording,
+    counted: &InstructionCounts,
+    binaries: &dyn Binaries,
+) -> (Profile, Vec<SampleRow>) {
     if recording.event == Event::MemoryAccess {
         return memory_samples::analyse(recording, binaries);
     }
     let mut spaces = AddressSpaces::new(recording, binaries);
-    let observed = observe(recording, &mut spaces);
+    let observed = observe(recording, counted, &mut spaces);
     let trips = trips(&observed);
     let clocks = count(&observed, &trips, recording.period_ns);
     let registers = counts(&observed, &clocks, &trips, recording.period_ns);

@@ -16,10 +16,10 @@ use tierloom_recording::Recording;
 
 use crate::address_space::AddressSpaces;
 use crate::address_space::objects::ObjectId;
+use crate::confidence::share;
 use crate::memory_sums::{Owner, RESTS, Sums};
 use crate::profile::names::Names;
 use crate::profile::warnings::FEW_SAMPLES;
-use crate::time::confidence::share;
 
 /// Bytes of an access: samples do not tell; most loads of numeric code are words. Assumed.
 const ACCESS_BYTES: f64 = 8.0;
@@ -200,6 +200,7 @@ impl ProfileBuilder<'_> {
     fn sampling(&self, samples: usize) -> Sampling {
         let hz = if self.recording.cpu_s > 0.0 { samples as f64 / self.recording.cpu_s } else { 0.0 };
         Sampling {
+            not_sampled: None,
             event: "perf-mem".to_owned(),
             hz,
             samples: samples as u64,

@@ -15,7 +15,8 @@ mod traces;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
+    ("callgrind", programs::callgrind),
     ("code", programs::code),
     ("machine", nouns::machine),
     ("parameters", nouns::parameters),

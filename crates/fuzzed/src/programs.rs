@@ -1,4 +1,4 @@
-//! What is recorded of programs, and their code: `.recording`, `perf.data`, ELF.
+//! What is recorded and counted of programs, and their code: `.recording`, `perf.data`, `callgrind.out`, ELF.
 
 use tierloom_analysis::analyse;
 use tierloom_binary::Files;
@@ -22,6 +22,11 @@ pub(crate) fn recording(bytes: &[u8]) {
 pub(crate) fn perf_data(bytes: &[u8]) {
     let file = Scratch::new("perf.data", bytes);
     let _ = tierloom_perfdata::read(&file.0, None);
+}
+
+pub(crate) fn callgrind(bytes: &[u8]) {
+    let file = Scratch::new("callgrind.out", bytes);
+    let _ = tierloom_callgrind::read(std::slice::from_ref(&file.0));
 }
 
 /// The bytes are a program's file; samples fall on places of it that its first bytes choose.

@@ -6,6 +6,7 @@
 //! plain data with units in the field names, checked once when it is read; nothing here opens a
 //! file, and nothing here knows another room of the house.
 
+mod access_count;
 mod error;
 mod figure;
 mod file;
@@ -26,6 +27,7 @@ mod site;
 pub mod units;
 pub mod warning;
 
+pub use access_count::{AccessCount, CountSource, NotSampled};
 pub use error::{ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
 pub use file::FORMAT_VERSION;
@@ -38,8 +40,8 @@ pub use plan::{Action, PhaseMove, Plan, PlanPhase, Predicted, Rule, RuleOptions,
 pub use plan_memory::PlanMemory;
 pub use prediction::{Anchor, Bound, Comparison, FrontierPoint, ObjectUse, PolicyResult, Prediction, TierUse};
 pub use profile::{
-    Access, AccessCount, DataSource, HOTNESS_BINS, Object, ObjectKind, Pattern, Phase, Profile, Program, Sampling,
-    Share, Unattributed,
+    Access, DataSource, HOTNESS_BINS, Object, ObjectKind, Pattern, Phase, Profile, Program, Sampling, Share,
+    Unattributed,
 };
 pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
 pub use schema::schemas;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::access_count::{AccessCount, NotSampled};
 use crate::error::{Flaw, Result, at_least, fraction, positive};
 use crate::figure::Origin;
 use crate::file;
@@ -151,18 +152,6 @@ pub struct Share {
     pub high: f64,
 }
 
-/// A number of accesses with its 95 % confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AccessCount {
-    /// Reads and writes.
-    pub count: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
-}
-
 /// Where the data of an object's sampled accesses came from, as the processor tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -289,6 +278,9 @@ pub struct Sampling {
     pub lost: u64,
     /// Share of calibration samples that landed exactly one instruction past the stalled one.
     pub skid_purity: f64,
+    /// What was counted and belongs to no object; absent where nothing was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_sampled: Option<NotSampled>,
     /// What the reader should know before believing the numbers.
     #[serde(default, with = "warning::documents", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<warning::documents::Notice>")]

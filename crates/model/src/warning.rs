@@ -143,6 +143,22 @@ pub enum Warning {
     )]
     CountsRough { objects: Vec<String>, share: f64 },
     #[error(
+        "the run that was counted is not like the one that was sampled: {} had no time here for so many executions, or far \
+         too much, or did not run there; counts of these are those of the other run, and where nothing was counted \
+         estimates; give both the same input, and let threads wait instead of spinning",
+        some(.functions)
+    )]
+    RunsDiffer { functions: Vec<String> },
+    #[error("executions were not counted, so they are estimated: {why}")]
+    NotCounted { why: String },
+    #[error("`{counted}` was counted, and another command sampled: counts are those of its input")]
+    OtherCommandCounted { counted: String },
+    #[error(
+        "{processes} process(es) were forked without starting another program, and what their parent did before that is \
+         counted once more for each: count with `profile --count`, or valgrind with `--dump-before=fork`"
+    )]
+    ForksCounted { processes: usize },
+    #[error(
         "{} of the accesses touch objects that no sample shows: they are missing; let the program run longer",
         percent(*.share)
     )]

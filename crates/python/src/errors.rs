@@ -4,6 +4,7 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::{PyErr, import_exception};
+use tierloom_callgrind::CallgrindError;
 use tierloom_contention::ContentionError;
 use tierloom_expander::ExpanderError;
 use tierloom_launch::LaunchError;
@@ -185,6 +186,16 @@ pub(crate) fn from_perf_data(error: &PerfDataError) -> PyErr {
     match error {
         PerfDataError::NotPerfData { .. } => RequestError::new_err(told(error)),
         PerfDataError::File { .. } => RecordingError::new_err(told(error)),
+    }
+}
+
+/// A file that is no callgrind's, or without what is asked of it.
+pub(crate) fn from_callgrind(error: &CallgrindError) -> PyErr {
+    match error {
+        CallgrindError::File { .. }
+        | CallgrindError::Twice { .. }
+        | CallgrindError::PartMissing { .. }
+        | CallgrindError::NotCallgrind { .. } => RequestError::new_err(told(error)),
     }
 }
 

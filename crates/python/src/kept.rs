@@ -12,6 +12,7 @@ use tierloom_record::file;
 use tierloom_recording::{Event, Exit, Recording, VERSION};
 
 use crate::code_files::{CodeFiles, DescribedFile};
+use crate::counted;
 use crate::documents::to_python;
 use crate::errors;
 use crate::nouns::Profile;
@@ -24,21 +25,31 @@ pub(crate) fn is_being_recorded(path: PathBuf) -> bool {
 }
 
 /// Works a recording out into a profile and its samples (an `.npy` file). Files of code are looked for
-/// in the folders first; the one that most samples fell into must be the build that ran.
+/// in the folders first; the one that most samples fell into must be the build that ran. `counts` are files in which
+/// callgrind counted the same builds.
 #[pyfunction]
 pub(crate) fn analyse_recording(
     py: Python<'_>,
     path: PathBuf,
     name: Option<String>,
     folders: Vec<PathBuf>,
+    counts: Vec<PathBuf>,
 ) -> PyResult<(Profile, Py<PyBytes>)> {
+    let counts = py.detach(|| tierloom_callgrind::read(&counts)).map_err(|error| errors::from_callgrind(&error))?;
     let mut recording = loaded(py, &path)?;
     let files = py.detach(|| CodeFiles::find(&recording, &folders));
     if let Some(refusal) = files.refusal(&path) {
         return Err(errors::another_build(refusal));
     }
     recording.warnings.extend(files.warning());
-    worked_out(py, name, Some(&path), &recording, &files.search)
+    if !counts.is_empty() {
+        if let Some(refusal) = py.detach(|| counted::refusal(&recording, &counts, &files)) {
+            return Err(errors::another_build(refusal));
+        }
+        let doubts = counted::warnings(&recording, &counts);
+        recording.warnings.extend(doubts);
+    }
+    worked_out(py, name, Some(&path), (&recording, &counts), &files.search)
 }
 
 /// What a recording holds, as plain data, and which of its files of code are here.

@@ -6,6 +6,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 mod code_files;
+mod counted;
 mod curves;
 mod documents;
 mod engines;

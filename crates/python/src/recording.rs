@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
-use tierloom_analysis::analyse;
+use tierloom_analysis::analyse_counted;
 use tierloom_binary::Binaries;
 use tierloom_linux::root::Root;
-use tierloom_model::{Profile, SampleRow, samples_to_npy};
+use tierloom_model::{Profile, SampleRow, Warning, samples_to_npy};
 use tierloom_record::{Backend, RecordRequest, processor, record, skid};
-use tierloom_recording::{Event, Processor, Recording};
+use tierloom_recording::{Event, Exit, InstructionCounts, Processor, Recording};
 
 use crate::code_files::CodeFiles;
+use crate::counted;
 use crate::documents::text_of;
 use crate::errors;
 use crate::guarded::guarded;
@@ -38,7 +39,8 @@ struct Asked {
 }
 
 /// Runs a program and returns its profile and its samples (an `.npy` file). `asked` holds
-/// how; `analysing` is called with the number of samples when the program has ended.
+/// how; `counting` is called with the exit code when the program has ended, and returns files in which callgrind counted it in another run;
+/// `analysing` is called with the number of samples when the analysis starts.
 #[pyfunction]
 pub(crate) fn record_profile(
     py: Python<'_>,
@@ -46,6 +48,7 @@ pub(crate) fn record_profile(
     name: String,
     preload: Option<PathBuf>,
     asked: &Bound<'_, PyAny>,
+    counting: Option<Py<PyAny>>,
     analysing: Option<Py<PyAny>>,
 ) -> PyResult<(Handle, Py<PyBytes>)> {
     let asked: Asked = serde_json::from_str(&text_of(asked)?)
@@ -55,24 +58,54 @@ pub(crate) fn record_profile(
     let request = RecordRequest { hz, backend, windows, journal, keep, ..RecordRequest::new(command, preload) };
     let recorded = py.detach(|| record(&request, &mut |_| ()));
     let mut recording = recorded.map_err(|error| errors::from_record(&error))?;
+    let counted = counting.map(|counting| count(py, &counting, recording.exit));
     if let Some(analysing) = analysing {
         analysing.call1(py, (recording.samples.len(),))?;
     }
     let files = py.detach(|| CodeFiles::find(&recording, &[]));
     recording.warnings.extend(files.warning());
-    worked_out(py, Some(name), request.journal.as_deref(), &recording, &files.search)
+    let counts = counted.map_or_else(InstructionCounts::default, |counted| usable(counted, &mut recording, &files));
+    worked_out(py, Some(name), request.journal.as_deref(), (&recording, &counts), &files.search)
 }
 
-/// The profile and the samples (an `.npy` file) of a recording, which may be on disk.
+/// What was counted in another run; or why nothing was.
+fn count(py: Python<'_>, counting: &Py<PyAny>, exit: Option<Exit>) -> Result<InstructionCounts, String> {
+    let told = |error: PyErr| error.value(py).to_string();
+    let paths: Vec<PathBuf> =
+        counting.call1(py, (exit.map(Exit::code),)).and_then(|paths| paths.extract(py)).map_err(told)?;
+    py.detach(|| tierloom_callgrind::read(&paths)).map_err(|error| errors::from_callgrind(&error).value(py).to_string())
+}
+
+/// The counts if they are those of what was recorded. The run itself is not lost where they are not.
+fn usable(
+    counted: Result<InstructionCounts, String>,
+    recording: &mut Recording,
+    files: &CodeFiles,
+) -> InstructionCounts {
+    let checked = counted.and_then(|counts| match counted::refusal(recording, &counts, files) {
+        Some(refusal) => Err(refusal),
+        None => Ok(counts),
+    });
+    let counts = checked.unwrap_or_else(|why| {
+        recording.warnings.push(Warning::NotCounted { why });
+        InstructionCounts::default()
+    });
+    if !counts.is_empty() {
+        recording.warnings.extend(counted::warnings(recording, &counts));
+    }
+    counts
+}
+
+/// The profile and the samples (an `.npy` file) of a recording, which may be on disk, and of what was counted.
 pub(crate) fn worked_out(
     py: Python<'_>,
     name: Option<String>,
     path: Option<&Path>,
-    recording: &Recording,
+    (recording, counts): (&Recording, &InstructionCounts),
     binaries: &(impl Binaries + Sync),
 ) -> PyResult<(Handle, Py<PyBytes>)> {
     let result: Result<(Profile, Vec<SampleRow>), String> =
-        py.detach(|| guarded(path, || analyse(recording, binaries)));
+        py.detach(|| guarded(path, || analyse_counted(recording, counts, binaries)));
     let (mut profile, rows) = result.map_err(errors::failed_analysis)?;
     if let Some(name) = name {
         profile.name = name;
@@ -96,7 +129,7 @@ pub(crate) fn import_perf(
     let mut recording = read.map_err(|error| errors::from_perf_data(&error))?;
     let files = py.detach(|| CodeFiles::find_all(&recording, &folders));
     recording.warnings.extend(files.warning().into_iter().chain(files.doubt()));
-    worked_out(py, name, Some(&path), &recording, &files.search)
+    worked_out(py, name, Some(&path), (&recording, &InstructionCounts::default()), &files.search)
 }
 
 /// What the file does not say, from this machine: its processor where none is named, and the skid of the

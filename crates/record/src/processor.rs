@@ -14,5 +14,11 @@ pub fn processor(root: &Root) -> Processor {
         units::parse_bytes(&text.trim().replace('K', "KiB").replace('M', "MiB")).ok()
     });
     let named = Processor::new(named.map(|(_, name)| name.trim().to_owned()), sizes.max());
-    Processor { host: host(root), ..named }
+    Processor { host: host(root), highest_khz: highest_khz(root), ..named }
+}
+
+/// Of all of them, for some have fast and slow ones.
+fn highest_khz(root: &Root) -> Option<u64> {
+    let told = |cpu| root.text(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"));
+    root.online_cpus().into_iter().filter_map(told).filter_map(|text| text.trim().parse().ok()).max()
 }

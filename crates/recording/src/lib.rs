@@ -6,6 +6,7 @@
 //! were seen in.
 
 mod file;
+mod instruction_counts;
 mod ours;
 mod processor;
 mod signals;
@@ -16,6 +17,7 @@ pub use file::{
     Beginning, MOST_STACKS, PORTION_RECORDS, Portion, VERSION, chunk_of, ending, is_recording, magic, next,
 };
 
+pub use instruction_counts::{CountedPart, InstructionCounts};
 pub use ours::{PRELOAD_LIBRARY, is_ours};
 pub use processor::Processor;
 use signals::signal_name;

@@ -25,20 +25,33 @@ from tierloom.commands.profile import refuse_other_folders, show_profile
     metavar="DIR",
     help="Folder to write; RECORDING's name with .profile by default.",
 )
+@click.option(
+    "--counts",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    multiple=True,
+    help="Executions counted by valgrind (callgrind --dump-instr=yes) of the same program and input, once a process.",
+)
 @options.binaries
 @options.as_json
-def verb(recording: Path, output: Path | None, binaries: tuple[Path, ...], as_json: bool) -> None:
+def verb(
+    recording: Path, output: Path | None, counts: tuple[Path, ...], binaries: tuple[Path, ...], as_json: bool
+) -> None:
     """Work a recording out into a profile, here or on another machine.
 
     `tierloom profile --keep RECORDING` writes one. The profile is the same as there: it is made of the recording
     and of the files of code that ran, in the builds that ran. Another build of the program is refused; of a
     library, it is a warning, and samples in it are [unrecovered].
+
+    With --counts, executions are what valgrind counted, and no estimates; counts of another build are refused.
     """
     from tierloom import recordings
 
     folder = output or Path(f"{recording.name.removesuffix(recordings.ENDING)}.profile")
     refuse_other_folders(folder)
     with say.progress(f"analysing {recording}"):
-        recorded = recordings.analyse(recording, name=folder.name.removesuffix(".profile"), binaries=binaries)
+        recorded = recordings.analyse(
+            recording, name=folder.name.removesuffix(".profile"), binaries=binaries, counts=counts
+        )
     recorded.save(folder)
     show_profile(recorded, folder, as_json=as_json)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tierloom import profiler
+from tierloom import counted_run, profiler
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
 from tierloom.profile_folder import PROFILE_FILE, RECORDING_FILE
@@ -44,6 +44,11 @@ from tierloom.profile_folder import PROFILE_FILE, RECORDING_FILE
     help="Also count in copies of CMD's code, some milliseconds at a time. Not finished: a program may be harmed.",
 )
 @click.option(
+    "--count",
+    is_flag=True,
+    help="Run CMD a second time, under valgrind, and count executions there instead of estimating them.",
+)
+@click.option(
     "--keep",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
@@ -71,6 +76,7 @@ def verb(
     hz: int | None,
     backend: str,
     windows: bool,
+    count: bool,
     keep: Path | None,
     recorded_file: Path | None,
     process: str | None,
@@ -83,6 +89,8 @@ def verb(
     CMD keeps its input, output and exit code; the table of objects goes to stderr. Under --json
     CMD's output goes to stderr too, so that stdout holds the profile and nothing else. A program
     that cannot be started ends with 127 (not found) or 126 (not executable), as in a shell.
+
+    With --count CMD runs twice, and the second time takes 30 to 50 times as long; its output then goes nowhere.
 
     Where this cannot run, record there with perf in one of these ways, and read the file here with --from:
 
@@ -98,7 +106,7 @@ def verb(
         if command:
             message = f"--from {recorded_file} runs nothing, so there can be no CMD\nhint: leave one of them out"
             raise RequestError(message)
-        options.refuse_idle(["keep", "windows"], "beside --from")
+        options.refuse_idle(["keep", "windows", "count"], "beside --from")
         read(recorded_file, output, process=process, binaries=binaries, as_json=as_json)
         return
     options.refuse_idle(["process", "binaries"], "without --from")
@@ -108,7 +116,13 @@ def verb(
     refuse_other_folders(folder)
     with say.program_output(to_stderr=as_json), ExitStack() as analysis:
 
+        def counting() -> None:
+            low, high = counted_run.SLOWER
+            say.tell(f"counting: CMD runs a second time, under valgrind, {low} to {high} times as long")
+            analysis.enter_context(say.progress("counting every instruction"))
+
         def analysing(samples: int) -> None:
+            analysis.close()
             analysis.enter_context(say.progress(f"analysing {samples:,} samples"))
 
         name = folder.name.removesuffix(".profile")
@@ -120,6 +134,8 @@ def verb(
             windows=windows,
             folder=folder,
             keep=keep,
+            count=count,
+            counting=counting,
             analysing=analysing,
         )
     from tierloom.report import verdicts
@@ -133,13 +149,19 @@ def verb(
             verdicts.waited(recorded.profile), profiles.objects(recorded.profile), *profiles.phases(recorded.profile)
         )
     say.tell(endings.ended(recorded.profile.data["program"]))
+    tell_end(recorded, folder, keep)
+    not_counted = "not_counted" in [warning["kind"] for warning in recorded.warnings]
+    ctx.exit(recorded.exit_code or int(not_counted))
+
+
+def tell_end(recorded: profiler.Recorded, folder: Path, keep: Path | None = None) -> None:
+    """What to know of a profile, where it is, and what to do with it."""
     for warning in recorded.warnings:
         say.warn(warning["text"])
     if keep is not None:
         say.wrote("recording", keep)
     say.wrote("profile", folder)
     say.then(f"tierloom plan {folder} --machine liu-a")
-    ctx.exit(recorded.exit_code)
 
 
 def read(file: Path, output: Path | None, *, process: str | None, binaries: tuple[Path, ...], as_json: bool) -> None:
@@ -163,10 +185,7 @@ def show_profile(recorded: profiler.Recorded, folder: Path, *, as_json: bool) ->
     else:
         data = recorded.profile
         say.show(verdicts.waited(data), profiles.objects(data), *profiles.data_sources(data))
-    for warning in recorded.warnings:
-        say.warn(warning["text"])
-    say.wrote("profile", folder)
-    say.then(f"tierloom plan {folder} --machine liu-a")
+    tell_end(recorded, folder)
 
 
 def refuse_other_folders(folder: Path) -> None:

@@ -64,7 +64,7 @@ def named(name: str) -> Package:
 
     Example:
         >>> named("valgrind").serves
-        '`trace import`'
+        '`profile --count`, `trace import`'
     """
     return next(package for package in listed() if package.name == name)
 

@@ -234,6 +234,10 @@ class ShareDoc(TypedDict):
     """Upper end of the interval."""
 
 
+CountSourceDoc = Literal["estimated", "counted"]
+"""Where numbers of accesses come from."""
+
+
 class AccessCountDoc(TypedDict):
     """A number of accesses with its 95 % confidence interval."""
 
@@ -243,6 +247,8 @@ class AccessCountDoc(TypedDict):
     """Lower end of the interval."""
     high: float
     """Upper end of the interval."""
+    source: NotRequired[CountSourceDoc]
+    """`counted` where all of them were; absent where they are estimated."""
 
 
 class DataSourceDoc(TypedDict):
@@ -363,6 +369,17 @@ class UnattributedDoc(TypedDict):
     """Its share of all CPU time."""
 
 
+class NotSampledDoc(TypedDict):
+    """Accesses that were counted and whose object no sample shows, so that they belong to none."""
+
+    accesses: float
+    """Load and store instructions."""
+    bytes: float
+    """Bytes loaded and stored."""
+    share: float
+    """Their share of all bytes that were loaded from objects and stored to them, 0 to 1."""
+
+
 class NoticeDoc(TypedDict):
     """A warning in a file: its kind and its sentence; what else it holds hangs on the kind."""
 
@@ -385,6 +402,8 @@ class SamplingDoc(TypedDict):
     """Samples lost."""
     skid_purity: float
     """Share of calibration samples that landed exactly one instruction past the stalled one."""
+    not_sampled: NotRequired[NotSampledDoc]
+    """What was counted and belongs to no object; absent where nothing was counted."""
     warnings: NotRequired[list[NoticeDoc]]
     """What the reader should know before believing the numbers."""
 

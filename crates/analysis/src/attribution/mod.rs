@@ -4,6 +4,7 @@
 //! Only here are addresses looked up, because only here the world is as it was at the sample. What
 //! comes out knows objects, functions and blocks, and no addresses any more.
 
+pub(crate) mod counted_code;
 pub(crate) mod operand;
 pub(crate) mod operand_addresses;
 mod page_faults;
@@ -17,6 +18,7 @@ use tierloom_model::AccessKind;
 
 use crate::address_space::objects::ObjectId;
 use crate::address_space::{AddressSpaces, Place};
+use crate::attribution::counted_code::CountedCode;
 pub(crate) use crate::attribution::operand::OperandId;
 use crate::attribution::operand_addresses::{BlockStates, How, Touch, block_touches, loop_touches};
 use crate::attribution::page_faults::PageFaults;
@@ -29,7 +31,7 @@ use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::state::State;
 use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
-use tierloom_recording::{Change, Fault, InCopy, Recording, Resident, Sample, Window, register};
+use tierloom_recording::{Change, Fault, InCopy, InstructionCounts, Recording, Resident, Sample, Window, register};
 
 /// What a sample waited on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +93,10 @@ impl OperandAddress {
 pub(crate) struct Observed {
     pub(crate) seen: Vec<AttributedSample>,
     pub(crate) operand_addresses: Vec<OperandAddress>,
-    /// Places of operands whose address is in the code, of blocks that windows counted.
+    /// Places of operands whose address is in the code, of blocks that were counted.
     pub(crate) fixed: BTreeMap<OperandId, Place>,
     pub(crate) windows: Vec<CountedWindow>,
+    pub(crate) counted: CountedCode,
     /// CPU time of the kernel for page faults, of which windows are free, s.
     pub(crate) in_faults_s: f64,
     /// Kernel ids by thread number.
@@ -110,12 +113,13 @@ pub(crate) struct Observed {
 }
 
 /// Runs the pass.
-pub(crate) fn observe(recording: &Recording, spaces: &mut AddressSpaces<'_>) -> Observed {
+pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces: &mut AddressSpaces<'_>) -> Observed {
     let faults = PageFaults::of(recording);
     let in_faults_s = faults.all_s();
     let mut pass = Pass {
         spaces,
         faults,
+        counts,
         threads: BTreeMap::new(),
         steady: BTreeMap::new(),
         looked_at: BTreeSet::new(),
@@ -125,6 +129,7 @@ pub(crate) fn observe(recording: &Recording, spaces: &mut AddressSpaces<'_>) -> 
             operand_addresses: Vec::new(),
             fixed: BTreeMap::new(),
             windows: Vec::new(),
+            counted: CountedCode::default(),
             in_faults_s,
             threads: Vec::new(),
             code: Code::default(),
@@ -145,6 +150,7 @@ pub(crate) fn observe(recording: &Recording, spaces: &mut AddressSpaces<'_>) -> 
     pass.spaces.advance(u64::MAX);
     pass.spaces.objects.close(recording.end_ns);
     pass.find_roots(recording);
+    pass.count_others();
     pass.found
 }
 
@@ -191,10 +197,11 @@ impl<'r> Events<'r> {
 struct Pass<'a, 'r> {
     spaces: &'a mut AddressSpaces<'r>,
     faults: PageFaults<'a>,
+    counts: &'a InstructionCounts,
     threads: BTreeMap<(u32, u32), usize>,
     /// By function and loop: registers whose value is good anywhere in the loop.
     steady: BTreeMap<(FunctionId, LoopId), RegisterSet>,
-    /// Blocks of windows whose operands were looked at.
+    /// Blocks that were counted and whose operands were looked at.
     looked_at: BTreeSet<(FunctionId, BlockId)>,
     /// Whether samples fall right behind what waited.
     tells_instruction: bool,
@@ -216,23 +223,49 @@ impl Pass<'_, '_> {
     fn look(&mut self, window: &Window) {
         let counted = CountedWindow::of(window, &self.faults, &mut self.found.code, self.spaces);
         for &(function, block) in counted.executions.keys() {
-            if self.looked_at.insert((function, block)) {
-                self.fix(window, function, block);
-            }
+            self.fix(window.pid, function, block);
         }
         self.found.windows.push(counted);
     }
 
+    /// Takes in what was counted of a file of code, which this process has loaded.
+    fn count(&mut self, pid: u32, module: usize) {
+        for id in self.count_module(module) {
+            for block in self.found.code.functions[id].function.blocks.indices() {
+                self.fix(pid, id, block);
+            }
+        }
+    }
+
+    /// And of those into which no sample fell.
+    fn count_others(&mut self) {
+        for module in 0..self.spaces.modules.len() {
+            self.count_module(module);
+        }
+    }
+
+    fn count_module(&mut self, module: usize) -> Vec<FunctionId> {
+        let modules = &self.spaces.modules;
+        let Some(executions) = self.counts.files.get(&modules[module].path) else { return Vec::new() };
+        if !self.found.counted.enter(module) {
+            return Vec::new();
+        }
+        self.found.counted.take(module, executions, &mut self.found.code, modules)
+    }
+
     /// Operands of a block whose address is in the code itself: no sample need show them.
-    fn fix(&mut self, window: &Window, id: FunctionId, block: BlockId) {
+    fn fix(&mut self, pid: u32, id: FunctionId, block: BlockId) {
+        if !self.looked_at.insert((id, block)) {
+            return;
+        }
         let function = self.found.code.functions[id].function.clone();
         let module = self.found.code.functions[id].module;
-        let Some(bias) = self.spaces.bias_of(window.pid, module) else { return };
+        let Some(bias) = self.spaces.bias_of(pid, module) else { return };
         let Block { first, end, .. } = function.blocks[block];
         for instruction in first..end {
             for (operand, content) in function.instructions[instruction].operands.iter().enumerate() {
                 if content.registers().is_empty() {
-                    let place = self.spaces.locate(window.pid, bias.wrapping_add(content.displacement), 0);
+                    let place = self.spaces.locate(pid, bias.wrapping_add(content.displacement), 0);
                     self.found.fixed.insert(OperandId { function: id, instruction, operand }, place);
                 }
             }
@@ -261,6 +294,7 @@ impl Pass<'_, '_> {
             waited,
         });
         if let Some((function, instruction)) = at {
+            self.count(sample.pid, self.found.code.functions[function].module);
             if !self.found.calls.contains_key(&function) {
                 let calls = self.found.code.callers(&self.spaces.modules, function);
                 self.found.calls.insert(function, calls);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use index_vec::IndexVec;
 use tierloom_binary::cfg::BlockId;
 use tierloom_binary::code::FunctionId;
+use tierloom_model::CountSource;
 
 /// Of one function.
 #[derive(Debug, Clone)]
@@ -12,6 +13,7 @@ pub(crate) struct BlockCounts {
     pub(crate) executions: IndexVec<BlockId, f64>,
     /// Whether clocks, rounds and calls give the count; else it follows from samples.
     pub(crate) counted: IndexVec<BlockId, bool>,
+    pub(crate) source: CountSource,
 }
 
 impl BlockCounts {

@@ -8,6 +8,7 @@ mod blocks;
 pub(crate) mod branches;
 pub(crate) mod call_counts;
 pub(crate) mod counted_branches;
+pub(crate) mod counted_runs;
 pub(crate) mod counter_deltas;
 pub(crate) mod evidence;
 pub(crate) mod flow_network;
@@ -42,6 +43,7 @@ use crate::frequency::trip_count::TripCounts;
 use index_vec::IndexVec;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
+use tierloom_model::CountSource;
 
 /// Times that callers and callees are told each other's counts: chains of calls are short.
 const PASSES: usize = 12;
@@ -255,7 +257,11 @@ impl<'a> Evidence<'a> {
         let entered = self.entries.entered(blocks, id).is_some_and(|(_, error)| error < 0.1);
         let clocks: Vec<&Count> = self.clocks_of(id).collect();
         let has_trip = |inside| self.trips.contains_key(&(id, inside));
-        BlockCounts { executions, counted: counted(function, &clocks, has_trip, entered) }
+        BlockCounts {
+            executions,
+            counted: counted(function, &clocks, has_trip, entered),
+            source: CountSource::Estimated,
+        }
     }
 
     /// What clocks show of a function.

@@ -16,6 +16,7 @@ use std::ops::RangeInclusive;
 
 use tierloom_binary::cfg::{BlockId, LoopId};
 use tierloom_binary::code::FunctionId;
+use tierloom_model::CountSource;
 use tierloom_recording::InCopy;
 
 use crate::attribution::Observed;
@@ -201,6 +202,7 @@ impl<'a> Rates<'a> {
             let mut merged = BlockCounts {
                 executions: by_windows.collect(),
                 counted: function.blocks.iter().map(|_| true).collect(),
+                source: CountSource::Estimated,
             };
             self.hear_registers(observed, id, counts, &mut merged);
             counts.blocks.insert(id, merged);

@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 
 use tierloom_model::units::round_to_u64;
 use tierloom_model::{
-    Access, AccessCount, AccessKind, FORMAT_VERSION, Object, Phase, Profile, Program, SampleRow, Sampling,
+    Access, AccessCount, AccessKind, FORMAT_VERSION, NotSampled, Object, Phase, Profile, Program, SampleRow, Sampling,
     Unattributed, Warning,
 };
 
 use crate::address_space::AddressSpaces;
 use crate::address_space::objects::{DataObject, ObjectId};
 use crate::attribution::{AttributedSample, Attribution, Observed, Rest};
+use crate::confidence::share;
 use crate::frequency::Counts;
 use crate::profile::hotness::hotness;
 use crate::profile::names::Names;
 use crate::time::clocks::{Clocks, Used};
-use crate::time::confidence::share;
 use crate::time::shares::{CpuShares, added, of_user};
 use crate::time::stalls::{Overlaps, Waited};
 use crate::traffic::accesses::AllAccesses;
@@ -278,8 +278,16 @@ impl ProfileBuilder<'_> {
             samples: self.observed.seen.len() as u64,
             lost: self.recording.lost,
             skid_purity: self.recording.calibration.purity,
+            not_sampled: self.not_sampled(),
             warnings: self.warnings(names, objects),
         })
+    }
+
+    fn not_sampled(&self) -> Option<NotSampled> {
+        let known: f64 = self.rows.values().map(|row| row.read_bytes + row.write_bytes).sum();
+        let unseen = self.tallies.not_sampled;
+        let share = unseen.bytes / (known + unseen.bytes).max(1.0);
+        (!self.observed.counted.is_empty()).then_some(NotSampled { share, ..unseen })
     }
 
     fn warnings(&self, names: &Names<'_>, objects: &[Object]) -> Vec<Warning> {
@@ -290,6 +298,7 @@ impl ProfileBuilder<'_> {
             tallies: self.tallies,
             intervals: objects.iter().filter_map(|object| Some((&*object.name, object.accesses?))).collect(),
             cut: self.cut,
+            modules: &self.spaces.modules,
         };
         let lines = names.lineless().map(|(file, missing)| warnings::about_lines(file, missing));
         self.recording.warnings.iter().cloned().chain(doubts.all()).chain(lines).collect()

@@ -3,8 +3,12 @@
 use crate::attribution::OperandId;
 use crate::attribution::{Attribution, Observed, Rest};
 use crate::frequency::Counts;
+use crate::frequency::counted_runs::differing;
 use crate::traffic::accesses::AllAccesses;
+use tierloom_binary::code::{FunctionId, LoadedFunction};
 use tierloom_binary::debug_info::Missing;
+use tierloom_binary::demangle::demangled;
+use tierloom_binary::elf::Binary;
 use tierloom_model::{AccessCount, Warning};
 use tierloom_recording::Recording;
 
@@ -23,11 +27,12 @@ pub(crate) struct Doubts<'a> {
     pub(crate) intervals: Vec<(&'a str, AccessCount)>,
     /// Share of the memory traffic for which there was no time.
     pub(crate) cut: f64,
+    pub(crate) modules: &'a [Binary],
 }
 
 impl Doubts<'_> {
     pub(crate) fn all(&self) -> Vec<Warning> {
-        [self.about_samples(), self.about_skid(), self.about_code(), self.about_counts()].concat()
+        [self.about_samples(), self.about_skid(), self.about_code(), self.about_counts(), self.about_runs()].concat()
     }
 
     fn about_samples(&self) -> Vec<Warning> {
@@ -78,6 +83,24 @@ impl Doubts<'_> {
         let missing = (unseen > NOTEWORTHY).then_some(Warning::ObjectsUnseen { share: unseen });
         let no_time = (self.cut > NOTEWORTHY).then_some(Warning::NoTime { share: self.cut });
         uncounted.into_iter().chain(self.about_intervals()).chain(missing).chain(no_time).collect()
+    }
+
+    /// Of the run that was counted, against this one.
+    fn about_runs(&self) -> Vec<Warning> {
+        if self.observed.counted.is_empty() {
+            return Vec::new();
+        }
+        let sample_ns = self.recording.cpu_s * 1e9 / self.observed.seen.len().max(1) as f64;
+        let named = |id: FunctionId| {
+            let LoadedFunction { module, function } = &self.observed.code.functions[id];
+            let module = &self.modules[*module];
+            let unnamed = || format!("{}+{:#x}", module.name(), function.start);
+            module.function_name(function.start).map_or_else(unnamed, demangled)
+        };
+        let functions: Vec<String> =
+            differing(self.observed, sample_ns, &self.recording.processor).into_iter().map(named).collect();
+        let differ = (!functions.is_empty()).then_some(Warning::RunsDiffer { functions });
+        differ.into_iter().collect()
     }
 
     /// Objects of which nobody knows how often they were touched.

@@ -1,7 +1,6 @@
 //! When what was waited for.
 
 pub(crate) mod clocks;
-pub(crate) mod confidence;
 pub(crate) mod phases;
 pub(crate) mod shares;
 pub(crate) mod stalls;

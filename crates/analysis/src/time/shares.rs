@@ -7,7 +7,7 @@ use tierloom_model::Share;
 use tierloom_recording::{InCopy, Recording};
 
 use crate::attribution::{AttributedSample, Attribution, Rest};
-use crate::time::confidence::share;
+use crate::confidence::share;
 
 /// What a run's CPU time is shared out by.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -12,8 +12,8 @@ use tierloom_model::{Pattern, Share};
 
 use crate::address_space::objects::ObjectId;
 use crate::attribution::{AttributedSample, Attribution, Observed};
+use crate::confidence::share;
 use crate::frequency::Counts;
-use crate::time::confidence::share;
 use crate::traffic::Traffics;
 use crate::traffic::accesses::OperandAccesses;
 use tierloom_binary::cfg::LoopId;

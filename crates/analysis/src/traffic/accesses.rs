@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use tierloom_binary::arch::STACK_POINTER;
+use tierloom_binary::instruction::Operand;
+use tierloom_model::{CountSource, NotSampled, Share};
+
 use crate::address_space::Place;
 use crate::address_space::objects::ObjectId;
 use crate::attribution::OperandId;
 use crate::attribution::operand_addresses::How;
 use crate::attribution::{Observed, OperandAddress};
+use crate::confidence::share;
 use crate::frequency::Counts;
 use crate::frequency::counter_deltas::delta::Count;
 use crate::traffic::placement::{ByObject, Placements};
@@ -26,30 +31,76 @@ pub(crate) struct AllAccesses {
     pub(crate) known: Vec<OperandAccesses>,
     /// Executions of operands whose object no sample shows.
     pub(crate) unseen: f64,
+    /// Of those the ones that were counted; its share is not told here.
+    pub(crate) not_sampled: NotSampled,
+    /// Squares of how far executions of counted operands may be off, by object: too few samples show where they are.
+    pub(crate) doubts: BTreeMap<ObjectId, Doubt>,
     /// Executions of operands on the stack or on nothing known.
     pub(crate) elsewhere: f64,
 }
 
+/// Of an object's executions that were counted: how many, and the squares of how many of them may belong elsewhere, and of
+/// others to it.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct Doubt {
+    pub(crate) counted: f64,
+    pub(crate) below: f64,
+    pub(crate) above: f64,
+}
+
+/// An operand with how often it was executed, at least once.
+#[derive(Debug, Clone, Copy)]
+struct Executed<'a> {
+    operand: OperandId,
+    content: &'a Operand,
+    executions: f64,
+    source: CountSource,
+}
+
 impl AllAccesses {
-    /// Adds executions of an operand, shared out as it was seen.
-    fn add(&mut self, operand: OperandId, executions: f64, by_object: &ByObject) {
+    /// Adds executions of an operand, shared out as it was seen so many times.
+    fn add(&mut self, executed: Executed<'_>, by_object: &ByObject, seen: usize) {
         let total: f64 = by_object.values().sum();
-        if executions < 0.5 {
-            return;
-        }
         if total <= 0.0 {
-            self.unseen += executions;
+            self.add_unseen(executed);
             return;
         }
         for (object, part) in by_object {
-            let executions = executions * part / total;
             match object {
-                Some(object) => self.known.push(OperandAccesses { operand, object: *object, executions }),
-                None => self.elsewhere += executions,
+                Some(object) => self.add_known(executed, *object, share(part / total * seen as f64, seen as f64)),
+                None => self.elsewhere += executed.executions * part / total,
             }
         }
     }
+
+    fn add_known(&mut self, executed: Executed<'_>, object: ObjectId, part: Share) {
+        let Executed { operand, executions, source, .. } = executed;
+        self.known.push(OperandAccesses { operand, object, executions: executions * part.share });
+        if source == CountSource::Counted {
+            let doubt = self.doubts.entry(object).or_default();
+            doubt.counted += executions * part.share;
+            doubt.below += (executions * (part.share - part.low)).powi(2);
+            doubt.above += (executions * (part.high - part.share)).powi(2);
+        }
+    }
+
+    fn add_unseen(&mut self, executed: Executed<'_>) {
+        let Executed { content, executions, source, .. } = executed;
+        if content.base == Some(STACK_POINTER) {
+            self.elsewhere += executions;
+            return;
+        }
+        self.unseen += executions;
+        if source == CountSource::Counted {
+            let accesses = executions * f64::from(u8::from(content.read) + u8::from(content.write));
+            self.not_sampled.accesses += accesses;
+            self.not_sampled.bytes += accesses * f64::from(content.bytes);
+        }
+    }
 }
+
+/// The code itself says where.
+const SURE: Share = Share { share: 1.0, low: 1.0, high: 1.0 };
 
 /// An operand that was seen in so many windows is told by them; else by whichever saw it more often, they or samples.
 /// Assumed.
@@ -70,19 +121,23 @@ pub(crate) fn tally(
             let block = function.block_of(instruction);
             let executions = blocks.executions[block];
             let clock = function.loops_around(block).find_map(|around| counts.by_loop.get(&(id, around)));
-            for operand in 0..content.operands.len() {
+            for (operand, content) in content.operands.iter().enumerate() {
                 let operand = OperandId { function: id, instruction, operand };
                 let executions = strings.accesses(operand, executions);
+                if executions < 0.5 {
+                    continue;
+                }
+                let executed = Executed { operand, content, executions, source: blocks.source };
                 let seen = operand_addresses.get(&operand).map_or(&[][..], Vec::as_slice);
-                if let (Some(Place::Object(object, _)), [], 0.5..) = (observed.fixed.get(&operand), seen, executions) {
-                    tallies.known.push(OperandAccesses { operand, object: *object, executions });
+                if let (Some(Place::Object(object, _)), []) = (observed.fixed.get(&operand), seen) {
+                    tallies.add_known(executed, *object, SURE);
                     continue;
                 }
                 match placements.shown(operand) {
                     Some((windows, shown)) if windows >= ENOUGH_WINDOWS.min(seen.len()) => {
-                        tallies.add(operand, executions, shown);
+                        tallies.add(executed, shown, windows);
                     }
-                    _ => spread(&mut tallies, operand, executions, seen, clock),
+                    _ => tallies.add(executed, &spread(seen, clock), seen.len()),
                 }
             }
         }
@@ -104,16 +159,8 @@ fn by_operand(operand_addresses: &[OperandAddress]) -> BTreeMap<OperandId, Vec<&
     sorted
 }
 
-fn spread(
-    tallies: &mut AllAccesses,
-    operand: OperandId,
-    executions: f64,
-    seen: &[&OperandAddress],
-    clock: Option<&Count>,
-) {
-    if executions < 0.5 {
-        return;
-    }
+/// Where an operand was, by samples.
+fn spread(seen: &[&OperandAddress], clock: Option<&Count>) -> ByObject {
     // One that mostly stands still between samples says nothing of the rounds of loops inside.
     let clock = clock.filter(|count| count.executions >= count.visible as f64);
     let mean = clock.map_or(1.0, |count| count.executions / count.visible.max(1) as f64);
@@ -126,7 +173,7 @@ fn spread(
         };
         *by_place.entry(object).or_default() += weight(operand_address.seen);
     }
-    tallies.add(operand, executions, &by_place);
+    by_place
 }
 
 #[cfg(test)]
@@ -135,16 +182,57 @@ mod tests {
 
     use super::*;
     use tierloom_binary::cfg::BlockId;
+    use tierloom_binary::instruction::{Element, Gpr};
 
     fn operand_address(seen: usize, place: Place) -> OperandAddress {
         OperandAddress { seen, function: FunctionId::new(0), instruction: 0, operand: 0, place, how: How::Replayed }
     }
 
+    const CONTENT: Operand = Operand {
+        base: Some(Gpr::new(0)),
+        index: None,
+        scale: 1,
+        displacement: 0,
+        read: true,
+        write: false,
+        bytes: 8,
+        element: Element::Any,
+        gather: false,
+        repeats: None,
+    };
+
+    fn executed(content: &Operand, source: CountSource) -> Executed<'_> {
+        let operand = OperandId { function: FunctionId::new(0), instruction: 0, operand: 0 };
+        Executed { operand, content, executions: 100.0, source }
+    }
+
     /// Executions of an operand by object, and those that no sample shows.
     fn spread_by(clock: &Count, seen: &[OperandAddress]) -> (Vec<(usize, f64)>, f64) {
         let mut tallies = AllAccesses::default();
-        spread(&mut tallies, seen[0].id(), 100.0, &seen.iter().collect::<Vec<_>>(), Some(clock));
+        let by_object = spread(&seen.iter().collect::<Vec<_>>(), Some(clock));
+        tallies.add(executed(&CONTENT, CountSource::Estimated), &by_object, seen.len());
         (tallies.known.iter().map(|tally| (tally.object.index(), tally.executions)).collect(), tallies.unseen)
+    }
+
+    #[test]
+    fn few_sightings_leave_a_counted_object_in_doubt_and_many_do_not() {
+        let half = |seen: usize| {
+            let mut tallies = AllAccesses::default();
+            let counted = executed(&CONTENT, CountSource::Counted);
+            tallies.add(counted, &ByObject::from([(Some(ObjectId::new(7)), 1.0)]), seen);
+            tallies.doubts[&ObjectId::new(7)].below.sqrt()
+        };
+        assert!(half(1) > 50.0 && half(1000) < 1.0, "{} {}", half(1), half(1000));
+    }
+
+    #[test]
+    fn what_was_counted_and_not_sampled_is_listed_unless_it_is_the_stack() {
+        let mut tallies = AllAccesses::default();
+        tallies.add(executed(&CONTENT, CountSource::Counted), &ByObject::new(), 0);
+        let on_stack = Operand { base: Some(STACK_POINTER), ..CONTENT };
+        tallies.add(executed(&on_stack, CountSource::Counted), &ByObject::new(), 0);
+        let NotSampled { accesses, bytes, .. } = tallies.not_sampled;
+        assert!((accesses - 100.0).abs() < 1e-9 && (bytes - 800.0).abs() < 1e-9);
     }
 
     #[test]

@@ -4,19 +4,23 @@
 //! and how far the results lie apart tells how far they may lie from the truth (the delete-a-group jackknife; Kott,
 //! Journal of Official Statistics 17, 2001). By what windows cannot tell ([`Doubt`]): all is worked out with each of that
 //! off by a standard deviation. These are independent, so their squares add up.
+//!
+//! Executions that were counted are not off. What remains is which object an operand touched, where few samples show it;
+//! and all that no sample shows may be of any one object.
 
 use std::collections::BTreeMap;
 
-use tierloom_model::AccessCount;
+use tierloom_model::{AccessCount, CountSource};
 
 use crate::address_space::objects::ObjectId;
 use crate::attribution::Observed;
 use crate::attribution::windows::CountedWindow;
 use crate::frequency::Counts;
+use crate::frequency::counted_runs;
 use crate::frequency::strata::CpuTime;
 use crate::frequency::windows::{Doubt, Rates};
 use crate::parallel::mapped;
-use crate::traffic::accesses::{AllAccesses, tally};
+use crate::traffic::accesses::{AllAccesses, Doubt as Where, tally};
 use crate::traffic::placement::Placements;
 use crate::traffic::string_rounds::StringRounds;
 
@@ -45,13 +49,23 @@ impl Estimate<'_> {
         let rates = Rates::of(self.observed, windows, self.time, doubt);
         let mut counts = self.registers.clone();
         rates.replace(self.observed, &mut counts);
+        counted_runs::replace(self.observed, &mut counts);
         let placements = Placements::of(self.observed, windows, &rates);
         let accesses = tally(self.observed, &counts, &placements, &StringRounds::of(self.observed, windows));
         (counts, accesses)
     }
 
-    /// By object; none where too few windows counted to tell.
+    /// By object; none where it was not counted and too few windows tell.
     pub(crate) fn intervals(&self, whole: &AllAccesses) -> BTreeMap<ObjectId, AccessCount> {
+        let mut intervals = self.by_windows(whole);
+        let counted = |(object, count): (ObjectId, f64)| {
+            Some((object, counted(count, whole.doubts.get(&object)?, whole.not_sampled.accesses)?))
+        };
+        intervals.extend(by_object(whole).into_iter().filter_map(counted));
+        intervals
+    }
+
+    fn by_windows(&self, whole: &AllAccesses) -> BTreeMap<ObjectId, AccessCount> {
         let counted = self.observed.windows.iter().filter(|window| window.duration_ns > 0.0).count();
         if counted < 2 * GROUPS {
             return BTreeMap::new();
@@ -87,7 +101,15 @@ fn interval(object: ObjectId, count: f64, groups: &[ByObject], doubts: &[ByObjec
     let by_chance = BY_CHANCE.powi(2) * (number - 1.0) / number * squares;
     let by_doubt: f64 = doubts.iter().map(|way| (BY_DOUBT * (of(way) - count)).powi(2)).sum();
     let half = (by_chance + by_doubt).sqrt();
-    AccessCount { count, low: (count - half).max(0.0), high: count + half }
+    AccessCount { count, low: (count - half).max(0.0), high: count + half, source: CountSource::Estimated }
+}
+
+/// Of an object all of whose executions were counted.
+fn counted(count: f64, doubt: &Where, unseen: f64) -> Option<AccessCount> {
+    /// What is left may be estimated: it moves the count by less than rounding does. Assumed.
+    const ALL: f64 = 0.99;
+    let (low, high) = ((count - doubt.below.sqrt()).max(0.0), count + doubt.above.sqrt() + unseen);
+    (doubt.counted >= ALL * count).then_some(AccessCount { count, low, high, source: CountSource::Counted })
 }
 
 #[cfg(test)]
@@ -107,6 +129,14 @@ mod tests {
         let error = (82.5f64 / 9.0 / 10.0).sqrt();
         assert!((found.high - 5.5 - BY_CHANCE * error).abs() < 1e-9, "{found:?}");
         assert!((found.low - 5.5 + BY_CHANCE * error).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn an_object_is_counted_if_all_of_it_was() {
+        let doubt = Where { counted: 100.0, below: 25.0, above: 4.0 };
+        let found = counted(100.0, &doubt, 3.0).unwrap();
+        assert!((found.low - 95.0).abs() < 1e-9 && (found.high - 105.0).abs() < 1e-9, "{found:?}");
+        assert_eq!(counted(200.0, &doubt, 3.0), None);
     }
 
     #[test]

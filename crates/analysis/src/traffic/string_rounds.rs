@@ -21,12 +21,14 @@ pub(crate) struct StringRounds {
     each: BTreeMap<At, f64>,
     /// Rounds in the whole run, of those that are longer than the time between samples.
     total: BTreeMap<At, f64>,
+    /// Rounds in the whole run, of those that were counted.
+    counted: BTreeMap<At, f64>,
 }
 
 impl StringRounds {
     /// By these windows, and by all samples.
     pub(crate) fn of(observed: &Observed, windows: &[&CountedWindow]) -> Self {
-        Self { each: each(observed, windows), total: total(observed) }
+        Self { each: each(observed, windows), total: total(observed), counted: observed.counted.rounds.clone() }
     }
 
     /// Accesses of an operand that is executed so often.
@@ -35,6 +37,9 @@ impl StringRounds {
         /// are not so far off. Assumed.
         const SLOW: f64 = 0.5;
         let at = (operand.function, operand.instruction);
+        if let Some(counted) = self.counted.get(&at) {
+            return *counted;
+        }
         let by_windows = executions * self.each.get(&at).copied().unwrap_or(1.0);
         self.total.get(&at).copied().filter(|total| *total > SLOW * by_windows).unwrap_or(by_windows)
     }
@@ -199,7 +204,8 @@ mod tests {
     fn what_only_looks_slow_is_told_by_windows() {
         let operand = OperandId { function: FunctionId::new(0), instruction: 3, operand: 0 };
         let at = (operand.function, operand.instruction);
-        let rounds = StringRounds { each: BTreeMap::from([(at, 299.0)]), total: BTreeMap::from([(at, 1000.0)]) };
+        let (each, total) = (BTreeMap::from([(at, 299.0)]), BTreeMap::from([(at, 1000.0)]));
+        let rounds = StringRounds { each, total, counted: BTreeMap::new() };
         assert!((rounds.accesses(operand, 1003.0) - 299.0 * 1003.0).abs() < 1e-6);
         assert!((rounds.accesses(operand, 3.0) - 1000.0).abs() < 1e-6);
     }

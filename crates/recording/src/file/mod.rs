@@ -22,7 +22,7 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 /// How every recording begins; the version of its format follows, a byte.
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
-pub const VERSION: u8 = 7;
+pub const VERSION: u8 = 8;
 /// The oldest that is read: it has no windows, the one behind it no touches, the next no residents.
 const OLDEST: u8 = 4;
 /// What is wrong with a file whose recorder was stopped before its program did anything.
@@ -218,7 +218,7 @@ mod tests {
                 wall_s: float / 3.0,
                 period_ns: 1_003_009.0,
                 event: [Event::CpuClock, Event::Ptrace, Event::None, Event::MemoryAccess][usize::from(kind % 4)],
-                processor: Processor { name: text.clone(), llc_bytes: words.len() as u64, host: text.clone() },
+                processor: Processor { name: text.clone(), llc_bytes: words.len() as u64, host: text.clone(), highest_khz: words.first().copied().filter(|khz| *khz > 0) },
                 binaries: pairs().map(|(word, small)| (format!("{text}{small}"), word.to_string())).collect(),
                 lost: u64::from(smalls[2]),
                 samples: pairs().map(|(word, small)| sample(word, small)).collect(),

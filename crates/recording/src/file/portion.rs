@@ -85,6 +85,7 @@ impl Beginning<'_> {
         out.text(&self.processor.name);
         out.number(self.processor.llc_bytes);
         out.text(&self.processor.host);
+        out.number(self.processor.highest_khz.unwrap_or(0));
         out.0
     }
 }
@@ -147,7 +148,9 @@ impl Assembly {
         let (name, llc_bytes) = (reader.text()?, reader.number()?);
         // The beginning of version 6 ends here.
         let host = if reader.rest.is_empty() { String::new() } else { reader.text()? };
-        let processor = Processor { name, llc_bytes, host };
+        // And that of version 7 here.
+        let highest_khz = if reader.rest.is_empty() { None } else { Some(reader.number()?).filter(|khz| *khz > 0) };
+        let processor = Processor { name, llc_bytes, host, highest_khz };
         let end_ns = start_ns;
         let begun = Recording { command, pid, start_ns, end_ns, event, processor, calibration, ..Recording::default() };
         reader.rest.is_empty().then_some(Self { recording: begun, is_complete: false })

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ROWS = 20
 """Objects that a table shows; the rest is summed in one line."""
+HARDLY = 0.005
+"""A doubt about what was counted that is not worth its room: it would be shown as none."""
 
 
 @dataclass
@@ -80,7 +82,15 @@ def objects(profile: Profile) -> Group:
     for rest in profile.data.get("unattributed", []):
         share = rest["stall"]
         made.add_row(rest["name"], "", "", percent_text(share["share"]), _interval(share), *[""] * 5, style="dim")
+    if missed := _not_sampled(profile):
+        made.add_row("[not sampled]", *[""] * 4, missed, *[""] * 4, style="dim")
     return noted(made, caption(profile))
+
+
+def _not_sampled(profile: Profile) -> str:
+    """Accesses that were counted and belong to no object, with their share of all bytes."""
+    missed = profile.data.get("sampling", {}).get("not_sampled")
+    return f"{missed['accesses']:.1e} {percent_text(missed['share'])}" if missed and missed["accesses"] else ""
 
 
 def data_sources(profile: Profile) -> list[Table]:
@@ -201,7 +211,10 @@ def _accesses(item: ObjectDoc, total: Traffic) -> str:
     if not known or not known["count"]:
         return count
     off = known["high"] / known["count"] - 1
-    return f"{count} ±{percent_text(off)}" if off < 1 else f"{count} ?"
+    if known.get("source") == "counted" and off < HARDLY:
+        return f"{count} counted"
+    told = f"{count} ±{percent_text(off)}" if off < 1 else f"{count} ?"
+    return f"{told} counted" if known.get("source") == "counted" else told
 
 
 def _interval(share: ShareDoc) -> str:
@@ -234,4 +247,5 @@ def caption(profile: Profile) -> str:
         return "Derived on paper: no run, no samples."
     text = f"{count_text(sampling['samples'], 'sample')} at {sampling['hz']:.0f} Hz of CPU time by {sampling['event']}"
     lost = f", {sampling['lost']} lost" if sampling["lost"] else ""
-    return f"{text}{lost}. waits: share of CPU time that waited for the object."
+    counted = " counted: valgrind counted every execution." if "not_sampled" in sampling else ""
+    return f"{text}{lost}. waits: share of CPU time that waited for the object.{counted}"

@@ -1,0 +1,105 @@
+"""`profile --count`: the program runs twice, and what it did the first time is not touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = """
+#include <stdio.h>
+#include <stdlib.h>
+static int table[1 << 16];
+int main(int count, char **words) {
+    long n = 1 << 20, sum = 0;
+    int *keys = malloc(n * sizeof *keys);
+    unsigned seed = 1;
+    for (long i = 0; i < n; i++) keys[i] = (seed = seed * 1103515245 + 12345) >> 4;
+    for (int turn = 0; turn < 40; turn++)
+        for (long i = 0; i < n; i++) if (keys[i] % 3 == 0) table[keys[i] & 0xffff]++;
+    for (long i = 0; i < 1 << 16; i++) sum += table[i];
+    puts("once");
+    fprintf(stderr, "told once\\n");
+    return sum < count;
+}
+"""
+#: keys: 2^20 stores and 40 x 2^20 loads; table: a load and a store for each third key, and 2^16 loads at the end.
+KEYS = 41 * (1 << 20)
+
+
+def counted(executable: Path, folder: Path, *options: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    """What `profile --count` says of the program."""
+    command = [executable, "profile", "--count", "-o", "it.profile", *options, "--", "./app"]
+    environment = {**os.environ, **({"PATH": path} if path else {})}
+    words = [*map(str, command)]
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def profiled(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "it.profile" / "profile.json").read_text())
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    (tmp_path / "app.c").write_text(PROGRAM)
+    subprocess.run(["gcc", "-O1", "-g", "-o", "app", "app.c"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def stands_in(folder: Path, script: str) -> str:
+    """A PATH on which valgrind is this script."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "valgrind").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "bin" / "valgrind").chmod(0o755)
+    return f"{folder / 'bin'}:{os.environ['PATH']}"
+
+
+@pytest.mark.live
+@pytest.mark.needs("gcc", "valgrind")
+def test_totals_are_what_the_program_does(executable: Path, app: Path) -> None:
+    done = counted(executable, app)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "once\n", "the second run's output goes nowhere"
+    assert done.stderr.count("told once") == 1
+    assert "CMD runs a second time" in done.stderr
+    profile = profiled(app)
+    found = {one["name"]: one["accesses"] for one in profile["objects"] if "accesses" in one}
+    assert all(one["source"] == "counted" for one in found.values())
+    keys = next(
+        one["accesses"] for one in profile["objects"] if one["kind"] == "heap" and one["size_bytes"] > 4_000_000
+    )
+    assert keys["count"] == pytest.approx(KEYS, rel=0.01)
+    assert profile["sampling"]["not_sampled"]["share"] < 0.01
+
+
+@pytest.mark.needs("gcc")
+def test_without_valgrind_nothing_runs(executable: Path, app: Path) -> None:
+    (app / "empty").mkdir()
+    done = counted(executable, app, path=str(app / "empty"))
+    assert done.returncode == 2
+    assert "once" not in done.stdout
+    assert "valgrind is not installed here" in done.stderr
+    assert "apt-get install valgrind" in done.stderr
+    assert not (app / "it.profile").exists()
+
+
+@pytest.mark.needs("gcc")
+def test_what_valgrind_does_not_know_costs_the_counts_and_not_the_profile(executable: Path, app: Path) -> None:
+    done = counted(executable, app, path=stands_in(app, "kill -ILL $$"))
+    assert done.returncode == 1
+    assert done.stdout == "once\n"
+    assert "AVX-512" in done.stderr
+    profile = profiled(app)
+    assert "not_sampled" not in profile["sampling"]
+    assert "not_counted" in {one["kind"] for one in profile["sampling"]["warnings"]}
+
+
+@pytest.mark.needs("gcc")
+def test_a_second_run_that_ends_otherwise_is_not_believed(executable: Path, app: Path) -> None:
+    done = counted(executable, app, path=stands_in(app, "exit 3"))
+    assert done.returncode == 1
+    assert "ended with 3 under valgrind, and with 0 before" in done.stderr
