@@ -8,7 +8,6 @@ Both runs are told by ``GLIBC_TUNABLES`` (glibc's manual, *Tunables*) to leave o
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,8 +29,7 @@ LOADER = "/lib64/ld-linux-x86-64.so.2"
 def same_library() -> Iterator[None]:
     """What is started inside runs the same code of the C library, under Valgrind and without it."""
     before = os.environ.get(NAME)
-    if platform.machine() == "x86_64":
-        os.environ[NAME] = tunables(before or "", _flags(), _listed())
+    os.environ[NAME] = tunables(before or "", _flags(), _listed())
     try:
         yield
     finally:

@@ -27,6 +27,26 @@ int main(int count, char **words) {
     return sum < count;
 }
 """
+FORKING = """
+#include <stdlib.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int cells[1 << 20];
+static void turn(int times) { while (times--) for (long i = 0; i < 1 << 20; i++) cells[i]; }
+int main(void) {
+    char *nothing[] = {"/nowhere", NULL}, *other[] = {"/bin/true", NULL};
+    pid_t spawned, child;
+    turn(100);
+    child = fork();
+    if (child == 0) { turn(30); _exit(0); }
+    posix_spawn(&spawned, nothing[0], NULL, NULL, nothing, NULL);
+    if (vfork() == 0) { execv(nothing[0], nothing); execv(other[0], other); _exit(1); }
+    turn(20);
+    while (wait(NULL) > 0);
+    return 0;
+}
+"""
 #: keys: 2^20 stores and 40 x 2^20 loads; table: a load and a store for each third key, and 2^16 loads at the end.
 KEYS = 41 * (1 << 20)
 
@@ -74,6 +94,30 @@ def test_totals_are_what_the_program_does(executable: Path, app: Path) -> None:
     )
     assert keys["count"] == pytest.approx(KEYS, rel=0.01)
     assert profile["sampling"]["not_sampled"]["share"] < 0.01
+
+
+@pytest.mark.live
+@pytest.mark.needs("gcc", "valgrind")
+def test_what_a_process_did_before_it_forked_counts_once(executable: Path, tmp_path: Path) -> None:
+    (tmp_path / "app.c").write_text(FORKING)
+    subprocess.run(["gcc", "-O1", "-g", "-o", "app", "app.c"], cwd=tmp_path, check=True)
+    done = counted(executable, tmp_path)
+    assert done.returncode == 0, done.stderr
+    profile = profiled(tmp_path)
+    (cells,) = [one for one in profile["objects"] if one["name"].startswith("cells")]
+    assert cells["accesses"]["count"] == pytest.approx(150 << 20, rel=0.001)
+    assert "forks_counted" not in {one["kind"] for one in profile["sampling"]["warnings"]}
+
+
+def test_both_runs_take_the_same_code_of_the_c_library(executable: Path, tmp_path: Path) -> None:
+    path = stands_in(tmp_path, "echo $GLIBC_TUNABLES > second")
+    words = [executable, "profile", "--count", "-o", "it.profile", "--", "sh", "-c", "echo $GLIBC_TUNABLES"]
+    environment = {**os.environ, "PATH": path, "GLIBC_TUNABLES": "glibc.malloc.check=0"}
+    done = subprocess.run(
+        [*map(str, words)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == (tmp_path / "second").read_text()
+    assert done.stdout.startswith("glibc.malloc.check=0:glibc.cpu.hwcaps=-AVX512F,")
 
 
 @pytest.mark.needs("gcc")

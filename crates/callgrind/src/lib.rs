@@ -51,7 +51,7 @@ fn whole(processes: &Processes<'_>) -> Result<(), CallgrindError> {
     for ((pid, _), (path, parts)) in processes {
         let missing = (1..).zip(parts).find(|(expected, part)| expected != *part);
         if let Some((part, _)) = missing {
-            return Err(CallgrindError::PartMissing { path: path.to_path_buf(), pid: *pid, part });
+            return Err(CallgrindError::PartMissing { path: (*path).clone(), pid: *pid, part });
         }
     }
     Ok(())

@@ -137,7 +137,8 @@ pub enum Warning {
     )]
     Uncounted { share: f64 },
     #[error(
-        "{} of the accesses are to objects whose counts may be off by more than half ({}): too little of their code was          counted; let the program run longer",
+        "{} of the accesses are to objects whose counts may be off by more than half ({}): too little was seen of their \
+         code; let the program run longer",
         percent(*.share),
         .objects.join(", ")
     )]
@@ -145,7 +146,8 @@ pub enum Warning {
     #[error(
         "the run that was counted is not like the one that was sampled: {} had no time here for so many executions, or far \
          too much, or did not run there; counts of these are those of the other run, and where nothing was counted \
-         estimates; give both the same input, and let threads wait instead of spinning",
+         estimates; give both the same input, let threads wait instead of spinning, and let libraries that choose code by \
+         the processor do without AVX-512",
         some(.functions)
     )]
     RunsDiffer { functions: Vec<String> },

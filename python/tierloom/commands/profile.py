@@ -90,7 +90,8 @@ def verb(
     CMD's output goes to stderr too, so that stdout holds the profile and nothing else. A program
     that cannot be started ends with 127 (not found) or 126 (not executable), as in a shell.
 
-    With --count CMD runs twice, and the second time takes 30 to 50 times as long; its output then goes nowhere.
+    With --count CMD runs twice, and the second time takes 30 to 50 times as long; its output then goes nowhere. In both
+    runs GLIBC_TUNABLES has the C library do without AVX-512, which valgrind does not know.
 
     Where this cannot run, record there with perf in one of these ways, and read the file here with --from:
 
