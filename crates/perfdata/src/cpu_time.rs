@@ -153,7 +153,9 @@ impl Unit {
     fn reach(&mut self, taken: &mut [(Sample, f64)]) {
         let (Unit::Cycles { ghz, .. }, busiest) = (*self, busiest(taken)) else { return };
         if busiest > 1.0 {
-            taken.iter_mut().for_each(|(_, ns)| *ns /= busiest);
+            for (_, ns) in taken {
+                *ns /= busiest;
+            }
             *self = Unit::Faster { ghz: ghz * busiest, expected_ghz: ghz };
         }
     }

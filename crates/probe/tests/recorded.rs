@@ -235,7 +235,9 @@ fn machines() -> Vec<(String, Vec<String>)> {
 fn memories_are_what_import_says_they_are() {
     for (name, lines) in machines() {
         let recorded = Recorded::empty();
-        lines.iter().for_each(|line| recorded.write(line));
+        for line in &lines {
+            recorded.write(line);
+        }
         let host = Host::read(&recorded.root());
         for answer in lines.iter().filter(|line| line.starts_with("is ") || line.starts_with("guess ")) {
             let words: Vec<&str> = answer.split(' ').collect();
