@@ -48,16 +48,30 @@ pub fn access(root: &Root, node: u32) -> Result<Option<Access>, Damaged> {
     Ok(None)
 }
 
-/// Distances from a node to every online node, in the order of their numbers; 10 is the node itself.
-/// Empty where the kernel does not say.
+/// Distances from a node to others, by their numbers; 10 is the node itself. Empty where the kernel does not say, or
+/// counts nodes that nothing names.
 ///
 /// # Errors
 /// The line holds something else than numbers.
-pub fn distances(root: &Root, node: u32) -> Result<Vec<u64>, Damaged> {
+pub fn distances(root: &Root, node: u32) -> Result<Vec<(u32, u64)>, Damaged> {
     let path = format!("/sys/devices/system/node/node{node}/distance");
     let Some(text) = root.text(&path) else { return Ok(Vec::new()) };
     let numbers: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
-    numbers.ok_or_else(|| root.damaged(&path, &text, "a line of distances such as `10 21`"))
+    let row = numbers.ok_or_else(|| root.damaged(&path, &text, "a line of distances such as `10 21`"))?;
+    let columns = columns(root, node, &row).unwrap_or_default();
+    Ok(columns.into_iter().zip(row).collect())
+}
+
+/// The nodes of a row: those that are online, or more where it tells of some that are not. A node's own column holds the
+/// least of its row, which tells the right list from another of the same length.
+fn columns(root: &Root, node: u32, row: &[u64]) -> Option<Vec<u32>> {
+    let own = |list: &[u32]| list.iter().position(|other| *other == node).and_then(|at| row.get(at));
+    let fits = |list: &Vec<u32>| list.len() == row.len() && own(list) == row.iter().min();
+    let online = root.online_nodes();
+    let possible = root.text("/sys/devices/system/node/possible").and_then(|text| parse_list(&text));
+    let lists = [Some(online.clone()), Some(root.node_folders()), possible];
+    let found = lists.into_iter().flatten().find(fits);
+    found.or_else(|| (online.len() == row.len()).then_some(online))
 }
 
 /// Numbers of a kernel list in a file; `None` where there is no such file.

@@ -39,10 +39,12 @@ impl Root {
         self.0.join(file)
     }
 
-    /// A file below the root, as text without white space around it; `None` where it cannot be read.
+    /// A file below the root, as text without white space or NULs around it (old kernels and recorders put one at the
+    /// end); `None` where it cannot be read.
     pub fn text(&self, path: &str) -> Option<String> {
         let file: &Path = path.trim_start_matches('/').as_ref();
-        Some(fs::read_to_string(self.0.join(file)).ok()?.trim().to_owned())
+        let text = fs::read_to_string(self.0.join(file)).ok()?;
+        Some(text.trim_matches(|character: char| character.is_whitespace() || character == '\0').to_owned())
     }
 
     /// Writes a file below the root.
@@ -86,14 +88,32 @@ impl Root {
         names
     }
 
+    /// CPUs of a list, or of a mask where there is no list, as kernels before 2.6.26 have it; `None` without either.
+    pub fn cpus(&self, list: &str, mask: &str) -> Option<Vec<u32>> {
+        match self.text(list) {
+            Some(text) => Some(parse_list(&text).unwrap_or_default()),
+            None => self.text(mask).map(|text| parse_mask(&text).unwrap_or_default()),
+        }
+    }
+
     /// CPUs that are online, ascending; CPU 0 alone where the kernel does not say.
     pub fn online_cpus(&self) -> Vec<u32> {
         self.list("/sys/devices/system/cpu/online").unwrap_or_else(|| vec![0])
     }
 
-    /// Memory nodes that are online, ascending; node 0 alone where the kernel has no NUMA.
+    /// Memory nodes that are online, ascending: as the kernel lists them, else those with a folder; node 0 alone where
+    /// it has no NUMA.
     pub fn online_nodes(&self) -> Vec<u32> {
-        self.list("/sys/devices/system/node/online").unwrap_or_else(|| vec![0])
+        let listed = self.list("/sys/devices/system/node/online").unwrap_or_else(|| self.node_folders());
+        if listed.is_empty() { vec![0] } else { listed }
+    }
+
+    /// Memory nodes that have a folder, ascending.
+    pub fn node_folders(&self) -> Vec<u32> {
+        let names = self.names("/sys/devices/system/node");
+        let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// Highest rate at which the kernel takes samples, per second and CPU.
@@ -127,6 +147,16 @@ pub fn parse_list(text: &str) -> Option<Vec<u32>> {
     (!numbers.is_empty()).then_some(numbers)
 }
 
+/// Numbers of a kernel mask such as `00000000,000000ff`: 32 bits a word, the highest first.
+fn parse_mask(text: &str) -> Option<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for (word, first) in text.rsplit(',').zip((0..).step_by(32)) {
+        let bits = u32::from_str_radix(word.trim(), 16).ok()?;
+        numbers.extend((0..32).filter(|bit| bits & (1 << bit) != 0).map(|bit| first + bit));
+    }
+    Some(numbers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +168,13 @@ mod tests {
         assert_eq!(parse_list(""), None);
         assert_eq!(parse_list("0-4294967295"), None);
         assert_eq!(parse_list("a-b"), None);
+    }
+
+    #[test]
+    fn masks_of_old_kernels_are_read() {
+        assert_eq!(parse_mask("00000001,80000003"), Some(vec![0, 1, 31, 32]));
+        assert_eq!(parse_mask("0"), Some(vec![]));
+        assert_eq!(parse_mask("x"), None);
     }
 
     #[test]

@@ -37,14 +37,23 @@ const MOST_RATIO: u64 = 1000;
 /// A `perf.data` file in parts.
 #[derive(Debug)]
 pub(super) struct PerfFile<R> {
-    source: R,
-    /// Where the records begin, and how many bytes of them there are: `None` for all that follow.
-    data: (u64, Option<u64>),
+    /// At least one.
+    parts: Vec<Part<R>>,
     /// At least one.
     pub(super) events: Events,
     pub(super) features: Features,
     /// Where it is damaged: nothing behind that is read.
     pub(super) damaged_at: Option<u64>,
+}
+
+/// Records in a row.
+#[derive(Debug)]
+struct Part<R> {
+    source: R,
+    /// Where they begin.
+    start: u64,
+    /// How many bytes of them there are: `None` for all that follow.
+    length: Option<u64>,
 }
 
 impl<R: Read + Seek> PerfFile<R> {
@@ -71,7 +80,8 @@ impl<R: Read + Seek> PerfFile<R> {
         let behind = (data.0 + length, &header[FEATURE_BITS]);
         let features = if is_whole { features_of(&mut source, behind.0, behind.1) } else { Features::default() };
         let damaged_at = (!is_whole).then_some(behind.0);
-        Ok(Self { source, data: (data.0, Some(length)), events, features, damaged_at }.called())
+        let parts = vec![Part { source, start: data.0, length: Some(length) }];
+        Ok(Self { parts, events, features, damaged_at }.called())
     }
 
     /// With its events called what it calls them.
@@ -96,25 +106,47 @@ impl<R: Read + Seek> PerfFile<R> {
         if events.is_empty() {
             return Err(Flaw::damaged("its list of events"));
         }
-        Ok(Self { source, data: (STREAM_HEADER + start, None), events, features, damaged_at: None }.called())
+        let parts = vec![Part { source, start: STREAM_HEADER + start, length: None }];
+        Ok(Self { parts, events, features, damaged_at: None }.called())
+    }
+
+    /// Takes a source of nothing but records, of the same events.
+    pub(super) fn append(&mut self, source: R) {
+        self.parts.push(Part { source, start: 0, length: None });
     }
 
     /// Hands over all records of the kernel with their events, the compressed ones last; where the file is damaged, those
     /// before that.
     pub(super) fn records(&mut self, mut each: impl FnMut(&Events, &Attribute, Record)) -> Result<(), Flaw> {
-        let (start, length) = self.data;
-        self.source.seek(SeekFrom::Start(start)).map_err(Flaw::Unreadable)?;
-        let mut plain = Stream::new(&mut self.source, length);
-        let taken = take_all(&mut plain, &self.events, &mut self.features, &mut each)?;
-        self.damaged_at = taken.damaged_at.map(|at| start + at).or(self.damaged_at);
-        if taken.compressed > 0 {
-            self.source.seek(SeekFrom::Start(start)).map_err(Flaw::Unreadable)?;
-            let inside = Decompressed::new(Stream::new(&mut self.source, length));
-            let mut records = Stream::new(inside.take(taken.compressed.saturating_mul(MOST_RATIO)), None);
-            let inside = take_all(&mut records, &self.events, &mut self.features, &mut each)?;
-            self.damaged_at = self.damaged_at.or(inside.damaged_at.map(|_| start));
+        for part in &mut self.parts {
+            let at = part.take_all(&self.events, &mut self.features, &mut each)?;
+            self.damaged_at = self.damaged_at.or(at);
         }
         Ok(())
+    }
+}
+
+impl<R: Read + Seek> Part<R> {
+    /// Hands over its records; where it is damaged.
+    fn take_all(
+        &mut self,
+        events: &Events,
+        features: &mut Features,
+        each: &mut impl FnMut(&Events, &Attribute, Record),
+    ) -> Result<Option<u64>, Flaw> {
+        let start = self.start;
+        self.source.seek(SeekFrom::Start(start)).map_err(Flaw::Unreadable)?;
+        let mut plain = Stream::new(&mut self.source, self.length);
+        let taken = take_all(&mut plain, events, features, each)?;
+        let damaged_at = taken.damaged_at.map(|at| start + at);
+        if taken.compressed == 0 {
+            return Ok(damaged_at);
+        }
+        self.source.seek(SeekFrom::Start(start)).map_err(Flaw::Unreadable)?;
+        let inside = Decompressed::new(Stream::new(&mut self.source, self.length));
+        let mut records = Stream::new(inside.take(taken.compressed.saturating_mul(MOST_RATIO)), None);
+        let inside = take_all(&mut records, events, features, each)?;
+        Ok(damaged_at.or(inside.damaged_at.map(|_| start)))
     }
 }
 

@@ -52,12 +52,12 @@ impl Gathered {
     pub(super) fn take(&mut self, event: &Attribute, record: Record) -> Option<Sample> {
         match record {
             Record::Sample(sample) => return Some(sample),
-            Record::Mmap { pid, tid, time_ns, start, bytes, file_offset, executable, path, build_id } => {
+            Record::Mmap { pid, tid, time_ns, start, bytes, file_offset, executable, closed, path, build_id } => {
                 if !build_id.is_empty() {
                     self.build_ids.insert(path.clone(), build_id);
                 }
                 let mapping = Mapping { time_ns, pid, start, bytes, file_offset, executable, path };
-                self.mapped.push(Mapped { mapping, tid });
+                self.mapped.push(Mapped { mapping, tid, closed });
             }
             Record::Exec { pid, time_ns, name } => self.change(time_ns, pid, Change::Exec { name }),
             Record::Fork { pid, parent, time_ns } => self.change(time_ns, pid, Change::Fork { parent }),
@@ -85,7 +85,9 @@ impl Gathered {
         self.threads.sort_by_key(|thread| thread.time_ns);
         self.mapped.sort_by_key(|mapped| mapped.mapping.time_ns);
         mark_stacks(&mut self.mapped, &self.threads);
-        self.mappings = std::mem::take(&mut self.mapped).into_iter().map(|mapped| mapped.mapping).collect();
+        // Address space that is kept free holds nothing; what of it is opened later is reported again.
+        let held = std::mem::take(&mut self.mapped).into_iter().filter(|mapped| !mapped.is_reserved());
+        self.mappings = held.map(|mapped| mapped.mapping).collect();
     }
 
     /// Leaves out what is of other programs, and gives mappings that stand for objects their names; how many there are.

@@ -33,7 +33,7 @@ mod written;
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use error::Flaw;
 pub use error::PerfDataError;
@@ -49,17 +49,19 @@ pub fn read(path: &Path, process: Option<&str>) -> Result<Recording, PerfDataErr
     opened(path).and_then(|file| recording(file, process)).map_err(|flaw| flaw.of(path))
 }
 
-/// A file, or the one in a folder of `perf record --kcore`.
+/// A file, or a folder of `perf record --kcore` or `--threads`: `data` in it, and behind that what the threads that
+/// recorded wrote, `data.0` and so on.
 fn opened(path: &Path) -> Result<PerfFile<BufReader<File>>, Flaw> {
-    /// What `perf record --threads` writes beside it.
-    const PART: &str = "data.0";
-    if path.join(PART).exists() {
-        let hint = "record again without --threads: perf mem record -- CMD";
-        return Err(Flaw::new("it is a folder of perf record --threads, with a part a thread", hint));
+    let open = |path: PathBuf| File::open(path).map(BufReader::new);
+    if !path.is_dir() {
+        return PerfFile::open(open(path.to_owned()).map_err(Flaw::Unreadable)?);
     }
-    let path = &if path.is_dir() { path.join("data") } else { path.to_owned() };
-    let file = File::open(path).map_err(Flaw::Unreadable)?;
-    PerfFile::open(BufReader::new(file))
+    let mut file = PerfFile::open(open(path.join("data")).map_err(Flaw::Unreadable)?)?;
+    let parts = (0..).map(|number| path.join(format!("data.{number}"))).take_while(|part| part.exists());
+    for part in parts {
+        file.append(open(part).map_err(Flaw::Unreadable)?);
+    }
+    Ok(file)
 }
 
 fn recording(mut file: PerfFile<impl Read + Seek>, process: Option<&str>) -> Result<Recording, Flaw> {

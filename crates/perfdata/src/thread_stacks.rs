@@ -1,7 +1,8 @@
 //! Stacks of threads: a thread maps the stack of the one that it starts, and starts it at once (`pthread_create`).
 //!
-//! The kernel calls a thread's stack anonymous memory, so it looks like an array. What tells it is the order: the last
-//! mapping of a thread just before it starts another.
+//! The kernel calls a thread's stack anonymous memory, so it looks like an array. What tells it is the guard below it: C
+//! libraries map a stack closed to everybody and open all of it but its lowest pages, just before they start the thread.
+//! Where the file does not say what is closed (`MMAP` records), it is the last mapping before the start.
 
 use tierloom_recording::Mapping;
 
@@ -18,6 +19,21 @@ const MOST_NS: u64 = 1_000_000;
 pub(super) struct Mapped {
     pub(super) mapping: Mapping,
     pub(super) tid: u32,
+    /// Nobody may touch it.
+    pub(super) closed: bool,
+}
+
+impl Mapped {
+    /// Whether it is address space without memory.
+    pub(super) fn is_reserved(&self) -> bool {
+        self.closed && is_anonymous(&self.mapping)
+    }
+
+    /// Whether this is all of that but a guard below.
+    fn opens(&self, reserved: &Mapped) -> bool {
+        let (mine, its) = (&self.mapping, &reserved.mapping);
+        mine.pid == its.pid && its.start < mine.start && its.start + its.bytes == mine.start + mine.bytes
+    }
 }
 
 /// A thread that was started by another of its process.
@@ -30,17 +46,23 @@ pub(super) struct ThreadStart {
 
 /// Names the stacks among mappings; both in the order of time.
 pub(super) fn mark_stacks(mapped: &mut [Mapped], threads: &[ThreadStart]) {
+    let guarded = mapped.iter().any(Mapped::is_reserved);
     for thread in threads {
-        let before = mapped.partition_point(|mapped| mapped.mapping.time_ns <= thread.time_ns);
-        let is_its = |mapped: &&mut Mapped| mapped.tid == thread.parent_tid && mapped.mapping.pid == thread.pid;
-        let last = mapped[..before].iter_mut().rev().find(is_its);
-        if let Some(Mapped { mapping, .. }) = last
-            && thread.time_ns - mapping.time_ns <= MOST_NS
-            && is_anonymous(mapping)
-        {
-            STACK.clone_into(&mut mapping.path);
+        if let Some(at) = stack(mapped, thread, guarded) {
+            STACK.clone_into(&mut mapped[at].mapping.path);
         }
     }
+}
+
+/// Which mapping is a thread's stack.
+fn stack(mapped: &[Mapped], thread: &ThreadStart, guarded: bool) -> Option<usize> {
+    let before = mapped.partition_point(|mapped| mapped.mapping.time_ns <= thread.time_ns);
+    let first = mapped.partition_point(|mapped| mapped.mapping.time_ns < thread.time_ns.saturating_sub(MOST_NS));
+    let is_its = |mapped: &Mapped| mapped.tid == thread.parent_tid && mapped.mapping.pid == thread.pid;
+    let its: Vec<usize> = (first..before).filter(|at| is_its(&mapped[*at])).collect();
+    let opens = |at: &usize| its.iter().any(|of| of < at && mapped[*of].closed && mapped[*at].opens(&mapped[*of]));
+    let last = its.iter().rev().find(|at| !guarded || opens(at))?;
+    is_anonymous(&mapped[*last].mapping).then_some(*last)
 }
 
 #[cfg(test)]
@@ -52,6 +74,7 @@ mod tests {
         Mapped {
             mapping: Mapping { time_ns, pid, start, bytes: 8 << 20, file_offset: 0, executable: false, path },
             tid,
+            closed: false,
         }
     }
 
@@ -73,5 +96,21 @@ mod tests {
         assert_eq!(paths(vec![mapped(10, 1, "//anon")], &[(1, 11 + MOST_NS)]), ["//anon"]);
         assert_eq!(paths(vec![mapped(10, 1, "//anon"), mapped(11, 1, "/a")], &[(1, 12)]), ["//anon", "/a"]);
         assert_eq!(paths(vec![mapped(10, 1, "//anon")], &[(1, 9), (2, 12)]), ["//anon"]);
+    }
+
+    /// What glibc does: closed memory, all of it opened but a page, and its own heap behind that.
+    #[test]
+    fn what_opens_a_closed_mapping_but_for_its_guard_is_a_stack() {
+        let (array, stack) = (mapped(10, 1, "//anon"), mapped(20, 1, "//anon"));
+        let mut closed = mapped(15, 1, "//anon");
+        (closed.closed, closed.mapping.start) = (true, stack.mapping.start - 4096);
+        closed.mapping.bytes = stack.mapping.bytes + 4096;
+        let heap = mapped(25, 1, "//anon");
+        let all = || vec![mapped(10, 1, "//anon"), mapped(25, 1, "//anon")];
+        assert_eq!(paths(vec![array, closed, stack, heap], &[(1, 30)]), ["//anon", "//anon", "[stack]", "//anon"]);
+        assert_eq!(paths(all(), &[(1, 30)]), ["//anon", "[stack]"], "a file that says of nothing that it is closed");
+        let mut arena = all();
+        arena[0].closed = true;
+        assert_eq!(paths(arena, &[(1, 30)]), ["//anon", "//anon"], "its stack was there before");
     }
 }

@@ -44,14 +44,24 @@ fn what_a_file_says_of_the_run_is_found_in_sections_and_in_streams() {
 }
 
 #[test]
-fn a_folder_of_one_file_is_read_and_one_of_many_is_refused() {
+fn a_folder_of_one_file_is_read_and_one_with_a_part_a_thread() {
     let folder = std::env::temp_dir().join(format!("tierloom-perf-data-{}", std::process::id()));
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/perf_data");
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::copy(corpus.join("clock"), folder.join("data")).unwrap();
+    let file = std::fs::read(corpus.join("clock")).unwrap();
+    std::fs::write(folder.join("data"), &file).unwrap();
     assert_eq!(tierloom_perfdata::read(&folder, None).unwrap().samples.len(), 13);
-    std::fs::write(folder.join("data.0"), []).unwrap();
-    let told = tierloom_perfdata::read(&folder, None).unwrap_err().to_string();
-    assert!(told.contains("hint: record again without --threads"), "{told}");
+    let [start, length] =
+        [40, 48].map(|at: usize| usize::try_from(u64::from_le_bytes(file[at..at + 8].try_into().unwrap())).unwrap());
+    let records = &file[start..start + length];
+    std::fs::write(folder.join("data.0"), records).unwrap();
+    std::fs::write(folder.join("data.1"), []).unwrap();
+    let read = tierloom_perfdata::read(&folder, None).unwrap();
+    assert_eq!(read.samples.len(), 26, "what the file has, and the same from a thread");
+    assert!(read.samples.is_sorted_by_key(|sample| sample.time_ns));
+    std::fs::write(folder.join("data.1"), &records[..length - 5]).unwrap();
+    let read = tierloom_perfdata::read(&folder, None).unwrap();
+    let is_damaged = |told: &tierloom_model::Warning| matches!(told, tierloom_model::Warning::Damaged { .. });
+    assert!(read.samples.len() > 26 && read.warnings.iter().any(is_damaged));
     std::fs::remove_dir_all(&folder).unwrap();
 }

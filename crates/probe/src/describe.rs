@@ -74,7 +74,5 @@ fn check_lists(root: &Root) -> Result<(), Damaged> {
 }
 
 fn told(root: &Root, node: u32) -> Result<Told, Damaged> {
-    let distances = firmware::distances(root, node)?;
-    let distances = root.online_nodes().into_iter().zip(distances).collect();
-    Ok(Told { node, distances, access: firmware::access(root, node)? })
+    Ok(Told { node, distances: firmware::distances(root, node)?, access: firmware::access(root, node)? })
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use tierloom_linux::firmware;
 use tierloom_linux::host::host;
-use tierloom_linux::root::{Root, parse_list};
+use tierloom_linux::root::Root;
 use tierloom_model::MemoryKind;
+
+use crate::memory_kinds::Kinds;
 
 /// The machine before anything is measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,7 +48,7 @@ pub struct HostNode {
     pub free_bytes: u64,
     /// Whether CPUs sit on it.
     pub has_cpus: bool,
-    /// What it is made of, as far as the kernel's devices tell.
+    /// What it is made of, as far as devices and firmware tell.
     pub kind: MemoryKind,
     /// Why we think so.
     pub kind_because: String,
@@ -59,11 +60,17 @@ impl Host {
         let nodes = root.online_nodes();
         let cpus: BTreeMap<u32, Vec<u32>> = nodes.iter().map(|node| (*node, cpus_of(root, *node))).collect();
         let with_cpus = cpus.iter().filter(|(_, cpus)| !cpus.is_empty());
+        let gpus = gpu_nodes(root);
+        let host_nodes = nodes.iter().filter(|node| !gpus.contains(node));
         let mut memories: Vec<HostNode> =
-            nodes.iter().filter_map(|node| HostNode::read(root, *node, !cpus[node].is_empty())).collect();
-        find_stacked_memory(root, &mut memories);
+            host_nodes.filter_map(|node| HostNode::read(root, *node, !cpus[node].is_empty())).collect();
+        let cpu = cpu_model(root);
+        let kinds = Kinds::new(root, &cpu, memories.iter().map(|node| node.node).collect(), &cpus);
+        for node in &mut memories {
+            (node.kind, node.kind_because) = kinds.of(node.node);
+        }
         Self {
-            cpu: cpu_model(root),
+            cpu,
             identity: host(root),
             kernel: root.text("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned()),
             sockets: with_cpus.map(|(node, cpus)| HostSocket::read(root, *node, cpus)).collect(),
@@ -92,20 +99,28 @@ impl HostNode {
         let text = root.text(&format!("/sys/devices/system/node/node{node}/meminfo"));
         let text = text.or_else(|| root.text("/proc/meminfo"))?;
         let capacity_bytes = meminfo(&text, "MemTotal:")?;
-        let (kind, because) = kind_of(root, node, has_cpus);
         let free_bytes = meminfo(&text, "MemFree:").unwrap_or(0);
-        let kind_because = because.to_owned();
+        let (kind, kind_because) = (MemoryKind::Dram, String::new());
         (capacity_bytes > 0).then_some(Self { node, capacity_bytes, free_bytes, has_cpus, kind, kind_because })
     }
 }
 
 /// CPUs of a node.
 pub(super) fn cpus_of(root: &Root, node: u32) -> Vec<u32> {
-    match root.text(&format!("/sys/devices/system/node/node{node}/cpulist")) {
-        Some(list) => parse_list(&list).unwrap_or_default(),
+    let folder = format!("/sys/devices/system/node/node{node}");
+    match root.cpus(&format!("{folder}/cpulist"), &format!("{folder}/cpumap")) {
+        Some(cpus) => cpus,
         None if node == 0 => root.online_cpus(),
         None => Vec::new(),
     }
+}
+
+/// Nodes that are the memory of a GPU, as NVIDIA's driver tells them: no program's of the host.
+fn gpu_nodes(root: &Root) -> BTreeSet<u32> {
+    const GPUS: &str = "/proc/driver/nvidia/gpus";
+    let status = |gpu: &String| root.text(&format!("{GPUS}/{gpu}/numa_status"));
+    let node = |text: String| text.split_once("Node:")?.1.split_whitespace().next()?.parse().ok();
+    root.names(GPUS).iter().filter_map(status).filter_map(node).collect()
 }
 
 fn cpu_model(root: &Root) -> String {
@@ -117,8 +132,9 @@ fn cpu_model(root: &Root) -> String {
 /// The lowest-numbered hardware thread of each core.
 fn first_threads(root: &Root, cpus: &[u32]) -> Vec<u32> {
     let siblings = |cpu: u32| {
-        let list = root.text(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"));
-        list.and_then(|list| parse_list(&list)).unwrap_or_else(|| vec![cpu])
+        let folder = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
+        let told = root.cpus(&format!("{folder}/thread_siblings_list"), &format!("{folder}/thread_siblings"));
+        told.filter(|siblings| !siblings.is_empty()).unwrap_or_else(|| vec![cpu])
     };
     let mut cores = BTreeSet::new();
     cpus.iter().copied().filter(|cpu| cores.insert(siblings(*cpu))).collect()
@@ -131,7 +147,9 @@ fn last_level_cache(root: &Root, cpu: u32) -> Option<(Vec<u32>, u64)> {
     let caches = indexes.filter_map(|index| {
         let read = |key: &str| root.text(&format!("{folder}/{index}/{key}"));
         let level: u32 = read("level")?.parse().ok()?;
-        let cache = (parse_list(&read("shared_cpu_list")?)?, size(&read("size")?)?);
+        let of = |key: &str| format!("{folder}/{index}/{key}");
+        let sharers = root.cpus(&of("shared_cpu_list"), &of("shared_cpu_map")).filter(|cpus| !cpus.is_empty())?;
+        let cache = (sharers, size(&read("size")?)?);
         (read("type")? != "Instruction").then_some((level, cache))
     });
     Some(caches.max_by_key(|(level, _)| *level)?.1)
@@ -153,32 +171,4 @@ fn size(text: &str) -> Option<u64> {
 fn meminfo(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.split_once(key))?;
     Some(line.1.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
-}
-
-/// What a node is made of: the kernel has no such attribute, but its devices give it away.
-fn kind_of(root: &Root, node: u32, has_cpus: bool) -> (MemoryKind, &'static str) {
-    if has_cpus {
-        return (MemoryKind::Dram, "CPUs sit on its node");
-    }
-    let dax = root.names("/sys/bus/dax/devices");
-    let from_dax =
-        dax.iter().any(|name| root.number(&format!("/sys/bus/dax/devices/{name}/target_node")) == Some(node.into()));
-    let has = |folder: &str| root.names(folder).iter().any(|name| name.starts_with("region"));
-    match (from_dax, has("/sys/bus/cxl/devices"), has("/sys/bus/nd/devices")) {
-        (true, true, _) => (MemoryKind::Cxl, "it was onlined from a DAX device, and there are CXL regions"),
-        (true, false, true) => (MemoryKind::Pmem, "it was onlined from a DAX device, and there are NVDIMM regions"),
-        _ => (MemoryKind::Cxl, "a guess: it has no CPUs, and no device says what it is; edit the file if it is HBM"),
-    }
-}
-
-/// A node without CPUs that firmware calls faster than every node with them is stacked memory.
-fn find_stacked_memory(root: &Root, nodes: &mut [HostNode]) {
-    let read_mb_s = |node: &HostNode| firmware::access(root, node.node).ok().flatten()?.read_mb_s;
-    let most = nodes.iter().filter(|node| node.has_cpus).filter_map(read_mb_s).max();
-    for node in nodes.iter_mut().filter(|node| !node.has_cpus) {
-        if most.is_some_and(|most| read_mb_s(node) > Some(most)) {
-            node.kind = MemoryKind::Hbm;
-            "no CPUs, and firmware gives it more bandwidth than any node with CPUs".clone_into(&mut node.kind_because);
-        }
-    }
 }

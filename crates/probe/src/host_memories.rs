@@ -53,8 +53,8 @@ impl Seen<'_> {
     /// Distances to nodes with CPUs. Firmware tells the way from a memory; a matrix of distances is taken
     /// to be symmetric.
     fn distances(&self, node: u32) -> Result<Vec<(u32, u64)>, Damaged> {
-        let all = self.root.online_nodes().into_iter().zip(firmware::distances(self.root, node)?);
-        Ok(all.filter(|(other, _)| self.sockets.contains(other)).collect())
+        let all = firmware::distances(self.root, node)?;
+        Ok(all.into_iter().filter(|(other, _)| self.sockets.contains(other)).collect())
     }
 
     /// The distance from wherever the program may run, if it is one.

@@ -21,6 +21,7 @@ mod host_memories;
 mod kernels;
 mod latency;
 mod machine;
+mod memory_kinds;
 mod mix;
 mod monotone;
 mod quiet;

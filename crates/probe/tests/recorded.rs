@@ -14,18 +14,34 @@ impl Recorded {
     /// Unpacks the recording and then `changes`, lines of the same kind.
     #[expect(clippy::unwrap_used, reason = "a fixture that cannot be unpacked ends the test")]
     fn machine(name: &str, changes: &str) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("tierloom-probe-{}-{number}", std::process::id()));
+        let recorded = Self::empty();
         let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recorded").join(format!("{name}.txt"));
         let text = std::fs::read_to_string(file).unwrap();
-        for line in text.lines().chain(changes.lines()).filter(|line| line.starts_with('/')) {
-            let (path, value) = line.split_once('=').unwrap();
-            let path = folder.join(path.trim().trim_start_matches('/'));
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, value.trim().replace("\\n", "\n") + "\n").unwrap();
+        text.lines().chain(changes.lines()).for_each(|line| recorded.write(line));
+        recorded
+    }
+
+    fn empty() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(std::env::temp_dir().join(format!("tierloom-probe-{}-{number}", std::process::id())))
+    }
+
+    /// A file of a line `PATH = CONTENT`, or a link of `PATH -> PLACE`; what begins otherwise is none.
+    #[expect(clippy::unwrap_used, reason = "a fixture that cannot be unpacked ends the test")]
+    fn write(&self, line: &str) {
+        if !line.starts_with('/') {
+            return;
         }
-        Self(folder)
+        let link = line.split_once(" -> ");
+        let (path, value) = link.or_else(|| line.split_once('=')).unwrap();
+        let path = self.0.join(path.trim().trim_start_matches('/'));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        if link.is_some() {
+            std::os::unix::fs::symlink(value, path).unwrap();
+        } else {
+            std::fs::write(path, value.trim().replace("\\n", "\n").replace("\\0", "\0") + "\n").unwrap();
+        }
     }
 
     /// Where it is.
@@ -193,10 +209,67 @@ fn what_differs_between_sockets_is_not_known_for_a_program_on_both() {
 }
 
 #[test]
-fn a_node_faster_than_every_node_with_cpus_is_stacked_memory() {
+fn a_node_more_than_twice_as_fast_as_dram_is_stacked_memory() {
     let fast = "/sys/devices/system/node/node0/access1/initiators/node0 =\n\
                 /sys/devices/system/node/node0/access1/initiators/read_bandwidth = 200000\n\
                 /sys/devices/system/node/node2/access1/initiators/node0 =\n\
-                /sys/devices/system/node/node2/access1/initiators/read_bandwidth = 400000";
+                /sys/devices/system/node/node2/access1/initiators/read_bandwidth = 400001";
     assert_eq!(seen_from(&[0], fast)[2].0, MemoryKind::Hbm);
+}
+
+/// The machines of `memory_kinds.txt`: what each holds, by lines.
+#[expect(clippy::unwrap_used, reason = "a table that cannot be read ends the test")]
+fn machines() -> Vec<(String, Vec<String>)> {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/machine_formats/memory_kinds.txt");
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut parts = text.split("\n== ");
+    let common: Vec<String> = parts.next().unwrap().lines().map(str::to_owned).collect();
+    let machine = |part: &str| {
+        let (name, lines) = part.split_once('\n').unwrap();
+        (name.to_owned(), common.iter().cloned().chain(lines.lines().map(str::to_owned)).collect())
+    };
+    parts.map(machine).collect()
+}
+
+#[test]
+fn memories_are_what_import_says_they_are() {
+    for (name, lines) in machines() {
+        let recorded = Recorded::empty();
+        for line in &lines {
+            recorded.write(line);
+        }
+        let host = Host::read(&recorded.root());
+        for answer in lines.iter().filter(|line| line.starts_with("is ") || line.starts_with("guess ")) {
+            let words: Vec<&str> = answer.split(' ').collect();
+            let node = host.nodes.iter().find(|node| node.node.to_string() == words[1]).unwrap();
+            let kind = serde_json::to_value(node.kind).unwrap();
+            let is_guess = if node.kind_because.starts_with("a guess") { "guess" } else { "is" };
+            assert_eq!((is_guess, kind.as_str().unwrap()), (words[0], words[2]), "{name}: {node:?}");
+        }
+    }
+}
+
+#[test]
+fn memory_of_a_gpu_is_no_programs() {
+    let gpu = "/proc/driver/nvidia/gpus/0000:01:00.0/numa_status = Node: 2";
+    let host = Host::read(&Recorded::machine("two-nodes-cxl", gpu).root());
+    assert_eq!(host.nodes.iter().map(|node| node.node).collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn masks_and_numbers_with_gaps_are_read() {
+    let old = Recorded::empty();
+    for line in [
+        "/sys/devices/system/node/node0/cpumap = 00000000,0000000f\\0",
+        "/sys/devices/system/node/node0/meminfo = Node 0 MemTotal: 1048576 kB",
+        "/sys/devices/system/node/node4/cpumap = 00000000,000000f0\\0",
+        "/sys/devices/system/node/node4/meminfo = Node 4 MemTotal: 1048576 kB",
+        "/sys/devices/system/node/node0/distance = 10 21\\0",
+        "/sys/devices/system/node/node4/distance = 21 10\\0",
+    ] {
+        old.write(line);
+    }
+    let memories = tierloom_probe::host_memories(&old.root(), &[5]).unwrap();
+    assert_eq!(memories.iter().map(|at| (at.node, at.distance)).collect::<Vec<_>>(), [(0, Some(21)), (4, Some(10))]);
+    assert_eq!(Host::read(&old.root()).sockets.iter().map(|socket| socket.cores.len()).collect::<Vec<_>>(), [4, 4]);
 }

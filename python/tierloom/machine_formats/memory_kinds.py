@@ -2,7 +2,8 @@
 
 The kernel has no such attribute. In this order: what the source says; the device that the memory was onlined
 from; firmware's bandwidths; the CPUs beside it. Where none of them tells, the kind is a guess: ``assumed``,
-with its reason, and ``doubts.py`` says so wherever the machine is shown.
+with its reason, and ``doubts.py`` says so wherever the machine is shown. Live measurement has the same rule in the core
+(``crates/probe/src/memory_kinds.rs``); ``tests/machine_formats/memory_kinds.txt`` holds both to it.
 """
 
 from __future__ import annotations

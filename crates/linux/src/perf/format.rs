@@ -113,14 +113,14 @@ impl Format {
             EventRecord::Throttle(_) => Some(Record::Throttled),
             EventRecord::Mmap(map) => {
                 let (file_offset, executable) = (map.page_offset, map.is_executable);
-                let (pid, tid) = (map.pid, map.tid);
-                let range = Range { pid, tid, start: map.address, bytes: map.length, file_offset, executable };
+                let (pid, tid, closed) = (map.pid, map.tid, false);
+                let range = Range { pid, tid, start: map.address, bytes: map.length, file_offset, executable, closed };
                 mapping(range, map.path, String::new(), self.time_ns(raw)?)
             }
             EventRecord::Mmap2(map) => {
                 let (file_offset, executable) = (map.page_offset, map.protection & PROT_EXEC != 0);
-                let (pid, tid) = (map.pid, map.tid);
-                let range = Range { pid, tid, start: map.address, bytes: map.length, file_offset, executable };
+                let (pid, tid, closed) = (map.pid, map.tid, map.protection == 0);
+                let range = Range { pid, tid, start: map.address, bytes: map.length, file_offset, executable, closed };
                 mapping(range, map.path, build_id(&map.file_id), self.time_ns(raw)?)
             }
             _ => None,
@@ -155,14 +155,15 @@ struct Range {
     bytes: u64,
     file_offset: u64,
     executable: bool,
+    closed: bool,
 }
 
 /// `None` for a range beyond the end of all addresses.
 fn mapping(range: Range, path: RawData<'_>, build_id: String, time_ns: u64) -> Option<Record> {
-    let Range { pid, tid, start, bytes, file_offset, executable } = range;
+    let Range { pid, tid, start, bytes, file_offset, executable, closed } = range;
     start.checked_add(bytes)?;
     let (pid, tid, path) = (pid.cast_unsigned(), tid.cast_unsigned(), text(path));
-    Some(Record::Mmap { pid, tid, time_ns, start, bytes, file_offset, executable, path, build_id })
+    Some(Record::Mmap { pid, tid, time_ns, start, bytes, file_offset, executable, closed, path, build_id })
 }
 
 /// In hexadecimal; empty where the record names the file by its inode (`--buildid-mmap` writes the other).
@@ -315,6 +316,7 @@ mod tests {
             bytes: 0x2000,
             file_offset: 0x3000,
             executable: true,
+            closed: false,
             path: "/bin/true".to_owned(),
             build_id: String::new(),
         };

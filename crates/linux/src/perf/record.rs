@@ -62,6 +62,8 @@ pub enum Record {
         file_offset: u64,
         /// Whether code can run there.
         executable: bool,
+        /// Whether nobody may touch it (`PROT_NONE`); records of before Linux 3.16 do not say.
+        closed: bool,
         /// Path, `//anon`, `[heap]`, `[stack]`, `[vdso]`.
         path: String,
         /// Build id of the file in hexadecimal; empty where the record has an inode in its place.
