@@ -1,6 +1,7 @@
 //! Executions that callgrind counted, held against what was recorded.
 
 use std::collections::BTreeSet;
+
 use tierloom_analysis::{of_other_builds, samples_by_file};
 use tierloom_binary::search::Found;
 use tierloom_model::Warning;
@@ -27,13 +28,19 @@ const COUNT_AGAIN: &str =
 
 /// What a reader must know of them.
 pub(crate) fn warnings(recording: &Recording, counts: &InstructionCounts) -> Vec<Warning> {
-    let recorded = recording.command.join(" ");
-    let name = |command: &str| command.rsplit('/').next().unwrap_or_default().to_owned();
+    // As callgrind writes it.
+    let recorded = recording.command.join(" ").replace('\\', r"\\").replace('\n', r"\n").trim_ascii().to_owned();
     let commands = commands(counts);
-    let is_same = commands.iter().any(|command| name(command) == name(&recorded));
+    let is_same = commands.iter().any(|command| without_folder(command) == without_folder(&recorded));
     let other = commands.first().filter(|_| !is_same && !recorded.is_empty());
     let other = other.map(|counted| Warning::OtherCommandCounted { counted: (*counted).to_owned() });
     other.into_iter().chain(forks(recording, counts)).collect()
+}
+
+/// A command line by the name of its program: two that differ in its folder alone do the same.
+fn without_folder(command: &str) -> String {
+    let (program, words) = command.split_once(' ').unwrap_or((command, ""));
+    format!("{} {words}", program.rsplit('/').next().unwrap_or(program))
 }
 
 /// Each once.
@@ -53,4 +60,16 @@ fn forks(recording: &Recording, counts: &InstructionCounts) -> Option<Warning> {
     let stayed = forked.difference(&of(|change| matches!(change, Change::Exec { .. }))).count();
     let processes = stayed.min(counts.repeated());
     (processes > 0).then_some(Warning::ForksCounted { processes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_the_same_from_another_folder_and_not_with_other_words() {
+        assert_eq!(without_folder("./app a/b 10"), without_folder("/home/me/app a/b 10"));
+        assert_ne!(without_folder("./app a/b 10"), without_folder("./app c/b 10"));
+        assert_eq!(without_folder("app"), "app ");
+    }
 }

@@ -2,10 +2,10 @@
 
 /// Where nothing says how large the last-level cache is: one core complex of Zen 3 to 5. Assumed.
 const ASSUMED_LLC_BYTES: u64 = 32 << 20;
-/// Instructions that the widest cores retire in a cycle (AMD, Software Optimization Guide for the Zen 5 Microarchitecture, 58455;
-/// Intel 64 and IA-32 Architectures Optimization Reference Manual on Golden Cove).
+/// Instructions that the widest cores dispatch in a cycle (AMD, Software Optimization Guide for the Zen 5 Microarchitecture,
+/// 58455). A compare and its branch are one there, but no function consists of these.
 const WIDEST: f64 = 8.0;
-/// No processor that is sold has a faster clock than this by more than 4 % (Core i9-14900KS: 6.2 GHz), and none is 8 wide there.
+/// The fastest clock of such a core is below this (Ryzen 9 9950X: 5.7 GHz); the Core i9-14900KS runs at 6.2 GHz, six wide.
 const FASTEST_GHZ: f64 = 6.0;
 
 /// A processor.
@@ -34,7 +34,7 @@ impl Processor {
         Self { name, llc_bytes: llc_bytes.unwrap_or(ASSUMED_LLC_BYTES), host: String::new(), highest_khz: None }
     }
 
-    /// As many instructions as it can at most retire in a nanosecond.
+    /// No more instructions can it run in a nanosecond.
     pub fn most_instructions_per_ns(&self) -> f64 {
         WIDEST * self.highest_khz.map_or(FASTEST_GHZ, |khz| khz as f64 / 1e6)
     }
