@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +17,8 @@ from tierloom import Machine, Plan, Profile
 from tierloom.debian import packages
 from tierloom.errors import RequestError
 from tierloom.exporters import FORMS, emit
+from tierloom.exporters.numactl import MOST_WEIGHT
+from tierloom.exporters.steps import steps_of
 
 HEADERS = {"libnuma": ("numa.h", "-lnuma", "libnuma-dev"), "hwloc": ("hwloc.h", "-lhwloc", "libhwloc-dev")}
 
@@ -160,6 +163,73 @@ def test_weights_become_stripes_in_turns(tmp_path: Path) -> None:
     runs = [tuple(map(int, line.split())) for line in told.splitlines()]
     page = 4096
     assert runs == [(6 * 2**20 - page, 0), (2 * 2**20, 1), (6 * 2**20, 0), (2 * 2**20, 1), (4 * 2**20 + page, 0)]
+
+
+SUMS = (
+    """
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+enum { BIND, PREFER, PREFER_MANY, INTERLEAVE };
+static double held[8];
+""",
+    r"""
+static int place_pages(void *start, size_t bytes, int policy, const int *nodes, int count) {
+    for (int at = 0; at < count; at++) held[nodes[at]] += (double)bytes / count;
+    return !start || policy < 0;
+}
+static void tell(int (*place)(void *, size_t), size_t bytes) {
+    memset(held, 0, sizeof held);
+    place((void *)((uintptr_t)1 << 33), bytes);
+    for (int node = 0; node < 8; node++) printf("%.0f ", held[node]);
+    puts("");
+}
+""",
+)
+"""A library that adds up what each node is asked to hold."""
+
+
+@pytest.mark.needs("gcc")
+@pytest.mark.parametrize("profile", Profile.names())
+def test_the_c_gives_each_node_the_plans_bytes_object_by_object(profile: str, tmp_path: Path) -> None:
+    machine = Machine.load("liu-a")
+    threads = min(8, int(machine.data["sockets"][0]["cores"]["value"]))
+    made = tierloom.plan(profile, machine, threads=threads, fast_memory="50%").plan()
+    text = emit(made, "libnuma")
+    steps = [step for step in steps_of(made.data)[:-1] if step.known]
+    if not steps:
+        assert "int place_" not in text
+        return
+    ours = text[text.index("/* The whole pages inside") :]
+    ours = re.sub(r"static int place_pages\(.*?\n}\n", lambda _: SUMS[1], ours, count=1, flags=re.DOTALL)
+    calls = "".join(f"tell(place_{step.identifier}, {step.size_bytes}ull);" for step in steps)
+    (tmp_path / "sums.c").write_text(SUMS[0] + ours + f"int main(void) {{ {calls} return 0; }}")
+    subprocess.run(["gcc", "-w", "-O1", "-o", tmp_path / "out", tmp_path / "sums.c"], check=True)
+    told = subprocess.run([tmp_path / "out"], capture_output=True, text=True, check=True).stdout
+    for step, line in zip(steps, told.splitlines(), strict=True):
+        held, pages = list(map(float, line.split())), sum(step.weights.values())
+        for node, got in enumerate(held):
+            wanted = step.size_bytes * step.weights.get(node, 0) / pages
+            assert abs(got - wanted) <= max(step.weights.values()) * (2 << 20) + 8192, (step.object, node)
+
+
+@pytest.mark.parametrize("profile", Profile.names())
+def test_numactl_spreads_memory_as_the_plans_bytes_are(profile: str) -> None:
+    made = tierloom.plan(profile, "liu-a", threads=8, fast_memory="50%").plan()
+    text = emit(made, "numactl")
+    asked = re.search(r"exec numactl --([a-z-]+)=([0-9,]+) -- ", text)
+    if asked is None or asked[1] not in ("weighted-interleave", "interleave"):
+        return
+    weights = {int(node): int(weight) for weight, node in re.findall(r"echo (\d+) > \S*/node(\d+)", text)}
+    nodes = list(map(int, asked[2].split(",")))
+    pages = {node: weights.get(node, 1) for node in nodes}
+    planned = made.data["predicted"]["bytes"]
+    if "Cannot be expressed" in text:
+        for node, bytes_ in enumerate(planned):
+            share = pages.get(node, 0) / sum(pages.values())
+            assert share == pytest.approx(bytes_ / sum(planned), abs=1 / MOST_WEIGHT), node
 
 
 def shell(text: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
