@@ -13,14 +13,15 @@ from unharmed.behaviour import Behaviour, differences
 def alone() -> Callable[[str, Callable[[], Behaviour]], Behaviour]:
     """The behaviour of a program on its own, by its name; the program runs twice when it is asked for the first time.
 
-    Where one run differs from the other the fault is the case's: nothing can be said of Tierloom by it.
+    Where one run differs from the other the fault is the case's: nothing can be said of Tierloom by it. `words` is
+    whether its stderr must be the same.
     """
     seen: dict[str, Behaviour] = {}
 
-    def call(name: str, observe: Callable[[], Behaviour]) -> Behaviour:
+    def call(name: str, observe: Callable[[], Behaviour], *, words: bool = True) -> Behaviour:
         if name not in seen:
             first, second = observe(), observe()
-            if found := differences(first, second):
+            if found := differences(first, second, words=words):
                 pytest.fail("a fault of the case: alone it differs from itself\n" + "\n".join(found))
             seen[name] = first
         return seen[name]

@@ -40,7 +40,7 @@ def test_a_program_is_unharmed(program: Program, way: Way, alone: Callable[..., 
         seen = observe(one, command, place, variables=program.variables, timeout_s=SECONDS)
         return seen.seen_by(program.visible)
 
-    expected = alone(program.name, lambda: start(ALONE))
+    expected = alone(program.name, lambda: start(ALONE), words=program.words)
     assert (expected.code, program.says in expected.stdout.decode()) == (program.end, True), expected
     found = differences(expected, start(way), words=program.words, ours_follow=way.ours_follow)
     assert not found, report(found, way.typed(command), place)
