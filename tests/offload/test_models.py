@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from pathlib import Path
 
+import gguf_files
 import pytest
 
 from tierloom.errors import RequestError
@@ -231,16 +233,8 @@ def test_a_gpu_file_without_sources_is_refused(tmp_path: Path) -> None:
 
 def write_gguf(path: Path, *, experts: int) -> int:
     """A GGUF file of a tiny model; returns its parameters."""
-    import gguf
-    import numpy as np
-
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_block_count(2)
-    writer.add_embedding_length(64)
-    writer.add_head_count(4)
-    writer.add_head_count_kv(2)
-    writer.add_feed_forward_length(128)
-    writer.add_context_length(512)
+    keys = {"block_count": 2, "embedding_length": 64, "feed_forward_length": 128, "context_length": 512}
+    keys |= {"attention.head_count": 4, "attention.head_count_kv": 2}
     shapes = {"token_embd.weight": (100, 64), "output.weight": (100, 64), "output_norm.weight": (64,)}
     for layer in range(2):
         shapes |= {f"blk.{layer}.attn_q.weight": (64, 64), f"blk.{layer}.attn_output.weight": (64, 64)}
@@ -250,15 +244,9 @@ def write_gguf(path: Path, *, experts: int) -> int:
         else:
             shapes |= {f"blk.{layer}.ffn_{k}.weight": (128, 64) for k in ("gate", "up", "down")}
     if experts:
-        writer.add_expert_count(experts)
-        writer.add_expert_used_count(2)
-    for name, shape in shapes.items():
-        writer.add_tensor(name, np.zeros(shape, dtype=np.float16))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return sum(int(np.prod(shape)) for shape in shapes.values())
+        keys |= {"expert_count": experts, "expert_used_count": 2}
+    gguf_files.write(path, "llama", keys, shapes)
+    return sum(prod(shape) for shape in shapes.values())
 
 
 @pytest.mark.parametrize("experts", [0, 8])

@@ -27,7 +27,7 @@ const CLOCK_GHZ: f64 = 2.5;
 
 /// The recording of a file; `wanted` is a process of it.
 pub(super) fn recording(file: &mut PerfFile<impl Read + Seek>, wanted: Option<&str>) -> Result<Recording, Flaw> {
-    let mut unit = unit(file)?;
+    let unit = unit(file)?;
     let (mut gathered, mut taken) = (Gathered::default(), Vec::new());
     file.records(|events, event, record| {
         let Some(sample) = gathered.take(event, record).filter(|_| unit.drives(event)) else { return };
@@ -40,7 +40,7 @@ pub(super) fn recording(file: &mut PerfFile<impl Read + Seek>, wanted: Option<&s
     if taken.is_empty() {
         return Err(no_sample(file));
     }
-    unit.reach(&mut taken);
+    let clock = unit.outrun(&mut taken).or_else(|| unit.warning());
     gathered.put_in_order();
     let sampled = sampled(&taken);
     let program = Processes::new(&gathered.processes, &gathered.mappings, &sampled).choose(wanted)?;
@@ -57,7 +57,7 @@ pub(super) fn recording(file: &mut PerfFile<impl Read + Seek>, wanted: Option<&s
     let (processor, cache) = processor(&file.features);
     let no_data = (objects == 0).then_some(Warning::NoDataMappings);
     let damaged = file.damaged_at.map(|byte| damaged(byte, wall_s, count));
-    let told = [damaged, program.warning.clone(), no_data, gathered.warning(), unit.warning(), cache];
+    let told = [damaged, program.warning.clone(), no_data, gathered.warning(), clock, cache];
     Ok(Recording {
         command: gathered.command(&file.features, pid),
         pid,
@@ -109,15 +109,7 @@ fn no_sample(file: &PerfFile<impl Read + Seek>) -> Flaw {
 #[derive(Debug, Clone, Copy)]
 enum Unit {
     Clock,
-    Cycles {
-        ghz: f64,
-        stated: bool,
-    },
-    /// Cycles of a clock that was faster than expected.
-    Faster {
-        ghz: f64,
-        expected_ghz: f64,
-    },
+    Cycles { ghz: f64, stated: bool },
 }
 
 impl Unit {
@@ -125,7 +117,7 @@ impl Unit {
     fn drives(self, event: &Attribute) -> bool {
         match self {
             Unit::Clock => event.clock_period_ns().is_some(),
-            Unit::Cycles { .. } | Unit::Faster { .. } => event.counts_cycles() && event.has_registers_of_threads(),
+            Unit::Cycles { .. } => event.counts_cycles() && event.has_registers_of_threads(),
         }
     }
 
@@ -133,11 +125,8 @@ impl Unit {
     fn ns(self, events: &Events, event: &Attribute, sample: &perf::Sample) -> f64 {
         match (self, events.period(event, sample.period)) {
             (Unit::Clock, _) => event.clock_period_ns().unwrap_or(0.0),
-            (
-                Unit::Cycles { ghz, .. } | Unit::Faster { ghz, .. },
-                Period::Said(cycles) | Period::Operations(cycles),
-            ) => cycles as f64 / ghz,
-            (Unit::Cycles { .. } | Unit::Faster { .. }, Period::Unknown) => 0.0,
+            (Unit::Cycles { ghz, .. }, Period::Said(cycles) | Period::Operations(cycles)) => cycles as f64 / ghz,
+            (Unit::Cycles { .. }, Period::Unknown) => 0.0,
         }
     }
 
@@ -145,19 +134,20 @@ impl Unit {
         match self {
             Unit::Clock => None,
             Unit::Cycles { ghz, stated } => Some(Warning::CyclesAsTime { ghz, stated }),
-            Unit::Faster { ghz, expected_ghz } => Some(Warning::CyclesFaster { ghz, expected_ghz }),
         }
     }
 
-    /// Takes the clock that samples prove: no thread has more CPU time than time goes by.
-    fn reach(&mut self, taken: &mut [(Sample, f64)]) {
-        let (Unit::Cycles { ghz, .. }, busiest) = (*self, busiest(taken)) else { return };
-        if busiest > 1.0 {
-            for (_, ns) in taken {
-                *ns /= busiest;
-            }
-            *self = Unit::Faster { ghz: ghz * busiest, expected_ghz: ghz };
+    /// Where samples prove a faster clock (no thread has more CPU time than time goes by), their times become those of
+    /// that clock, and the warning says so.
+    fn outrun(self, taken: &mut [(Sample, f64)]) -> Option<Warning> {
+        let (Unit::Cycles { ghz, .. }, busiest) = (self, busiest(taken)) else { return None };
+        if busiest <= 1.0 {
+            return None;
         }
+        for (_, ns) in taken {
+            *ns /= busiest;
+        }
+        Some(Warning::CyclesFaster { ghz: ghz * busiest, expected_ghz: ghz })
     }
 }
 

@@ -57,11 +57,19 @@ fn opened(path: &Path) -> Result<PerfFile<BufReader<File>>, Flaw> {
         return PerfFile::open(open(path.to_owned()).map_err(Flaw::Unreadable)?);
     }
     let mut file = PerfFile::open(open(path.join("data")).map_err(Flaw::Unreadable)?)?;
-    let parts = (0..).map(|number| path.join(format!("data.{number}"))).take_while(|part| part.exists());
-    for part in parts {
-        file.append(open(part).map_err(Flaw::Unreadable)?);
+    for number in 0..parts(path) {
+        let part = format!("data.{number}");
+        let missing = || Flaw::new(format!("{part} of this folder is missing"), "copy the whole folder");
+        file.append(open(path.join(&part)).map_err(|_| missing())?);
     }
     Ok(file)
+}
+
+/// How many threads recorded, by the highest number of a part.
+fn parts(folder: &Path) -> u64 {
+    let names = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let numbers = names.filter_map(|name| name.to_str()?.strip_prefix("data.")?.parse::<u64>().ok());
+    numbers.max().map_or(0, |last| last.saturating_add(1))
 }
 
 fn recording(mut file: PerfFile<impl Read + Seek>, process: Option<&str>) -> Result<Recording, Flaw> {

@@ -63,5 +63,8 @@ fn a_folder_of_one_file_is_read_and_one_with_a_part_a_thread() {
     let read = tierloom_perfdata::read(&folder, None).unwrap();
     let is_damaged = |told: &tierloom_model::Warning| matches!(told, tierloom_model::Warning::Damaged { .. });
     assert!(read.samples.len() > 26 && read.warnings.iter().any(is_damaged));
+    std::fs::remove_file(folder.join("data.0")).unwrap();
+    let missing = tierloom_perfdata::read(&folder, None).unwrap_err().to_string();
+    assert!(missing.contains("data.0 of this folder is missing"), "{missing}");
     std::fs::remove_dir_all(&folder).unwrap();
 }

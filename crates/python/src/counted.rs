@@ -43,9 +43,10 @@ fn without_folder(command: &str) -> String {
     format!("{} {words}", program.rsplit('/').next().unwrap_or(program))
 }
 
-/// Each once.
+/// Each once, in order.
 fn commands(counts: &InstructionCounts) -> Vec<&str> {
     let mut commands: Vec<&str> = counts.parts.iter().map(|part| &*part.command).collect();
+    commands.sort_unstable();
     commands.dedup();
     commands
 }

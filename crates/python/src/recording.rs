@@ -39,8 +39,8 @@ struct Asked {
 }
 
 /// Runs a program and returns its profile and its samples (an `.npy` file). `asked` holds
-/// how; `counting` is called with the exit code when the program has ended, and returns files in which callgrind counted it in another run;
-/// `analysing` is called with the number of samples when the analysis starts.
+/// how. When the program has ended, `counting` is called with its exit code and returns files in which callgrind counted
+/// another run of it; `analysing` is called with the number of samples when the analysis starts.
 #[pyfunction]
 pub(crate) fn record_profile(
     py: Python<'_>,

@@ -34,7 +34,7 @@ pub(crate) struct AllAccesses {
     /// Of those the ones that were counted; its share is not told here.
     pub(crate) not_sampled: NotSampled,
     /// Squares of how far executions of counted operands may be off, by object: too few samples show where they are.
-    pub(crate) doubts: BTreeMap<ObjectId, Doubt>,
+    pub(crate) doubts: BTreeMap<ObjectId, PlaceDoubt>,
     /// Executions of operands on the stack or on nothing known.
     pub(crate) elsewhere: f64,
 }
@@ -42,7 +42,7 @@ pub(crate) struct AllAccesses {
 /// Of an object's executions that were counted: how many, and the squares of how many of them may belong elsewhere, and of
 /// others to it.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub(crate) struct Doubt {
+pub(crate) struct PlaceDoubt {
     pub(crate) counted: f64,
     pub(crate) below: f64,
     pub(crate) above: f64,

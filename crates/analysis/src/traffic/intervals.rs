@@ -20,7 +20,7 @@ use crate::frequency::counted_runs;
 use crate::frequency::strata::CpuTime;
 use crate::frequency::windows::{Doubt, Rates};
 use crate::parallel::mapped;
-use crate::traffic::accesses::{AllAccesses, Doubt as Where, tally};
+use crate::traffic::accesses::{AllAccesses, PlaceDoubt, tally};
 use crate::traffic::placement::Placements;
 use crate::traffic::string_rounds::StringRounds;
 
@@ -105,7 +105,7 @@ fn interval(object: ObjectId, count: f64, groups: &[ByObject], doubts: &[ByObjec
 }
 
 /// Of an object all of whose executions were counted.
-fn counted(count: f64, doubt: &Where, unseen: f64) -> Option<AccessCount> {
+fn counted(count: f64, doubt: &PlaceDoubt, unseen: f64) -> Option<AccessCount> {
     /// What is left may be estimated: it moves the count by less than rounding does. Assumed.
     const ALL: f64 = 0.99;
     let (low, high) = ((count - doubt.below.sqrt()).max(0.0), count + doubt.above.sqrt() + unseen);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn an_object_is_counted_if_all_of_it_was() {
-        let doubt = Where { counted: 100.0, below: 25.0, above: 4.0 };
+        let doubt = PlaceDoubt { counted: 100.0, below: 25.0, above: 4.0 };
         let found = counted(100.0, &doubt, 3.0).unwrap();
         assert!((found.low - 95.0).abs() < 1e-9 && (found.high - 105.0).abs() < 1e-9, "{found:?}");
         assert_eq!(counted(200.0, &doubt, 3.0), None);

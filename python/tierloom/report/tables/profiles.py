@@ -211,10 +211,10 @@ def _accesses(item: ObjectDoc, total: Traffic) -> str:
     if not known or not known["count"]:
         return count
     off = known["high"] / known["count"] - 1
-    if known.get("source") == "counted" and off < HARDLY:
-        return f"{count} counted"
-    told = f"{count} ±{percent_text(off)}" if off < 1 else f"{count} ?"
-    return f"{told} counted" if known.get("source") == "counted" else told
+    counted = " counted" if known.get("source") == "counted" else ""
+    if counted and off < HARDLY:
+        return f"{count}{counted}"
+    return f"{count} ±{percent_text(off)}{counted}" if off < 1 else f"{count} ?{counted}"
 
 
 def _interval(share: ShareDoc) -> str:
