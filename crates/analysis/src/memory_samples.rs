@@ -98,6 +98,7 @@ impl ProfileBuilder<'_> {
             system_s: None,
             queued_s: None,
             held_s: None,
+            sampled_s: None,
             threads: self.threads(),
             cpu: self.recording.processor.name.clone(),
             host: None,

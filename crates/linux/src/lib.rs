@@ -22,6 +22,7 @@ pub mod peers;
 pub mod perf;
 pub mod ptrace;
 pub mod root;
+pub mod sample_cost;
 pub mod shared;
 pub mod skid;
 pub mod space;

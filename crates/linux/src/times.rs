@@ -13,10 +13,21 @@ pub fn of_process_alone(root: &Root, pid: u32) -> Option<(f64, f64)> {
     Some((fields[0], fields[1]))
 }
 
-/// Time that a thread could have run and had no CPU, ns; `None` where it is gone, or the kernel does not count it
-/// (`schedstats`, the second number of `/proc/PID/task/TID/schedstat`).
-pub fn queued_ns(root: &Root, pid: u32, tid: u32) -> Option<u64> {
-    root.text(&format!("/proc/{pid}/task/{tid}/schedstat"))?.split_whitespace().nth(1)?.parse().ok()
+/// What the scheduler gave a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Scheduled {
+    /// CPU time, ns.
+    pub ran_ns: u64,
+    /// Time in which it could have run and had no CPU, ns.
+    pub queued_ns: u64,
+}
+
+/// What a thread was given; `None` where it is gone, or the kernel does not count it (`schedstats`, the first two numbers
+/// of `/proc/PID/task/TID/schedstat`).
+pub fn scheduled(root: &Root, pid: u32, tid: u32) -> Option<Scheduled> {
+    let text = root.text(&format!("/proc/{pid}/task/{tid}/schedstat"))?;
+    let mut numbers = text.split_whitespace().map_while(|number| number.parse().ok());
+    Some(Scheduled { ran_ns: numbers.next()?, queued_ns: numbers.next()? })
 }
 
 /// Fields 14 to 17 of `proc_pid_stat(5)`, counted from behind the name, which may hold anything.

@@ -24,6 +24,7 @@ mod profile;
 mod sample;
 mod schema;
 mod site;
+mod undisturbed;
 pub mod units;
 pub mod warning;
 
@@ -46,4 +47,5 @@ pub use profile::{
 pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
 pub use schema::schemas;
 pub use site::{Frame, InlinedInto, Site};
+pub use undisturbed::{Taken, Undisturbed};
 pub use warning::Warning;

@@ -104,8 +104,12 @@ pub struct Anchor {
     pub machine: String,
     /// Threads that it had.
     pub threads: u32,
-    /// What it took, s, less the time in which its threads could have run and had no CPU, or were held by the recorder.
+    /// What it took, s, less what other programs and the profiler took from it.
     pub measured_s: f64,
+    /// The same if its threads wait for each other at every step, s.
+    pub least_s: f64,
+    /// The same if they never meet, s.
+    pub most_s: f64,
     /// What the model gives for it without knowing that, s.
     pub modelled_s: f64,
 }

@@ -9,6 +9,7 @@ use crate::error::{Flaw, Result, at_least, fraction, positive};
 use crate::figure::Origin;
 use crate::file;
 use crate::site::Site;
+use crate::undisturbed::{Taken, Undisturbed};
 use crate::warning::{self, Warning};
 
 /// Equal shares of an object's pages, hottest first, that [`Object::hotness`] tells apart.
@@ -61,12 +62,15 @@ pub struct Program {
     /// The part of it that the kernel worked for them, s; absent where nobody told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_s: Option<f64>,
-    /// Time in which its threads could have run and had no CPU, s, all together; absent where nobody told.
+    /// Time in which its threads had no CPU, because other programs did, s, all together; absent where nobody told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_s: Option<f64>,
-    /// Time in which the recorder held its threads or had them count, s, all together; absent where nobody told.
+    /// Time in which the profiler held its threads or had them count, s, all together; absent where nobody told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_s: Option<f64>,
+    /// The part of `cpu_s` that taking samples took, s; absent where nobody measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled_s: Option<f64>,
     /// Most threads that ran at once.
     pub threads: u32,
     /// Processor that the traffic holds for.
@@ -324,12 +328,11 @@ impl Profile {
         phase.threads <= 1 && (self.most_threads() > 1 || self.sampling.is_some())
     }
 
-    /// What the run would have taken alone on its machine and without a recorder, s: the time that it took, less that in
-    /// which any of its threads could have run and did not, because all others wait for it sooner or later. Threads that
-    /// never meet lose less.
-    pub fn undisturbed_s(&self) -> f64 {
-        let Program { wall_s, queued_s, held_s, .. } = &self.program;
-        (wall_s - queued_s.unwrap_or(0.0) - held_s.unwrap_or(0.0)).max(0.0)
+    /// What the run would have taken alone on its machine and without a profiler.
+    pub fn undisturbed(&self) -> Undisturbed {
+        let Program { wall_s, cpu_s, queued_s, held_s, sampled_s, .. } = &self.program;
+        let [queued_s, held_s, sampled_s] = [queued_s, held_s, sampled_s].map(|taken_s| taken_s.unwrap_or(0.0));
+        Undisturbed::of(*wall_s, *cpu_s, Taken { queued_s, held_s, sampled_s })
     }
 
     /// At most so many of them are there at once: objects between whose first allocation and last
@@ -371,6 +374,7 @@ impl Profile {
         at_least("wall_s", self.program.wall_s, 0.0)
             .and_then(|()| at_least("cpu_s", self.program.cpu_s, 0.0))
             .and_then(|()| at_least("held_s", self.program.held_s.unwrap_or(0.0), 0.0))
+            .and_then(|()| at_least("sampled_s", self.program.sampled_s.unwrap_or(0.0), 0.0))
             .and_then(|()| at_least("queued_s", self.program.queued_s.unwrap_or(0.0), 0.0))
             .and_then(|()| at_least("system_s", self.program.system_s.unwrap_or(0.0), 0.0))
             .map_err(|flaw| flaw.within("program"))

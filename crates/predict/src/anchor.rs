@@ -47,8 +47,10 @@ pub fn anchored(profile: &Profile, ran_on: &Machine) -> Result<Option<(Profile, 
         place.anchor(phase, &team, &works.collect::<Vec<Work>>());
     }
     let (machine, threads) = (ran_on.name.clone(), run.threads);
-    let measured_s = profile.undisturbed_s();
-    Ok(Some((known, Anchor { machine, threads, measured_s, modelled_s })))
+    let run = profile.undisturbed();
+    let anchor =
+        Anchor { machine, threads, measured_s: run.middle_s(), least_s: run.least_s, most_s: run.most_s, modelled_s };
+    Ok(Some((known, anchor)))
 }
 
 /// Where the run was.

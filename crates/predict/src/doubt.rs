@@ -3,7 +3,7 @@
 //! A prediction's range takes every doubt at once and in the same direction, so it is wide rather
 //! than likely; the time in the middle is the model without doubts.
 
-use tierloom_model::Object;
+use tierloom_model::{Object, Undisturbed};
 
 /// Error of a loaded-latency curve along either axis: the mean error to which fitted forms
 /// reproduce published curves (derived: `tierloom_contention`'s test of published curves).
@@ -69,8 +69,9 @@ impl Doubt {
     }
 
     /// Factor on the time of the run that a prediction is anchored to.
-    pub(crate) fn of_run(self) -> f64 {
-        self.end_of(1.0 - RUN_ERROR, 1.0, 1.0 + RUN_ERROR)
+    pub(crate) fn of_run(self, run: Undisturbed) -> f64 {
+        let middle_s = run.middle_s().max(f64::MIN_POSITIVE);
+        self.end_of((1.0 - RUN_ERROR) * run.least_s, middle_s, (1.0 + RUN_ERROR) * run.most_s)
     }
 
     fn end_of(self, low: f64, middle: f64, high: f64) -> f64 {

@@ -2,7 +2,7 @@
 
 use tierloom_contention::Station;
 use tierloom_model::units::format_bytes;
-use tierloom_model::{Machine, Profile};
+use tierloom_model::{Machine, Profile, Undisturbed};
 
 use crate::doubt::Doubt;
 use crate::run::Run;
@@ -18,8 +18,8 @@ pub(crate) struct Labels {
     pub(crate) objects: Vec<String>,
     pub(crate) sizes: Vec<f64>,
     pub(crate) assumptions: Vec<String>,
-    /// Predictions are anchored to the run of the profile.
-    pub(crate) is_anchored: bool,
+    /// The run of the profile, where predictions are anchored to it.
+    pub(crate) anchored_to: Option<Undisturbed>,
 }
 
 impl Labels {
@@ -30,7 +30,7 @@ impl Labels {
             objects: profile.objects.iter().map(|object| object.name.clone()).collect(),
             sizes: profile.objects.iter().map(|object| object.size_bytes as f64).collect(),
             assumptions: assumptions(machine, profile, runs),
-            is_anchored: is_anchored(profile),
+            anchored_to: is_anchored(profile).then(|| profile.undisturbed()),
         }
     }
 

@@ -50,7 +50,7 @@ impl Predictor {
         let compute_s: f64 = self.compute_s.iter().sum();
         // Less traffic of one object may shift a mix to a read fraction where measured points are slower,
         // so an end can pass the middle; then it is the middle.
-        let run = |works: &Works| if self.labels.is_anchored { works.doubt.of_run() } else { 1.0 };
+        let run = |works: &Works| self.labels.anchored_to.map_or(1.0, |run| works.doubt.of_run(run));
         let end =
             |works: &Works| run(works) * self.time_under(works.doubt, &self.demand_under(works, placement.rows()));
         Prediction {

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use tierloom_linux::cpus::allowed_to;
 use tierloom_linux::root::Root;
 use tierloom_linux::threads::threads_of;
-use tierloom_linux::times::{of_process_alone, queued_ns};
+use tierloom_linux::times::{Scheduled, of_process_alone, scheduled};
 use tierloom_model::units::round_to_u64;
 use tierloom_recording::Clock;
 
@@ -25,24 +26,28 @@ pub(super) struct Clocks {
     pace: Pace,
     /// User and system time by process, s: those that are gone stay.
     used_s: BTreeMap<u32, (f64, f64)>,
-    queued_ns: BTreeMap<(u32, u32), u64>,
+    scheduled: BTreeMap<(u32, u32), Scheduled>,
+    queue: Queue,
 }
 
 impl Clocks {
     /// Looks, if it is time; threads were held for so long until now, ns.
     pub(super) fn look(&mut self, root: &Root, alive: &Alive, held_ns: u64, found: &mut Vec<Clock>) {
         let Some(begun) = self.pace.begin() else { return };
+        let mut cpus = 0;
         for pid in alive.some(MOST) {
+            cpus = cpus.max(allowed_to(pid).map_or(0, |cpus| cpus.len()));
             if let Some(used_s) = of_process_alone(root, pid) {
                 self.used_s.insert(pid, used_s);
             }
             for tid in threads_of(root, pid).into_iter().take(MOST) {
-                if let Some(queued_ns) = queued_ns(root, pid, tid) {
-                    self.queued_ns.insert((pid, tid), queued_ns);
+                if let Some(scheduled) = scheduled(root, pid, tid) {
+                    self.scheduled.insert((pid, tid), scheduled);
                 }
             }
         }
-        found.push(Clock { time_ns: begun.time_ns, held_ns, ..self.clock() });
+        let queued_ns = self.queue.look(begun.time_ns, self.scheduled.values(), cpus as u64);
+        found.push(Clock { time_ns: begun.time_ns, held_ns, queued_ns, ..self.clock() });
         self.pace.end(&begun, BETWEEN_NS);
     }
 
@@ -50,8 +55,42 @@ impl Clocks {
         let ns = |seconds: f64| round_to_u64(seconds * 1e9);
         let user_s = self.used_s.values().map(|(user_s, _)| user_s).sum();
         let system_s = self.used_s.values().map(|(_, system_s)| system_s).sum();
-        let queued_ns = self.queued_ns.values().sum();
-        Clock { user_ns: ns(user_s), system_ns: ns(system_s), queued_ns, ..Clock::default() }
+        Clock { user_ns: ns(user_s), system_ns: ns(system_s), ..Clock::default() }
+    }
+}
+
+/// How long threads had no CPU because other programs did. A program with more threads than CPUs queues for its own.
+#[derive(Debug, Default)]
+struct Queue {
+    /// When a stretch began, and what threads had been given by then.
+    begun: Option<(u64, Scheduled)>,
+    /// Until then, ns.
+    before_ns: u64,
+    /// As told last, ns.
+    told_ns: u64,
+}
+
+impl Queue {
+    /// Length of a stretch, ns. The kernel brings a running thread's CPU time up to date once a tick, up to 10 ms: within 5 %
+    /// of this.
+    const STRETCH_NS: u64 = 200_000_000;
+
+    /// Until now, ns: never less than it was.
+    fn look<'a>(&mut self, time_ns: u64, threads: impl Iterator<Item = &'a Scheduled>, cpus: u64) -> u64 {
+        let given = threads.fold(Scheduled::default(), |sum, thread| Scheduled {
+            ran_ns: sum.ran_ns + thread.ran_ns,
+            queued_ns: sum.queued_ns + thread.queued_ns,
+        });
+        let (begun_ns, before) = *self.begun.get_or_insert((time_ns, given));
+        let (ran_ns, queued_ns) = (given.ran_ns - before.ran_ns, given.queued_ns - before.queued_ns);
+        let all_ns = (ran_ns + queued_ns).min(cpus.saturating_mul(time_ns - begun_ns));
+        let to_others_ns = self.before_ns + all_ns.saturating_sub(ran_ns);
+        if time_ns - begun_ns >= Self::STRETCH_NS {
+            self.begun = Some((time_ns, given));
+            self.before_ns = to_others_ns;
+        }
+        self.told_ns = self.told_ns.max(to_others_ns);
+        self.told_ns
     }
 }
 
@@ -60,6 +99,23 @@ mod tests {
     use tierloom_linux::clock::monotonic_ns;
 
     use super::*;
+
+    /// What a queue tells after looks every 20 ms at one that is given so much of each, ns.
+    fn queued_ns(ran_ns: u64, queued_ns: u64, cpus: u64) -> u64 {
+        let mut queue = Queue::default();
+        let look = |at: u64| {
+            let given = Scheduled { ran_ns: ran_ns * at, queued_ns: queued_ns * at };
+            queue.look(BETWEEN_NS * at, [given].iter(), cpus)
+        };
+        (0..=100).map(look).last().unwrap()
+    }
+
+    #[test]
+    fn threads_that_wait_for_each_other_s_cpu_wait_for_nobody_else() {
+        assert_eq!(queued_ns(40_000_000, 120_000_000, 2), 0, "eight threads, two CPUs");
+        assert_eq!(queued_ns(30_000_000, 130_000_000, 2), 1_000_000_000, "and others had a quarter of them");
+        assert_eq!(queued_ns(15_000_000, 5_000_000, 2), 500_000_000, "one thread");
+    }
 
     #[test]
     fn clocks_of_this_process_run() {

@@ -67,6 +67,8 @@ pub(super) struct Setting {
     /// Samples per second of CPU time.
     pub(super) hz: f64,
     pub(super) calibration: Calibration,
+    /// CPU time that a sample takes from the program, ns.
+    pub(super) sample_cost_ns: f64,
     pub(super) processor: Processor,
 }
 
@@ -259,7 +261,7 @@ impl Gathered {
 
     /// The recording: everything in the order of its time.
     pub(super) fn finish(self, setting: Setting, ended: &Ended) -> Recording {
-        let Setting { command, event, hz, calibration, processor } = setting;
+        let Setting { command, event, hz, calibration, sample_cost_ns, processor } = setting;
         let cpu_s = ended.user_s + ended.system_s;
         let mut recording = Recording {
             command,
@@ -288,6 +290,7 @@ impl Gathered {
             stacks: self.stacks,
             lost_allocations: self.lost_allocations,
             calibration,
+            sample_cost_ns,
         };
         recording.put_in_order();
         recording

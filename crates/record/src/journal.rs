@@ -247,7 +247,7 @@ mod tests {
 
     fn beginning<'a>(command: &'a [String], processor: &'a tierloom_recording::Processor) -> Beginning<'a> {
         let (event, calibration) = (Event::CpuClock, Calibration::UNKNOWN);
-        Beginning { command, pid: 5, start_ns: 7, event, calibration, processor }
+        Beginning { command, pid: 5, start_ns: 7, event, calibration, sample_cost_ns: 0.0, processor }
     }
 
     fn path(test: &str) -> PathBuf {

@@ -3,6 +3,8 @@
 use tierloom_launch::channel::PreloadChannel;
 use tierloom_launch::program::Program;
 use tierloom_linux::clock::monotonic_ns;
+use tierloom_linux::root::Root;
+use tierloom_linux::sample_cost;
 use tierloom_linux::spawn::{Ended, Running};
 use tierloom_recording::{Beginning, Event, Recording};
 
@@ -42,9 +44,10 @@ impl<'a> Recorder<'a> {
 
     /// What is known before the program runs.
     pub(super) fn beginning(&self) -> Beginning<'_> {
-        let Setting { command, event, calibration, processor, .. } = &self.setting;
+        let Setting { command, event, calibration, sample_cost_ns, processor, .. } = &self.setting;
         let (pid, start_ns) = (self.gathered.pid(), self.gathered.start_ns());
-        Beginning { command, pid, start_ns, event: *event, calibration: *calibration, processor }
+        let (event, calibration) = (*event, *calibration);
+        Beginning { command, pid, start_ns, event, calibration, sample_cost_ns: *sample_cost_ns, processor }
     }
 
     /// Samples per second of CPU time.
@@ -105,6 +108,16 @@ fn setting(request: &RecordRequest, event: Event) -> Setting {
         event,
         hz: f64::from(rate(request, event)),
         calibration: request.calibration.unwrap_or_else(|| of_this_machine(event, &request.root)),
+        sample_cost_ns: sample_cost_ns(event, &request.root),
         processor: processor(&request.root),
     }
+}
+
+/// What a sample takes from the program, ns; 0 where the program is sampled by other means, or it cannot be measured.
+fn sample_cost_ns(event: Event, root: &Root) -> f64 {
+    /// 20,000 samples a second: some twenty in each stretch of the measurement.
+    const PERIOD_NS: u64 = 50_000;
+    let period_ns =
+        root.max_sample_rate().map_or(PERIOD_NS, |most| PERIOD_NS.max(1_000_000_000 / u64::from(most.max(1))));
+    if event == Event::CpuClock { sample_cost::measure(period_ns).unwrap_or(0.0) } else { 0.0 }
 }

@@ -83,11 +83,20 @@ pub struct Recording {
     pub lost_allocations: u64,
     /// Skid of this machine under `event`.
     pub calibration: Calibration,
+    /// CPU time that a sample takes from the thread that is sampled, ns; 0 where nobody measured.
+    pub sample_cost_ns: f64,
     /// What a reader of the numbers must know.
     pub warnings: Vec<Warning>,
 }
 
 impl Recording {
+    /// The part of all CPU time that taking samples took, 0 to 1; 0 where nobody measured what one takes.
+    pub fn sample_share(&self) -> f64 {
+        /// Whatever was measured, the program ran as well.
+        const MOST: f64 = 0.5;
+        if self.period_ns > 0.0 { (self.sample_cost_ns / self.period_ns).min(MOST) } else { 0.0 }
+    }
+
     /// What came in any order, in the order of time; and an allocation whose stack was lost names an empty
     /// stack, so that every id can be looked up.
     pub fn put_in_order(&mut self) {
@@ -332,7 +341,7 @@ pub struct Clock {
     pub user_ns: u64,
     /// System CPU time, ns.
     pub system_ns: u64,
-    /// Time in which they could have run and had no CPU, ns.
+    /// Time in which they could have run and had no CPU because other programs did, ns.
     pub queued_ns: u64,
     /// Time in which the recorder held them, ns.
     pub held_ns: u64,

@@ -22,6 +22,8 @@ NAMED = 3
 """Objects that the sentence names."""
 LOST = 0.02
 """Time that the run lost to others is worth saying from this part of it on."""
+DISTURBED = 0.1
+"""A run is worth repeating when what it would have taken alone is known no better than this."""
 SAME = 0.01
 """Times that are no further apart are the same; whole data up to this part are all data."""
 WAITED = 0.02
@@ -125,12 +127,16 @@ def measured(comparison: Comparison) -> str | None:
     program, anchor = profile["program"], comparison.brief.get("anchor")
     ran = f"{seconds_text(program['wall_s'])} with {count_text(program['threads'], 'thread')}"
     text = f"Measured when it was profiled: {ran}"
-    for all_s, why in (
-        (program.get("queued_s", 0.0), "a thread had no CPU, because others did"),
-        (program.get("held_s", 0.0), "the profiler held one"),
-    ):
-        if all_s > LOST * program["wall_s"]:
-            text += f", {seconds_text(all_s)} of which {why}"
+    taken = [
+        f"{who} took {seconds_text(all_s)} of its threads' time"
+        for all_s, who in (
+            (program.get("queued_s", 0.0), "other programs"),
+            (program.get("held_s", 0.0) + program.get("sampled_s", 0.0), "the profiler"),
+        )
+        if all_s > LOST * program["wall_s"]
+    ]
+    if taken:
+        text += f"; {' and '.join(taken)}"
     if program["threads"] == 1 and threads > 1:
         text += (
             f". Nobody saw it use more than one, so it is predicted with one however many it may have: profile it with "
@@ -147,6 +153,12 @@ def measured(comparison: Comparison) -> str | None:
             f". Predictions are anchored to that run on {anchor['machine']}; without it the model says "
             f"{seconds_text(anchor['modelled_s'])} ({off:+.0%})"
         )
+        if anchor["most_s"] - anchor["least_s"] > DISTURBED * anchor["measured_s"]:
+            text += (
+                f". Undisturbed it would have taken {seconds_text(anchor['least_s'])} if its threads wait for each other at "
+                f"every step and {seconds_text(anchor['most_s'])} if they never meet: profile it again while nothing else "
+                "runs to know more"
+            )
     else:
         text += (
             ". Predictions are not anchored to that run, which takes a measured machine (`tierloom machine measure` "

@@ -176,9 +176,11 @@ class ProgramDoc(TypedDict):
     system_s: NotRequired[float]
     """The part of it that the kernel worked for them, s; absent where nobody told."""
     queued_s: NotRequired[float]
-    """Time in which its threads could have run and had no CPU, s, all together; absent where nobody told."""
+    """Time in which its threads had no CPU, because other programs did, s, all together; absent where nobody told."""
     held_s: NotRequired[float]
-    """Time in which the recorder held its threads or had them count, s, all together; absent where nobody told."""
+    """Time in which the profiler held its threads or had them count, s, all together; absent where nobody told."""
+    sampled_s: NotRequired[float]
+    """The part of `cpu_s` that taking samples took, s; absent where nobody measured it."""
     threads: int
     """Most threads that ran at once."""
     cpu: str
@@ -552,8 +554,11 @@ class AnchorDoc(TypedDict):
     threads: int
     """Threads that it had."""
     measured_s: float
-    """What it took, s, less the time in which its threads could have run and had no CPU, or were held by the recorder.
-    """
+    """What it took, s, less what other programs and the profiler took from it."""
+    least_s: float
+    """The same if its threads wait for each other at every step, s."""
+    most_s: float
+    """The same if they never meet, s."""
     modelled_s: float
     """What the model gives for it without knowing that, s."""
 

@@ -233,6 +233,7 @@ impl ProfileBuilder<'_> {
             cpu_s: self.recording.cpu_s,
             queued_s: self.clocks.as_ref().map(|clocks| clocks.whole().queued_s),
             held_s: self.clocks.as_ref().map(|clocks| clocks.whole().without(added(&self.observed.seen)).held_s),
+            sampled_s: self.clocks.as_ref().map(|clocks| clocks.whole().sampled_s).filter(|sampled_s| *sampled_s > 0.0),
             system_s: (self.recording.system_s > 0.0).then_some(self.recording.system_s),
             threads: threads(&self.observed.seen),
             cpu: self.recording.processor.name.clone(),

@@ -1,5 +1,6 @@
 //! How much CPU time was used, and how long nobody had a CPU, between two moments of a run.
 
+use tierloom_model::{Taken, Undisturbed};
 use tierloom_recording::{Clock, Recording};
 
 /// CPU time between two moments, s, of all threads.
@@ -14,19 +15,28 @@ pub(crate) struct Used {
     pub(crate) queued_s: f64,
     /// In which the recorder held them, or had them count.
     pub(crate) held_s: f64,
+    /// That samples took; no part of the first two.
+    pub(crate) sampled_s: f64,
 }
 
 impl Used {
-    /// What a stretch of that length would have taken if nobody had disturbed it, s: threads meet each other, so whoever
-    /// is held or has no CPU keeps all others waiting.
+    /// What a stretch of that length would have taken if nobody had disturbed it, s.
     pub(crate) fn undisturbed_s(&self, lasted_s: f64) -> f64 {
-        (lasted_s - self.queued_s - self.held_s).max(0.0)
+        let Self { user_s, system_s, queued_s, held_s, sampled_s } = *self;
+        Undisturbed::of(lasted_s, user_s + system_s + sampled_s, Taken { queued_s, held_s, sampled_s }).middle_s()
     }
 
     /// The same where this part of the time in user space was spent on what the recorder put there.
     pub(crate) fn without(self, added: f64) -> Self {
         let lost_s = self.user_s * added;
         Self { user_s: self.user_s - lost_s, held_s: self.held_s + lost_s, ..self }
+    }
+
+    /// The same where this part of all time was spent on taking samples: they interrupt the kernel's work, too, without
+    /// being kept.
+    fn without_samples(self, part: f64) -> Self {
+        let (user_s, system_s) = (self.user_s * (1.0 - part), self.system_s * (1.0 - part));
+        Self { user_s, system_s, sampled_s: (self.user_s + self.system_s) * part, ..self }
     }
 }
 
@@ -35,6 +45,8 @@ impl Used {
 pub(crate) struct Clocks {
     looks: Vec<Clock>,
     whole: Used,
+    /// The part of all CPU time that went into samples, 0 to 1.
+    into_samples: f64,
 }
 
 impl Clocks {
@@ -46,16 +58,16 @@ impl Clocks {
         let (from, to) = (last.time_ns - recording.start_ns, recording.end_ns.max(last.time_ns) - recording.start_ns);
         let ahead = |ns: u64| ns as f64 * 1e-9 * to as f64 / from.max(1) as f64;
         let (queued_s, held_s) = (ahead(last.queued_ns), ahead(last.held_ns));
-        let whole =
-            Used { user_s: recording.cpu_s - recording.system_s, system_s: recording.system_s, queued_s, held_s };
+        let (user_s, system_s) = (recording.cpu_s - recording.system_s, recording.system_s);
+        let whole = Used { user_s, system_s, queued_s, held_s, sampled_s: 0.0 };
         let end = Clock { time_ns: recording.end_ns.max(last.time_ns), ..last };
         let looks = [start].into_iter().chain(recording.clocks.iter().copied()).chain([end]).collect();
-        Some(Self { looks, whole })
+        Some(Self { looks, whole, into_samples: recording.sample_share() })
     }
 
     /// In the whole run.
     pub(crate) fn whole(&self) -> Used {
-        self.whole
+        self.whole.without_samples(self.into_samples)
     }
 
     /// Between two moments, ns.
@@ -69,7 +81,9 @@ impl Clocks {
             system_s: part(|clock| clock.system_ns, self.whole.system_s),
             queued_s: part(|clock| clock.queued_ns, self.whole.queued_s),
             held_s: part(|clock| clock.held_ns, self.whole.held_s),
+            sampled_s: 0.0,
         }
+        .without_samples(self.into_samples)
     }
 
     /// A clock at a moment, ns.
@@ -110,6 +124,22 @@ mod tests {
             prop_assert!(user_s == 0.0 || (user_s - 2.0).abs() < 1e-9);
             prop_assert!(one.user_s >= 0.0 && other.system_s >= 0.0 && one.queued_s >= 0.0);
         }
+    }
+
+    #[test]
+    fn what_samples_took_is_not_the_program_s() {
+        let clock = Clock { time_ns: 2_000_000_000, user_ns: 1, ..Clock::default() };
+        let recording = Recording {
+            end_ns: clock.time_ns,
+            cpu_s: 2.0,
+            system_s: 0.5,
+            period_ns: 500_000.0,
+            sample_cost_ns: 20_000.0,
+            clocks: vec![clock],
+            ..Recording::default()
+        };
+        let Used { user_s, system_s, sampled_s, .. } = Clocks::of(&recording).unwrap().whole();
+        assert!((sampled_s - 0.08).abs() < 1e-9 && (user_s - 1.44).abs() < 1e-9 && (system_s - 0.48).abs() < 1e-9);
     }
 
     #[test]

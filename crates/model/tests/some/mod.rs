@@ -202,6 +202,7 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
             system_s: None,
             queued_s: None,
             held_s: None,
+            sampled_s: None,
             host: None,
             cpu_s: seconds * 2.0,
             threads,

@@ -22,7 +22,7 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 /// How every recording begins; the version of its format follows, a byte.
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
-pub const VERSION: u8 = 8;
+pub const VERSION: u8 = 9;
 /// The oldest that is read: it has no windows, the one behind it no touches, the next no residents.
 const OLDEST: u8 = 4;
 /// What is wrong with a file whose recorder was stopped before its program did anything.
@@ -62,9 +62,10 @@ pub fn chunk_of(payload: &[u8]) -> Vec<u8> {
 impl Recording {
     /// The bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Self { command, pid, start_ns, event, calibration, processor, .. } = self;
-        let (pid, start_ns, event, calibration) = (*pid, *start_ns, *event, *calibration);
-        let beginning = Beginning { command, pid, start_ns, event, calibration, processor };
+        let Self { command, pid, start_ns, event, calibration, processor, sample_cost_ns, .. } = self;
+        let (pid, start_ns, event, calibration, sample_cost_ns) =
+            (*pid, *start_ns, *event, *calibration, *sample_cost_ns);
+        let beginning = Beginning { command, pid, start_ns, event, calibration, sample_cost_ns, processor };
         let mut out = magic();
         chunk::append(&mut out, &beginning.payload());
         for at in (0..self.longest()).step_by(PORTION_RECORDS) {
@@ -256,6 +257,7 @@ mod tests {
                 stacks: vec![words.clone(), Vec::new()],
                 lost_allocations: u64::from(smalls[3]),
                 calibration: Calibration { offset: smalls[4], purity: 0.5, samples: smalls[5] },
+                sample_cost_ns: f64::from(smalls[5]),
                 warnings: vec![Warning::Told { text: text.clone() }, Warning::LostAllocations { lost: u64::from(smalls[6]) }],
             }
         }
@@ -309,8 +311,8 @@ mod tests {
         #[test]
         fn any_payload_is_survived(noise in prop::collection::vec(any::<u8>(), 0..400), recording in recordings()) {
             let Recording { command, processor, .. } = &recording;
-            let Recording { pid, start_ns, event, calibration, .. } = recording;
-            let beginning = Beginning { command, pid, start_ns, event, calibration, processor };
+            let Recording { pid, start_ns, event, calibration, sample_cost_ns, .. } = recording;
+            let beginning = Beginning { command, pid, start_ns, event, calibration, sample_cost_ns, processor };
             let chunks = [chunk_of(&beginning.payload()), chunk_of(&[&[1], &noise[..]].concat())].concat();
             if let Ok(read) = Recording::from_bytes(&[magic(), chunks].concat()) {
                 prop_assert_eq!(Recording::from_bytes(&read.to_bytes()), Ok(read));

@@ -30,6 +30,8 @@ pub struct Beginning<'a> {
     pub event: Event,
     /// Skid of this machine.
     pub calibration: Calibration,
+    /// What a sample costs, ns.
+    pub sample_cost_ns: f64,
     /// What it runs on.
     pub processor: &'a Processor,
 }
@@ -86,6 +88,7 @@ impl Beginning<'_> {
         out.number(self.processor.llc_bytes);
         out.text(&self.processor.host);
         out.number(self.processor.highest_khz.unwrap_or(0));
+        out.floats(&[self.sample_cost_ns]);
         out.0
     }
 }
@@ -151,8 +154,10 @@ impl Assembly {
         // And that of version 7 here.
         let highest_khz = if reader.rest.is_empty() { None } else { Some(reader.number()?).filter(|khz| *khz > 0) };
         let processor = Processor { name, llc_bytes, host, highest_khz };
-        let end_ns = start_ns;
-        let begun = Recording { command, pid, start_ns, end_ns, event, processor, calibration, ..Recording::default() };
+        // And that of version 8 here.
+        let [sample_cost_ns] = if reader.rest.is_empty() { [0.0] } else { reader.floats()? };
+        let known = Recording { command, pid, start_ns, end_ns: start_ns, event, ..Recording::default() };
+        let begun = Recording { processor, calibration, sample_cost_ns, ..known };
         reader.rest.is_empty().then_some(Self { recording: begun, is_complete: false })
     }
 

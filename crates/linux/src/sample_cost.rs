@@ -1,0 +1,63 @@
+//! What a sample costs: CPU time that the interrupt, its handling and what it drives out of the caches take from the
+//! thread that is sampled.
+//!
+//! The kernel does not tell (it accounts interrupts as the thread's own time unless it was built with
+//! `CONFIG_IRQ_TIME_ACCOUNTING`), and it is ten times as much in a virtual machine as on a bare one. So a stretch of fixed
+//! work is timed with and without samples.
+
+use crate::clock::thread_cpu_ns;
+use crate::error::LinuxError;
+use crate::perf::{Record, SelfSampler};
+
+/// Pairs of stretches; the median of an odd number of pairs counts.
+const PAIRS: usize = 11;
+/// Steps of a stretch, each a few cycles that wait for each other: about a millisecond.
+const STEPS: u64 = 600_000;
+
+/// CPU time of a sample that is taken once in `period_ns`, ns: the median of pairs of stretches with and without.
+///
+/// # Errors
+/// The kernel refuses samples.
+pub fn measure(period_ns: u64) -> Result<f64, LinuxError> {
+    let mut sampler = SelfSampler::open(period_ns)?;
+    let mut seed = 1;
+    let mut costs = Vec::with_capacity(PAIRS);
+    seed = work(seed);
+    for _ in 0..PAIRS {
+        let begun_ns = thread_cpu_ns();
+        seed = work(seed);
+        let alone_ns = thread_cpu_ns() - begun_ns;
+        sampler.enable()?;
+        let begun_ns = thread_cpu_ns();
+        seed = work(seed);
+        let sampled_ns = thread_cpu_ns() - begun_ns;
+        sampler.disable()?;
+        let mut samples = 0_u32;
+        sampler.drain(|record| samples += u32::from(matches!(record, Record::Sample(_))));
+        if samples > 0 {
+            costs.push((sampled_ns as f64 - alone_ns as f64) / f64::from(samples));
+        }
+    }
+    costs.sort_by(f64::total_cmp);
+    Ok(costs.get(costs.len() / 2).map_or(0.0, |middle| middle.max(0.0)))
+}
+
+/// A chain of multiplications (the generator of Knuth's MMIX), which neither a compiler nor a processor shortens.
+fn work(seed: u64) -> u64 {
+    let step = |state: u64, _| std::hint::black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    (0..STEPS).fold(seed, step)
+}
+
+#[cfg(test)]
+mod tests {
+    mod live {
+        #[test]
+        #[ignore = "live"]
+        fn a_sample_costs_some_microseconds() {
+            // Between the fastest interrupt of a bare machine and a slow one of a guest of a guest.
+            if let Ok(cost_ns) = super::super::measure(50_000) {
+                assert!((200.0..200_000.0).contains(&cost_ns), "{cost_ns} ns");
+            }
+        }
+    }
+}
