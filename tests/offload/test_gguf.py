@@ -241,3 +241,14 @@ def test_a_header_that_is_cut_is_refused_wherever_it_is_cut(tmp_path: Path) -> N
         file.write_bytes(content[:end])
         with pytest.raises(RequestError, match=f"its header is cut off: it announces more than the {end:,} bytes"):
             catalog.load_model(str(file))
+
+
+def test_a_type_of_a_fork_is_named(tmp_path: Path) -> None:
+    written(tmp_path, "llama", {"attention.head_count_kv": 2})
+    file = tmp_path / "tiny.gguf"
+    content = bytearray(file.read_bytes())
+    kind = content.index(b"blk.0.attn_q.weight") + len(b"blk.0.attn_q.weight") + 4 + 2 * 8
+    content[kind] = 144
+    file.write_bytes(content)
+    with pytest.raises(RequestError, match=r"`blk.0.attn_q.weight` is of type 144, which the package"):
+        catalog.load_model(str(file))

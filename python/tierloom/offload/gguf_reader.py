@@ -13,14 +13,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+TYPE = 4
+"""Where the package keeps the type of a tensor's elements, among the parts of its field."""
+
+
 def open_header(path: Path) -> Any:  # noqa: ANN401 (the package has no types)
     """A reader of a file's header.
 
     Raises:
-        RequestError: The package is not installed, or the header is cut.
+        RequestError: The package is not installed, the header is cut, or it has types that are not known.
     """
     try:
-        from gguf import GGUFReader
+        from gguf import GGMLQuantizationType, GGUFReader
     except ImportError as problem:
         message = f"{path}: reading it takes the package `gguf`\nhint: pip install '.[gguf]'"
         raise RequestError(message) from problem
@@ -38,6 +42,19 @@ def open_header(path: Path) -> Any:  # noqa: ANN401 (the package has no types)
                 "hint: fetch the file again; its header is enough, without the weights"
             )
             raise RequestError(message)
+
+        def _build_tensors(self, start_offs: int, fields: list[Any]) -> None:
+            known = {int(kind) for kind in GGMLQuantizationType}
+            for field in fields:
+                number = int(field.parts[TYPE][0])
+                if number not in known:
+                    message = (
+                        f"{path}: `{field.name}` is of type {number}, which the package `gguf` does not know: one of a "
+                        "fork of llama.cpp, or newer than the package\n"
+                        "hint: give a file that llama.cpp itself reads, or try: pip install --upgrade gguf"
+                    )
+                    raise RequestError(message)
+            super()._build_tensors(start_offs, fields)
 
     return HeaderReader(path)
 
