@@ -2,10 +2,11 @@
 
     python benches/offload_parsers.py            # fetch, run our output through each parser, show
     python benches/offload_parsers.py --record   # and write tests/offload/parsers/*.json again
+    python benches/offload_parsers.py vllm       # this one alone
 
 Packages come from PyPI through pip, without their dependencies: a parser is taken out of its source and run
-alone, so that nothing of several GB is installed. vLLM's wheel is that large, and DeepSpeed's source
-distribution asks for PyTorch before it unpacks: their records name the source file they were read from.
+alone, so that nothing of several GB is installed. Those of vLLM and DeepSpeed are run whole, in an environment of their
+own, by `offload_stand_ins.py`, which stands in for PyTorch. vLLM's wheel has 340 MB.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import venv
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 from tierloom import offload
 from tierloom.offload.exporters import emit
+from tierloom.offload.exporters.deepspeed import deepspeed_training
 
 RECORDS = Path(__file__).parents[1] / "tests" / "offload" / "parsers"
 
@@ -113,6 +116,38 @@ def lmcache(folder: Path) -> dict:
     return {"tool": "lmcache", "version": version, "options": keys}
 
 
+def deepspeed(folder: Path) -> dict:
+    """DeepSpeed's ZeRO settings, run on our documents for inference and for training."""
+    version, file = fetch("deepspeed", folder, source=True)
+    with tarfile.open(file) as archive:
+        archive.extractall(folder, filter="data")
+    trained = offload.train("gpt2-8b", "a10", "liu-a", stage="zero-3", compare=())
+    documents = [text_of("deepspeed", "opt-66b"), deepspeed_training(trained.plan)]
+    options = stood_in("deepspeed", folder, next(folder.glob("deepspeed-*/")), documents)
+    return {"tool": "deepspeed", "version": version, "options": options}
+
+
+def vllm(folder: Path) -> dict:
+    """vLLM's own argument parser, run on our lines."""
+    version, file = fetch("vllm", folder)
+    with zipfile.ZipFile(file) as wheel:
+        wheel.extractall(folder, [name for name in wheel.namelist() if name.endswith(".py")])  # noqa: S202 (zipfile leaves no path outside)
+    drafted = offload.infer("qwen3-32b", "a10", "liu-a", users=4, shared_prefix=100, speculative="4:0.7", compare=())
+    options = stood_in("vllm", folder, folder, [text_of("vllm", "opt-66b"), emit("vllm", drafted)])
+    return {"tool": "vllm", "version": version, "options": options}
+
+
+def stood_in(tool: str, folder: Path, source: Path, texts: list[str]) -> list[str]:
+    """What a tool's parser knows, after it has taken these texts."""
+    venv.create(folder / "environment", with_pip=True)
+    python = folder / "environment/bin/python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "pydantic", "pyyaml", "packaging"], check=True)
+    command = [python, Path(__file__).with_name("offload_stand_ins.py"), tool, source]
+    for text in texts:
+        done = subprocess.run(command, input=text, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def text_of(tool: str, model: str) -> str:
     """What we write for a tool."""
     return emit(tool, offload.infer(model, "a10", "liu-a", throughput=True, compare=()))
@@ -124,10 +159,16 @@ def line(tool: str, model: str, after: str) -> list[str]:
     return words[next(i for i, word in enumerate(words) if word.endswith(after)) + 1 :]
 
 
+CHECKS = (flexgen, ktransformers, lmcache, llama_cpp, deepspeed, vllm)
+
+
 def main() -> None:
-    """Checks every parser that can be had."""
+    """Checks the parsers that are named, or all."""
     record = "--record" in sys.argv
-    for check in (flexgen, ktransformers, lmcache, llama_cpp):
+    named = {word for word in sys.argv[1:] if word != "--record"}
+    for check in CHECKS:
+        if named and check.__name__ not in named:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             found = check(Path(folder))
         print(f"{found['tool']}: our output is taken by {found['version']} ({len(found['options'])} options)")

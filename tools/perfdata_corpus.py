@@ -6,9 +6,10 @@ FOLDER holds files of `perf record`, outside this repository: other tools' test 
 KDAB/perfparser, mstange/linux-perf-data), and what people left in their own repositories. PERF is the program to
 compare with, `perf` by default. Each file is read by `tierloom profile --from` in a process of its own, within a minute
 and 4 GiB; where the hint says to choose a program, that command is run. Of memory samples are compared, one by one,
-time, thread, load or store, kernel or not, and addresses by their distances inside each mapping. Samples of time are
-thinned out to equal ones, so each of them must be one of perf's, and CPU time the sum of all periods. Ends with the
-counts, and with 1 where a file differs or a refusal has no reason that we know.
+time, thread, load or store, kernel or not, and addresses by their distances inside each mapping; by object, the mean
+cycles of loads and of stores with perf's weights. Samples of time are thinned out to equal ones, so each of them must
+be one of perf's, and CPU time the sum of all periods. Ends with the counts, and with 1 where a file differs or a
+refusal has no reason that we know.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,8 +55,10 @@ REASONS = {
 """Refusals that hold; what each says is checked against perf below."""
 LINE = re.compile(
     r"\s*(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+(?P<seconds>\d+)\.(?P<ns>\d+):\s+(?P<period>\d+)\s+(?P<event>\S.*?):\s+"
-    r"(?:(?P<address>[0-9a-f]+)(?:\s+[0-9a-f]+ \|OP (?P<done>[^|]*)\|.*)?)?\s*$"
+    r"(?:(?P<address>[0-9a-f]+)(?:\s+[0-9a-f]+ \|OP (?P<done>[^|]*)\|.*?(?:\s(?P<weight>\d+))?)?)?\s*$"
 )
+ROUNDING = 1e-9
+"""Of means of a few thousand sums in doubles."""
 CLOCKS = ("cpu-clock", "task-clock")
 REGISTERS = 0.95
 """Least share of the time whose samples have registers: those of the kernel's own threads have none."""
@@ -72,6 +75,7 @@ class Sample:
     event: str
     address: int
     done: str
+    weight: int
 
 
 def main(folder: Path, perf: str) -> int:
@@ -143,7 +147,7 @@ def refused(file: Path, told: str, perf: str) -> tuple[str, str]:
 def samples(file: Path, perf: str) -> Iterator[Sample]:
     """What perf prints; a field that a file has not is left out."""
     common = "pid,tid,time,event,period"
-    for fields in (f"{common},addr,data_src", f"{common},addr", common):
+    for fields in (f"{common},addr,data_src,weight", f"{common},addr,data_src", f"{common},addr", common):
         command = [perf, "script", "--force", "--ns", "-i", str(file), "-F", fields]
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
         if done.returncode == 0:
@@ -152,7 +156,8 @@ def samples(file: Path, perf: str) -> Iterator[Sample]:
         if found := LINE.fullmatch(line):
             time_ns = int(found["seconds"]) * 10**9 + int(found["ns"])
             numbers = (time_ns, int(found["pid"]), int(found["tid"]), int(found["period"]))
-            yield Sample(*numbers, found["event"], int(found["address"] or "0", 16), found["done"] or "")
+            address, weight = int(found["address"] or "0", 16), int(found["weight"] or "0")
+            yield Sample(*numbers, found["event"], address, found["done"] or "", weight)
 
 
 def differences(output: Path, theirs: list[Sample], process: str | None) -> list[str]:
@@ -186,10 +191,12 @@ def differences_of_memory(profile: Profile, rows: Rows, theirs: list[Sample], pr
     starts: dict[int, int] = {}
     shift = wanted[0].time_ns - int(rows[order[0]]["time_ns"])
     names = [rest["name"] for rest in profile.data["unattributed"]]
+    cycles: dict[tuple[int, str], list[Sample]] = defaultdict(list)
     for at, one in zip(order, wanted, strict=True):
         row = rows[at]
         number = int(row["object"])
         is_kernel = number < 0 and names[-1 - number] == "[kernel]"
+        cycles[number, "load_cycles" if "LOAD" in one.done else "store_cycles"].append(one)
         start = starts.setdefault(number, one.address - int(row["offset"])) if number >= 0 else None
         mine = (int(row["time_ns"]) + shift, int(row["thread"]), int(row["access"]) == 2, is_kernel)
         its = (one.time_ns, one.tid, "LOAD" not in one.done, one.address >= 1 << 63)
@@ -197,7 +204,25 @@ def differences_of_memory(profile: Profile, rows: Rows, theirs: list[Sample], pr
             unlike.append(f"{mine}, perf {its}")
         elif start is not None and start + int(row["offset"]) != one.address:
             unlike.append(f"address {start + int(row['offset']):#x}, perf {one.address:#x}")
-    return unlike[:3]
+    return [*unlike, *differences_of_cycles(profile, cycles)][:3]
+
+
+def differences_of_cycles(profile: Profile, theirs: dict[tuple[int, str], list[Sample]]) -> list[str]:
+    """Mean cycles of loads and of stores, by object: those of perf's weights, each as often as its period says.
+
+    What belongs to no object has no such mean in a profile.
+    """
+    unlike = []
+    for (number, key), seen in sorted(theirs.items()):
+        if number < 0:
+            continue
+        owner = profile.data["objects"][number]
+        times = [one.period or 1 for one in seen]
+        mean = sum(one.weight * count for one, count in zip(seen, times, strict=True)) / sum(times)
+        told = owner.get("data_source", {}).get(key) or 0.0
+        if abs(told - mean) > ROUNDING * mean:
+            unlike.append(f"{owner['name']}: {key} {told}, perf {mean}")
+    return unlike
 
 
 def differences_of_time(profile: Profile, rows: Rows, theirs: list[Sample]) -> list[str]:

@@ -117,6 +117,9 @@ def measure_machine(
 def describe_machine(root: str) -> dict[str, Any]:
     """What the `/proc` and `/sys` below a folder tell about a machine."""
 
+def memory_kinds(machine: object) -> list[dict[str, Any]]:
+    """What each memory of a machine is made of, by what is known of its nodes."""
+
 def rising_curve(points: list[list[float]]) -> list[tuple[float, float]]:
     """`(GB/s, ns)` points in the order of growing load, as a curve that rises in both."""
 

@@ -28,6 +28,38 @@ class DescriptionDoc(TypedDict):
     warnings: list[WarningDoc]
 
 
+class NodeFactsDoc(TypedDict):
+    """What is known of a memory node; the keys are described in ``crates/probe/src/memory_kinds.rs``."""
+
+    node: int
+    said: str | None
+    device: str | None
+    read_mb_s: int | None
+    has_cpus: bool
+    of_gpu: bool
+    bytes: int | None
+
+
+class MachineFactsDoc(TypedDict):
+    """What is known of a machine's nodes and CPUs, likewise."""
+
+    model: str
+    nodes: list[NodeFactsDoc]
+    sockets: list[int]
+    owners: list[int]
+    hidden_cpus: bool
+    distances: list[tuple[int, int, int]]
+
+
+class FoundKindDoc(TypedDict):
+    """What a node is made of, whether that is a guess, and why."""
+
+    node: int
+    kind: str
+    guessed: bool
+    because: str
+
+
 @dataclass(frozen=True)
 class Measured:
     """This machine, and everything that was measured: ``data`` is the document of ``--json``."""
@@ -70,6 +102,15 @@ def describe(root: str | Path = "/") -> DescriptionDoc:
         MachineError: No memory node is described there, or a file of it is damaged.
     """
     return cast("DescriptionDoc", _core.describe_machine(str(root)))
+
+
+def memory_kinds(machine: MachineFactsDoc) -> list[FoundKindDoc]:
+    """What each memory of a machine is made of, by the rule that measurement applies to this one.
+
+    Args:
+        machine: What is known of its nodes and CPUs.
+    """
+    return cast("list[FoundKindDoc]", _core.memory_kinds(machine))
 
 
 def rising_curve(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

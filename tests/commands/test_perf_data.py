@@ -115,7 +115,8 @@ def test_a_program_that_is_not_here_as_it_ran_is_told(state: str, path: str, run
     warnings = json.loads(done.stdout)["sampling"]["warnings"]
     (told,) = [warning for warning in warnings if warning["kind"] in {"code_lacking", "generated_code"}]
     assert {kind: told[kind] for kind in ("rebuilt", "missing")} == {"rebuilt": [], "missing": [], state: [path]}
-    assert f"files of code are not here as they ran, so their samples are [unrecovered]: {path}" in told["text"]
+    lost = "samples of their code are [unrecovered] and their variables one object"
+    assert f"files of code are not here as they ran, so {lost}: {path}" in told["text"]
 
 
 @pytest.mark.parametrize(

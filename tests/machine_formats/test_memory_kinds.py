@@ -1,4 +1,7 @@
-"""What memories are made of: the table that live measurement is held to as well (`crates/probe/tests/recorded.rs`)."""
+"""What memories are made of, through the import: it tells the core's rule of a tree what measurement tells it.
+
+`crates/probe/tests/recorded.rs` holds the rule itself to the same table.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ COMMON, *MACHINES = TABLE.split("\n== ")
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.partition("\n")[0])
-def test_memories_are_what_live_measurement_says_they_are(tmp_path: Path, machine: str) -> None:
+def test_memories_are_what_the_table_says_they_are(tmp_path: Path, machine: str) -> None:
     lines = [*COMMON.splitlines(), *machine.splitlines()]
     for line in lines:
         write(tmp_path, line)

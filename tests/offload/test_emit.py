@@ -21,8 +21,10 @@ from tierloom.offload.answers import InferAnswer
 from tierloom.offload.architectures import FAMILIES
 from tierloom.offload.exporters import EXECUTES, TOOLS, emit, mismatch
 from tierloom.offload.exporters.common import near_first, page_weights, process_policy, under
+from tierloom.offload.exporters.deepspeed import deepspeed_training
 from tierloom.offload.exporters.llama_cpp import FAMILIES as OF_LLAMA_CPP
 from tierloom.offload.runtime import RUNTIMES
+from tierloom.offload.training import Stage
 
 NEMOTRON = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
 """Blocks of Nemotron 3 Nano: Mamba-2, experts, attention."""
@@ -155,7 +157,7 @@ def test_a_draft_and_a_prefix_are_in_the_line_or_said() -> None:
     assert "# each slot keeps the shared prefix" in emit("llama.cpp", drafted)
     free = offload.infer("llama-3.1-8b", "h100", "liu-a-llm", **{**asked, "runtime": None})
     line = words(emit("vllm", free))
-    assert {word for word in line if word.startswith("--")} <= VLLM
+    assert {word for word in line if word.startswith("--")} <= known("vllm")
     assert "--enable-prefix-caching" in line
     assert json.loads(after(line, "--speculative-config"))["num_speculative_tokens"] == 4
 
@@ -201,23 +203,10 @@ def test_what_may_lie_anywhere_lies_near() -> None:
     assert embedding["gpu"] + embedding["ldram"] == answer.whole.of["embedding"]
 
 
-VLLM = {
-    "--enable-prefix-caching",
-    "--speculative-config",
-    "--max-model-len",
-    "--max-num-seqs",
-    "--gpu-memory-utilization",
-    "--cpu-offload-gb",
-    "--kv-offloading-size",
-    "--kv-offloading-backend",
-}
-"""Read in vLLM's `config/cache.py` and engine arguments: its wheel is too large to install for a test."""
-
-
 def test_vllm_gets_what_is_outside_the_gpu_in_whole_gib(dense: InferAnswer) -> None:
     line = words(emit("vllm", dense))
     start = line.index("serve") + 1
-    assert {word for word in line[start:] if word.startswith("--")} <= VLLM
+    assert {word for word in line[start:] if word.startswith("--")} <= known("vllm")
     assert int(after(line, "--max-num-seqs")) * dense.plan.problem.kv_bytes <= max(
         dense.plan.placement.kv["gpu"], dense.plan.problem.kv_bytes
     )
@@ -225,17 +214,25 @@ def test_vllm_gets_what_is_outside_the_gpu_in_whole_gib(dense: InferAnswer) -> N
     assert 0 <= int(after(line, "--cpu-offload-gb")) - outside / 2**30 < 1
 
 
-DEEPSPEED_OFFLOAD = {"device", "nvme_path", "buffer_count", "buffer_size", "max_in_cpu", "pin_memory"}
-"""Fields of `DeepSpeedZeroOffloadParamConfig` in DeepSpeed's `runtime/zero/offload_config.py`."""
+def keys(document: dict[str, object], above: str = "") -> set[str]:
+    """Paths of all keys, with dots between."""
+    found = {f"{above}{key}" for key in document}
+    return found.union(*(keys(value, f"{above}{key}.") for key, value in document.items() if isinstance(value, dict)))
 
 
 def test_deepspeed_gets_json_of_its_own_fields(dense: InferAnswer) -> None:
     config = json.loads(emit("deepspeed", dense))
     offloaded = config["zero_optimization"]["offload_param"]
-    assert set(offloaded) <= DEEPSPEED_OFFLOAD
+    assert keys(config) <= known("deepspeed")
     assert offloaded["device"] == "cpu"
     assert config["zero_optimization"]["stage"] == 3
     assert config["train_micro_batch_size_per_gpu"] == dense.plan.placement.batch
+
+
+@pytest.mark.parametrize("stage", ["zero-offload", "zero-3"])
+def test_deepspeed_knows_the_keys_of_training(stage: Stage) -> None:
+    answer = offload.train("gpt2-8b", "a10", "liu-a", stage=stage, compare=())
+    assert keys(json.loads(deepspeed_training(answer.plan))) <= known("deepspeed")
 
 
 @pytest.mark.parametrize("answer", ["dense", "sparse", "grouped"])
@@ -279,4 +276,4 @@ def test_page_weights_are_small_and_near() -> None:
 
 def test_every_tool_is_recorded_or_said_not_to_be() -> None:
     recorded = {path.stem for path in RECORDS.glob("*.json")}
-    assert recorded == set(TOOLS) - {"vllm", "deepspeed", "tierloom-plan"}
+    assert recorded == set(TOOLS) - {"tierloom-plan"}

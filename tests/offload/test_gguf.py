@@ -218,3 +218,37 @@ def test_a_window_that_no_layer_is_said_to_have_is_a_guess(tmp_path: Path) -> No
     window = {"attention.sliding_window": 128, "attention.head_count_kv": 2}
     assert "window of 128 tokens is not said" in written(tmp_path, "llama", window).guesses[0]
     assert written(tmp_path, "gemma3", window).guesses == ()
+
+
+def test_weights_that_are_missing_are_said_and_their_sizes_known(tmp_path: Path) -> None:
+    whole = written(tmp_path, "llama", {"attention.head_count_kv": 2})
+    file = tmp_path / "tiny.gguf"
+    content = file.read_bytes()
+    weights = sum(2 * rows * columns for rows, columns in PLAIN.values())
+    for missing in (1, weights // 2, weights):
+        file.write_bytes(content[: len(content) - missing])
+        cut = catalog.load_model(str(file))
+        assert (cut.parts, cut.caches, cut.guesses != whole.guesses) == (whole.parts, whole.caches, True)
+        assert "of weights are missing from the file" in cut.guesses[-1]
+
+
+def test_a_header_that_is_cut_is_refused_wherever_it_is_cut(tmp_path: Path) -> None:
+    written(tmp_path, "llama", {"attention.head_count_kv": 2})
+    file = tmp_path / "tiny.gguf"
+    content = file.read_bytes()
+    header = content.index(b"blk.0.ffn_up.weight") + len(b"blk.0.ffn_up.weight") + 4 + 2 * 8 + 4 + 8
+    for end in (*range(1, header, 17), header - 1):
+        file.write_bytes(content[:end])
+        with pytest.raises(RequestError, match=f"its header is cut off: it announces more than the {end:,} bytes"):
+            catalog.load_model(str(file))
+
+
+def test_a_type_of_a_fork_is_named(tmp_path: Path) -> None:
+    written(tmp_path, "llama", {"attention.head_count_kv": 2})
+    file = tmp_path / "tiny.gguf"
+    content = bytearray(file.read_bytes())
+    kind = content.index(b"blk.0.attn_q.weight") + len(b"blk.0.attn_q.weight") + 4 + 2 * 8
+    content[kind] = 144
+    file.write_bytes(content)
+    with pytest.raises(RequestError, match=r"`blk.0.attn_q.weight` is of type 144, which the package"):
+        catalog.load_model(str(file))

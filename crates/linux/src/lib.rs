@@ -16,6 +16,7 @@ pub mod looked;
 pub mod mapped;
 pub mod maps;
 pub mod memory;
+pub mod node_devices;
 pub mod pagemap;
 pub mod pages;
 pub mod peers;

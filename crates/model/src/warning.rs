@@ -73,7 +73,10 @@ pub enum Warning {
     SamplesLeftOut { kept: usize, left_out: u64 },
     #[error("{lost} samples were lost beside {samples} kept: busy stretches are under-counted; sample slower")]
     LostSamples { lost: u64, samples: usize },
-    #[error("only {samples} samples: shares are rough; let the program run longer, or sample faster than {hz:.0}/s")]
+    #[error(
+        "only {samples} sample{}: shares are rough; let the program run longer, or sample faster than {hz:.0}/s",
+        if *.samples == 1 { "" } else { "s" }
+    )]
     FewSamples { samples: usize, hz: f64 },
     #[error(
         "the skid of this machine was not measured: stall shares take it to be one instruction; record with calibration"
@@ -112,8 +115,8 @@ pub enum Warning {
     Rebuilt { files: Vec<String> },
 
     #[error(
-        "files of code are not here as they ran, so their samples are [unrecovered]: {}; put those that ran in their \
-         places, or give a folder that has them: --binaries FOLDER",
+        "files of code are not here as they ran, so samples of their code are [unrecovered] and their variables one \
+         object: {}; put those that ran in their places, or give a folder that has them: --binaries FOLDER",
         lacking(.rebuilt, .missing)
     )]
     CodeLacking { rebuilt: Vec<String>, missing: Vec<String> },

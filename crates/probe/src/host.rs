@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use tierloom_linux::firmware;
 use tierloom_linux::host::host;
+use tierloom_linux::node_devices::{gpu_nodes, node_devices};
 use tierloom_linux::root::Root;
 use tierloom_model::MemoryKind;
 
-use crate::memory_kinds::Kinds;
+use crate::memory_kinds::{FoundKind, MachineFacts, NodeFacts, memory_kinds};
 
 /// The machine before anything is measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,7 +50,7 @@ pub struct HostNode {
     pub free_bytes: u64,
     /// Whether CPUs sit on it.
     pub has_cpus: bool,
-    /// What it is made of, as far as devices and firmware tell.
+    /// What it is made of (`memory_kinds`).
     pub kind: MemoryKind,
     /// Why we think so.
     pub kind_because: String,
@@ -59,22 +61,15 @@ impl Host {
     pub fn read(root: &Root) -> Self {
         let nodes = root.online_nodes();
         let cpus: BTreeMap<u32, Vec<u32>> = nodes.iter().map(|node| (*node, cpus_of(root, *node))).collect();
+        let facts = facts(root, &cpus);
         let with_cpus = cpus.iter().filter(|(_, cpus)| !cpus.is_empty());
-        let gpus = gpu_nodes(root);
-        let host_nodes = nodes.iter().filter(|node| !gpus.contains(node));
-        let mut memories: Vec<HostNode> =
-            host_nodes.filter_map(|node| HostNode::read(root, *node, !cpus[node].is_empty())).collect();
-        let cpu = cpu_model(root);
-        let kinds = Kinds::new(root, &cpu, memories.iter().map(|node| node.node).collect(), &cpus);
-        for node in &mut memories {
-            (node.kind, node.kind_because) = kinds.of(node.node);
-        }
+        let found = facts.nodes.iter().zip(memory_kinds(&facts)).filter(|(node, _)| !node.of_gpu);
         Self {
-            cpu,
+            cpu: facts.model.clone(),
             identity: host(root),
             kernel: root.text("/proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned()),
             sockets: with_cpus.map(|(node, cpus)| HostSocket::read(root, *node, cpus)).collect(),
-            nodes: memories,
+            nodes: found.filter_map(|(node, found)| HostNode::read(root, node, found, &cpus)).collect(),
         }
     }
 }
@@ -95,14 +90,51 @@ impl HostSocket {
 }
 
 impl HostNode {
-    fn read(root: &Root, node: u32, has_cpus: bool) -> Option<Self> {
-        let text = root.text(&format!("/sys/devices/system/node/node{node}/meminfo"));
-        let text = text.or_else(|| root.text("/proc/meminfo"))?;
-        let capacity_bytes = meminfo(&text, "MemTotal:")?;
-        let free_bytes = meminfo(&text, "MemFree:").unwrap_or(0);
-        let (kind, kind_because) = (MemoryKind::Dram, String::new());
-        (capacity_bytes > 0).then_some(Self { node, capacity_bytes, free_bytes, has_cpus, kind, kind_because })
+    fn read(root: &Root, facts: &NodeFacts, found: FoundKind, cpus: &BTreeMap<u32, Vec<u32>>) -> Option<Self> {
+        let FoundKind { node, kind, guessed, because } = found;
+        let guess = format!("a guess: {because}; edit the file if it is something else");
+        Some(Self {
+            node,
+            capacity_bytes: facts.bytes.filter(|bytes| *bytes > 0)?,
+            free_bytes: memory_info(root, node, "MemFree:").unwrap_or(0),
+            has_cpus: !cpus[&node].is_empty(),
+            kind,
+            kind_because: if guessed { guess } else { because },
+        })
     }
+}
+
+/// What the kinds of the memories follow from. Every CPU of a kernel that runs is some node's: none is hidden.
+fn facts(root: &Root, cpus: &BTreeMap<u32, Vec<u32>>) -> MachineFacts {
+    let sockets: Vec<u32> = cpus.iter().filter(|(_, cpus)| !cpus.is_empty()).map(|(node, _)| *node).collect();
+    let owns = |node: &u32| sockets.contains(node) || has_linked_cpus(root, *node);
+    let owners: Vec<u32> = cpus.keys().copied().filter(owns).collect();
+    let (devices, gpus) = (node_devices(root), gpu_nodes(root));
+    let node_facts = |node: &u32| NodeFacts {
+        node: *node,
+        said: None,
+        device: devices.get(node).copied().filter(|_| !sockets.contains(node)),
+        read_mb_s: firmware::access(root, *node).ok().flatten().and_then(|access| access.read_mb_s),
+        has_cpus: owners.contains(node),
+        of_gpu: gpus.contains(node),
+        bytes: memory_info(root, *node, "MemTotal:"),
+    };
+    let model = cpu_model(root);
+    let nodes = cpus.keys().map(node_facts).collect();
+    let distances = cpus.keys().flat_map(|node| ways_to(root, *node)).collect();
+    MachineFacts { model, nodes, sockets, owners, hidden_cpus: false, distances }
+}
+
+/// From others to a memory. Firmware tells the way from it; a matrix of distances is taken to be symmetric.
+fn ways_to(root: &Root, node: u32) -> Vec<(u32, u32, u64)> {
+    let row = firmware::distances(root, node).unwrap_or_default();
+    row.into_iter().map(|(other, far)| (other, node, far)).collect()
+}
+
+/// Links to the CPUs of a node outlive their going offline; its list has only those that run.
+fn has_linked_cpus(root: &Root, node: u32) -> bool {
+    let names = root.names(&format!("/sys/devices/system/node/node{node}"));
+    names.iter().any(|name| name.strip_prefix("cpu").is_some_and(|number| number.parse::<u32>().is_ok()))
 }
 
 /// CPUs of a node.
@@ -113,14 +145,6 @@ pub(super) fn cpus_of(root: &Root, node: u32) -> Vec<u32> {
         None if node == 0 => root.online_cpus(),
         None => Vec::new(),
     }
-}
-
-/// Nodes that are the memory of a GPU, as NVIDIA's driver tells them: no program's of the host.
-fn gpu_nodes(root: &Root) -> BTreeSet<u32> {
-    const GPUS: &str = "/proc/driver/nvidia/gpus";
-    let status = |gpu: &String| root.text(&format!("{GPUS}/{gpu}/numa_status"));
-    let node = |text: String| text.split_once("Node:")?.1.split_whitespace().next()?.parse().ok();
-    root.names(GPUS).iter().filter_map(status).filter_map(node).collect()
 }
 
 fn cpu_model(root: &Root) -> String {
@@ -167,8 +191,10 @@ fn size(text: &str) -> Option<u64> {
     Some(number.parse::<u64>().ok()? * unit)
 }
 
-/// A line of `/proc/meminfo` or of a node's `meminfo`, in bytes.
-fn meminfo(text: &str, key: &str) -> Option<u64> {
+/// A line of a node's `meminfo`, or of a machine without NUMA's, in bytes.
+fn memory_info(root: &Root, node: u32, key: &str) -> Option<u64> {
+    let text = root.text(&format!("/sys/devices/system/node/node{node}/meminfo"));
+    let text = text.or_else(|| root.text("/proc/meminfo"))?;
     let line = text.lines().find_map(|line| line.split_once(key))?;
     Some(line.1.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
 }

@@ -39,6 +39,7 @@ pub use error::ProbeError;
 pub use host::{Host, HostNode, HostSocket};
 pub use host_memories::host_memories;
 pub use kernels::Instructions;
+pub use memory_kinds::{FoundKind, MachineFacts, NodeFacts, memory_kinds};
 pub use mix::{Mix, Traffic};
 pub use monotone::monotone;
 pub use report::{Bandwidth, Latency, Loaded, Report, Scattered, Together};

@@ -232,7 +232,7 @@ fn machines() -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn memories_are_what_import_says_they_are() {
+fn memories_are_what_the_table_says_they_are() {
     for (name, lines) in machines() {
         let recorded = Recorded::empty();
         for line in &lines {

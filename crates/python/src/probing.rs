@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use pyo3::prelude::*;
 use tierloom_linux::root::Root;
-use tierloom_probe::{ProbeError, Progress, Request, Scale, describe, measure, monotone};
+use tierloom_probe::{MachineFacts, ProbeError, Progress, Request, Scale, describe, measure, monotone};
 
-use crate::documents::to_python;
+use crate::documents::{request, to_python};
 use crate::errors;
 
 /// Measures this machine and returns it as a machine file (TOML), with everything behind it as plain data.
@@ -48,6 +48,13 @@ pub(crate) fn describe_machine<'py>(py: Python<'py>, root: &str) -> PyResult<Bou
         error => errors::bad_machine(&error.to_string()),
     })?;
     to_python(py, &described)
+}
+
+/// What each memory of a machine is made of, by what is known of its nodes.
+#[pyfunction]
+pub(crate) fn memory_kinds<'py>(machine: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let facts: MachineFacts = request(machine)?;
+    to_python(machine.py(), &tierloom_probe::memory_kinds(&facts))
 }
 
 /// `(GB/s, ns)` points in the order of growing load, as a curve that rises in both.

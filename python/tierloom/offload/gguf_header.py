@@ -6,12 +6,12 @@ disk. Tensor and key names are those of the GGUF specification.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tierloom.errors import RequestError
 from tierloom.offload import gguf_shards
 from tierloom.offload.gguf_caches import caches_of, guesses
 from tierloom.offload.gguf_keys import Header
+from tierloom.offload.gguf_reader import open_header
 from tierloom.offload.gguf_tensors import parts_of
 from tierloom.offload.model import STATE, Model, Part
 from tierloom.readers import reading
@@ -27,23 +27,14 @@ def read_gguf(path: Path) -> Model:
         RequestError: The package is not installed, or the file is no GGUF file, no model or lacks a key.
     """
     with reading(path, "GGUF file", "give a file that llama.cpp reads"):
-        shards = gguf_shards.opened(path, _reader)
+        shards = gguf_shards.opened(path, open_header)
         family = str(Header(shards.first, path, "general").value("architecture"))
         header = Header(shards.first, path, family)
         parts = parts_of(shards.tensors, header.layers, header.count("expert_count", 0))
-        return _model(header, parts)
+        return _model(header, parts, (*guesses(header), *_missing(shards.missing)))
 
 
-def _reader(path: Path) -> Any:  # noqa: ANN401 (the package has no types)
-    try:
-        from gguf import GGUFReader
-    except ImportError as problem:
-        message = f"{path}: reading it takes the package `gguf`\nhint: pip install '.[gguf]'"
-        raise RequestError(message) from problem
-    return GGUFReader(path)
-
-
-def _model(header: Header, parts: tuple[Part, ...]) -> Model:
+def _model(header: Header, parts: tuple[Part, ...], said: tuple[str, ...]) -> Model:
     hidden = header.count("embedding_length")
     inner = header.count("feed_forward_length", 4 * hidden)
     draft = next((part for part in parts if part.name == "draft"), None)
@@ -63,5 +54,11 @@ def _model(header: Header, parts: tuple[Part, ...]) -> Model:
         experts_per_token=header.count("expert_used_count", 0),
         max_positions=header.count("context_length", 0),
         draft=draft,
-        guesses=guesses(header),
+        guesses=said,
     )
+
+
+def _missing(bytes_: int) -> tuple[str, ...]:
+    if not bytes_:
+        return ()
+    return (f"{bytes_ / 1e9:,.3g} GB of weights are missing from the file: sizes are those that its header announces",)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tierloom.errors import RequestError
+from tierloom.offload.gguf_reader import missing_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,10 +39,12 @@ class Shards:
     Attributes:
         first: The reader of the file that has the keys.
         tensors: Those of all files.
+        missing: Bytes of weights that are not there.
     """
 
     first: Any
     tensors: list[Any]
+    missing: int
 
 
 def opened(path: Path, reader: Callable[[Path], Any]) -> Shards:
@@ -69,7 +72,7 @@ def opened(path: Path, reader: Callable[[Path], Any]) -> Shards:
     if not tensors:
         message = f"{path}: it has no tensors, only keys and words\nhint: give {MODEL}"
         raise RequestError(message)
-    return Shards(first, tensors)
+    return Shards(first, tensors, sum(map(missing_weights, readers)))
 
 
 def _refuse_what_is_no_model(path: Path, reader: Any) -> None:  # noqa: ANN401 (the package has no types)
