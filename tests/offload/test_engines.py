@@ -26,6 +26,7 @@ DOORS = {
     "catalog.py",
     "gguf_header.py",
     "gguf_keys.py",
+    "gguf_reader.py",
     "gguf_shards.py",
     "asking.py",
     "asking_others.py",

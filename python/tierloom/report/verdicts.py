@@ -155,9 +155,9 @@ def measured(comparison: Comparison) -> str | None:
         )
         if anchor["most_s"] - anchor["least_s"] > DISTURBED * anchor["measured_s"]:
             text += (
-                f". Undisturbed it would have taken {seconds_text(anchor['least_s'])} if its threads wait for each other at "
-                f"every step and {seconds_text(anchor['most_s'])} if they never meet: profile it again while nothing else "
-                "runs to know more"
+                f". Undisturbed it would have taken {seconds_text(anchor['least_s'])} if its threads wait for each other "
+                f"at every step and {seconds_text(anchor['most_s'])} if they never meet: profile it again while nothing "
+                "else runs to know more"
             )
     else:
         text += (
