@@ -156,8 +156,8 @@ def measured(comparison: Comparison) -> str | None:
         if anchor["most_s"] - anchor["least_s"] > DISTURBED * anchor["measured_s"]:
             least, most = seconds_text(anchor["least_s"]), seconds_text(anchor["most_s"])
             text += (
-                f". Undisturbed it would have taken {least} if its threads wait for each other at every step and {most} if "
-                "they never meet: profile it again while nothing else runs to know more"
+                f". Undisturbed it would have taken {least} if its threads wait for each other at every step and "
+                f"{most} if they never meet: profile it again while nothing else runs to know more"
             )
     else:
         text += (
