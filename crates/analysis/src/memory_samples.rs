@@ -169,6 +169,7 @@ impl ProfileBuilder<'_> {
             threads: self.threads(),
             compute_s: (self.recording.cpu_s - stalled_s).max(0.0),
             idle_s: None,
+            meeting_s: None,
             accesses: accesses.collect(),
         }
     }

@@ -203,12 +203,16 @@ pub struct Phase {
     pub end_s: f64,
     /// Threads that share the work.
     pub threads: u32,
-    /// CPU time of all threads without waiting for memory beyond the last-level cache, s.
+    /// CPU time of all threads without waiting for memory beyond the last-level cache or for each other, s.
     pub compute_s: f64,
-    /// Time in which its threads did not run, s: they waited for input, output or each other, and not for a CPU; absent
-    /// where that was not measured.
+    /// Time in which none of its threads did anything, s: they waited for input or output, and not for a CPU; absent where
+    /// that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_s: Option<f64>,
+    /// Time that it took longer because its threads waited for each other, s: at barriers, or while one of them worked alone.
+    /// One thread has none of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meeting_s: Option<f64>,
     /// Accesses by object and pattern.
     pub accesses: Vec<Access>,
 }
@@ -450,6 +454,7 @@ impl Phase {
         at_least("threads", f64::from(self.threads), 1.0)?;
         at_least("compute_s", self.compute_s, 0.0)?;
         at_least("idle_s", self.idle_s.unwrap_or(0.0), 0.0)?;
+        at_least("meeting_s", self.meeting_s.unwrap_or(0.0), 0.0)?;
         for (index, access) in self.accesses.iter().enumerate() {
             access.check(objects).map_err(|flaw| flaw.within(&format!("accesses[{index}]")))?;
         }

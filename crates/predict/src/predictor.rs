@@ -122,7 +122,13 @@ impl Predictor {
     }
 }
 
-/// Seconds of computing of a phase on its threads, and of what they wait for that is no memory.
 fn compute_s(phase: &Phase, teams: &[Team]) -> f64 {
-    phase.compute_s / teams.first().map_or(1.0, |team| team.threads) + phase.idle_s.unwrap_or(0.0)
+    beside_memory_s(phase, teams.first().map_or(1.0, |team| team.threads))
+}
+
+/// Seconds of computing of a phase on so many threads, and of what they wait for that is no memory. How what they lose by
+/// waiting for each other grows with their number nobody has seen: it stays, and one thread has none.
+pub(crate) fn beside_memory_s(phase: &Phase, threads: f64) -> f64 {
+    let meeting_s = phase.meeting_s.filter(|_| threads > 1.0).unwrap_or(0.0);
+    phase.compute_s / threads + phase.idle_s.unwrap_or(0.0) + meeting_s
 }

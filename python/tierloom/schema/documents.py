@@ -353,10 +353,14 @@ class PhaseDoc(TypedDict):
     threads: int
     """Threads that share the work."""
     compute_s: float
-    """CPU time of all threads without waiting for memory beyond the last-level cache, s."""
+    """CPU time of all threads without waiting for memory beyond the last-level cache or for each other, s."""
     idle_s: NotRequired[float]
-    """Time in which its threads did not run, s: they waited for input, output or each other, and not for a CPU; absent
+    """Time in which none of its threads did anything, s: they waited for input or output, and not for a CPU; absent
     where that was not measured.
+    """
+    meeting_s: NotRequired[float]
+    """Time that it took longer because its threads waited for each other, s: at barriers, or while one of them worked
+    alone. One thread has none of it.
     """
     accesses: list[AccessDoc]
     """Accesses by object and pattern."""

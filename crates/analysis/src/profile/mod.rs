@@ -21,6 +21,7 @@ use crate::frequency::Counts;
 use crate::profile::hotness::hotness;
 use crate::profile::names::Names;
 use crate::time::clocks::{Clocks, Used};
+use crate::time::meeting::spun;
 use crate::time::shares::{CpuShares, added, of_user};
 use crate::time::stalls::{Overlaps, Waited};
 use crate::traffic::accesses::AllAccesses;
@@ -156,19 +157,24 @@ impl ProfileBuilder<'_> {
                 if whole > 0.0 { whole * weight(row) / weight_of(*object).max(f64::MIN_POSITIVE) } else { 0.0 };
             (row.reads + row.writes >= 0.5).then(|| access(name, *pattern, row, wait_s))
         });
-        let (start_s, cpu_s, threads) = (self.begins_s(phase), used.user_s + used.system_s, threads(seen));
+        let (start_s, threads) = (self.begins_s(phase), threads(seen));
         let end_s = self.begins_s(phase + 1).max(start_s);
         let team = f64::from(threads);
+        let spun_s = if threads > 1 { used.user_s * spun(self.observed, &self.spaces.modules, seen) } else { 0.0 };
+        let worked_s = used.user_s + used.system_s - spun_s;
         let lasted_s = used.undisturbed_s(end_s - start_s);
         let waited_s: f64 = waits_s.values().sum();
+        // At least so long nobody worked: the threads waited for something else than each other.
+        let idle_s = (lasted_s - worked_s).max(0.0);
         Phase {
             name: if self.beginnings.len() == 1 { "whole".to_owned() } else { format!("phase {}", phase + 1) },
             start_s,
             end_s,
             threads,
             // Threads that spin while another one is held use CPU time that they would not use alone.
-            compute_s: (cpu_s.min(lasted_s * team) - waited_s).max(0.0),
-            idle_s: Some((lasted_s - cpu_s / team).max(0.0)),
+            compute_s: (worked_s.min(lasted_s * team) - waited_s).max(0.0),
+            idle_s: Some(idle_s),
+            meeting_s: Some(lasted_s - worked_s / team - idle_s).filter(|meeting_s| *meeting_s > 0.0),
             accesses: accesses.collect(),
         }
     }

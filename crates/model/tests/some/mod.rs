@@ -213,6 +213,7 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
         objects: vec![objects.0, objects.1],
         phases: vec![Phase {
             idle_s: None,
+            meeting_s: None,
             name: "whole".to_owned(),
             start_s: 0.0,
             end_s: seconds,
