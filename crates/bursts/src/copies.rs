@@ -353,7 +353,9 @@ impl Copies {
             self.instructions.entry(address).or_insert(copy);
         }
         let words = made.constants.iter().map(|(word, value)| (*word, *value));
-        let links = made.links.iter().map(|(word, to)| (*word, *self.copied.get(to).unwrap_or(&made.ways_out[to])));
+        // What is copied in another area needs no way out, and has none.
+        let target = |to: &u64| self.copied.get(to).or_else(|| made.ways_out.get(to)).copied();
+        let links = made.links.iter().filter_map(|(word, to)| Some((*word, target(to)?)));
         self.writes.extend(words.chain(links).map(|(address, value)| Write { address, bytes: bytes_of(&[value]) }));
         filled.linked.extend(made.links.iter().map(|(word, to)| (*to, *word)));
         for (start, copy) in &made.blocks {
@@ -407,6 +409,22 @@ mod tests {
         assert!(copies.has(behind), "the call may come back to it");
         assert!(!copies.has_target(behind), "who calls it finds nothing");
         assert!(copies.copy_target(&text, behind) && copies.has_target(behind));
+    }
+
+    #[test]
+    fn a_call_of_what_is_copied_in_another_area_is_linked_to_its_copy() {
+        // As far apart as a direct call reaches, so that no area is near to both.
+        const CALLEE: u64 = AREA + 0x100_0000;
+        const CALLER: u64 = CALLEE + 0x7f00_0000;
+        let mut call = vec![0xe8];
+        call.extend(u32::try_from(CALLER + 5 - CALLEE).unwrap().wrapping_neg().to_le_bytes());
+        call.push(0xc3);
+        let mut copies = copies();
+        copies.add_area(CALLER + 0x100_0000);
+        assert!(copies.copy_target(&Bytes(CALLEE, &[0xc3]), CALLEE));
+        let (copy, _) = (copies.copied[&CALLEE], copies.take_writes());
+        assert!(copies.copy(&Bytes(CALLER, &call), CALLER));
+        assert!(copies.take_writes().iter().any(|write| write.bytes == copy.to_le_bytes()));
     }
 
     #[test]
