@@ -4,6 +4,7 @@ than they touch, that spend their time in the kernel, that have one thread."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -47,6 +48,23 @@ int main(void) {
     for (int i = 0; i < 100; i++)
         if (read(zeroes, block, 64 << 20) < 0) return 1;
     return 0;
+}
+"""
+
+UNEVEN = """
+#include <omp.h>
+#include <stdio.h>
+static double work(long rounds) {
+    volatile double sum = 0;
+    for (long i = 0; i < rounds; i++) sum += i;
+    return sum;
+}
+int main(void) {
+    double sum = 0;
+    for (int round = 0; round < 300; round++)
+#pragma omp parallel for schedule(static, 1) reduction(+ : sum)
+        for (int part = 0; part < 2; part++) sum += work(part ? 500000 : 1500000);
+    return sum < 0;
 }
 """
 
@@ -189,3 +207,25 @@ def test_small_blocks_are_memory_wherever_their_allocator_keeps_them(run: Run, f
     profile = profiled(run, folder, program)
     assert footprint_bytes(profile) == pytest.approx(peak_resident_bytes(program), rel=0.1)
     assert sum(item["size_bytes"] for item in profile["objects"] if item["kind"] == "arena") > 150 * MIB
+
+
+def test_time_in_which_threads_wait_for_each_other_is_no_computing(
+    run: Run, folder: Path, made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    program = made(UNEVEN, "-fopenmp")
+    [phase, *others] = profiled(run, folder, program)["phases"]
+    assert others == []
+    assert phase["threads"] == 2
+    # Of two parts one is three times the other: together they are two thirds of what two threads could do.
+    assert phase["meeting_s"] == pytest.approx((phase["end_s"] - phase["start_s"]) / 3, rel=0.25)
+
+
+def test_threads_that_wait_for_the_cpus_of_others_of_their_own_are_not_disturbed(
+    run: Run, folder: Path, made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", str(4 * (os.cpu_count() or 1)))
+    program = profiled(
+        run, folder, made(UNEVEN.replace("part < 2", "part < 1024").replace("00000", "000"), "-fopenmp")
+    )["program"]
+    assert program["queued_s"] <= 0.2 * program["cpu_s"]

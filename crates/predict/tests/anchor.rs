@@ -78,3 +78,34 @@ fn nothing_is_anchored_without_samples_of_waiting() {
     crowded.program.threads = 10_000;
     assert!(anchored(&crowded, &here).unwrap().is_none());
 }
+
+#[test]
+fn one_thread_waits_for_no_other() {
+    let here = machine();
+    let with_meeting = |meeting_s: f64| {
+        let mut profile = small_profile();
+        profile.phases.iter_mut().for_each(|phase| (phase.threads, phase.meeting_s) = (2, Some(meeting_s)));
+        profile.program.threads = 2;
+        profile
+    };
+    let time_s = |profile: &Profile, threads: u32| {
+        let predictor = Predictor::new(&here, profile, Run { socket: 0, threads }).unwrap();
+        predictor.predict(&Placement::uniform(predictor.objects(), predictor.memories(), 0)).time_s
+    };
+    let (none, some) = (with_meeting(0.0), with_meeting(3.0));
+    let lost_s = 3.0 * some.phases.len() as f64;
+    assert!(time_s(&some, 2) > time_s(&none, 2) + 0.9 * lost_s);
+    assert!((time_s(&some, 1) - time_s(&none, 1)).abs() < 1e-9);
+}
+
+#[test]
+fn what_others_took_from_several_threads_widens_the_range() {
+    let here = machine();
+    let mut disturbed = recorded(&[1.0, 2.0], 10.0, 0.0);
+    let wall_s = disturbed.program.wall_s;
+    disturbed.program.cpu_s = wall_s * f64::from(disturbed.program.threads);
+    disturbed.program.queued_s = Some(wall_s / 2.0);
+    let (_, anchor) = anchored(&disturbed, &here).unwrap().unwrap();
+    assert!((anchor.least_s - wall_s / 2.0).abs() < 1e-9 && anchor.most_s > 0.9 * wall_s, "{anchor:?}");
+    assert!((anchor.measured_s - f64::midpoint(anchor.least_s, anchor.most_s)).abs() < 1e-9);
+}
