@@ -11,16 +11,16 @@ pub fn allowed_cpus() -> Result<Vec<u32>, LinuxError> {
     allowed_to(0)
 }
 
-/// CPUs that a process may run on, by its first thread, ascending; 0 is the calling thread.
+/// CPUs that a thread may run on, ascending; 0 is the calling one.
 ///
 /// # Errors
-/// There is no such process, or the machine has more CPUs than a `cpu_set_t` holds (1024).
-pub fn allowed_to(pid: u32) -> Result<Vec<u32>, LinuxError> {
+/// There is no such thread, or the machine has more CPUs than a `cpu_set_t` holds (1024).
+pub fn allowed_to(tid: u32) -> Result<Vec<u32>, LinuxError> {
     // SAFETY: an all-zero cpu_set_t is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` may be written and has the size that is passed.
-    if unsafe { libc::sched_getaffinity(pid.cast_signed(), size_of::<libc::cpu_set_t>(), &raw mut set) } != 0 {
-        return Err(LinuxError::last("sched_getaffinity", format!("thread {pid}")));
+    if unsafe { libc::sched_getaffinity(tid.cast_signed(), size_of::<libc::cpu_set_t>(), &raw mut set) } != 0 {
+        return Err(LinuxError::last("sched_getaffinity", format!("thread {tid}")));
     }
     let most = u32::try_from(libc::CPU_SETSIZE).unwrap_or(0);
     // SAFETY: the index is below CPU_SETSIZE.

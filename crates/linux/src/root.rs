@@ -121,6 +121,11 @@ impl Root {
         self.number("/proc/sys/kernel/perf_event_max_sample_rate")?.try_into().ok()
     }
 
+    /// CPU time between two samples as it is wanted, ns, or the shortest that the kernel allows.
+    pub fn sample_period_ns(&self, wanted_ns: u64) -> u64 {
+        self.max_sample_rate().map_or(wanted_ns, |most| wanted_ns.max(1_000_000_000 / u64::from(most.max(1))))
+    }
+
     /// How much of `perf_event_open` is closed to users: -1 nothing, 4 (Debian, Ubuntu) all.
     pub fn perf_paranoid(&self) -> Option<i64> {
         self.number("/proc/sys/kernel/perf_event_paranoid")

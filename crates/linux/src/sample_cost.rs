@@ -5,7 +5,7 @@
 //! `CONFIG_IRQ_TIME_ACCOUNTING`), and it is ten times as much in a virtual machine as on a bare one. So a stretch of fixed
 //! work is timed with and without samples.
 
-use crate::clock::thread_cpu_ns;
+use crate::cpus::thread_cpu_s;
 use crate::error::LinuxError;
 use crate::perf::{Record, SelfSampler};
 
@@ -22,24 +22,27 @@ pub fn measure(period_ns: u64) -> Result<f64, LinuxError> {
     let mut sampler = SelfSampler::open(period_ns)?;
     let mut seed = 1;
     let mut costs = Vec::with_capacity(PAIRS);
-    seed = work(seed);
+    timed_s(&mut seed);
     for _ in 0..PAIRS {
-        let begun_ns = thread_cpu_ns();
-        seed = work(seed);
-        let alone_ns = thread_cpu_ns() - begun_ns;
+        let alone_s = timed_s(&mut seed);
         sampler.enable()?;
-        let begun_ns = thread_cpu_ns();
-        seed = work(seed);
-        let sampled_ns = thread_cpu_ns() - begun_ns;
+        let sampled_s = timed_s(&mut seed);
         sampler.disable()?;
         let mut samples = 0_u32;
         sampler.drain(|record| samples += u32::from(matches!(record, Record::Sample(_))));
         if samples > 0 {
-            costs.push((sampled_ns as f64 - alone_ns as f64) / f64::from(samples));
+            costs.push((sampled_s - alone_s) * 1e9 / f64::from(samples));
         }
     }
     costs.sort_by(f64::total_cmp);
     Ok(costs.get(costs.len() / 2).map_or(0.0, |middle| middle.max(0.0)))
+}
+
+/// CPU time of a stretch, s, which goes on from a seed.
+fn timed_s(seed: &mut u64) -> f64 {
+    let begun_s = thread_cpu_s();
+    *seed = work(*seed);
+    thread_cpu_s() - begun_s
 }
 
 /// A chain of multiplications (the generator of Knuth's MMIX), which neither a compiler nor a processor shortens.

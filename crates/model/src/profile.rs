@@ -448,6 +448,13 @@ impl Share {
 }
 
 impl Phase {
+    /// What it takes on so many threads without waiting for memory, s. How what they lose by waiting for each other grows
+    /// with their number nobody has seen: it stays, and one thread has none.
+    pub fn beside_memory_s(&self, threads: f64) -> f64 {
+        let meeting_s = self.meeting_s.filter(|_| threads > 1.0).unwrap_or(0.0);
+        self.compute_s / threads + self.idle_s.unwrap_or(0.0) + meeting_s
+    }
+
     fn check(&self, objects: &BTreeSet<&str>) -> Result<(), Flaw> {
         at_least("start_s", self.start_s, 0.0)?;
         at_least("end_s", self.end_s, self.start_s)?;

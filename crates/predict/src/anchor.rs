@@ -12,7 +12,7 @@ use tierloom_model::{Access, Anchor, Machine, Phase, Placement, Profile};
 use crate::compile::{Team, teams_of, touches, work};
 use crate::doubt::Doubt;
 use crate::error::PredictError;
-use crate::predictor::{Predictor, beside_memory_s};
+use crate::predictor::Predictor;
 use crate::run::Run;
 
 /// Samples that an access is taken to have waited as its phase did, beside those that were seen: few samples move it
@@ -65,7 +65,7 @@ impl Here<'_> {
     /// Puts factors on the waiting of a phase's accesses, whose works are what the model makes of them.
     fn anchor(&self, phase: &mut Phase, team: &Team, works: &[Work]) {
         let waited_s: f64 = phase.accesses.iter().filter_map(|access| access.wait_s).sum::<f64>() / team.threads;
-        let lasted_s = waited_s + beside_memory_s(phase, team.threads);
+        let lasted_s = waited_s + phase.beside_memory_s(team.threads);
         let all = works.iter().fold(Work::default(), |sum, work| sum + *work);
         let passed = self.passed(all, lasted_s);
         let latency_ns = self.latency_ns(all, passed, lasted_s);

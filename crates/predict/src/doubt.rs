@@ -86,8 +86,8 @@ impl Doubt {
     pub(crate) fn in_words_anchored() -> String {
         format!(
             "waiting is what was sampled in the run, by the ratio of latencies here and there; the range takes latencies \
-             and bandwidths {:.0} % off (published), the run itself {:.0} % (fitted) and the ends of the 95 % intervals \
-             of samples and counts, all in the same direction",
+             and bandwidths {:.0} % off (published), the run itself {:.0} % (fitted) beside what others took from it, \
+             and the ends of the 95 % intervals of samples and counts, all in the same direction",
             CURVE_ERROR * 100.0,
             RUN_ERROR * 100.0
         )

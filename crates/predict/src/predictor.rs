@@ -52,7 +52,7 @@ impl Predictor {
         Ok(Self {
             fabric,
             labels: Labels::new(machine, profile, runs),
-            compute_s: profile.phases.iter().zip(&teams).map(|(phase, teams)| compute_s(phase, teams)).collect(),
+            compute_s: profile.phases.iter().zip(&teams).map(|(phase, teams)| beside_memory_s(phase, teams)).collect(),
             totals: (0..profile.objects.len()).map(|object| likely.of_object(object)).collect(),
             likely,
             low: works(Doubt::LOW),
@@ -122,13 +122,6 @@ impl Predictor {
     }
 }
 
-fn compute_s(phase: &Phase, teams: &[Team]) -> f64 {
-    beside_memory_s(phase, teams.first().map_or(1.0, |team| team.threads))
-}
-
-/// Seconds of computing of a phase on so many threads, and of what they wait for that is no memory. How what they lose by
-/// waiting for each other grows with their number nobody has seen: it stays, and one thread has none.
-pub(crate) fn beside_memory_s(phase: &Phase, threads: f64) -> f64 {
-    let meeting_s = phase.meeting_s.filter(|_| threads > 1.0).unwrap_or(0.0);
-    phase.compute_s / threads + phase.idle_s.unwrap_or(0.0) + meeting_s
+fn beside_memory_s(phase: &Phase, teams: &[Team]) -> f64 {
+    phase.beside_memory_s(teams.first().map_or(1.0, |team| team.threads))
 }

@@ -3,7 +3,7 @@
 //! Samples are of user space; when the kernel worked for the program, when it waited for something else, and when it could
 //! not run because others did, is told by these.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tierloom_linux::cpus::allowed_to;
 use tierloom_linux::root::Root;
@@ -34,19 +34,20 @@ impl Clocks {
     /// Looks, if it is time; threads were held for so long until now, ns.
     pub(super) fn look(&mut self, root: &Root, alive: &Alive, held_ns: u64, found: &mut Vec<Clock>) {
         let Some(begun) = self.pace.begin() else { return };
-        let mut cpus = 0;
+        let mut cpus = BTreeSet::new();
         for pid in alive.some(MOST) {
-            cpus = cpus.max(allowed_to(pid).map_or(0, |cpus| cpus.len()));
             if let Some(used_s) = of_process_alone(root, pid) {
                 self.used_s.insert(pid, used_s);
             }
             for tid in threads_of(root, pid).into_iter().take(MOST) {
+                // Runtimes of OpenMP bind each thread to a CPU of its own.
+                cpus.extend(allowed_to(tid).unwrap_or_default());
                 if let Some(scheduled) = scheduled(root, pid, tid) {
                     self.scheduled.insert((pid, tid), scheduled);
                 }
             }
         }
-        let queued_ns = self.queue.look(begun.time_ns, self.scheduled.values(), cpus as u64);
+        let queued_ns = self.queue.look(begun.time_ns, self.scheduled.values(), cpus.len() as u64);
         found.push(Clock { time_ns: begun.time_ns, held_ns, queued_ns, ..self.clock() });
         self.pace.end(&begun, BETWEEN_NS);
     }
@@ -82,7 +83,9 @@ impl Queue {
             queued_ns: sum.queued_ns + thread.queued_ns,
         });
         let (begun_ns, before) = *self.begun.get_or_insert((time_ns, given));
-        let (ran_ns, queued_ns) = (given.ran_ns - before.ran_ns, given.queued_ns - before.queued_ns);
+        // A number that a later thread has again begins anew.
+        let ran_ns = given.ran_ns.saturating_sub(before.ran_ns);
+        let queued_ns = given.queued_ns.saturating_sub(before.queued_ns);
         let all_ns = (ran_ns + queued_ns).min(cpus.saturating_mul(time_ns - begun_ns));
         let to_others_ns = self.before_ns + all_ns.saturating_sub(ran_ns);
         if time_ns - begun_ns >= Self::STRETCH_NS {
@@ -115,6 +118,15 @@ mod tests {
         assert_eq!(queued_ns(40_000_000, 120_000_000, 2), 0, "eight threads, two CPUs");
         assert_eq!(queued_ns(30_000_000, 130_000_000, 2), 1_000_000_000, "and others had a quarter of them");
         assert_eq!(queued_ns(15_000_000, 5_000_000, 2), 500_000_000, "one thread");
+    }
+
+    #[test]
+    fn a_number_that_a_later_thread_has_again_takes_nothing_back() {
+        let mut queue = Queue::default();
+        let mut look = |time_ns, ran_ns, queued_ns| queue.look(time_ns, [Scheduled { ran_ns, queued_ns }].iter(), 2);
+        look(0, 50, 50);
+        assert_eq!(look(100, 90, 110), 60);
+        assert_eq!(look(200, 1, 2), 60);
     }
 
     #[test]

@@ -117,7 +117,8 @@ fn setting(request: &RecordRequest, event: Event) -> Setting {
 fn sample_cost_ns(event: Event, root: &Root) -> f64 {
     /// 20,000 samples a second: some twenty in each stretch of the measurement.
     const PERIOD_NS: u64 = 50_000;
-    let period_ns =
-        root.max_sample_rate().map_or(PERIOD_NS, |most| PERIOD_NS.max(1_000_000_000 / u64::from(most.max(1))));
-    if event == Event::CpuClock { sample_cost::measure(period_ns).unwrap_or(0.0) } else { 0.0 }
+    if event != Event::CpuClock {
+        return 0.0;
+    }
+    sample_cost::measure(root.sample_period_ns(PERIOD_NS)).unwrap_or(0.0)
 }

@@ -47,9 +47,8 @@ pub fn of_this_machine(event: Event, root: &Root) -> Calibration {
 /// The kernel refuses samples ([`RecordError::PerfRefused`]) or memory.
 pub fn calibrate(root: &Root) -> Result<Calibration, RecordError> {
     let bytes = usize::try_from(working_set(root)).unwrap_or(usize::MAX);
-    let period_ns =
-        root.max_sample_rate().map_or(PERIOD_NS, |most| PERIOD_NS.max(1_000_000_000 / u64::from(most.max(1))));
-    let skid = measure(bytes, period_ns, SAMPLES).map_err(|source| RecordError::PerfRefused { source })?;
+    let skid = measure(bytes, root.sample_period_ns(PERIOD_NS), SAMPLES)
+        .map_err(|source| RecordError::PerfRefused { source })?;
     Ok(judge(&skid))
 }
 

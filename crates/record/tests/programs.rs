@@ -180,8 +180,10 @@ fn a_recording_survives_its_file() {
 
 #[test]
 fn what_is_on_disk_is_the_recording_and_names_its_builds() {
-    let path = env::temp_dir().join(format!("tierloom-kept-{}.recording", std::process::id()));
     for backend in [Backend::Auto, Backend::Ptrace, Backend::None] {
+        // A file each: a program that another test holds before its start has every open file of this process, locked ones too.
+        let name = format!("tierloom-kept-{}-{backend:?}.recording", std::process::id());
+        let path = env::temp_dir().join(name);
         let kept =
             RecordRequest { journal: Some(path.clone()), keep: true, ..request(backend, &["sort", "/etc/services"]) };
         let recording = record(&kept, &mut |_| ()).unwrap();
@@ -190,8 +192,8 @@ fn what_is_on_disk_is_the_recording_and_names_its_builds() {
         let (file, build) = sort.unwrap();
         assert_eq!(tierloom_binary::build_id::build_of(file.as_ref()).as_ref(), Some(build));
         assert!(recording.binaries.keys().any(|path| path.contains("libc.so")), "{:?}", recording.binaries);
+        fs::remove_file(path).unwrap();
     }
-    fs::remove_file(path).unwrap();
 }
 
 #[test]

@@ -18,15 +18,17 @@ impl Workload {
         let mut order: Vec<&Object> = profile.objects.iter().filter(|object| object.size_bytes > 0).collect();
         order.sort_by(|a, b| a.first_touch_s.total_cmp(&b.first_touch_s));
         let by_name: BTreeMap<&str, &Object> = order.iter().map(|object| (object.name.as_str(), *object)).collect();
-        let phases = profile.phases.iter().map(|phase| Phase {
-            name: phase.name.clone(),
-            threads: threads_of(profile, phase, threads),
-            compute_s: phase.compute_s,
-            streams: phase
-                .accesses
-                .iter()
-                .filter_map(|access| Some(stream(by_name.get(access.object.as_str())?, access)))
-                .collect(),
+        let phases = profile.phases.iter().map(|phase| {
+            let threads = threads_of(profile, phase, threads);
+            let streams =
+                phase.accesses.iter().filter_map(|access| Some(stream(by_name.get(access.object.as_str())?, access)));
+            Phase {
+                name: phase.name.clone(),
+                threads,
+                // It passes while pages are scanned and moved, whatever it is spent on.
+                compute_s: phase.beside_memory_s(f64::from(threads)) * f64::from(threads),
+                streams: streams.collect(),
+            }
         });
         Self {
             version: FORMAT_VERSION,
@@ -84,5 +86,24 @@ fn stream(object: &Object, access: &Access) -> Stream {
         mlp: access.mlp,
         shared: false,
         source: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tierloom_fixtures::{phase, profile};
+
+    use super::*;
+
+    #[test]
+    fn what_a_phase_waits_for_beside_memory_passes_here_as_in_a_prediction() {
+        let mut waiting = phase("p", 2, 4.0, Vec::new());
+        (waiting.idle_s, waiting.meeting_s) = (Some(0.5), Some(1.0));
+        let seen = profile(Vec::new(), vec![waiting]);
+        let lasts_s = |threads: u32| {
+            let Workload { phases, .. } = Workload::from_profile(&seen, threads);
+            phases[0].compute_s / f64::from(phases[0].threads)
+        };
+        assert!((lasts_s(2) - 3.5).abs() < 1e-12 && (lasts_s(1) - 4.5).abs() < 1e-12);
     }
 }
