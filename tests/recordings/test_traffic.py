@@ -15,6 +15,8 @@ from recordings.estimates import bench, profile, truth
 CACHE = 32 << 20
 LINE = 64
 ELEMENT = 8
+PREFETCHED = 20
+"""Lines in flight, at the least, of what nobody waits for one by one."""
 
 
 class Traffic(NamedTuple):
@@ -68,6 +70,24 @@ def test_what_fits_comes_once(program: str, level: str, wanted: str) -> None:
     found, right = traffic(name, wanted), true_object(name, wanted)
     assert found.fetched == pytest.approx(right["bytes"], rel=0.05)
     assert found.written_back <= right["bytes"] * 1.05
+
+
+def chains_in_flight(name: str, wanted: str) -> float:
+    names = bench().find(profile(name), true_object(name, wanted))
+    every = [access for phase in profile(name)["phases"] for access in phase["accesses"] if access["object"] in names]
+    (in_flight,) = {access["mlp"] for access in every if access["pattern"] == "chain"}
+    return in_flight
+
+
+@pytest.mark.parametrize("level", ["O2", "O3"])
+@pytest.mark.parametrize(("program", "wanted"), [("linked_list", "nodes"), ("hash_join", "heads")])
+def test_nobody_waits_for_pages_that_were_just_zeroed(program: str, wanted: str, level: str) -> None:
+    assert chains_in_flight(f"{program}-{level}", wanted) >= PREFETCHED
+
+
+@pytest.mark.parametrize("level", ["O2", "O3"])
+def test_a_chain_waits_for_what_does_not_fit(level: str) -> None:
+    assert chains_in_flight(f"hash_join-{level}", "rows") < 2
 
 
 @pytest.mark.parametrize("level", ["O2", "O3"])

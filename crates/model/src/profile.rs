@@ -258,7 +258,8 @@ pub struct Access {
     pub dram_read_bytes: f64,
     /// Bytes written back to memory.
     pub dram_write_bytes: f64,
-    /// Misses that one thread keeps in flight; engines cap it by what the core can do.
+    /// Misses that one thread keeps in flight; engines cap it by what the core can do. Lines that the kernel brought into
+    /// the cache when it filled their page count as prefetched ones: nobody waits for them one by one.
     pub mlp: f64,
     /// CPU time of all threads that was seen to wait for these lines from memory, s; absent where that was not sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

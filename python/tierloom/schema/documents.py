@@ -329,7 +329,9 @@ class AccessDoc(TypedDict):
     dram_write_bytes: float
     """Bytes written back to memory."""
     mlp: float
-    """Misses that one thread keeps in flight; engines cap it by what the core can do."""
+    """Misses that one thread keeps in flight; engines cap it by what the core can do. Lines that the kernel brought
+    into the cache when it filled their page count as prefetched ones: nobody waits for them one by one.
+    """
     wait_s: NotRequired[float]
     """CPU time of all threads that was seen to wait for these lines from memory, s; absent where that was not sampled.
     """

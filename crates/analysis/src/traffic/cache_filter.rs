@@ -5,6 +5,10 @@
 //! time T is the same for all lines and follows from the lines in the cache summing up to its size.
 //! A line of a stream is touched once a sweep, so it is there exactly if the sweep is shorter than T.
 //! Time is counted in runs of the program. Splitting an object in halves changes nothing.
+//!
+//! The first touch of a line is not in any cache, but for one thing: the kernel fills a page with zeros in the moment in
+//! which the program first touches it. So whoever writes fresh memory finds its lines in the cache, and the transfer is over
+//! in the kernel's time.
 
 /// Lines of an object that are touched in one way.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,6 +19,37 @@ pub(crate) struct WorkingSet {
     pub(crate) touches: f64,
     /// In order, again and again, instead of at random.
     pub(crate) sweeping: bool,
+    pub(crate) filled: Filled,
+}
+
+/// Who brings lines before a program's first touch, as shares; the rest are on pages of files, which nobody has touched.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Filled {
+    /// The kernel, with zeros, in the moment of the first touch.
+    pub(crate) zeroed: f64,
+    /// The kernel, with what it read for the program: the program's touch is not the first one.
+    pub(crate) copied: f64,
+}
+
+impl Filled {
+    /// Of memory that is no file's, of which the program writes a share of the lines itself.
+    pub(crate) fn anonymous(written: f64) -> Self {
+        let zeroed = written.clamp(0.0, 1.0);
+        Self { zeroed, copied: 1.0 - zeroed }
+    }
+
+    fn is_waited_for(self, again: f64) -> f64 {
+        1.0 - self.zeroed - self.copied * (1.0 - again)
+    }
+}
+
+/// What a touch of a line finds, as probabilities.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Miss {
+    /// The line crosses the memory's bus.
+    pub(crate) fetched: f64,
+    /// It does while the program waits: others came when the kernel filled their page.
+    pub(crate) waited: f64,
 }
 
 impl WorkingSet {
@@ -24,13 +59,13 @@ impl WorkingSet {
         if self.sweeping { (rate * time).min(1.0) } else { 1.0 - (-rate * time).exp() }
     }
 
-    /// Probability that a touch misses.
-    pub(crate) fn miss(&self, time: f64) -> f64 {
+    /// What a touch finds in a cache with this characteristic time.
+    pub(crate) fn miss(&self, time: f64) -> Miss {
         let rate = self.touches / self.lines.max(1.0);
         let again = if self.sweeping { f64::from(rate * time < 1.0) } else { (-rate * time).exp() };
-        // The first touch of a line misses in any cache.
         let first = (self.lines / self.touches.max(1.0)).min(1.0);
-        first + (1.0 - first) * again
+        let later = (1.0 - first) * again;
+        Miss { fetched: first + later, waited: first * self.filled.is_waited_for(again) + later }
     }
 }
 
@@ -56,25 +91,49 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const FILE: Filled = Filled { zeroed: 0.0, copied: 0.0 };
+
+    /// Whether so many of 8 touches are waited for, of lines that are touched twice, at random or in sweeps.
+    fn waits(eighths: f64, filled: Filled, sweeping: bool, cache_lines: f64) -> bool {
+        let one = WorkingSet { lines: 1e5, touches: 2e5, sweeping, filled };
+        (one.miss(characteristic_time(&[one], cache_lines)).waited * 8.0 - eighths).abs() < 1e-9
+    }
+
+    #[test]
+    fn nobody_waits_for_pages_that_were_filled_a_moment_ago() {
+        for sweeping in [false, true] {
+            assert!(waits(0.0, Filled::anonymous(1.0), sweeping, 1e6));
+            assert!(waits(0.0, Filled::anonymous(0.0), sweeping, 1e6), "what the kernel copied is in the cache, too");
+            assert!(waits(4.0, FILE, sweeping, 1e6));
+        }
+    }
+
+    #[test]
+    fn where_a_sweep_pushes_out_what_the_one_before_brought_only_zeros_come_in_time() {
+        assert!(waits(4.0, Filled::anonymous(1.0), true, 1e4));
+        assert!(waits(8.0, Filled::anonymous(0.0), true, 1e4));
+        assert!(waits(7.0, Filled::anonymous(0.25), true, 1e4));
+    }
+
     #[test]
     fn what_fits_misses_once() {
-        let uses = [WorkingSet { lines: 100.0, touches: 1e4, sweeping: false }];
+        let uses = [WorkingSet { lines: 100.0, touches: 1e4, sweeping: false, filled: FILE }];
         let time = characteristic_time(&uses, 1000.0);
-        assert!((uses[0].miss(time) - 0.01).abs() < 1e-9);
+        assert!((uses[0].miss(time).fetched - 0.01).abs() < 1e-9);
     }
 
     #[test]
     fn random_accesses_hit_by_the_share_that_fits() {
         // A uniform random object ten times the cache: one in ten hits.
-        let uses = [WorkingSet { lines: 1e5, touches: 1e8, sweeping: false }];
-        let miss = uses[0].miss(characteristic_time(&uses, 1e4));
+        let uses = [WorkingSet { lines: 1e5, touches: 1e8, sweeping: false, filled: FILE }];
+        let miss = uses[0].miss(characteristic_time(&uses, 1e4)).fetched;
         assert!((miss - 0.9).abs() < 0.01, "{miss}");
     }
 
     #[test]
     fn a_sweep_larger_than_the_cache_always_misses() {
-        let uses = [WorkingSet { lines: 1e5, touches: 1e7, sweeping: true }];
-        assert!(uses[0].miss(characteristic_time(&uses, 5e4)) > 0.99);
+        let uses = [WorkingSet { lines: 1e5, touches: 1e7, sweeping: true, filled: FILE }];
+        assert!(uses[0].miss(characteristic_time(&uses, 5e4)).fetched > 0.99);
     }
 
     proptest! {
@@ -83,11 +142,11 @@ mod tests {
             lines in 10.0f64..1e7, rate in 1.0f64..1e4, cache in 10.0f64..1e6, other in 10.0f64..1e7,
             sweeping in any::<bool>(),
         ) {
-            let whole = WorkingSet { lines, touches: lines * rate, sweeping };
-            let half = WorkingSet { lines: lines / 2.0, touches: lines * rate / 2.0, sweeping };
-            let beside = WorkingSet { lines: other, touches: other * 3.0, sweeping: false };
-            let one = whole.miss(characteristic_time(&[whole, beside], cache));
-            let two = half.miss(characteristic_time(&[half, half, beside], cache));
+            let whole = WorkingSet { lines, touches: lines * rate, sweeping, filled: FILE };
+            let half = WorkingSet { lines: lines / 2.0, touches: lines * rate / 2.0, sweeping, filled: FILE };
+            let beside = WorkingSet { lines: other, touches: other * 3.0, sweeping: false, filled: FILE };
+            let one = whole.miss(characteristic_time(&[whole, beside], cache)).fetched;
+            let two = half.miss(characteristic_time(&[half, half, beside], cache)).fetched;
             prop_assert!((one - two).abs() < 1e-6, "{} {}", one, two);
         }
 
@@ -95,10 +154,21 @@ mod tests {
         fn a_larger_cache_never_misses_more(
             lines in 10.0f64..1e7, rate in 1.0f64..1e4, cache in 10.0f64..1e6, sweeping in any::<bool>(),
         ) {
-            let one = WorkingSet { lines, touches: lines * rate, sweeping };
-            let small = one.miss(characteristic_time(&[one], cache));
-            let large = one.miss(characteristic_time(&[one], 2.0 * cache));
+            let one = WorkingSet { lines, touches: lines * rate, sweeping, filled: FILE };
+            let small = one.miss(characteristic_time(&[one], cache)).fetched;
+            let large = one.miss(characteristic_time(&[one], 2.0 * cache)).fetched;
             prop_assert!(large <= small + 1e-9);
+        }
+
+        #[test]
+        fn what_is_waited_for_is_fetched(
+            lines in 10.0f64..1e7, rate in 0.1f64..1e4, cache in 10.0f64..1e6, written in 0.0f64..2.0,
+            sweeping in any::<bool>(),
+        ) {
+            let filled = Filled::anonymous(written);
+            let one = WorkingSet { lines, touches: lines * rate, sweeping, filled };
+            let Miss { fetched, waited } = one.miss(characteristic_time(&[one], cache));
+            prop_assert!((0.0..=fetched + 1e-12).contains(&waited) && fetched <= 1.0 + 1e-12, "{} {}", waited, fetched);
         }
     }
 }

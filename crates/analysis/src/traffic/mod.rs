@@ -14,8 +14,8 @@ pub(crate) mod time_bound;
 use std::collections::BTreeMap;
 
 use index_vec::IndexSlice;
-use tierloom_model::Pattern;
 use tierloom_model::units::LINE_BYTES;
+use tierloom_model::{ObjectKind, Pattern};
 
 use crate::address_space::objects::{DataObject, ObjectId};
 use crate::attribution::Observed;
@@ -24,7 +24,7 @@ use crate::frequency::Counts;
 use crate::frequency::trip_count::TripCounts;
 use crate::traffic::accesses::OperandAccesses;
 use crate::traffic::address_stream::{AddressStream, shape};
-use crate::traffic::cache_filter::{WorkingSet, characteristic_time};
+use crate::traffic::cache_filter::{Filled, WorkingSet, characteristic_time};
 use crate::traffic::element_width::{Elements, operand};
 use crate::traffic::line_reuse::{ByFunction, Touches, touches};
 use crate::traffic::row::Row;
@@ -126,29 +126,41 @@ fn memory(
     llc_bytes: u64,
 ) {
     let line = LINE_BYTES as f64;
-    let mut by_object: BTreeMap<ObjectId, (f64, f64)> = BTreeMap::new();
+    let mut by_object: BTreeMap<ObjectId, OfObject> = BTreeMap::new();
     let mut by_row: BTreeMap<Row, Touches> = BTreeMap::new();
     for ((_, row), touches) in touched {
         let all = by_row.entry(*row).or_default();
         (all.lines, all.dirty) = (all.lines + touches.lines, all.dirty + touches.dirty);
         let sum = by_object.entry(row.0).or_default();
-        sum.0 += touches.lines;
-        sum.1 += if sweeps(row.1) { touches.lines } else { 0.0 };
+        sum.touches += touches.lines;
+        sum.written += touches.dirty;
+        sum.swept += if sweeps(row.1) { touches.lines } else { 0.0 };
     }
-    let using = |object: ObjectId, sweeping: bool, touches: f64| WorkingSet {
-        lines: (entries[object].memory_bytes as f64 / line).max(1.0),
-        touches,
-        sweeping,
+    let using = |object: ObjectId, sweeping: bool| {
+        let (entry, sums) = (&entries[object], by_object[&object]);
+        let lines = (entry.memory_bytes as f64 / line).max(1.0);
+        let is_file = entry.kind == ObjectKind::File;
+        let filled = if is_file { Filled::default() } else { Filled::anonymous(sums.written / lines) };
+        WorkingSet { lines, touches: sums.touches, sweeping, filled }
     };
     let uses: Vec<WorkingSet> =
-        by_object.iter().map(|(object, (all, swept))| using(*object, *swept > 0.5 * all, *all)).collect();
+        by_object.iter().map(|(object, sums)| using(*object, sums.swept > 0.5 * sums.touches)).collect();
     let time = characteristic_time(&uses, llc_bytes as f64 / line);
     for (key, row) in rows.iter_mut() {
         let Some(touches) = by_row.get(key) else { continue };
-        row.miss = using(key.0, sweeps(key.1), by_object[&key.0].0).miss(time);
+        let miss = using(key.0, sweeps(key.1)).miss(time);
+        (row.miss, row.waited) = (miss.fetched, miss.waited);
         row.dram_read_bytes = touches.lines * row.miss * line;
         row.dram_write_bytes = touches.dirty * row.miss * line;
     }
+}
+
+/// Touches of an object's lines during the run.
+#[derive(Debug, Clone, Copy, Default)]
+struct OfObject {
+    touches: f64,
+    written: f64,
+    swept: f64,
 }
 
 fn sweeps(pattern: Pattern) -> bool {
@@ -156,7 +168,7 @@ fn sweeps(pattern: Pattern) -> bool {
 }
 
 /// Misses in flight: one for a chain; as many as fall into the window of the core for independent
-/// ones; what the prefetcher keeps for streams.
+/// ones; what the prefetcher keeps for streams, and so for pages that the kernel fills.
 fn overlap(
     rows: &mut BTreeMap<Row, Traffic>,
     observed: &Observed,
@@ -169,7 +181,7 @@ fn overlap(
     // Misses of independent accesses in each loop, by instruction executed there.
     let mut misses: BTreeMap<(FunctionId, Option<LoopId>), f64> = BTreeMap::new();
     for tally in tallies.iter().filter(independent) {
-        let miss = rows.get(&(tally.object, shapes[&tally.operand].pattern)).map_or(0.0, |row| row.miss);
+        let miss = rows.get(&(tally.object, shapes[&tally.operand].pattern)).map_or(0.0, |row| row.waited);
         *misses.entry(place(observed, tally)).or_default() += tally.executions * miss;
     }
     let mut weighted: BTreeMap<Row, (f64, f64)> = BTreeMap::new();
@@ -181,12 +193,18 @@ fn overlap(
         sum.1 += tally.executions;
     }
     for (key, row) in rows.iter_mut() {
-        row.mlp = match key.1 {
+        let of_pattern = match key.1 {
             Pattern::Chain => 1.0,
             Pattern::Stream => STREAM_LINES,
             Pattern::Strided | Pattern::Random => weighted.get(key).map_or(1.0, |(sum, weight)| sum / weight.max(1.0)),
         };
+        row.mlp = if row.miss > 0.0 { row.miss / one_after_the_other(row, of_pattern) } else { of_pattern };
     }
+}
+
+/// Waits for a line after the other, a touch, when so many of those that the program waits for are in flight at once.
+fn one_after_the_other(row: &Traffic, in_flight: f64) -> f64 {
+    row.waited / in_flight + (row.miss - row.waited) / STREAM_LINES
 }
 
 fn place(observed: &Observed, tally: &OperandAccesses) -> (FunctionId, Option<LoopId>) {

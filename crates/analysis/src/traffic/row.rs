@@ -16,6 +16,8 @@ pub(crate) struct Traffic {
     pub(crate) mlp: f64,
     /// Touched lines that come from memory, 0 to 1.
     pub(crate) miss: f64,
+    /// Those of them that the program waits for, 0 to `miss`: the kernel brought the others when it filled their page.
+    pub(crate) waited: f64,
 }
 
 impl Traffic {

@@ -54,6 +54,7 @@ fn cut(
         row.dram_read_bytes *= left / all;
         row.dram_write_bytes *= left / all;
         row.miss *= left / all;
+        row.waited *= left / all;
         after += row.dram_read_bytes;
     }
     if before > 0.0 { 1.0 - after / before } else { 0.0 }
@@ -68,7 +69,7 @@ fn room(
 ) -> BTreeMap<FunctionId, f64> {
     let mut needed: BTreeMap<FunctionId, f64> = BTreeMap::new();
     for ((function, row), touches) in touched {
-        let lines = touches.lines * rows.get(row).map_or(0.0, |row| row.miss);
+        let lines = touches.lines * rows.get(row).map_or(0.0, |row| row.waited);
         *needed.entry(*function).or_default() += lines * least_ns(row.1);
     }
     let part = |(function, ns): (FunctionId, f64)| {
@@ -106,8 +107,13 @@ mod tests {
 
     fn after(lines: f64, samples: usize, pattern: Pattern) -> (f64, f64) {
         let row = (OBJECT, pattern);
-        let traffic =
-            Traffic { dram_read_bytes: 64.0 * lines, dram_write_bytes: 64.0, miss: 1.0, ..Traffic::default() };
+        let traffic = Traffic {
+            dram_read_bytes: 64.0 * lines,
+            dram_write_bytes: 64.0,
+            miss: 1.0,
+            waited: 1.0,
+            ..Traffic::default()
+        };
         let mut rows = BTreeMap::from([(row, traffic)]);
         let touched = BTreeMap::from([((FIRST, row), Touches { lines, dirty: 1.0 })]);
         let cut = cut(&mut rows, &touched, &BTreeMap::from([(FIRST, samples)]), MS);
@@ -130,7 +136,7 @@ mod tests {
 
     #[test]
     fn each_function_has_its_own_time() {
-        let traffic = Traffic { dram_read_bytes: 128e9, miss: 1.0, ..Traffic::default() };
+        let traffic = Traffic { dram_read_bytes: 128e9, miss: 1.0, waited: 1.0, ..Traffic::default() };
         let mut rows = BTreeMap::from([(ROW, traffic)]);
         let half = Touches { lines: 1e9, dirty: 0.0 };
         let touched = BTreeMap::from([((FIRST, ROW), half), ((SECOND, ROW), half)]);
