@@ -117,6 +117,9 @@ def measure_machine(
 def describe_machine(root: str) -> dict[str, Any]:
     """What the `/proc` and `/sys` below a folder tell about a machine."""
 
+def host_identity(root: str) -> str:
+    """Which host the `/proc` below a folder is of, as machine files and profiles name it; empty where nothing tells."""
+
 def memory_kinds(machine: object) -> list[dict[str, Any]]:
     """What each memory of a machine is made of, by what is known of its nodes."""
 

@@ -47,6 +47,17 @@ def kept(host: str | None) -> Machine | None:
     return machine if machine.data.get("host") == host else None
 
 
+def measured_llc_bytes(host: str) -> int | None:
+    """What a core of a host reaches of the last-level cache, as it was measured; nothing where nobody did.
+
+    The kernel reports what the processor has; a virtual machine may get a small part of it.
+    """
+    machine = kept(host or None)
+    if machine is None:
+        return None
+    return min(int(socket["llc_per_core_bytes"]["value"]) for socket in machine.data["sockets"])
+
+
 def _path(host: str) -> Path:
     """As the XDG base directory specification has it: a relative path there counts for nothing."""
     named = Path(os.environ.get("XDG_STATE_HOME", ""))

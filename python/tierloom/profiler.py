@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tierloom._core as _core
-from tierloom import counted_run, profile_folder
+from tierloom import counted_run, hosts, profile_folder
 from tierloom.arguments import path as a_path
 from tierloom.arguments import reads, refused
 from tierloom.errors import RequestError
@@ -112,6 +112,7 @@ def record(
             "windows": windows,
             "journal": None if journal is None else str(journal),
             "keep": keep is not None,
+            "llc_bytes": hosts.measured_llc_bytes(_core.host_identity("/")),
         }
         counted = None if again is None else _counted(again, counting)
         profile, samples = _core.record_profile(list(command), called, preload_library(), asked, counted, analysing)

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from support import Run, lacking
 
+from tierloom import hosts
+from tierloom.nouns import Machine
+
 pytestmark = pytest.mark.smoke
 
 
@@ -37,6 +40,19 @@ def test_json_is_the_profile_and_nothing_else(run: Run, folder: Path) -> None:
     result = run("profile", "--json", "-o", "p.profile", "--", "echo", "hello")
     assert json.loads(result.stdout) == {"kind": "profile", **profile_of(folder, "p.profile")}
     assert "hello" in result.stderr
+
+
+def test_the_cache_is_as_large_as_it_was_measured(run: Run, folder: Path) -> None:
+    assert run("profile", "--", "true").returncode == 0
+    program = profile_of(folder, "true.profile")["program"]
+    host, reported = program["host"], program["llc_bytes"]
+    machine = Machine.load("liu-a").data
+    machine["host"] = host
+    for socket in machine["sockets"]:
+        socket["llc_per_core_bytes"]["value"] = reported // 2
+    assert hosts.keep(Machine.from_data(machine)) is not None
+    assert run("profile", "--", "true").returncode == 0
+    assert profile_of(folder, "true.profile")["program"]["llc_bytes"] == reported // 2
 
 
 def test_the_folder_is_named_after_the_program(run: Run, folder: Path) -> None:

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use tierloom_model::units::format_bytes;
 use tierloom_model::{Curve, FORMAT_VERSION, Figure, Kind, Load, Machine, Memory, Origin, Path, Socket};
 
 use crate::arena::ASSUMED_LLC_BYTES;
@@ -75,14 +76,23 @@ fn socket_of(report: &Report, socket: &HostSocket) -> Socket {
         name: socket_name(socket.node),
         cpu: report.host.cpu.clone(),
         cores: measured(cores, "cores of this node that the measuring process may use; one hardware thread each"),
-        llc_bytes: cache(socket.llc_bytes),
-        llc_per_core_bytes: cache(socket.llc_per_core_bytes),
+        llc_bytes: cache(report, socket, socket.llc_bytes),
+        llc_per_core_bytes: cache(report, socket, socket.llc_per_core_bytes),
         stream_lines: stream_lines(report, socket.node),
         demand_lines: demand_lines(report, socket.node),
     }
 }
 
-fn cache(bytes: Option<u64>) -> Figure<u64> {
+/// A cache of the last level, or all of a socket, of which the kernel reports so much.
+fn cache(report: &Report, socket: &HostSocket, bytes: Option<u64>) -> Figure<u64> {
+    if let (Some(seen), Some(each), Some(bytes)) = (report.seen_cache(socket), socket.llc_per_core_bytes, bytes) {
+        let how = format!(
+            "{}largest footprint whose dependent random loads take less than half of the memory's latency; the kernel reports {}",
+            if bytes > each { "of each cache of the last level the " } else { "" },
+            format_bytes(bytes)
+        );
+        return measured(seen * (bytes / each.max(1)).max(1), how);
+    }
     match bytes {
         Some(bytes) => measured(bytes, "as the kernel reports it (/sys/devices/system/cpu/cpu*/cache)"),
         None => Figure::new(ASSUMED_LLC_BYTES, Kind::Assumed, SOURCE, "the kernel reports no cache"),

@@ -6,6 +6,7 @@ use tierloom_linux::cpus::{self, Busy};
 use tierloom_linux::root::Root;
 
 use crate::chase::Order;
+use crate::host::HostSocket;
 use crate::report::{Latency, Report};
 use crate::statistics::Percentiles;
 use crate::warning::Warning;
@@ -64,18 +65,23 @@ impl Report {
     /// Sockets whose last-level cache is reported, but half of it is as slow as memory.
     fn unseen_caches(&self) -> impl Iterator<Item = Warning> {
         self.host.sockets.iter().filter_map(|socket| {
-            let reported_bytes = socket.llc_per_core_bytes?;
-            let random = self.latencies.iter().filter(|l| l.socket == socket.node && l.order == Order::Random);
-            let random: Vec<&Latency> = random.collect();
-            let largest = random.iter().max_by_key(|latency| latency.footprint_bytes)?;
-            let memory_ns = (largest.footprint_bytes as u64 > reported_bytes).then_some(largest.ns.p10)?;
-            let fast = random.iter().filter(|latency| latency.ns.p10 < memory_ns / 2.0);
-            let seen_bytes = fast.map(|latency| latency.footprint_bytes as u64).max()?;
-            let tried =
-                |bytes: u64| random.iter().any(|l| (seen_bytes + 1..=bytes).contains(&(l.footprint_bytes as u64)));
-            let (socket, half) = (socket.node, reported_bytes / 2);
-            tried(half).then_some(Warning::CacheNotSeen { socket, reported_bytes, seen_bytes })
+            let (reported_bytes, seen_bytes) = (socket.llc_per_core_bytes?, self.seen_cache(socket)?);
+            Some(Warning::CacheNotSeen { socket: socket.node, reported_bytes, seen_bytes })
         })
+    }
+
+    /// What a socket's last-level cache holds, bytes, where half of what the kernel reports is as slow as memory: the largest
+    /// footprint whose random loads take less than half of the memory's latency.
+    pub(crate) fn seen_cache(&self, socket: &HostSocket) -> Option<u64> {
+        let reported_bytes = socket.llc_per_core_bytes?;
+        let random = self.latencies.iter().filter(|l| l.socket == socket.node && l.order == Order::Random);
+        let random: Vec<&Latency> = random.collect();
+        let largest = random.iter().max_by_key(|latency| latency.footprint_bytes)?;
+        let memory_ns = (largest.footprint_bytes as u64 > reported_bytes).then_some(largest.ns.p10)?;
+        let fast = random.iter().filter(|latency| latency.ns.p10 < memory_ns / 2.0);
+        let seen_bytes = fast.map(|latency| latency.footprint_bytes as u64).max()?;
+        let slow = |bytes: u64| random.iter().any(|l| (seen_bytes + 1..=bytes).contains(&(l.footprint_bytes as u64)));
+        slow(reported_bytes / 2).then_some(seen_bytes)
     }
 
     /// One warning for all figures that spread too much: the worst, and how many there are.
@@ -101,7 +107,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Host, HostSocket};
+    use crate::host::Host;
     use crate::kernels::Instructions;
     use crate::request::{Request, Scale};
     use crate::traps::Migration;
@@ -141,6 +147,11 @@ mod tests {
         let told = Warning::CacheNotSeen { socket: 0, reported_bytes: 32 << 20, seen_bytes: 1 << 20 };
         assert_eq!(report(&hidden).doubts(), [told]);
         assert_eq!(report(&hidden[..3]).doubts(), [], "no footprint went to memory");
+        let holds = |latencies: &[(usize, f64)]| {
+            let report = report(latencies);
+            report.seen_cache(&report.host.sockets[0])
+        };
+        assert_eq!((holds(&shown), holds(&hidden)), (None, Some(1 << 20)));
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl Warning {
             }
             Self::CacheNotSeen { .. } => (
                 "other programs or other guests fill it, or a hypervisor reports a cache that it does not give",
-                "measure on a quiet machine; else set llc_bytes in the file to what was fast",
+                "the file has what was fast, and profiles count by it; measure again on a quiet machine where that is wrong",
             ),
             Self::OneCore => {
                 ("the socket has one usable core", "allow a second core; the curve is flat up to the peak")

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use pyo3::prelude::*;
+use tierloom_linux::host::host;
 use tierloom_linux::root::Root;
 use tierloom_probe::{MachineFacts, ProbeError, Progress, Request, Scale, describe, measure, monotone};
 
@@ -38,6 +39,12 @@ pub(crate) fn measure_machine(
     }
     let measured = measured.map_err(|error| errors::from_probe(&error))?;
     Ok((measured.machine.to_toml(), to_python(py, &measured.report)?))
+}
+
+/// Which host the `/proc` below a folder is of, as machine files and profiles name it.
+#[pyfunction]
+pub(crate) fn host_identity(root: &str) -> String {
+    host(&Root::at(root))
 }
 
 /// What the `/proc` and `/sys` below a folder tell about a machine, as plain data.

@@ -36,6 +36,8 @@ struct Asked {
     journal: Option<PathBuf>,
     /// It is wanted for itself.
     keep: bool,
+    /// What this machine's last-level cache holds, where that was measured, bytes.
+    llc_bytes: Option<u64>,
 }
 
 /// Runs a program and returns its profile and its samples (an `.npy` file). `asked` holds
@@ -53,9 +55,10 @@ pub(crate) fn record_profile(
 ) -> PyResult<(Handle, Py<PyBytes>)> {
     let asked: Asked = serde_json::from_str(&text_of(asked)?)
         .map_err(|error| errors::wrong_request(format!("what to record: {error}")))?;
-    let Asked { hz, backend, windows, journal, keep } = asked;
+    let Asked { hz, backend, windows, journal, keep, llc_bytes } = asked;
     let backend = find_backend(&backend)?;
-    let request = RecordRequest { hz, backend, windows, journal, keep, ..RecordRequest::new(command, preload) };
+    let request =
+        RecordRequest { hz, backend, windows, journal, keep, llc_bytes, ..RecordRequest::new(command, preload) };
     let recorded = py.detach(|| record(&request, &mut |_| ()));
     let mut recording = recorded.map_err(|error| errors::from_record(&error))?;
     let counted = counting.map(|counting| count(py, &counting, recording.exit));

@@ -6,7 +6,7 @@ use tierloom_linux::clock::monotonic_ns;
 use tierloom_linux::root::Root;
 use tierloom_linux::sample_cost;
 use tierloom_linux::spawn::{Ended, Running};
-use tierloom_recording::{Beginning, Event, Recording};
+use tierloom_recording::{Beginning, Event, Processor, Recording};
 
 use crate::collect::{Gathered, Setting};
 use crate::error::RecordError;
@@ -109,8 +109,13 @@ fn setting(request: &RecordRequest, event: Event) -> Setting {
         hz: f64::from(rate(request, event)),
         calibration: request.calibration.unwrap_or_else(|| of_this_machine(event, &request.root)),
         sample_cost_ns: sample_cost_ns(event, &request.root),
-        processor: processor(&request.root),
+        processor: as_measured(request.llc_bytes, processor(&request.root)),
     }
+}
+
+/// A processor whose last-level cache holds as much as was measured, where somebody did.
+fn as_measured(llc_bytes: Option<u64>, processor: Processor) -> Processor {
+    Processor { llc_bytes: llc_bytes.unwrap_or(processor.llc_bytes), ..processor }
 }
 
 /// What a sample takes from the program, ns; 0 where the program is sampled by other means, or it cannot be measured.

@@ -54,6 +54,8 @@ pub struct RecordRequest {
     pub keep: bool,
     /// Skid of this machine; `None` measures it first, which takes a fraction of a second.
     pub calibration: Option<Calibration>,
+    /// What the last-level cache holds where somebody measured it, bytes; what the kernel reports unless given.
+    pub llc_bytes: Option<u64>,
     /// Where `/proc` and `/sys` are.
     pub root: Root,
 }
@@ -72,6 +74,7 @@ impl RecordRequest {
             windows: false,
             journal: None,
             keep: false,
+            llc_bytes: None,
             calibration: None,
             root: Root::default(),
         }
