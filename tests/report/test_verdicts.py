@@ -7,7 +7,7 @@ import pytest
 
 import tierloom
 from tierloom.nouns import Profile
-from tierloom.report.verdicts import came_of, measured, moved, verdict, waited
+from tierloom.report.verdicts import came_of, measured, moved, of_another_cache, verdict, waited
 from tierloom.units import seconds_text
 
 
@@ -54,6 +54,26 @@ def test_the_measured_time_stands_beside_the_prediction_of_as_many_threads(threa
     assert seconds_text(profile.data["program"]["wall_s"]) in text
     assert ("predicted with one however many" in text) == (threads == 1)
     assert "not anchored" in text
+
+
+def behind(llc_bytes: int) -> tierloom.Comparison:
+    """A plan from a run behind such a last-level cache; the machine that is planned for has 32 MiB for a core."""
+    data = json.loads(small(1.0, 4).text)
+    data["program"]["llc_bytes"] = llc_bytes
+    return tierloom.plan(Profile(json.dumps(data)), "liu-a", threads=4)
+
+
+@pytest.mark.parametrize(("mib", "than"), [(480, "more"), (8, "less"), (48, None)])
+def test_a_cache_that_lets_other_lines_through_is_told(mib: int, than: str | None) -> None:
+    told = of_another_cache(behind(mib << 20))
+    assert (told is None) == (than is None)
+    assert told is None or f"may wait for memory {than} than" in told
+
+
+def test_caches_make_no_difference_to_data_that_fits_in_both() -> None:
+    data = json.loads(small(1e-5, 4).text)
+    data["program"]["llc_bytes"] = 480 << 20
+    assert of_another_cache(tierloom.plan(Profile(json.dumps(data)), "liu-a", threads=4)) is None
 
 
 def test_a_profile_says_first_what_the_program_waits_for_and_what_is_known_roughly() -> None:

@@ -165,12 +165,16 @@ def save(answer: Comparison, plan_file: Path, html: Path | None, plot: Path | No
 
 
 def tell(answer: Comparison, written: dict[str, Path]) -> None:
-    """What was written."""
+    """What to know before believing the numbers, and what was written."""
+    from tierloom.report import verdicts
+
     if not answer.profile.data["objects"]:
         say.warn(
             f"{answer.profile.name} has no data objects, so there is nothing to place; let the program run longer, or "
             "profile it under a higher --hz"
         )
+    if doubt := verdicts.of_another_cache(answer):
+        say.warn(doubt)
     for what, path in written.items():
         say.wrote(what, path)
 

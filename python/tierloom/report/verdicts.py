@@ -30,6 +30,8 @@ WAITED = 0.02
 """An object is worth naming when the program waits for it so much of its CPU time."""
 UNSURE = 0.3
 """A count that may be off by more is worth saying."""
+ALIKE = 2
+"""Caches of which one is no more than so many times the other let about as much through."""
 STILL = "none"
 """The policy that moves no page."""
 
@@ -112,6 +114,24 @@ def verdict(comparison: Comparison) -> str:
         gains.append(_against(time_s, whole["time_s"], f"with {bytes_text(whole['fast_bytes'])} of {fast}"))
     where = f"{bytes_text(used)} of {bytes_text(footprint)} in {fast}, {_elsewhere(comparison)}"
     return f"{where}: {', '.join([seconds_text(time_s), *gains])}."
+
+
+def of_another_cache(comparison: Comparison) -> str | None:
+    """What the profile cannot know of a machine whose last-level cache lets other lines through.
+
+    Nothing where data fits in both caches, or one is about as large as the other.
+    """
+    profile, footprint = comparison.profile.data, comparison.profile.footprint_bytes
+    socket = next(one for one in comparison.machine.data["sockets"] if one["name"] == comparison.brief["socket"])
+    there, here = profile["program"]["llc_bytes"], socket["llc_per_core_bytes"]["value"]
+    if "sampling" not in profile or footprint <= min(there, here) or max(there, here) <= ALIKE * min(there, here):
+        return None
+    return (
+        f"the profile has the memory traffic that a last-level cache of {bytes_text(there)} lets through, and "
+        f"{socket['name']} of {comparison.machine.name} has {bytes_text(here)}: the program, with its "
+        f"{bytes_text(footprint)} of data, may wait for memory {'more' if here < there else 'less'} than this says\n"
+        "hint: profile it on a machine whose cache is about as large"
+    )
 
 
 def all_fits(comparison: Comparison) -> bool:
