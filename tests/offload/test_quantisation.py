@@ -107,6 +107,17 @@ ALL, EIGHT, FIRST = [16.0] * 32, [8.0] * 32, [16.0] + [8.0] * 31
             EIGHT,
         ),
         (
+            {"quant_method": "gptq", "bits": 8, "group_size": -1}
+            | {"modules_in_block_to_quantize": [["mlp.up_proj", "mlp.gate_proj"], ["mlp.down_proj"]]},
+            ALL,
+            EIGHT,
+        ),
+        (
+            {"quant_method": "gptq", "bits": 8, "group_size": -1, "modules_in_block_to_quantize": ["self_attn.q_proj"]},
+            EIGHT,
+            ALL,
+        ),
+        (
             {"quant_method": "auto-round", "bits": 8, "group_size": -1}
             | {"extra_config": {"model.layers.0.self_attn.q_proj": {"bits": 16}}},
             FIRST,

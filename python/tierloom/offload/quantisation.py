@@ -113,15 +113,21 @@ def _awq(config: Config) -> Scheme:
 
 
 def _gptq(config: Config) -> Scheme:
-    """As AWQ, the zero points also where all are equal; GPTQModel's `dynamic` has rules for modules."""
+    """As AWQ, the zero points also where all are equal; GPTQModel's `dynamic` has rules for modules.
+
+    Optimum lists the modules that are quantised, step by step, where those are not all.
+    """
     own = _awq(config)
+    steps = config.get("modules_in_block_to_quantize") or ()
+    listed = [str(name) for step in steps for name in ([step] if isinstance(step, str) else step)]
     rules = []
     for pattern, said in (config.get("dynamic") or {}).items():
         sign, _, expression = pattern.rpartition(":")
         bits = WHOLE if sign == "-" else _awq({**config, **said}).bits
         rules.append((f"{REGULAR}{expression}", bits))
     head = own.bits if config.get("lm_head") else WHOLE
-    return Scheme(own.bits, (*rules, *own.rules), head=head)
+    inside = tuple((name, own.bits) for name in listed)
+    return Scheme(WHOLE if listed else own.bits, (*rules, *own.rules, *inside), head=head)
 
 
 def _auto_round(config: Config) -> Scheme:
