@@ -105,7 +105,7 @@ def _read(path: Path, ends: tuple[int, int] | None, ghz: float | None) -> Sketch
             message = f"{path}: neither a recorded /sys nor a curve directory of Mess\nhint: {hint}"
             raise MachineError(message)
         return sysfs.read(path)
-    if path.suffix == ".xml":
+    if path.suffix == ".xml" or hwloc.is_topology(path):
         return hwloc.read(path)
     if archives.is_archive(path):
         return archives.read(path)
