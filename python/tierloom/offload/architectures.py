@@ -2,7 +2,7 @@
 
 An architecture is one function (dense, with routed experts, or a hybrid) and one line in `FAMILIES`; tests hold the
 counts of parameters against the published totals. Of models that also see or hear, the language model is read
-(``text_config``).
+(``text_config``, or what `INNER` has in its place).
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from tierloom.offload.state_space import granite_hybrid, nemotron_h, qwen3_next
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+INNER = ("text_config", "llm_config", "language_config", "thinker_config")
+"""Tables of a config that hold the language model: of most, of InternVL, of DeepSeek-VL2, of Qwen's Omni models."""
+
 
 def model_of(config: Mapping[str, object], name: str, file: str = "config.json") -> Model:
     """A model from the fields of its ``config.json``.
@@ -34,9 +37,10 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
     Raises:
         RequestError: The architecture is not known, or a field that says a size is missing or unknown.
     """
-    inner = config.get("text_config")
-    if isinstance(inner, dict):
-        return model_of(_language_model(config, inner), name, f"{file}, text_config")
+    for key in INNER:
+        inner = config.get(key)
+        if isinstance(inner, dict):
+            return model_of(_language_model(config, inner), name, f"{file}, {key}")
     fields = Fields(config, file)
     family = fields.word("model_type", "")
     if family not in FAMILIES:
@@ -48,7 +52,7 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
 
 def _as_nearest(config: Mapping[str, object], family: str, name: str, file: str) -> Model:
     """A model of an unknown family by the architecture whose fields it has, with the word that it is so."""
-    near, why = nearest(config), "and no known architecture has its fields"
+    near, why = nearest(config), "and its fields do not show which known architecture it is like"
     if near:
         try:
             model = model_of(readable(config, near), name, file)
@@ -109,6 +113,7 @@ FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "opt": dense.opt,
     "phi3": dense.llama,
     "qwen2": dense.qwen2,
+    "qwen2_5_omni_text": dense.qwen2,
     "qwen2_5_vl": dense.qwen2,
     "qwen2_5_vl_text": dense.qwen2,
     "qwen2_moe": routed.qwen2_moe,
@@ -119,6 +124,7 @@ FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "qwen3_5_text": qwen3_next,
     "qwen3_moe": routed.qwen3_moe,
     "qwen3_next": qwen3_next,
+    "qwen3_omni_moe_text": routed.qwen3_moe,
     "qwen3_vl_moe_text": routed.qwen3_moe,
     "qwen3_vl_text": dense.qwen3,
     "seed_oss": dense.qwen2,
