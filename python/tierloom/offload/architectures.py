@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
+from tierloom.offload import checkpoint
 from tierloom.offload import dense_architectures as dense
 from tierloom.offload import routed_architectures as routed
-from tierloom.offload.checkpoint import as_stored
 from tierloom.offload.fields import Fields
 from tierloom.offload.model import Model
 from tierloom.offload.nearest_family import nearest, readable
@@ -47,7 +47,7 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
         return _as_nearest(config, family, name, file)
     model = FAMILIES[family](fields, name)
     fields.refuse_unread_sizes()
-    return replace(as_stored(model, fields), guesses=fields.guesses)
+    return replace(checkpoint.as_stored(model, fields), guesses=fields.guesses)
 
 
 def _as_nearest(config: Mapping[str, object], family: str, name: str, file: str) -> Model:
@@ -70,7 +70,7 @@ def _as_nearest(config: Mapping[str, object], family: str, name: str, file: str)
 
 def _language_model(config: Mapping[str, object], inner: Mapping[str, object]) -> dict[str, object]:
     """The language model of one that also sees or hears, with what the whole says of numbers and storage."""
-    shared = ("torch_dtype", "dtype", "tie_word_embeddings", "quantization_config")
+    shared = ("torch_dtype", "dtype", "tie_word_embeddings", *checkpoint.KEYS)
     return {name: config[name] for name in shared if name in config} | dict(inner)
 
 
