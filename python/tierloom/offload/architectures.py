@@ -60,6 +60,8 @@ def _as_nearest(config: Mapping[str, object], family: str, name: str, file: str)
             why = f"and as {near!r} it cannot be read: {str(problem).partition(chr(10))[0]}"
         else:
             told = f"`model_type` {family!r} is not known: counted as {near!r}, whose fields it has"
+            if "tie_word_embeddings" not in config:
+                told += ", its output matrix as its embedding, for `tie_word_embeddings` is left out"
             return replace(model, family=family, guesses=(told, *model.guesses))
     message = (
         f"{file}: `model_type` {family!r} is not known, {why}\n"
@@ -76,6 +78,7 @@ def _language_model(config: Mapping[str, object], inner: Mapping[str, object]) -
 
 FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "bert": dense.bert,
+    "cohere": dense.cohere,
     "cohere2": dense.cohere2,
     "deepseek_v2": routed.deepseek,
     "deepseek_v3": routed.deepseek,
@@ -84,6 +87,7 @@ FAMILIES: dict[str, Callable[[Fields, str], Model]] = {
     "ernie4_5": dense.llama,
     "ernie4_5_moe": routed.ernie4_5_moe,
     "exaone4": dense.exaone4,
+    "exaone4_5_text": dense.exaone4,
     "gemma": dense.gemma,
     "gemma2": dense.gemma2,
     "gemma3_text": dense.gemma3,

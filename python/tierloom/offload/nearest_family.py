@@ -58,8 +58,11 @@ def nearest(config: Mapping[str, object]) -> str | None:
 
 
 def readable(config: Mapping[str, object], family: str) -> dict[str, object]:
-    """The config under the architecture's name; a window of which nothing says whose it is counts as full attention."""
+    """The config under the architecture's name; a window of which nothing says whose it is counts as full attention.
+
+    transformers leaves out what its base class has as a default: of `tie_word_embeddings` that is true, whatever the
+    architecture's own class has.
+    """
     placed = any(name in config for name in WHERE)
-    return {name: value for name, value in config.items() if placed or name != "sliding_window"} | {
-        "model_type": family
-    }
+    kept = {name: value for name, value in config.items() if placed or name != "sliding_window"}
+    return {"tie_word_embeddings": True} | kept | {"model_type": family}
