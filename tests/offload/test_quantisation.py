@@ -217,6 +217,20 @@ def test_a_method_that_stands_in_a_file_of_its_own_is_read(
     assert list(matrix_bits(attention)) == pytest.approx([bits])
 
 
+@pytest.mark.parametrize(
+    ("method", "bits"),
+    [
+        (compressed(group(8, "float"), kv_cache_scheme={"num_bits": 8, "type": "float"}), 8),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}, 8),
+        (compressed(group(8, "float"), kv_cache_scheme=None), None),
+    ],
+)
+def test_bits_of_the_cache_are_told_and_not_counted(method: dict, bits: int | None) -> None:
+    model = quantised(method)
+    assert model.kv_bytes_per_token == catalog.load_model("llama-3.1-8b").kv_bytes_per_token
+    assert [f"say --kv-bits {bits}" in guess for guess in model.guesses] == ([True] if bits else [])
+
+
 @pytest.mark.parametrize("key", ["quantization_config", "compression_config", "quantization"])
 def test_what_the_whole_says_of_storage_is_true_of_its_language_model(key: str) -> None:
     fields = dict(catalog.model_entry("llama-3.1-8b").data["config"])

@@ -47,7 +47,8 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
         return _as_nearest(config, family, name, file)
     model = FAMILIES[family](fields, name)
     fields.refuse_unread_sizes()
-    return replace(checkpoint.as_stored(model, fields), guesses=fields.guesses)
+    guesses = (*fields.guesses, *checkpoint.cache_guess(fields))
+    return replace(checkpoint.as_stored(model, fields), guesses=guesses)
 
 
 def _as_nearest(config: Mapping[str, object], family: str, name: str, file: str) -> Model:
