@@ -87,6 +87,7 @@ def hybrid(folder: Path, family: str, ahead: int = 0) -> Path:
 def test_a_gguf_file_has_the_names_whatever_its_architecture(tmp_path: Path, family: str) -> None:
     file = hybrid(tmp_path, family)
     answer = offload.infer(str(file), "rtx-4090", "liu-a", runtime="resident", batch=1, prompt=4096, compare=())
+    assert answer.choice.tool == "llama.cpp"
     experts = next(part for part in answer.plan.problem.model.parts if part.name == "experts")
     assert [(piece.layer, piece.tensor) for piece in pieces(experts)] == [
         (layer, f"ffn_{kind}_exps.weight") for layer in (2, 5) for kind in ("up", "down")
