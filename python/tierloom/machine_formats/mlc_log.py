@@ -59,7 +59,7 @@ def parse(path: Path) -> Log:
     lines, at = text.splitlines(), 0
     while at < len(lines):
         at = _line(log, lines, at)
-    if not (log.idle_ns or log.mb_s or log.loaded or log.idle_by_buffer):
+    if not (log.idle_ns or log.mb_s or log.loaded or log.idle_by_buffer or log.peaks_mb_s):
         if other := other_programs.named(text):
             raise flaw(path, "", f"{other}, no log of Intel MLC", other_programs.HINT)
         hint = "give what mlc printed: --latency_matrix, --bandwidth_matrix, --loaded_latency or --idle_latency"
