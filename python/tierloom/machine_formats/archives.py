@@ -71,7 +71,9 @@ def _whole(path: Path) -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as problem:
-        raise flaw(path, "", f"no whole archive: {problem}", HINT) from problem
+        # tarfile tells one line for each way in which it tried to open the file.
+        first = str(problem).partition("\n")[0].rstrip(":")
+        raise flaw(path, "", f"no whole archive of files: {first}", HINT) from problem
 
 
 def _unpack(path: Path, folder: Path) -> None:
