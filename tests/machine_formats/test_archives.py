@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,11 @@ def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
         archive.addfile(tarfile.TarInfo("readme"))
     with pytest.raises(MachineError, match=r"holds no machine's sys/devices/system"):
         import_machine([tmp_path / "other.tar.gz"])
+
+
+def test_an_archive_that_is_not_opened_is_called_one(tmp_path: Path) -> None:
+    file = tmp_path / "machine.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("sys/devices/system/node/online", "0")
+    with pytest.raises(MachineError, match=r"an archive of zip, which is not opened here\nhint: unpack it"):
+        import_machine([file])

@@ -52,6 +52,12 @@ def test_what_was_exported_is_imported_again(name: str, tmp_path: Path) -> None:
             assert peaks[0] == pytest.approx(peaks[1], rel=0.01), (ends, share)
 
 
+def test_the_name_of_a_file_does_not_matter(tmp_path: Path) -> None:
+    before = Machine.load("liu-a")
+    file = exported(before, tmp_path).rename(tmp_path / "topology.txt")
+    assert len(import_machine([file]).machine.data["memories"]) == len(before.data["memories"])
+
+
 @needs_hwloc
 @pytest.mark.parametrize("name", Machine.names())
 def test_hwlocs_own_tools_read_every_attribute(name: str, tmp_path: Path) -> None:

@@ -268,3 +268,26 @@ def test_of_idle_latencies_by_buffer_size_that_of_the_largest_is_the_memorys(tmp
     assert not found.warnings
     small = import_machine([log(tmp_path, each_took(16, 31.0))], "one", cores=8, nodes=ONE)
     assert "may lie in a last-level cache" in small.warnings[0]["cause"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("available: 2 nodes (0-1)\nnode 0 cpus: 0 1\nnode 0 size: 31987 MB\n", "what `numactl -H` prints"),
+        ("Architecture:            x86_64\nCPU op-mode(s):  32-bit, 64-bit\nCPU(s):  4\n", "what `lscpu` prints"),
+        ("Machine (15GB total)\n  Package L#0\n    Core L#0 + PU L#0 (P#0)\n", "the text of lstopo"),
+    ],
+)
+def test_what_another_program_prints_is_called_so(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(MachineError, match=rf"{told}, no log of Intel MLC\nhint: give the machine's hwloc XML"):
+        import_machine([log(tmp_path, text)])
+
+
+def test_peaks_alone_are_of_the_path_that_is_told(tmp_path: Path) -> None:
+    start, end = LOG.index("Measuring Peak"), LOG.index("Measuring Memory Bandwidths")
+    file = log(tmp_path, LOG[start:end])
+    with pytest.raises(MachineError, match=r"nothing tells .* the peaks are of\nhint: say so: 0:0="):
+        import_machine([file], nodes=NODES, cores=8)
+    machine = import_machine([f"0:0={file}"], nodes={0: "dram:64GiB"}, cores=8).machine
+    assert machine.curve("socket0", "node0", 1.0).peak_gb_s == pytest.approx(200.0, rel=0.01)
+    assert machine.curve("socket0", "node0", 0.5).peak_gb_s == pytest.approx(160.0, rel=0.01)

@@ -165,8 +165,10 @@ def test_memory_of_gpus_is_left_out_and_said(tmp_path: Path) -> None:
     for found in (of_xml, of_sys):
         assert places(found) == {"node0": ("dram", "socket0")}
         assert "16 GiB of GPU memory are left out" in warned(found)
-    wanted = import_machine([tmp_path / "tree"], nodes={250: "hbm:16GiB"})
+    wanted = import_machine([tmp_path / "tree"], nodes={250: "hbm"})
     assert places(wanted)["node250"][0] == "hbm"
+    assert wanted.machine.data["memories"][1]["capacity_bytes"]["value"] == 16 << 30
+    assert "GPU memory" not in warned(wanted)
 
 
 def test_a_cache_in_front_of_a_memory_is_said_with_its_size(tmp_path: Path) -> None:
@@ -183,6 +185,7 @@ def test_a_cache_in_front_of_a_memory_is_said_with_its_size(tmp_path: Path) -> N
     for found in (of_xml, of_sys):
         assert places(found)["node0"][0] == "dram"
         assert any("memory-side cache of 8 GiB" in note for note in found.machine.data["notes"])
+        assert "node 0: behind a memory-side cache of 8 GiB" in warned(found)
 
 
 def test_processors_of_a_node_without_memory_are_kept(tmp_path: Path) -> None:
@@ -210,6 +213,9 @@ def test_cores_of_a_package_without_a_node_are_counted(tmp_path: Path) -> None:
     assert sockets(found) == {"socket0": 4, "socket1": 3}
     assert "3 cores belong to no node" in warned(found)
     assert "distance 21 / 10" in distance_of(found, "socket1", "node0")
+    given = import_machine([tmp_path / "machine.xml"], nodes={1: "dram:16GiB"})
+    assert places(given)["node1"] == ("dram", "socket1")
+    assert "belong to no node" not in warned(given)
 
 
 SPARSE = {

@@ -162,6 +162,20 @@ def test_a_family_under_a_new_name_is_counted_by_its_fields(name: str, family: s
     assert found.kv_bytes_per_token == known.kv_bytes_per_token
 
 
+def test_an_unknown_family_that_leaves_out_its_output_matrix_has_none() -> None:
+    fields = dict(catalog.model_entry("llama-3.1-8b").data["config"]) | {"model_type": "brand_new"}
+    del fields["tie_word_embeddings"]
+    found = model_of(fields, "m")
+    assert {part.name for part in found.parts} == {"attention", "mlp", "head"}
+    assert "`tie_word_embeddings` is left out" in found.guesses[0]
+
+
+def test_command_r_is_tied_with_one_norm_a_layer() -> None:
+    fields = {"model_type": "cohere", "hidden_size": 8192, "intermediate_size": 22528, "num_attention_heads": 64}
+    found = model_of(fields | {"num_hidden_layers": 40, "vocab_size": 256000, "torch_dtype": "float16"}, "command-r")
+    assert found.parameters == pytest.approx(34.98e9, rel=1e-3)
+
+
 @pytest.mark.parametrize("name", ["nemotron-3-nano-30b-a3b", "qwen3.5-27b", "granite-4.0-h-small"])
 def test_states_of_an_unknown_family_are_refused(name: str) -> None:
     fields = dict(catalog.model_entry(name).data["config"]) | {"model_type": "brand_new"}

@@ -34,6 +34,14 @@ def test_latent_attention_caches_one_vector(tmp_path: Path) -> None:
     assert written(tmp_path, "deepseek2", keys).kv_bytes_per_token == LAYERS * 576 * 2
 
 
+def test_files_from_before_the_latent_vector_cache_all_heads_and_say_so(tmp_path: Path) -> None:
+    keys = {"attention.kv_lora_rank": 512, "rope.dimension_count": 64, "attention.head_count_kv": 4}
+    widths = {"attention.key_length": 192, "attention.value_length": 128}
+    old = written(tmp_path, "deepseek2", keys | widths)
+    assert old.kv_bytes_per_token == LAYERS * 4 * (192 + 128) * 2
+    assert "caches keys and values of all heads" in old.guesses[0]
+
+
 @pytest.mark.parametrize(
     ("family", "pattern", "full"),
     [
@@ -62,6 +70,15 @@ def test_layers_without_heads_keep_a_state(tmp_path: Path, layers: dict) -> None
     assert model.kv_bytes_per_token == 2 * 2 * 2 * 64 * 2
     constant = model.cache_bytes(4096) - 4096 * model.kv_bytes_per_token
     assert constant == 6 * (512 * 128 + 3 * (512 + 2 * 8 * 128)) * 4
+
+
+def test_layers_of_a_state_without_an_output_of_attention_keep_no_keys(tmp_path: Path) -> None:
+    """Early files of Qwen3-Next give all layers the same heads and no interval."""
+    state = {"ssm.inner_size": 512, "ssm.state_size": 128, "ssm.conv_kernel": 4, "ssm.group_count": 8}
+    tensors = {f"blk.{n}.ssm_out.weight": (256, 512) for n in range(LAYERS) if n not in (3, 7)}
+    tensors |= {f"blk.{n}.attn_output.weight": (256, 256) for n in (3, 7)}
+    model = written(tmp_path, "qwen3next", state | {"attention.head_count_kv": 2}, tensors)
+    assert model.kv_bytes_per_token == 2 * 2 * 2 * 64 * 2
 
 
 def test_a_state_stands_beside_attention_where_every_layer_has_heads(tmp_path: Path) -> None:

@@ -168,6 +168,12 @@ def test_the_language_model_of_one_that_sees_is_read() -> None:
         model_of(whole, "scout")
 
 
+@pytest.mark.parametrize("table", ["llm_config", "language_config", "thinker_config"])
+def test_the_language_model_may_stand_under_another_name(table: str) -> None:
+    whole = {"model_type": "internvl_chat", table: config("llama-7b"), "vision_config": {"hidden_size": 1024}}
+    assert model_of(whole, "x").parameters == model_of(config("llama-7b"), "x").parameters
+
+
 @pytest.mark.parametrize("value", [float("nan"), 1e308, -1, "4096", True])
 def test_a_size_that_is_none_is_refused(value: object) -> None:
     with pytest.raises(RequestError, match="`hidden_size` is"):
@@ -196,6 +202,8 @@ def test_quantised_weights_are_read_from_the_config() -> None:
     ("changed", "told"),
     [
         ({"model_type": "mamba", "state_size": 16}, "`model_type` 'mamba' is not known"),
+        ({"model_type": "starcoder2", "hidden_act": "gelu_pytorch_tanh"}, "which known architecture it is like"),
+        ({"model_type": "mllama_text_model", "cross_attention_layers": [3]}, "which known architecture it is like"),
         ({"hidden_size": None}, "there is no `hidden_size`"),
         ({"hidden_size": 0}, "`hidden_size` is 0"),
         ({"hidden_size": "wide"}, "`hidden_size` is 'wide'"),

@@ -51,7 +51,7 @@ def test_every_tensor_of_a_layer_has_the_pattern_of_its_part() -> None:
             assert matching == [part], name
 
 
-def hybrid(folder: Path, family: str) -> Path:
+def hybrid(folder: Path, family: str, ahead: int = 0) -> Path:
     """A GGUF file with attention, a state and experts in different layers, under any architecture's name."""
     import gguf
     import numpy as np
@@ -59,7 +59,7 @@ def hybrid(folder: Path, family: str) -> Path:
     writer = gguf.GGUFWriter(folder / "tiny.gguf", family)
     keys = {"block_count": 6, "embedding_length": 4096, "feed_forward_length": 4096, "attention.head_count": 32}
     keys |= {"attention.head_count_kv": [0, 8, 0] * 2, "expert_count": 32, "expert_used_count": 2}
-    keys |= {"ssm.inner_size": 512, "ssm.state_size": 128, "ssm.conv_kernel": 4}
+    keys |= {"ssm.inner_size": 512, "ssm.state_size": 128, "ssm.conv_kernel": 4, "nextn_predict_layers": ahead}
     for key, value in keys.items():
         add = writer.add_array if isinstance(value, list) else writer.add_uint32
         add(f"{family}.{key}", value)
@@ -87,12 +87,23 @@ def hybrid(folder: Path, family: str) -> Path:
 def test_a_gguf_file_has_the_names_whatever_its_architecture(tmp_path: Path, family: str) -> None:
     file = hybrid(tmp_path, family)
     answer = offload.infer(str(file), "rtx-4090", "liu-a", runtime="resident", batch=1, prompt=4096, compare=())
+    assert answer.choice.tool == "llama.cpp"
     experts = next(part for part in answer.plan.problem.model.parts if part.name == "experts")
     assert [(piece.layer, piece.tensor) for piece in pieces(experts)] == [
         (layer, f"ffn_{kind}_exps.weight") for layer in (2, 5) for kind in ("up", "down")
     ]
     planned = answer.whole.plan.placement.weights["experts"]["gpu"]
     assert planned - 32 * 2 * 4096**2 * 5 <= on_gpu(answer, experts) <= planned * 1.001
+
+
+def test_layers_that_predict_ahead_take_no_room_on_the_gpu(tmp_path: Path) -> None:
+    file = hybrid(tmp_path, "glm4moe", ahead=1)
+    answer = offload.infer(str(file), "rtx-4090", "liu-a", runtime="resident", batch=1, prompt=4096, compare=())
+    assert answer.plan.problem.model.layers == 5
+    draft = answer.plan.problem.model.draft
+    moved = [re.compile(pattern) for pattern in patterns(answer)]
+    assert draft
+    assert all(any(each.search(tensor.name) for each in moved) for tensor in draft.named)
 
 
 def test_a_config_whose_tensors_have_no_known_names_says_so() -> None:

@@ -93,6 +93,7 @@ ALL, EIGHT, FIRST = [16.0] * 32, [8.0] * 32, [16.0] + [8.0] * 31
             ALL,
         ),
         ({"quant_method": "fp8", "modules_to_not_convert": ["model.layers.*.self_attn"]}, ALL, EIGHT),
+        ({"quant_method": "fp8", "modules_not_quantized": ["self_attn"]}, ALL, EIGHT),
         ({"quant_method": "modelopt", "quant_algo": "FP8", "exclude_modules": ["*self_attn*"]}, ALL, EIGHT),
         (FOUR | {"ignore": ["re:.*self_attn.*"]}, ALL, [4.5] * 32),
         (FOUR | {"ignore": [r"re:model\.layers\.(?!0\.).*down_proj"]}, [4.5] * 32, [4.5] + [16.0] * 31),
@@ -105,6 +106,17 @@ ALL, EIGHT, FIRST = [16.0] * 32, [8.0] * 32, [16.0] + [8.0] * 31
             {"quant_method": "gptq", "bits": 8, "group_size": -1, "dynamic": {r"-:.*\.0\.self_attn\..*": {}}},
             FIRST,
             EIGHT,
+        ),
+        (
+            {"quant_method": "gptq", "bits": 8, "group_size": -1}
+            | {"modules_in_block_to_quantize": [["mlp.up_proj", "mlp.gate_proj"], ["mlp.down_proj"]]},
+            ALL,
+            EIGHT,
+        ),
+        (
+            {"quant_method": "gptq", "bits": 8, "group_size": -1, "modules_in_block_to_quantize": ["self_attn.q_proj"]},
+            EIGHT,
+            ALL,
         ),
         (
             {"quant_method": "auto-round", "bits": 8, "group_size": -1}
@@ -184,10 +196,45 @@ def test_a_method_that_cannot_be_counted_is_named(method: dict, told: str, tmp_p
         catalog.load_model(str(tmp_path))
 
 
-def test_a_method_that_stands_in_a_file_of_its_own_is_read(tmp_path: Path) -> None:
+MODELOPT = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "exclude_modules": ["lm_head"]}}
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "bits"),
+    [
+        ("hf_quant_config.json", MODELOPT, 4.5),
+        ("quantize_config.json", {"bits": 4, "group_size": 128, "desc_act": True}, 4 + 20 / 128),
+        ("quant_config.json", {"w_bit": 4, "q_group_size": 64, "zero_point": True, "version": "GEMM"}, 4 + 20 / 64),
+    ],
+)
+def test_a_method_that_stands_in_a_file_of_its_own_is_read(
+    tmp_path: Path, name: str, beside: dict, bits: float
+) -> None:
     fields = dict(catalog.model_entry("llama-3.1-8b").data["config"])
     (tmp_path / "config.json").write_text(json.dumps(fields))
-    beside = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "exclude_modules": ["lm_head"]}}
-    (tmp_path / "hf_quant_config.json").write_text(json.dumps(beside))
-    model = catalog.load_model(str(tmp_path))
-    assert model.weight_bytes < 0.4 * catalog.load_model("llama-3.1-8b").weight_bytes
+    (tmp_path / name).write_text(json.dumps(beside))
+    attention = next(part for part in catalog.load_model(str(tmp_path)).parts if part.name == "attention")
+    assert list(matrix_bits(attention)) == pytest.approx([bits])
+
+
+@pytest.mark.parametrize(
+    ("method", "bits"),
+    [
+        (compressed(group(8, "float"), kv_cache_scheme={"num_bits": 8, "type": "float"}), 8),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}, 8),
+        (compressed(group(8, "float"), kv_cache_scheme=None), None),
+    ],
+)
+def test_bits_of_the_cache_are_told_and_not_counted(method: dict, bits: int | None) -> None:
+    model = quantised(method)
+    assert model.kv_bytes_per_token == catalog.load_model("llama-3.1-8b").kv_bytes_per_token
+    assert [f"say --kv-bits {bits}" in guess for guess in model.guesses] == ([True] if bits else [])
+
+
+@pytest.mark.parametrize("key", ["quantization_config", "compression_config", "quantization"])
+def test_what_the_whole_says_of_storage_is_true_of_its_language_model(key: str) -> None:
+    fields = dict(catalog.model_entry("llama-3.1-8b").data["config"])
+    method = {"quant_method": "mlx", "bits": 4, "group_size": 64}
+    whole = {"model_type": "llava", "text_config": fields, key: method}
+    assert model_of(whole, "x").weight_bytes == model_of(fields | {key: method}, "x").weight_bytes
+    assert model_of(whole, "x").weight_bytes < 0.3 * model_of(fields, "x").weight_bytes

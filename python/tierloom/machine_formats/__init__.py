@@ -16,7 +16,7 @@ from tierloom import arguments
 from tierloom.errors import MachineError, RequestError
 from tierloom.machine_formats import archives, hwloc, mess, mlc, sysfs
 from tierloom.machine_formats.assembly import assemble
-from tierloom.machine_formats.doubts import tell_guesses
+from tierloom.machine_formats.doubts import tell_guesses, tell_left_out
 from tierloom.machine_formats.hwloc_export import to_hwloc
 from tierloom.machine_formats.sketch import Cpus, Known, Node, Sketch
 from tierloom.readers import reading
@@ -75,8 +75,11 @@ def import_machine(
         ends, path = _ends(str(source))
         with reading(path, "machine", "give it as the tool wrote it", MachineError):
             whole.add(_read(path, ends, ghz))
+    for number in nodes or {}:
+        whole.take_in(number)
     whole.add(_given(whole, cores, nodes or {}))
     tell_guesses(whole, GIVEN)
+    tell_left_out(whole)
     last = _ends(str(sources[-1]))[1]
     called = name or whole.name or re.sub(r"\W+", "-", last.absolute().name.split(".")[0]).strip("-") or "imported"
     title = f"{len(whole.cpus)} socket(s), {len(whole.nodes)} memory node(s), imported from {_words(sources)}"
@@ -105,7 +108,7 @@ def _read(path: Path, ends: tuple[int, int] | None, ghz: float | None) -> Sketch
             message = f"{path}: neither a recorded /sys nor a curve directory of Mess\nhint: {hint}"
             raise MachineError(message)
         return sysfs.read(path)
-    if path.suffix == ".xml":
+    if path.suffix == ".xml" or hwloc.is_topology(path):
         return hwloc.read(path)
     if archives.is_archive(path):
         return archives.read(path)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAGIC = {0: (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0"), 257: (b"ustar",)}
 """What gzip, bzip2, xz and a plain archive hold, by where."""
+NOT_OPENED = {b"PK\x03\x04": "zip", b"7z\xbc\xaf\x27\x1c": "7z", b"\x28\xb5\x2f\xfd": "zstd"}
+"""What other archives begin with."""
 MOST_BYTES = 256 << 20
 MOST_FILES = 1 << 20
 """A ``/sys`` of 1024 CPUs is a tenth of either."""
@@ -32,9 +34,16 @@ HINT = "give the archive that hwloc-gather-topology wrote, or a folder that hold
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is an archive, packed or not."""
+    """Whether a file is an archive, packed or not.
+
+    Raises:
+        MachineError: It is one that is not opened.
+    """
     with path.open("rb") as file:
         head = file.read(512)
+    for magic, name in NOT_OPENED.items():
+        if head.startswith(magic):
+            raise flaw(path, "", f"an archive of {name}, which is not opened here", "unpack it, and give what it holds")
     return any(head[at : at + len(magic)] == magic for at, known in MAGIC.items() for magic in known)
 
 
@@ -62,7 +71,9 @@ def _whole(path: Path) -> Iterator[None]:
     try:
         yield
     except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as problem:
-        raise flaw(path, "", f"no whole archive: {problem}", HINT) from problem
+        # tarfile tells one line for each way in which it tried to open the file.
+        first = str(problem).partition("\n")[0].rstrip(":")
+        raise flaw(path, "", f"no whole archive of files: {first}", HINT) from problem
 
 
 def _unpack(path: Path, folder: Path) -> None:

@@ -40,6 +40,12 @@ DAX = {"nvm": "pmem", "spm": "reserved"}
 SIDE_CACHE = "MemorySideCache"
 
 
+def is_topology(path: Path) -> bool:
+    """Whether a file begins as hwloc's XML does, whatever its name."""
+    with path.open("rb") as file:
+        return re.match(rb"\s*(<\?xml[^>]*>\s*)?(<!DOCTYPE topology\b|<topology\b)", file.read(512)) is not None
+
+
 def read(path: Path) -> Sketch:
     """Reads an XML file that hwloc exported.
 

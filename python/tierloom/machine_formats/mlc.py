@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tierloom.machine_formats.mlc_log import Log
+    from tierloom.machine_formats.sketch import Route
     from tierloom.schema import WarningDoc
 
 SOURCE = "mlc"
@@ -45,7 +46,7 @@ def read(path: Path, ends: tuple[int, int] | None = None) -> Sketch:
     for (start, end), mb_s in log.mb_s.items():
         sketch.route(start, end).read_gb_s = Known(mb_s / 1e3, "measured", SOURCE, "read-only bandwidth matrix")
     _idle(log, sketch, ends or (0, 0))
-    _peaks(log, sketch)
+    _peaks(log, sketch, ends)
     _loaded(log, sketch, ends)
     sketch.warnings += [_twice(table, path) for table in log.again]
     return sketch
@@ -68,19 +69,30 @@ def _idle(log: Log, sketch: Sketch, ends: tuple[int, int]) -> None:
         sketch.warnings.append(_in_a_cache(largest, known.value))
 
 
-def _peaks(log: Log, sketch: Sketch) -> None:
+def _peaks(log: Log, sketch: Sketch, ends: tuple[int, int] | None) -> None:
     """What the system's peaks by mix say of reads against writes, for each node with CPUs by its read peak."""
     alone = log.peaks_mb_s.get(1.0)
     if not alone:
         return
-    way, own = lanes.fit(log.peaks_mb_s), _own_nodes(log)
-    for node in own:
-        route = sketch.route(node, node)
-        route.read_gb_s = route.read_gb_s or _share_of(alone, len(own))
+    told = [ends] if ends and not _own_nodes(log) else None
+    way, routes = lanes.fit(log.peaks_mb_s), told or _own(log, "Peak Injection Memory Bandwidths", "peaks")
+    for start, end in routes:
+        route = sketch.route(start, end)
+        route.read_gb_s = route.read_gb_s or _share_of(alone, len(routes))
         if way:
             route.lanes = Known(way.scaled(route.read_gb_s.value / alone), "derived", SOURCE, _of_lanes(log, way))
         elif share := _one_bus(log.peaks_mb_s):
-            _write_peak(log, sketch, node, share)
+            _write_peak(log, route, share)
+
+
+def _own(log: Log, table: str, figures: str) -> list[tuple[int, int]]:
+    """The paths that figures of the whole system are of: from each node with CPUs to its own memory."""
+    own = [(node, node) for node in _own_nodes(log)]
+    if not own:
+        problem = f"nothing tells which CPUs and memory the {figures} are of"
+        hint = f"say so: 0:0={log.path} for the CPUs and the memory of node 0"
+        raise flaw(log.path, f"Measuring {table}", problem, hint)
+    return own
 
 
 def _share_of(alone_mb_s: float, nodes: int) -> Known[float]:
@@ -108,8 +120,7 @@ def _one_bus(peaks: dict[float, float]) -> float | None:
     return 1 / (2 / even - 1 / reads) / reads
 
 
-def _write_peak(log: Log, sketch: Sketch, node: int, share: float) -> None:
-    route = sketch.route(node, node)
+def _write_peak(log: Log, route: Route, share: float) -> None:
     if route.read_gb_s and GB_S[0] <= share * route.read_gb_s.value <= GB_S[1]:
         reads, even = log.peaks_mb_s[1.0], log.peaks_mb_s[0.5]
         how = f"1/W = 2/B - 1/R with the system's peaks R {reads:g} and B {even:g} MB/s: {share:.3f} of the read peak"
@@ -119,12 +130,7 @@ def _write_peak(log: Log, sketch: Sketch, node: int, share: float) -> None:
 def _loaded(log: Log, sketch: Sketch, ends: tuple[int, int] | None) -> None:
     if not log.loaded:
         return
-    own = _own_nodes(log)
-    if ends is None and not own:
-        problem = "nothing tells which CPUs and memory the loaded latencies are of"
-        hint = f"say so: 0:0={log.path} for the CPUs and the memory of node 0"
-        raise flaw(log.path, "Measuring Loaded Latencies", problem, hint)
-    routes = [ends] if ends else [(node, node) for node in own]
+    routes = [ends] if ends else _own(log, "Loaded Latencies", "loaded latencies")
     shared = f"; the system's bandwidth shared by {len(routes)} nodes" if len(routes) > 1 else ""
     how = f"loaded latencies by injected delay{shared}, made to rise"
     origin = Known(None, "derived" if shared else "measured", SOURCE, how)

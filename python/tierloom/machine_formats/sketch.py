@@ -78,6 +78,16 @@ class Route:
 
 
 @dataclass
+class GpuNode:
+    """A node that is the memory of a GPU: no tier of a program that runs on CPUs unless somebody wants it to be."""
+
+    gpu: str
+    node: Node
+    routes: dict[int, Route]
+    """By the node of the CPUs."""
+
+
+@dataclass
 class Sketch:
     """A machine as far as it is known."""
 
@@ -86,6 +96,10 @@ class Sketch:
     cpus: dict[int, Cpus] = field(default_factory=dict)
     nodes: dict[int, Node] = field(default_factory=dict)
     routes: dict[tuple[int, int], Route] = field(default_factory=dict)
+    gpus: dict[int, GpuNode] = field(default_factory=dict)
+    """Left out so far, by number."""
+    strays: list[int] = field(default_factory=list)
+    """Nodes of `cpus` that nothing else tells of."""
     notes: list[str] = field(default_factory=list)
     warnings: list[WarningDoc] = field(default_factory=list)
 
@@ -94,6 +108,19 @@ class Sketch:
         self.cpus.setdefault(start, Cpus())
         self.nodes.setdefault(end, Node())
         return self.routes.setdefault((start, end), Route())
+
+    def leave_out(self, number: int, gpu: str) -> None:
+        """Takes the memory of a GPU out of the machine."""
+        ends = [ends for ends in self.routes if ends[1] == number]
+        self.gpus[number] = GpuNode(
+            gpu, self.nodes.pop(number), {start: self.routes.pop((start, end)) for start, end in ends}
+        )
+
+    def take_in(self, number: int) -> None:
+        """Puts a node of a GPU back, with all that is known of it."""
+        if found := self.gpus.pop(number, None):
+            self.nodes[number] = found.node
+            self.routes |= {(start, number): route for start, route in found.routes.items()}
 
     def add(self, other: Sketch) -> None:
         """Lays another sketch of the same machine on top: what it knows counts, the rest stays.
@@ -111,6 +138,8 @@ class Sketch:
             mine = self.route(*ends)
             mine.curves |= route.curves
             _lay(mine, route, but="curves")
+        self.gpus |= other.gpus
+        self.strays += other.strays
         self.notes += other.notes
         self.warnings += other.warnings
 
@@ -128,6 +157,8 @@ def _renamed(sketch: Sketch, taken: dict[str, str]) -> Sketch:
         return sketch
     sketch.sources = {new[key]: text for key, text in sketch.sources.items()}
     parts: list[object] = [*sketch.cpus.values(), *sketch.nodes.values(), *sketch.routes.values()]
+    for gpu in sketch.gpus.values():
+        parts += [gpu.node, *gpu.routes.values()]
     for part in parts:
         for key, value in vars(part).items():
             if isinstance(value, Known):

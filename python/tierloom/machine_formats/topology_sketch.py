@@ -25,7 +25,11 @@ def fill(sketch: Sketch, topology: Topology) -> None:
     _memories(sketch, topology, near)
     _routes(sketch, topology, near)
     leave_out_implausible(sketch)
-    sketch.warnings += topology.warnings + _left_out(topology) + _absent_cpus(topology) + _strays(sketch, near)
+    sketch.warnings += topology.warnings + _absent_cpus(topology) + _caches(topology)
+    for number in sorted(sketch.nodes.keys() & topology.nodes.keys()):
+        if gpu := topology.nodes[number].gpu:
+            sketch.leave_out(number, gpu)
+    sketch.strays += near.strays
     sketch.notes += [_cached(number, node) for number, node in sorted(topology.nodes.items()) if node.side_cache_bytes]
 
 
@@ -52,7 +56,7 @@ def _share(cache: Cache, cpus: int) -> int:
 def _memories(sketch: Sketch, topology: Topology, near: Localities) -> None:
     told = kinds(topology, near)
     for number, node in sorted(topology.nodes.items()):
-        if node.gpu or (node.bytes is not None and not node.bytes.value):
+        if node.bytes is not None and not node.bytes.value:
             continue
         home = node.home if node.home in near.sockets else near.nearest(topology, number)
         sketch.nodes[number] = Node(node.name, told[number], node.bytes, home)
@@ -76,19 +80,19 @@ def _cached(number: int, node: MemoryNode) -> str:
     )
 
 
-def _left_out(topology: Topology) -> list[WarningDoc]:
-    """GPU memory: it is no tier of a program that runs on CPUs unless somebody wants it to be."""
-    of_gpus = {number: node for number, node in sorted(topology.nodes.items()) if node.gpu}
-    if not of_gpus:
-        return []
-    size = sum(node.bytes.value for node in of_gpus.values() if node.bytes)
-    words = ", ".join(map(str, of_gpus))
+def _caches(topology: Topology) -> list[WarningDoc]:
+    """The same as the notes, for the answer: nodes with caches of one size together."""
+    by_size: dict[int, list[int]] = {}
+    for number, node in sorted(topology.nodes.items()):
+        if node.side_cache_bytes:
+            by_size.setdefault(node.side_cache_bytes, []).append(number)
     return [
         {
-            "what": f"node {words}: {size / GIB:g} GiB of GPU memory are left out",
-            "cause": f"the kernel shows the memory of GPUs as nodes ({next(iter(of_gpus.values())).gpu})",
-            "remedy": f"to plan on it, give it: --node {next(iter(of_gpus))}=hbm:16GiB",
+            "what": f"node {', '.join(map(str, numbers))}: behind a memory-side cache of {size / GIB:g} GiB",
+            "cause": "what hits there is as fast as the cache, and no figure here tells the two apart",
+            "remedy": "measure on the machine itself: tierloom machine measure",
         }
+        for size, numbers in by_size.items()
     ]
 
 
@@ -104,19 +108,3 @@ def _absent_cpus(topology: Topology) -> list[WarningDoc]:
             "remedy": "write it again outside of containers and batch jobs, with all CPUs online",
         }
     ]
-
-
-def _strays(sketch: Sketch, near: Localities) -> list[WarningDoc]:
-    return [
-        {
-            "what": f"{_cores(sketch, number)} cores belong to no node that is described; they are socket{number}",
-            "cause": "their node has no memory, is offline, or the cgroup in which this was written does not allow it",
-            "remedy": f"if it is there, give it: --node {number}=dram:64GiB",
-        }
-        for number in near.strays
-    ]
-
-
-def _cores(sketch: Sketch, number: int) -> int:
-    cores = sketch.cpus[number].cores
-    return cores.value if cores else 0

@@ -101,7 +101,7 @@ def load_model(name_or_path: str) -> Model:
         path = path / "config.json"
     if path.suffix == ".json" or path.exists():
         with reading(path, "model", "give the config.json of a model"):
-            config = _with_quantisation(_json(path), path.with_name("hf_quant_config.json"))
+            config = _with_quantisation(_json(path), path)
             own = path.resolve().parent.name if path.name == "config.json" else path.stem
             return model_of(config, str(config.get("_name_or_path") or own), str(path))
     otherwise = "a config.json or .gguf file is given by its path"
@@ -169,12 +169,20 @@ def _json(path: Path) -> dict[str, Any]:
     return data
 
 
-def _with_quantisation(config: dict[str, Any], beside: Path) -> dict[str, Any]:
-    """A config with what NVIDIA's ModelOpt writes beside it, where the config itself says nothing of it."""
-    if "quantization_config" in config or not beside.exists():
+BESIDE = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq", "quant_config.json": "awq"}
+"""Files beside a config.json in which ModelOpt, AutoGPTQ and AutoAWQ say how they stored the weights."""
+
+
+def _with_quantisation(config: dict[str, Any], file: Path) -> dict[str, Any]:
+    """A config with what its method writes beside it, where the config itself says nothing of it."""
+    found = next((name for name in BESIDE if file.with_name(name).exists()), None)
+    if found is None or "quantization_config" in config:
         return config
-    told = _json(beside).get("quantization")
-    return config | {"quantization_config": told} if isinstance(told, dict) else config
+    beside = _json(file.with_name(found))
+    told = beside.get("quantization", beside)
+    return (
+        config | {"quantization_config": {"quant_method": BESIDE[found]} | told} if isinstance(told, dict) else config
+    )
 
 
 def _toml(path: Path) -> dict[str, Any]:

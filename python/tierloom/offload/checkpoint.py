@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 KEYS = ("quantization_config", "compression_config", "quantization")
 """Tables of a config that say how weights are stored; MLX writes the last."""
 
+ALGORITHMS = {"FP8": 8, "INT8": 8, "NVFP4": 4}
+"""Bits by ModelOpt's names of what a cache is stored in."""
+
 
 def as_stored(model: Model, fields: Fields) -> Model:
     """The model with its weights in the bits that its checkpoint has.
@@ -32,6 +35,16 @@ def as_stored(model: Model, fields: Fields) -> Model:
     scheme = scheme_of(said, fields.file)
     parts = tuple(_stored(part, scheme) for part in model.parts)
     return replace(model, parts=parts, draft=model.draft and _as_its_layers(model.draft, parts, scheme))
+
+
+def cache_guess(fields: Fields) -> tuple[str, ...]:
+    """What a checkpoint says of the cache's bits: a run may take them or not, so they are told and not counted."""
+    said = next((table for table in map(fields.table, KEYS) if table), {})
+    scheme, algorithm = said.get("kv_cache_scheme"), str(said.get("kv_cache_quant_algo") or "")
+    bits = scheme.get("num_bits") if isinstance(scheme, dict) else ALGORITHMS.get(algorithm.upper())
+    if not bits:
+        return ()
+    return (f"the checkpoint has scales for a KV cache of {bits} bits; to count on it, say --kv-bits {bits}",)
 
 
 def _stored(part: Part, scheme: Scheme) -> Part:

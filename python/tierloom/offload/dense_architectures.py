@@ -111,6 +111,11 @@ def olmo3(fields: Fields, name: str) -> Model:
     return with_caches(model, by_window(fields, attention, every=4))
 
 
+def cohere(fields: Fields, name: str) -> Model:
+    """Command R and Aya 23 (2024): one norm a layer. Norms of heads in Command R+, a millionth of it, do not count."""
+    return llama(fields, name, norms=1)
+
+
 def cohere2(fields: Fields, name: str) -> Model:
     """Command R7B and A: one norm a layer, three layers in four a window (arXiv 2504.00698)."""
     return llama(fields, name, norms=1, every=4)

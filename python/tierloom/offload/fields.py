@@ -14,7 +14,16 @@ from tierloom.offload.class_defaults import DEFAULTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SIZE_WORDS = ("expert", "lora_rank", "num_heads", "attention_heads", "key_value_heads", "head_dim", "intermediate")
+SIZE_WORDS = (
+    "attention_heads",
+    "channels",
+    "expert",
+    "head_dim",
+    "intermediate",
+    "key_value_heads",
+    "lora_rank",
+    "num_heads",
+)
 """Parts of key names that change a model's size: a key with one of them that nobody read is an error."""
 
 NOT_SIZES = (

@@ -54,9 +54,10 @@ class Layer:
 
 def caches_of(header: Header, hidden: int, parts: Iterable[Part]) -> tuple[Cache, ...]:
     """Caches of the layers that attend, by how far they look, and the states of the others."""
-    layers = _layers(header, hidden)
+    parts = list(parts)
+    layers = _layers(header, hidden, parts)
     attending = [layer for layer in layers if layer.groups]
-    if header.count("attention.kv_lora_rank", 0):
+    if header.count("attention.kv_lora_rank", 0) and not _uncompressed(header):
         caches = _latent(header, len(attending))
     else:
         caches = _grouped(header, attending[: len(attending) - header.count("attention.shared_kv_layers", 0)])
@@ -65,16 +66,31 @@ def caches_of(header: Header, hidden: int, parts: Iterable[Part]) -> tuple[Cache
 
 def guesses(header: Header) -> tuple[str, ...]:
     """What the file does not say of its caches."""
-    window, family = header.count("attention.sliding_window", 0), header.family
+    window, family, made = header.count("attention.sliding_window", 0), header.family, []
     said = header.has("attention.sliding_window_pattern") or family in EVERY
-    if not window or said:
-        return ()
-    return (f"which layers have the window of {window} tokens is not said: all count as looking at everything",)
+    if window and not said:
+        made.append(f"which layers have the window of {window} tokens is not said: all count as looking at everything")
+    if header.count("attention.kv_lora_rank", 0) and _uncompressed(header):
+        made.append(
+            "`attention.key_length_mla` is not there: llama.cpp then caches keys and values of all heads, many times "
+            "the latent vector; files of DeepSeek models converted since April 2025 have it"
+        )
+    return tuple(made)
 
 
-def _layers(header: Header, hidden: int) -> list[Layer]:
+def _uncompressed(header: Header) -> bool:
+    """Whether llama.cpp keeps the heads of latent attention and not the vector that they are made of.
+
+    Its `src/models/deepseek2.cpp` attends to the vector only where the file has the widths of both; such files have one
+    head of keys.
+    """
     heads = header.count("attention.head_count", 0)
-    groups, near = _groups(header, heads), _near(header)
+    return not header.has("attention.key_length_mla") and max(header.each("attention.head_count_kv", heads)) > 1
+
+
+def _layers(header: Header, hidden: int, parts: list[Part]) -> list[Layer]:
+    heads = header.count("attention.head_count", 0)
+    groups, near = _groups(header, heads, parts), _near(header)
     width = header.count("attention.key_length", max(1, hidden // max(1, heads)))
     key = {False: width, True: header.count("attention.key_length_swa", width)}
     value = {False: header.count("attention.value_length", width)}
@@ -82,11 +98,15 @@ def _layers(header: Header, hidden: int) -> list[Layer]:
     return [Layer(count, key[short] + value[short], short) for count, short in zip(groups, near, strict=True)]
 
 
-def _groups(header: Header, heads: int) -> list[int]:
-    """Heads of keys and values in each layer; none in a layer whose state has a constant size."""
+def _groups(header: Header, heads: int, parts: list[Part]) -> list[int]:
+    """Heads of keys and values in each layer; none in a layer whose state has a constant size.
+
+    Early files of Qwen3-Next do not say which those are: their layers with a state have no output of attention.
+    """
     groups = header.each("attention.head_count_kv", heads)
     every = header.count("full_attention_interval", 0)
-    return [0 if every and (layer + 1) % every else count for layer, count in enumerate(groups)]
+    stateful = layers_with(parts, "ssm") - layers_with(parts, "attn_output")
+    return [0 if layer in stateful or (every and (layer + 1) % every) else count for layer, count in enumerate(groups)]
 
 
 def _near(header: Header) -> list[bool]:
@@ -134,12 +154,11 @@ def _latent(header: Header, attending: int) -> list[Cache]:
     return made
 
 
-def _states(header: Header, hidden: int, layers: list[Layer], parts: Iterable[Part]) -> list[Cache]:
+def _states(header: Header, hidden: int, layers: list[Layer], parts: list[Part]) -> list[Cache]:
     """States of the layers that have tensors of one; where the tensors do not tell, of those without heads, or of all.
 
     The last inputs of a convolution stand beside the state of a recurrence.
     """
-    parts = list(parts)
     without = [number for number, layer in enumerate(layers) if not layer.groups] or range(len(layers))
     recurrent, kept = _state(header, hidden)
     named = {kind: len(layers_with(parts, kind)) for kind in ("ssm", "shortconv", "time_mix")}

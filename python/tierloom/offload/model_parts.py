@@ -22,6 +22,7 @@ DTYPE_BYTES = {"float32": 4.0, "float16": 2.0, "bfloat16": 2.0, "float8_e4m3fn":
 
 TIED = {
     "bert",
+    "cohere",
     "cohere2",
     "gemma",
     "gemma3n_text",

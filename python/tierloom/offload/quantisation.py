@@ -6,6 +6,7 @@ be a guess. Bits count what stands beside the weights in the file: scales, zero 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +26,8 @@ NV_GROUP, MX_GROUP, SMALL_SCALE = 16, 32, 8
 NF4_BITS, NF4_NESTED_BITS = 4.0 + 32 / 64, 4.0 + 8 / 64 + 32 / (64 * 256)
 """bitsandbytes: 64 values share a scale of 32 bits, or of 8 whose own scale 256 of them share (QLoRA, 2305.14314)."""
 
-SKIPPED = ("ignore", "ignored_layers", "exclude_modules", "exclude", "modules_to_not_convert", "skip_modules")
-"""Keys under which methods name the modules that they leave alone."""
+LEFT = re.compile(r"ignore|skip|exclu|(^|_)not_")
+"""Keys under which methods name the modules that they leave alone: ``ignored_layers``, ``modules_to_not_convert``."""
 
 Config = Mapping[str, Any]
 
@@ -100,28 +101,34 @@ def grouped(bits: float, shared: float, group: object) -> float:
     return bits + (shared / group if isinstance(group, int) and group > 0 else 0.0)
 
 
-def left_alone(config: Config, *more: str) -> tuple[tuple[str, float | None], ...]:
+def left_alone(config: Config) -> tuple[tuple[str, float | None], ...]:
     """Rules for the modules that the config names as not quantised."""
-    lists = (config.get(key) for key in (*SKIPPED, *more))
+    lists = (value for key, value in config.items() if LEFT.search(key))
     return tuple((str(name), WHOLE) for named in lists if isinstance(named, list) for name in named)
 
 
 def _awq(config: Config) -> Scheme:
-    """A 16-bit scale and a zero point a group (arXiv 2306.00978)."""
-    bits = float(config["bits"])
-    return Scheme(grouped(bits, HALF + bits, config.get("group_size")), left_alone(config))
+    """A 16-bit scale and a zero point a group (arXiv 2306.00978); AutoAWQ's own file has other names for two keys."""
+    bits = float(config.get("bits") or config["w_bit"])
+    return Scheme(grouped(bits, HALF + bits, config.get("group_size", config.get("q_group_size"))), left_alone(config))
 
 
 def _gptq(config: Config) -> Scheme:
-    """As AWQ, the zero points also where all are equal; GPTQModel's `dynamic` has rules for modules."""
+    """As AWQ, the zero points also where all are equal; GPTQModel's `dynamic` has rules for modules.
+
+    Optimum lists the modules that are quantised, step by step, where those are not all.
+    """
     own = _awq(config)
+    steps = config.get("modules_in_block_to_quantize") or ()
+    listed = [str(name) for step in steps for name in ([step] if isinstance(step, str) else step)]
     rules = []
     for pattern, said in (config.get("dynamic") or {}).items():
         sign, _, expression = pattern.rpartition(":")
         bits = WHOLE if sign == "-" else _awq({**config, **said}).bits
         rules.append((f"{REGULAR}{expression}", bits))
     head = own.bits if config.get("lm_head") else WHOLE
-    return Scheme(own.bits, (*rules, *own.rules), head=head)
+    inside = tuple((name, own.bits) for name in listed)
+    return Scheme(WHOLE if listed else own.bits, (*rules, *own.rules, *inside), head=head)
 
 
 def _auto_round(config: Config) -> Scheme:
@@ -177,7 +184,7 @@ def _bitsandbytes(config: Config) -> Scheme:
         message = "neither `load_in_4bit` nor `load_in_8bit`"
         raise ValueError(message)
     nested = NF4_NESTED_BITS if config.get("bnb_4bit_use_double_quant") else NF4_BITS
-    return Scheme(nested if four else 8.0, left_alone(config, "llm_int8_skip_modules"))
+    return Scheme(nested if four else 8.0, left_alone(config))
 
 
 def _compressed(config: Config) -> Scheme:
@@ -333,7 +340,7 @@ def _aqlm(config: Config) -> Scheme:
     books, index = int(config["num_codebooks"]), int(config["nbits_per_codebook"])
     outputs = int(config.get("out_group_size", 1))
     bits = books * index / (int(config["in_group_size"]) * outputs)
-    return Scheme(grouped(bits, 0, None), left_alone(config, "linear_weights_not_to_quantize"))
+    return Scheme(grouped(bits, 0, None), left_alone(config))
 
 
 def _eight(config: Config) -> Scheme:

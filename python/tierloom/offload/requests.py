@@ -179,7 +179,7 @@ def _choice(problem: Problem, runtime: str | Runtime | None, *, gguf: bool) -> C
     if runtime is None:
         return runtime_choice.choose(problem, gguf=gguf)
     named = runtime if isinstance(runtime, Runtime) else runtime_of(text("runtime", runtime))
-    return runtime_choice.asked_for(named, problem.model.experts)
+    return runtime_choice.asked_for(named, 0 if gguf else problem.model.experts)
 
 
 def _shared(tokens: int, prompts: Lengths) -> int:

@@ -66,7 +66,14 @@ def overrides(answer: InferAnswer) -> Overrides:
         found += _patterns(part, left)
     outside, words = _outside(answer, model)
     named = bool(found or outside)
-    return Overrides((*found, *outside, *(words if named else ())), stays + _outside_bytes(answer))
+    patterns = (*found, *_ahead(model.draft), *outside, *(words if named else ()))
+    return Overrides(patterns, stays + _outside_bytes(answer))
+
+
+def _ahead(draft: Part | None) -> Iterator[str]:
+    """Layers of a file that predict ahead, which no plan counts: where a version loads them, the GPU has no room."""
+    if draft is not None and draft.named:
+        yield rf"blk\.({'|'.join(map(str, draft.numbers))})\."
 
 
 def pieces(part: Part) -> Sequence[Piece]:
