@@ -23,6 +23,7 @@ STACK = [
         ("Array::fortran_vec by solve#2", "liboctave.so.9+0x20"),
         ("solve@solve.cpp:7", "solve.cpp:7"),
         ("a name by hand", "solve.cpp:7"),
+        ("a", "solve.cpp:7"),
     ],
 )
 def test_an_object_is_allocated_at_the_statement_that_it_is_named_after(name: str, where: str) -> None:

@@ -9,5 +9,7 @@
 
 pub use crate::x86::decode::{decode, outlines};
 pub use crate::x86::linkage::{OWN_ADDRESS, linkage_slot};
-pub use crate::x86::registers::{ARGUMENTS, CALLEE_SAVED, IN_SAMPLE, REGISTERS, STACK_POINTER, register};
-pub use crate::x86::result::{Kept, kept};
+pub use crate::x86::registers::{
+    ARGUMENTS, CALLEE_SAVED, IN_SAMPLE, REGISTERS, STACK_POINTER, numbered_by_dwarf, register,
+};
+pub use crate::x86::result::{Holder, Kept, kept};

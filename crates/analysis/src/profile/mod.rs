@@ -1,6 +1,7 @@
 //! The last step: everything that was worked out goes into the noun.
 
 pub(crate) mod frames;
+pub(crate) mod functions;
 pub(crate) mod hotness;
 pub(crate) mod names;
 pub(crate) mod warnings;

@@ -3,13 +3,13 @@
 //! An allocation site is named after the innermost frame that is the program's own: allocators,
 //! containers and constructors of the standard library only pass the request on. Where one statement of
 //! it allocates for several callers, the name says for whom: `AcquireMemory by OpenCache`. Where what it allocates is
-//! assigned to a static variable, that variable is the name.
+//! assigned to a variable, that variable is the name: one at a fixed address, or by debug information a local one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use index_vec::IndexSlice;
 use tierloom_binary::Binaries;
-use tierloom_binary::assignment::assigned;
+use tierloom_binary::assignment::{Assigned, assigned};
 use tierloom_binary::code::CodePlace;
 use tierloom_binary::debug_info::Missing;
 use tierloom_binary::demangle::demangled;
@@ -18,48 +18,8 @@ use tierloom_model::{Frame, Site};
 
 use crate::address_space::objects::{DataObject, Identity, ObjectId};
 use crate::profile::frames::{Frames, functions, is_runtime};
+use crate::profile::functions::{is_own, shortened};
 
-/// Functions that allocate for others, by the start of their demangled names.
-const WRAPPERS: [&str; 33] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "aligned_alloc",
-    "posix_memalign",
-    "memalign",
-    "valloc",
-    "pvalloc",
-    "operator new",
-    "mmap",
-    "std::",
-    "__gnu_cxx::",
-    "void std::",
-    "void* std::",
-    "alloc::",
-    "__rust_",
-    "__rdl_",
-    "<alloc::",
-    "core::",
-    "hashbrown::",
-    "<hashbrown::",
-    "_mm_malloc",
-    "PyMem_",
-    "PyObject_Malloc",
-    "PyDataMem_",
-    "_PyObject_Malloc",
-    "_PyObject_Realloc",
-    "_PyMem_",
-    "_gfortran_",
-    "xmalloc",
-    "xcalloc",
-    "xrealloc",
-];
-/// Functions of the C library that start a program or a thread: everything is called by them.
-const STARTERS: [&str; 7] =
-    ["__libc_start_main", "__libc_start_call_main", "_start", "start_thread", "clone", "__clone", "__clone3"];
-/// Longest function name within an object's name.
-const LONGEST_NAME: usize = 60;
 /// Callers that are looked at to tell apart what one statement allocates: further out are the program's loops.
 const NEAREST_CALLERS: usize = 4;
 
@@ -148,10 +108,14 @@ impl<'a> Names<'a> {
         (site, name)
     }
 
-    /// The static variable that an allocation was assigned to.
+    /// The variable that an allocation was assigned to.
     fn variable(&self, identity: &Identity) -> Option<String> {
         let Identity::Stack(stack) = identity else { return None };
-        assigned(self.modules, stack).map(|name| shortened(&demangled(name)))
+        let declared = |place| self.frames.variables(place, is_own);
+        Some(match assigned(self.modules, stack, &declared)? {
+            Assigned::Static(symbol) => shortened(&demangled(symbol)),
+            Assigned::Declared(name) => name,
+        })
     }
 
     fn asker(&self, identity: &Identity) -> String {
@@ -221,32 +185,6 @@ fn with_function<'f>((function, line): (Option<&'f str>, Option<&'f str>)) -> Op
     Some((function?, line))
 }
 
-/// Whether a function says for what it allocates.
-fn is_own(function: &str) -> bool {
-    // Templates have the type of their result in front.
-    let bare = shortened(function);
-    let passes_on = |prefix: &&str| function.starts_with(*prefix) || bare.starts_with(*prefix);
-    !STARTERS.contains(&function) && !WRAPPERS.iter().any(passes_on)
-}
-
-/// Without parameters and template arguments, and not longer than a table column bears.
-fn shortened(function: &str) -> String {
-    let mut depth = 0;
-    let mut short = String::new();
-    for character in function.trim_end_matches(" const").chars() {
-        match character {
-            '<' => depth += 1,
-            '>' if depth > 0 => depth -= 1,
-            '(' if depth == 0 && !short.is_empty() => break,
-            _ if depth == 0 => short.push(character),
-            _ => {}
-        }
-    }
-    let short = short.rsplit(' ').next().unwrap_or(&short);
-    let short = if short.is_empty() { function } else { short };
-    short.chars().take(LONGEST_NAME).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use tierloom_model::InlinedInto;
@@ -308,9 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_short_and_unique() {
-        assert_eq!(shortened("void fill<double, 3>(double*, int)"), "fill");
-        assert_eq!(shortened("mesh::Grid<double>::resize(unsigned long)"), "mesh::Grid::resize");
+    fn names_are_unique() {
         let mut names = Names::new(&[], &tierloom_binary::Files, IndexSlice::new(&[]));
         let all: Vec<String> = (0..3).map(|_| names.unique("a".to_owned())).collect();
         assert_eq!(all, ["a", "a#2", "a#3"]);

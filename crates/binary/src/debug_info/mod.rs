@@ -1,5 +1,5 @@
-//! Debug information: which source line an address of code stands for, and which functions were
-//! inlined there.
+//! Debug information: which source line an address of code stands for, which functions were inlined
+//! there, and which variables are in scope.
 //!
 //! [`DebugInfo`] answers from DWARF, by the crate `addr2line`: in the file itself or in a separate one,
 //! packed or not, split into `.dwo` files or a `.dwp` package. Sections are read whole, but only of the
@@ -9,15 +9,18 @@
 mod dwarf;
 mod separate;
 mod split;
+pub mod variables;
 
 use std::path::{Path, PathBuf};
 
 use addr2line::Context;
+use gimli::{UnitOffset, UnitRef};
 
 use crate::demangle::demangled;
 use crate::image::{Image, Wants};
 use dwarf::Reader;
 use split::Split;
+use variables::Variable;
 
 /// One function at an address: of several, the first one was inlined into the second, and so on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,6 +98,22 @@ impl DebugInfo {
             frames.push(SourceFrame { function, line: frame.location.as_ref().and_then(line) });
         }
         frames
+    }
+
+    /// Variables that are in scope at an address, of the function there and of those inlined in it.
+    pub fn variables(&self, address: u64) -> Vec<Variable> {
+        self.function(address).map(|(unit, function)| variables::in_scope(unit, function, address)).unwrap_or_default()
+    }
+
+    /// The function that stands in memory at an address, and its unit.
+    fn function(&self, address: u64) -> Option<(UnitRef<'_, Reader>, UnitOffset)> {
+        let Source { context, split } = self.source.as_ref()?;
+        let mut frames = split.resolve(context.find_frames(address)).ok()?;
+        let mut outermost = None;
+        while let Ok(Some(frame)) = frames.next() {
+            outermost = frame.dw_die_offset;
+        }
+        Some((split.resolve(context.find_dwarf_and_unit(address))?, outermost?))
     }
 
     /// Why there are no lines, where there are none at all.

@@ -21,6 +21,15 @@ pub enum Kept {
     Returned,
 }
 
+/// A place that holds the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    /// A register.
+    Register(Gpr),
+    /// Memory at a distance from a register of the frame.
+    Stack(Gpr, i64),
+}
+
 /// Follows the value in the result register from behind a call on; `code` reaches from there to the function's end.
 ///
 /// Of a branch both sides are tried, the one that falls through first: one of them is that the allocation failed. None
@@ -28,9 +37,15 @@ pub enum Kept {
 ///
 /// # Arguments
 /// * `passes_on` - whether the function at an address returns its first argument, as `memset` does.
-pub fn kept(code: &[u8], start: u64, passes_on: &dyn Fn(u64) -> bool) -> Option<Kept> {
+/// * `seen` - told of every place that holds the value before the instruction at an address; of the stack, once.
+pub fn kept(
+    code: &[u8],
+    start: u64,
+    passes_on: &dyn Fn(u64) -> bool,
+    seen: &mut dyn FnMut(u64, Holder),
+) -> Option<Kept> {
     let held = Held { registers: RegisterSet::of(&[RESULT]), slots: Vec::new() };
-    Follower { code, start, passes_on, left: STEPS }.follow(start, held)
+    Follower { code, start, passes_on, seen, left: STEPS }.follow(start, held)
 }
 
 /// One function's code, and how many instructions of it may still be looked at.
@@ -38,6 +53,7 @@ struct Follower<'c> {
     code: &'c [u8],
     start: u64,
     passes_on: &'c dyn Fn(u64) -> bool,
+    seen: &'c mut dyn FnMut(u64, Holder),
     left: usize,
 }
 
@@ -46,6 +62,7 @@ impl<'c> Follower<'c> {
         let mut decoder = self.decoder(from)?;
         while self.left > 0 && decoder.can_decode() {
             self.left -= 1;
+            held.registers.iter().for_each(|register| (self.seen)(decoder.ip(), Holder::Register(register)));
             let instruction = decoder.decode();
             let target = instruction.near_branch_target();
             match instruction.flow_control() {
@@ -67,6 +84,9 @@ impl<'c> Follower<'c> {
             }
             match held.after(&instruction) {
                 Step::On => {}
+                Step::Spilled(base, distance) => {
+                    (self.seen)(instruction.next_ip(), Holder::Stack(base, distance.cast_signed()));
+                }
                 Step::Stored(address) => return Some(Kept::Static(address)),
                 Step::Lost => return None,
             }
@@ -90,6 +110,8 @@ struct Held {
 
 enum Step {
     On,
+    /// Stored on the stack: base register and distance.
+    Spilled(Gpr, u64),
     Stored(u64),
     Lost,
 }
@@ -127,7 +149,7 @@ impl Held {
             (Register::RIP | Register::None, Register::None) => Step::Stored(code.memory_displacement64()),
             (base @ (Register::RBP | Register::RSP), Register::None) => {
                 self.slots.push((base, code.memory_displacement64()));
-                Step::On
+                gpr(base).map_or(Step::On, |base| Step::Spilled(base, code.memory_displacement64()))
             }
             _ => Step::Lost,
         }
@@ -155,7 +177,7 @@ mod tests {
     const MEMSET: u64 = 0x1100;
 
     fn followed(parts: &[&[u8]]) -> Option<Kept> {
-        kept(&parts.concat(), START, &|target| target == MEMSET)
+        kept(&parts.concat(), START, &|target| target == MEMSET, &mut |_, _| {})
     }
 
     const TO_STATIC: &[u8] = &[0x48, 0x89, 0x05, 0x10, 0, 0, 0]; // mov [rip+0x10], rax
@@ -181,6 +203,17 @@ mod tests {
         assert!(matches!(followed(&[test, passed, call, TO_STATIC]), Some(Kept::Static(_))));
         let (spill, reload) = (&[0x48, 0x89, 0x45, 0xf8], &[0x48, 0x8b, 0x45, 0xf8]); // [rbp-8]
         assert!(matches!(followed(&[spill, call, reload, TO_STATIC]), Some(Kept::Static(_))));
+    }
+
+    #[test]
+    fn places_that_hold_the_value_are_told_of() {
+        let code = [&[0x48, 0x89, 0xc3][..], &[0x48, 0x89, 0x45, 0xf8], &[0x31, 0xc0], RET].concat();
+        let mut seen = Vec::new();
+        assert_eq!(kept(&code, START, &|_| false, &mut |at, holder| seen.push((at - START, holder))), None);
+        let [ax, bx, bp] = [0, 3, 5].map(Gpr::new);
+        let (in_ax, in_bx) = (Holder::Register(ax), Holder::Register(bx));
+        let after_spill = [(7, Holder::Stack(bp, -8)), (7, in_ax), (7, in_bx), (9, in_bx)];
+        assert_eq!(seen, [&[(0, in_ax), (3, in_ax), (3, in_bx)][..], &after_spill].concat());
     }
 
     #[test]

@@ -237,7 +237,8 @@ def _named_after(name: str, stack: list[dict[str, Any]]) -> list[dict[str, Any]]
     """The frames of the function in an object's name, which leaves template arguments out."""
     function = re.split("@| by |#", name)[0]
     parts = ".*".join(re.escape(part) for part in function.split("::"))
-    return [frame for frame in stack if re.search(parts, frame.get("function") or "")]
+    whole = re.compile(rf"(?<!\w){parts}(?!\w)")
+    return [frame for frame in stack if whole.search(frame.get("function") or "")]
 
 
 def caption(profile: Profile) -> str:

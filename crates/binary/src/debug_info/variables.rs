@@ -1,0 +1,249 @@
+//! Variables in scope at an address of code, and where each of them is kept: DWARF 5, 2.6 (locations), 3.3 (functions
+//! and what is inlined in them) and 4.1 (variables).
+//!
+//! Only places that hold a value as it is are told: a register, or memory at a distance from the frame, from a register
+//! or from the load address. What is computed is in none of them.
+
+use std::ops::Range;
+
+use gimli::{AttributeValue, DebuggingInformationEntry, EntriesTreeNode, Operation, UnitOffset, UnitRef};
+
+use super::dwarf::Reader;
+use crate::arch::numbered_by_dwarf;
+use crate::elf::FrameAddress;
+use crate::instruction::Gpr;
+
+/// Bytes of a variable whose type has no size of its own: what is looked for is an address.
+const POINTER_BYTES: u64 = 8;
+/// Names for types, one of another, that are looked through: compilers write a handful, and a broken file a circle.
+const TYPE_NAMES: usize = 16;
+
+/// A variable or a parameter of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// As its author wrote it.
+    pub name: String,
+    /// How many functions out of those around the address are around its own: 0 in the one that stands in memory.
+    pub depth: usize,
+    places: Vec<(Range<u64>, Place)>,
+}
+
+/// A place that can hold a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Register(Gpr),
+    Memory { base: Base, offset: i64, bytes: u64 },
+}
+
+/// What a distance is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Base {
+    /// The canonical frame address (DWARF 5, 6.4).
+    Frame,
+    Register(Gpr),
+    /// The load address.
+    Module,
+}
+
+impl Variable {
+    /// Whether it is in a register before the instruction at an address.
+    pub fn is_in(&self, address: u64, register: Gpr) -> bool {
+        self.at(address).any(|place| *place == Place::Register(register))
+    }
+
+    /// Whether memory at a distance from a register is part of it, before the instruction at an address.
+    pub fn is_at(&self, address: u64, (register, distance): (Gpr, i64), frame: Option<FrameAddress>) -> bool {
+        self.at(address).any(|place| match *place {
+            Place::Memory { base: Base::Register(base), offset, bytes } if base == register => {
+                within(distance, offset, bytes)
+            }
+            Place::Memory { base: Base::Frame, offset, bytes } => frame
+                .filter(|frame| frame.register == register)
+                .is_some_and(|frame| within(distance, frame.offset.wrapping_add(offset), bytes)),
+            _ => false,
+        })
+    }
+
+    /// Whether an address of the module is part of it.
+    pub fn is_static_at(&self, address: u64) -> bool {
+        self.places.iter().any(|(_, place)| match *place {
+            Place::Memory { base: Base::Module, offset, bytes } => within(address.cast_signed(), offset, bytes),
+            _ => false,
+        })
+    }
+
+    fn at(&self, address: u64) -> impl Iterator<Item = &Place> {
+        self.places.iter().filter(move |(range, _)| range.contains(&address)).map(|(_, place)| place)
+    }
+}
+
+fn within(distance: i64, start: i64, bytes: u64) -> bool {
+    distance.checked_sub(start).and_then(|inside| u64::try_from(inside).ok()).is_some_and(|inside| inside < bytes)
+}
+
+/// Variables of a function and of what is inlined there, in scope at an address of it, in the order of their declaration.
+///
+/// # Arguments
+/// * `function` - its entry.
+pub(super) fn in_scope(unit: UnitRef<'_, Reader>, function: UnitOffset, address: u64) -> Vec<Variable> {
+    let mut found = Vec::new();
+    // A broken entry ends the answer; what came before it stays good.
+    let _ = unit.entries_tree(Some(function)).and_then(|mut tree| {
+        let root = tree.root()?;
+        let scopes = Scopes { unit, address, frame_base: frame_base(unit, root.entry()) };
+        scopes.collect(root, 0, &mut found)
+    });
+    found
+}
+
+/// The function that is looked through.
+struct Scopes<'u> {
+    unit: UnitRef<'u, Reader>,
+    address: u64,
+    frame_base: Option<Base>,
+}
+
+impl Scopes<'_> {
+    fn collect(
+        &self,
+        scope: EntriesTreeNode<'_, '_, Reader>,
+        depth: usize,
+        found: &mut Vec<Variable>,
+    ) -> gimli::Result<()> {
+        let mut entries = scope.children();
+        while let Some(node) = entries.next()? {
+            match node.entry().tag() {
+                gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => {
+                    found.extend(self.variable(node.entry(), depth));
+                }
+                gimli::DW_TAG_lexical_block if self.is_around(node.entry()) => self.collect(node, depth, found)?,
+                gimli::DW_TAG_inlined_subroutine if self.is_around(node.entry()) => {
+                    self.collect(node, depth + 1, found)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn is_around(&self, scope: &DebuggingInformationEntry<Reader>) -> bool {
+        let Ok(mut ranges) = self.unit.die_ranges(scope) else { return false };
+        while let Ok(Some(range)) = ranges.next() {
+            if (range.begin..range.end).contains(&self.address) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// None of what the compiler made, such as `this`.
+    fn variable(&self, entry: &DebuggingInformationEntry<Reader>, depth: usize) -> Option<Variable> {
+        let location = entry.attr_value(gimli::DW_AT_location)?;
+        let declared = declaration(self.unit, entry);
+        let described = declared.as_ref().unwrap_or(entry);
+        if described.attr_value(gimli::DW_AT_artificial).is_some() {
+            return None;
+        }
+        let name = self.unit.attr_string(described.attr_value(gimli::DW_AT_name)?).ok()?;
+        let name = gimli::Reader::to_string_lossy(&name).ok()?.into_owned();
+        let bytes = bytes(self.unit, described).unwrap_or(POINTER_BYTES);
+        Some(Variable { name, depth, places: self.places(location, bytes) })
+    }
+
+    fn places(&self, location: AttributeValue<Reader>, bytes: u64) -> Vec<(Range<u64>, Place)> {
+        if let Some(expression) = location.exprloc_value() {
+            return self.pieces(expression, bytes).into_iter().map(|place| (0..u64::MAX, place)).collect();
+        }
+        let mut places = Vec::new();
+        let Ok(Some(mut list)) = self.unit.attr_locations(location) else { return places };
+        while let Ok(Some(entry)) = list.next() {
+            let range = entry.range.begin..entry.range.end;
+            places.extend(self.pieces(entry.data, bytes).into_iter().map(|place| (range.clone(), place)));
+        }
+        places
+    }
+
+    /// Where the parts of a variable are: one place, or a place before each `DW_OP_piece` (DWARF 5, 2.6.1.2).
+    fn pieces(&self, expression: gimli::Expression<Reader>, bytes: u64) -> Vec<Place> {
+        let mut pieces = Vec::new();
+        let mut part = Vec::new();
+        let mut operations = expression.operations(self.unit.encoding());
+        loop {
+            match operations.next() {
+                Ok(Some(Operation::Piece { size_in_bits, .. })) => {
+                    pieces.extend(self.place(&std::mem::take(&mut part), size_in_bits / 8));
+                }
+                Ok(Some(operation)) => part.push(operation),
+                Ok(None) => break,
+                Err(_) => return Vec::new(),
+            }
+        }
+        pieces.extend(self.place(&part, bytes));
+        pieces
+    }
+
+    fn place(&self, operations: &[Operation<Reader>], bytes: u64) -> Option<Place> {
+        match *operations {
+            [Operation::Register { register }] => numbered_by_dwarf(register.0).map(Place::Register),
+            [Operation::RegisterOffset { register, offset: 0, .. }, Operation::StackValue] => {
+                numbered_by_dwarf(register.0).map(Place::Register)
+            }
+            [Operation::RegisterOffset { register, offset, .. }] => {
+                Some(Place::Memory { base: Base::Register(numbered_by_dwarf(register.0)?), offset, bytes })
+            }
+            [Operation::FrameOffset { offset }] => Some(Place::Memory { base: self.frame_base?, offset, bytes }),
+            [Operation::Address { address }] => Some(at_fixed(address, bytes)),
+            [Operation::AddressIndex { index }] => Some(at_fixed(self.unit.address(index).ok()?, bytes)),
+            _ => None,
+        }
+    }
+}
+
+fn at_fixed(address: u64, bytes: u64) -> Place {
+    Place::Memory { base: Base::Module, offset: address.cast_signed(), bytes }
+}
+
+/// What distances in the frame of a function are from (`DW_AT_frame_base`).
+fn frame_base(unit: UnitRef<'_, Reader>, function: &DebuggingInformationEntry<Reader>) -> Option<Base> {
+    let expression = function.attr_value(gimli::DW_AT_frame_base)?.exprloc_value()?;
+    let mut operations = expression.operations(unit.encoding());
+    let only = operations.next().ok()??;
+    if operations.next().ok()?.is_some() {
+        return None;
+    }
+    match only {
+        Operation::CallFrameCFA => Some(Base::Frame),
+        Operation::Register { register } => numbered_by_dwarf(register.0).map(Base::Register),
+        _ => None,
+    }
+}
+
+/// The entry that says what an inlined or cloned variable is.
+fn declaration(
+    unit: UnitRef<'_, Reader>,
+    entry: &DebuggingInformationEntry<Reader>,
+) -> Option<DebuggingInformationEntry<Reader>> {
+    match entry.attr_value(gimli::DW_AT_abstract_origin)? {
+        AttributeValue::UnitRef(offset) => unit.entry(offset).ok(),
+        _ => None,
+    }
+}
+
+/// Bytes of a variable's type, where it has a size.
+fn bytes(unit: UnitRef<'_, Reader>, variable: &DebuggingInformationEntry<Reader>) -> Option<u64> {
+    let mut entry = unit.entry(type_of(variable)?).ok()?;
+    for _ in 0..TYPE_NAMES {
+        if let Some(size) = entry.attr_value(gimli::DW_AT_byte_size) {
+            return size.udata_value();
+        }
+        entry = unit.entry(type_of(&entry)?).ok()?;
+    }
+    None
+}
+
+fn type_of(entry: &DebuggingInformationEntry<Reader>) -> Option<UnitOffset> {
+    match entry.attr_value(gimli::DW_AT_type)? {
+        AttributeValue::UnitRef(offset) => Some(offset),
+        _ => None,
+    }
+}
