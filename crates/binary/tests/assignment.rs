@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use tierloom_binary::assignment::{Assigned, assigned};
+use tierloom_binary::assignment::{Fixed, assigned};
 use tierloom_binary::code::CodePlace;
 use tierloom_binary::debug_info::DebugInfo;
 use tierloom_binary::debug_info::variables::Variable;
@@ -79,9 +79,11 @@ impl Program {
     }
 
     fn assigned(&self, stack: &[CodePlace]) -> Option<String> {
-        match assigned(&self.modules, stack, &|place| self.own_variables(place))? {
-            Assigned::Static(symbol) => Some(symbol.to_owned()),
-            Assigned::Declared(name) => Some(name),
+        let assignment = assigned(&self.modules, stack, &|place| self.own_variables(place));
+        match assignment.fixed {
+            Some(Fixed::Symbol(symbol)) => Some(symbol.to_owned()),
+            Some(Fixed::Declared(name)) => Some(name),
+            None => assignment.locals.into_iter().next().filter(|_| assignment.is_kept).map(|local| local.name),
         }
     }
 

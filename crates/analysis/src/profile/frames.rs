@@ -59,6 +59,11 @@ impl<'a> Frames<'a> {
         variables
     }
 
+    /// The function before a return address that this many others are around.
+    pub(crate) fn function(&self, place: CodePlace, depth: usize) -> Option<SourceFrame> {
+        self.functions(place.module?, place.address).into_iter().rev().nth(depth)
+    }
+
     /// Why a module has no lines at all.
     pub(crate) fn missing(&self, module: usize) -> Option<&Missing> {
         self.debug[module].get()?.missing()

@@ -3,15 +3,15 @@
 //! An allocation site is named after the innermost frame that is the program's own: allocators,
 //! containers and constructors of the standard library only pass the request on. Where one statement of
 //! it allocates for several callers, the name says for whom: `AcquireMemory by OpenCache`. Where what it allocates is
-//! assigned to a variable, that variable is the name: one at a fixed address, or by debug information a local one.
+//! assigned to a variable, that variable is the name: one at a fixed address, or a local one that `variables` finds telling.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use index_vec::IndexSlice;
 use tierloom_binary::Binaries;
-use tierloom_binary::assignment::{Assigned, assigned};
+use tierloom_binary::assignment::{Assignment, Fixed, Local, assigned};
 use tierloom_binary::code::CodePlace;
-use tierloom_binary::debug_info::Missing;
+use tierloom_binary::debug_info::{Missing, SourceFrame};
 use tierloom_binary::demangle::demangled;
 use tierloom_binary::elf::Binary;
 use tierloom_model::{Frame, Site};
@@ -19,17 +19,27 @@ use tierloom_model::{Frame, Site};
 use crate::address_space::objects::{DataObject, Identity, ObjectId};
 use crate::profile::frames::{Frames, functions, is_runtime};
 use crate::profile::functions::{is_own, shortened};
+use crate::profile::variables::{self, Claim, Holder, Name};
 
 /// Callers that are looked at to tell apart what one statement allocates: further out are the program's loops.
 const NEAREST_CALLERS: usize = 4;
+
+/// What an object is called.
+pub(crate) struct Named {
+    pub(crate) site: Site,
+    /// `file:line` of the program's own statement that allocates or assigns it, where it is known.
+    pub(crate) line: Option<String>,
+    /// Unique within the profile.
+    pub(crate) name: String,
+}
 
 /// Names and sites of all objects, made once at the end.
 pub(crate) struct Names<'a> {
     modules: &'a [Binary],
     frames: Frames<'a>,
     taken: BTreeMap<String, u32>,
-    /// By stack: for whom its statement allocates, where that is for several.
-    askers: BTreeMap<Vec<CodePlace>, String>,
+    /// What each object would be called if others were not.
+    wanted: BTreeMap<Identity, Name>,
     /// Modules with objects that are named without a line.
     lineless: BTreeSet<usize>,
 }
@@ -41,18 +51,26 @@ impl<'a> Names<'a> {
         binaries: &'a dyn Binaries,
         entries: &IndexSlice<ObjectId, [DataObject]>,
     ) -> Self {
-        let (taken, askers, lineless) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        let mut names = Self { modules, frames: Frames::new(modules, binaries), taken, askers, lineless };
+        let (taken, wanted, lineless) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let mut names = Self { modules, frames: Frames::new(modules, binaries), taken, wanted, lineless };
+        let askers = names.askers(entries);
+        let claims: Vec<Claim> = entries.iter().map(|entry| names.claim(&entry.identity, &askers)).collect();
+        let identities = entries.iter().map(|entry| entry.identity.clone());
+        names.wanted = identities.zip(variables::names(&claims)).collect();
+        names
+    }
+
+    /// By stack: for whom its statement allocates, where that is for several.
+    fn askers(&self, entries: &IndexSlice<ObjectId, [DataObject]>) -> BTreeMap<Vec<CodePlace>, String> {
         let mut statements: BTreeMap<Statement, Vec<Request>> = BTreeMap::new();
         for entry in entries {
             if let Identity::Stack(stack) = &entry.identity
-                && let Some((statement, request)) = names.request(stack)
+                && let Some((statement, request)) = self.request(stack)
             {
                 statements.entry(statement).or_default().push(request);
             }
         }
-        names.askers = statements.values().flat_map(|requests| told_apart(requests)).collect();
-        names
+        statements.values().flat_map(|requests| told_apart(requests)).collect()
     }
 
     /// The statement that an object is named after, and the functions that it may do it for.
@@ -82,8 +100,8 @@ impl<'a> Names<'a> {
         all.filter(|(_, missing)| *missing != Some(&Missing::Unreadable))
     }
 
-    /// Site and unique name of an object.
-    pub(crate) fn name(&mut self, entry: &DataObject) -> (Site, String) {
+    /// Site, statement and unique name of an object.
+    pub(crate) fn name(&mut self, entry: &DataObject) -> Named {
         let site = match &entry.identity {
             Identity::Stack(stack) => {
                 let frames: Vec<Frame> = stack.iter().map(|place| self.frames.frame(*place)).collect();
@@ -96,31 +114,38 @@ impl<'a> Names<'a> {
             Identity::File(path) => Site::File(path.clone()),
             Identity::Name(name) => Site::Name(name.clone()),
         };
-        let wanted = match &site {
-            Site::Stack(frames) => {
-                self.variable(&entry.identity).unwrap_or_else(|| stack_name(frames) + &self.asker(&entry.identity))
-            }
-            Site::Symbol { symbol, .. } => shortened(&demangled(symbol)),
-            Site::File(path) => path.rsplit('/').next().unwrap_or(path).to_owned(),
-            Site::Name(name) => name.clone(),
-        };
-        let name = self.unique(wanted);
-        (site, name)
+        let Name { name, line } = self.wanted[&entry.identity].clone();
+        let line = line.or_else(|| allocated_at(&site));
+        Named { site, line, name: self.unique(name) }
     }
 
-    /// The variable that an allocation was assigned to.
-    fn variable(&self, identity: &Identity) -> Option<String> {
-        let Identity::Stack(stack) = identity else { return None };
+    /// What an object is called without local variables, and which of these held it.
+    fn claim(&self, identity: &Identity, askers: &BTreeMap<Vec<CodePlace>, String>) -> Claim {
+        match identity {
+            Identity::Stack(stack) => self.allocated(stack, askers.get(stack)),
+            Identity::Symbol { name, .. } => Claim::of(shortened(&demangled(name))),
+            Identity::File(path) => Claim::of(path.rsplit('/').next().unwrap_or(path).to_owned()),
+            Identity::Name(name) => Claim::of(name.clone()),
+        }
+    }
+
+    fn allocated(&self, stack: &[CodePlace], asker: Option<&String>) -> Claim {
         let declared = |place| self.frames.variables(place, is_own);
-        Some(match assigned(self.modules, stack, &declared)? {
-            Assigned::Static(symbol) => shortened(&demangled(symbol)),
-            Assigned::Declared(name) => name,
-        })
+        let Assignment { fixed, locals, is_kept } = assigned(self.modules, stack, &declared);
+        match fixed {
+            Some(Fixed::Symbol(symbol)) => return Claim::of(shortened(&demangled(symbol))),
+            Some(Fixed::Declared(name)) => return Claim::of(name),
+            None => {}
+        }
+        let frames: Vec<Frame> = stack.iter().map(|place| self.frames.frame(*place)).collect();
+        let asker = asker.map(|function| format!(" by {function}")).unwrap_or_default();
+        let holders = locals.into_iter().filter_map(|local| self.holder(stack[local.call], local)).collect();
+        Claim { otherwise: stack_name(&frames) + &asker, holders, is_kept }
     }
 
-    fn asker(&self, identity: &Identity) -> String {
-        let Identity::Stack(stack) = identity else { return String::new() };
-        self.askers.get(stack).map(|function| format!(" by {function}")).unwrap_or_default()
+    fn holder(&self, place: CodePlace, local: Local) -> Option<Holder> {
+        let SourceFrame { function, line } = self.frames.function(place, local.depth)?;
+        Some(Holder { variable: local.name, function: shortened(&function?), line })
     }
 
     fn unique(&mut self, wanted: String) -> String {
@@ -174,6 +199,11 @@ fn stack_name(frames: &[Frame]) -> String {
             .first()
             .map_or_else(|| "[unknown site]".to_owned(), |frame| format!("{}+{:#x}", frame.module, frame.offset)),
     }
+}
+
+fn allocated_at(site: &Site) -> Option<String> {
+    let Site::Stack(frames) = site else { return None };
+    frames.iter().find_map(named)?.1.map(str::to_owned)
 }
 
 /// The innermost function of a frame, with its line, that says for what it allocates.

@@ -225,6 +225,8 @@ def place(item: ObjectDoc) -> str:
     """Where the program makes the object: the statement that it is named after, a symbol, a file."""
     site = item["site"]
     if "stack" in site:
+        if line := item.get("line"):
+            return line
         lines = [frame for frame in site["stack"] if frame.get("line")]
         frames = [*_named_after(item["name"], site["stack"]), *lines, *site["stack"]]
         return next((str(frame.get("line") or f"{frame['module']}+{frame['offset']:#x}") for frame in frames), "")
