@@ -4,8 +4,6 @@
 //! A function that returns what it has in a variable allocates for its caller, and so does one that is inlined: all that
 //! held it on its way are told, and whether the outermost kept it. One at a fixed address comes before all of them.
 
-use std::collections::BTreeMap;
-
 use crate::arch::{Holder, Kept, kept};
 use crate::code::CodePlace;
 use crate::debug_info::variables::Variable;
@@ -19,15 +17,15 @@ const PASS_ON: [&str; 5] = ["memset", "memcpy", "memmove", "__memset_chk", "__me
 pub enum Fixed<'m> {
     /// By its symbol.
     Symbol(&'m str),
-    /// By the name that it has in its function.
-    Declared(String),
+    /// By the names that it has in its function, as those of a local one.
+    Declared(Local),
 }
 
 /// A function's variable that held the allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Local {
-    /// As its author wrote it.
-    pub name: String,
+    /// As its author would write it: the variable, and with the member of it that has the allocation.
+    pub names: Vec<String>,
     /// Which of the calls returned to its function, from the innermost on.
     pub call: usize,
     /// How many functions there are around its own: 0 in the one that stands in memory.
@@ -45,24 +43,27 @@ pub struct Assignment<'m> {
     pub is_kept: bool,
 }
 
+/// What the source declares.
+pub trait Declarations {
+    /// Variables in scope at a call, by its return address, that may give the name.
+    fn variables(&self, place: CodePlace) -> Vec<Variable>;
+
+    /// What a byte of one of these is called: see [`DebugInfo::names`](crate::debug_info::DebugInfo::names).
+    fn names(&self, place: CodePlace, variable: &Variable, is_behind: bool, byte: u64) -> Vec<String>;
+}
+
 /// Follows what a chain of calls returned.
 ///
 /// # Arguments
 /// * `returns` - return addresses of the calls, innermost first.
-/// * `declared` - variables in scope at a call, by its return address, that may give the name.
-pub fn assigned<'m>(
-    modules: &'m [Binary],
-    returns: &[CodePlace],
-    declared: &dyn Fn(CodePlace) -> Vec<Variable>,
-) -> Assignment<'m> {
+pub fn assigned<'m>(modules: &'m [Binary], returns: &[CodePlace], declared: &dyn Declarations) -> Assignment<'m> {
     let mut found = Assignment::default();
     for (number, place) in returns.iter().enumerate() {
         found.is_kept = false;
         let Some(module) = place.module.map(|module| &modules[module]) else { break };
-        let call = Call { module, address: place.address, variables: declared(*place) };
-        let (kept, holders) = call.follow();
-        found.is_kept = !holders.is_empty();
-        let locals = holders.iter().map(|v| Local { name: v.name.clone(), call: number, depth: v.depth });
+        let call = Call { module, place: *place, number, declared, variables: declared.variables(*place) };
+        let (kept, locals) = call.follow();
+        found.is_kept = !locals.is_empty();
         found.locals.splice(..0, locals);
         match kept {
             Some(Kept::Static(address)) => {
@@ -77,48 +78,68 @@ pub fn assigned<'m>(
 }
 
 /// A call that has returned.
-struct Call<'m> {
+struct Call<'m, 'd> {
     module: &'m Binary,
     /// Where it returned to.
-    address: u64,
+    place: CodePlace,
+    /// Which one, from the innermost on.
+    number: usize,
+    declared: &'d dyn Declarations,
     /// In scope there.
     variables: Vec<Variable>,
 }
 
-impl<'m> Call<'m> {
-    /// Where the result goes, and which variables hold it: of each function the first, the outermost function's first.
-    fn follow(&self) -> (Option<Kept>, Vec<&Variable>) {
+impl<'m> Call<'m, '_> {
+    /// Where the result goes, and which variables hold it: the outermost function's first, of one function in order.
+    fn follow(&self) -> (Option<Kept>, Vec<Local>) {
         let Some(code) = self.code() else { return (None, Vec::new()) };
         let passes_on = |entry| self.module.import_behind(entry).is_some_and(|name| PASS_ON.contains(&name));
-        let mut found: BTreeMap<usize, &Variable> = BTreeMap::new();
+        let mut found: Vec<Local> = Vec::new();
         let mut seen = |at: u64, holder: Holder| {
             for variable in &self.variables {
-                if !found.contains_key(&variable.depth) && self.holds(variable, at, holder) {
-                    found.insert(variable.depth, variable);
+                let local = self.local(variable, self.names(variable, at, holder));
+                if !local.names.is_empty() && !found.contains(&local) {
+                    found.push(local);
                 }
             }
         };
-        let kept = kept(code, self.address, &passes_on, &mut seen);
-        (kept, found.into_values().collect())
+        let kept = kept(code, self.place.address, &passes_on, &mut seen);
+        found.sort_by_key(|local| local.depth);
+        (kept, found)
+    }
+
+    fn local(&self, variable: &Variable, names: Vec<String>) -> Local {
+        Local { names, call: self.number, depth: variable.depth }
     }
 
     fn code(&self) -> Option<&'m [u8]> {
-        let function = self.module.function_at(self.address)?;
-        self.module.code(&(self.address..function.end))
+        let function = self.module.function_at(self.place.address)?;
+        self.module.code(&(self.place.address..function.end))
     }
 
-    fn holds(&self, variable: &Variable, at: u64, holder: Holder) -> bool {
+    /// What the place that holds the value is called by a variable; nothing where it is none of that variable's.
+    fn names(&self, variable: &Variable, at: u64, holder: Holder) -> Vec<String> {
         match holder {
-            Holder::Register(register) => variable.is_in(at, register),
-            Holder::Stack(base, distance) => variable.is_at(at, (base, distance), self.module.frame(at)),
+            Holder::Register(register) if variable.is_in(at, register) && !variable.is_this => {
+                vec![variable.name.clone()]
+            }
+            Holder::Memory(base, distance) => {
+                if let Some(byte) = variable.byte_at(at, (base, distance), self.module.frame(at)) {
+                    return self.declared.names(self.place, variable, false, byte);
+                }
+                let byte = u64::try_from(distance).ok().filter(|_| variable.is_in(at, base));
+                byte.map(|byte| self.declared.names(self.place, variable, true, byte)).unwrap_or_default()
+            }
+            Holder::Register(_) => Vec::new(),
         }
     }
 
     /// A variable at a fixed address: by what its function calls it, else by its symbol.
     fn at_fixed(&self, address: u64) -> Option<Fixed<'m>> {
-        let declared = self.variables.iter().find(|variable| variable.is_static_at(address));
-        declared
-            .map(|variable| Fixed::Declared(variable.name.clone()))
-            .or_else(|| self.module.variable_name(address).map(Fixed::Symbol))
+        let declared = self.variables.iter().find_map(|variable| {
+            let names = self.declared.names(self.place, variable, false, variable.static_byte(address)?);
+            Some(Fixed::Declared(self.local(variable, names)))
+        });
+        declared.or_else(|| self.module.variable_name(address).map(Fixed::Symbol))
     }
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use tierloom_binary::assignment::{Fixed, assigned};
+use tierloom_binary::assignment::{Declarations, Fixed, assigned};
 use tierloom_binary::code::CodePlace;
 use tierloom_binary::debug_info::DebugInfo;
 use tierloom_binary::debug_info::variables::Variable;
@@ -78,17 +78,20 @@ impl Program {
         line.rsplit(':').next().unwrap().parse().unwrap()
     }
 
+    /// By the longest name.
     fn assigned(&self, stack: &[CodePlace]) -> Option<String> {
-        let assignment = assigned(&self.modules, stack, &|place| self.own_variables(place));
+        let assignment = assigned(&self.modules, stack, self);
         match assignment.fixed {
             Some(Fixed::Symbol(symbol)) => Some(symbol.to_owned()),
-            Some(Fixed::Declared(name)) => Some(name),
-            None => assignment.locals.into_iter().next().filter(|_| assignment.is_kept).map(|local| local.name),
+            Some(Fixed::Declared(mut local)) => local.names.pop(),
+            None => assignment.locals.into_iter().next().filter(|_| assignment.is_kept)?.names.pop(),
         }
     }
+}
 
+impl Declarations for Program {
     /// As the analysis takes them: none of the standard library's.
-    fn own_variables(&self, place: CodePlace) -> Vec<Variable> {
+    fn variables(&self, place: CodePlace) -> Vec<Variable> {
         let functions: Vec<_> = self.debug.frames(place.address - 1).into_iter().rev().collect();
         let mut variables = self.debug.variables(place.address - 1);
         variables.retain(|variable| {
@@ -96,6 +99,10 @@ impl Program {
             !function.contains("std::") && !function.contains("__gnu_cxx::")
         });
         variables
+    }
+
+    fn names(&self, place: CodePlace, variable: &Variable, is_behind: bool, byte: u64) -> Vec<String> {
+        self.debug.names(place.address - 1, variable, is_behind, byte)
     }
 }
 
@@ -168,4 +175,32 @@ __attribute__((noinline)) void use(void *data) { __asm__ volatile(\"\" : : \"r\"
 fn an_allocation_in_cpp_has_the_name_of_its_local_variable() {
     let program = Program::compiled(IN_CPP, "g++ -g -O2", "cells.cpp");
     assert_eq!(program.names(&["main"]), lines(&[(4, "edges")]));
+}
+
+const MEMBERS: &str = "#include <stdlib.h>
+void use(void *data);
+typedef struct { long count; struct { double *cells, *faces; } fields; int *links; } Mesh;
+__attribute__((noinline)) static void fill(Mesh *mesh, size_t count) {
+    mesh->fields.faces = malloc(count * 8);
+    mesh->links = calloc(count, 4);
+    use(mesh);
+}
+int main(int count, char **words) {
+    Mesh mesh = {count};
+    mesh.fields.cells = malloc(count * 8);
+    fill(&mesh, count);
+    use(&mesh);
+    return words[0][0];
+}
+__attribute__((noinline)) void use(void *data) { __asm__ volatile(\"\" : : \"r\"(data) : \"memory\"); }
+";
+
+#[test]
+fn an_allocation_has_the_name_of_the_member_that_it_is_assigned_to() {
+    for options in ["-O1", "-O2", "-O3", "-O2 -gdwarf-4"] {
+        let program = Program::compiled(MEMBERS, &format!("gcc -g -w {options}"), "mesh.c");
+        assert_eq!(program.names(&["main"]).remove(&11).flatten().as_deref(), Some("mesh.fields.cells"), "{options}");
+        let told = [(5, "mesh->fields.faces"), (6, "mesh->links")];
+        assert_eq!(program.names(&["fill"]), lines(&told), "{options}");
+    }
 }

@@ -59,6 +59,18 @@ impl<'a> Frames<'a> {
         variables
     }
 
+    /// What a byte of one of these is called in the source.
+    pub(crate) fn variable_names(
+        &self,
+        place: CodePlace,
+        variable: &Variable,
+        is_behind: bool,
+        byte: u64,
+    ) -> Vec<String> {
+        let Some(module) = place.module else { return Vec::new() };
+        self.debug_info(module).names(place.address.saturating_sub(1), variable, is_behind, byte)
+    }
+
     /// The function before a return address that this many others are around.
     pub(crate) fn function(&self, place: CodePlace, depth: usize) -> Option<SourceFrame> {
         self.functions(place.module?, place.address).into_iter().rev().nth(depth)

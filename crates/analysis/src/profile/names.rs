@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use index_vec::IndexSlice;
 use tierloom_binary::Binaries;
-use tierloom_binary::assignment::{Assignment, Fixed, Local, assigned};
+use tierloom_binary::assignment::{Assignment, Declarations, Fixed, Local, assigned};
 use tierloom_binary::code::CodePlace;
+use tierloom_binary::debug_info::variables::Variable;
 use tierloom_binary::debug_info::{Missing, SourceFrame};
 use tierloom_binary::demangle::demangled;
 use tierloom_binary::elf::Binary;
@@ -130,11 +131,14 @@ impl<'a> Names<'a> {
     }
 
     fn allocated(&self, stack: &[CodePlace], asker: Option<&String>) -> Claim {
-        let declared = |place| self.frames.variables(place, is_own);
-        let Assignment { fixed, locals, is_kept } = assigned(self.modules, stack, &declared);
+        let Assignment { fixed, locals, is_kept } = assigned(self.modules, stack, &Own(&self.frames));
         match fixed {
             Some(Fixed::Symbol(symbol)) => return Claim::of(shortened(&demangled(symbol))),
-            Some(Fixed::Declared(name)) => return Claim::of(name),
+            Some(Fixed::Declared(local)) => {
+                let otherwise = local.names.first().cloned().unwrap_or_default();
+                let holders = self.holder(stack[local.call], local).into_iter().collect();
+                return Claim { otherwise, holders, is_kept: true };
+            }
             None => {}
         }
         let frames: Vec<Frame> = stack.iter().map(|place| self.frames.frame(*place)).collect();
@@ -145,7 +149,7 @@ impl<'a> Names<'a> {
 
     fn holder(&self, place: CodePlace, local: Local) -> Option<Holder> {
         let SourceFrame { function, line } = self.frames.function(place, local.depth)?;
-        Some(Holder { variable: local.name, function: shortened(&function?), line })
+        Some(Holder { names: local.names, function: shortened(&function?), line })
     }
 
     fn unique(&mut self, wanted: String) -> String {
@@ -165,6 +169,19 @@ impl<'a> Names<'a> {
         if !has_line && !is_runtime(&frame.module) {
             self.lineless.insert(module);
         }
+    }
+}
+
+/// What the program's own functions declare.
+struct Own<'f, 'a>(&'f Frames<'a>);
+
+impl Declarations for Own<'_, '_> {
+    fn variables(&self, place: CodePlace) -> Vec<Variable> {
+        self.0.variables(place, is_own)
+    }
+
+    fn names(&self, place: CodePlace, variable: &Variable, is_behind: bool, byte: u64) -> Vec<String> {
+        self.0.variable_names(place, variable, is_behind, byte)
     }
 }
 

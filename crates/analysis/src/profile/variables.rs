@@ -5,15 +5,17 @@
 //! variable that is seen, or none is telling, the object keeps the name that it has without.**
 //!
 //! So the variable of a function that allocates for several callers names none of what it hands out, and `buffer` none
-//! of the buffers of two functions, which say more by their own names. Where one function assigns to one variable at
-//! several lines, the line tells: `grid@cells.c:12`. No name that is made here is another object's.
+//! of the buffers of two functions, which say more by their own names. A variable that is a structure tells by its
+//! member where it holds several objects: `mesh.cells`. Where one function assigns to one variable at several lines, the
+//! line tells: `grid@cells.c:12`. No name that is made here is another object's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A local variable that held an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Holder {
-    pub(crate) variable: String,
+    /// What it is called: the variable, and with its member if it is a structure.
+    pub(crate) names: Vec<String>,
     pub(crate) function: String,
     /// Statement of its function that brought the object, `file:line`.
     pub(crate) line: Option<String>,
@@ -60,9 +62,19 @@ struct Holding<'c> {
     by_line: BTreeMap<&'c str, BTreeSet<usize>>,
 }
 
+impl<'c> Holding<'c> {
+    fn insert(&mut self, object: usize, holder: &'c Holder) {
+        self.objects.insert(object);
+        self.functions.insert(&holder.function);
+        if let Some(line) = &holder.line {
+            self.by_line.entry(line).or_default().insert(object);
+        }
+    }
+}
+
 /// Who holds what.
 struct Holdings<'c> {
-    by_variable: BTreeMap<&'c str, Holding<'c>>,
+    by_name: BTreeMap<&'c str, Holding<'c>>,
     /// Names that are taken without local variables.
     others: BTreeSet<&'c str>,
 }
@@ -70,36 +82,36 @@ struct Holdings<'c> {
 impl<'c> Holdings<'c> {
     fn of(claims: &'c [Claim]) -> Self {
         let others = claims.iter().map(|claim| claim.otherwise.as_str()).collect();
-        let mut by_variable: BTreeMap<&str, Holding> = BTreeMap::new();
+        let mut by_name: BTreeMap<&str, Holding> = BTreeMap::new();
         for (object, claim) in claims.iter().enumerate() {
             for holder in &claim.holders {
-                let holding = by_variable.entry(&holder.variable).or_default();
-                holding.objects.insert(object);
-                holding.functions.insert(&holder.function);
-                if let Some(line) = &holder.line {
-                    holding.by_line.entry(line).or_default().insert(object);
+                for name in &holder.names {
+                    by_name.entry(name).or_default().insert(object, holder);
                 }
             }
         }
-        Self { by_variable, others }
+        Self { by_name, others }
     }
 
     /// The name that the variables give an object.
     fn telling(&self, claim: &Claim) -> Option<Name> {
+        let free = |name: &String| !self.others.contains(name.as_str());
         let mut outermost_first = claim.holders.iter().filter(|_| claim.is_kept);
         outermost_first.find_map(|holder| {
-            let name = self.name(holder).filter(|name| !self.others.contains(name.as_str()))?;
+            let name = self.shortest(holder).filter(free)?;
             Some(Name { name, line: holder.line.clone() })
         })
     }
 
-    fn name(&self, holder: &Holder) -> Option<String> {
-        let Holding { objects, functions, by_line } = &self.by_variable[holder.variable.as_str()];
-        if objects.len() == 1 {
-            return Some(holder.variable.clone());
-        }
-        let line = holder.line.as_deref().filter(|line| functions.len() == 1 && by_line[line].len() == 1)?;
-        Some(format!("{}@{line}", holder.variable))
+    fn shortest(&self, holder: &Holder) -> Option<String> {
+        let is_telling = |name: &&String| self.by_name[name.as_str()].objects.len() == 1;
+        holder.names.iter().find(is_telling).cloned().or_else(|| self.with_line(holder))
+    }
+
+    fn with_line(&self, holder: &Holder) -> Option<String> {
+        let (name, line) = (holder.names.last()?, holder.line.as_deref()?);
+        let Holding { functions, by_line, .. } = &self.by_name[name.as_str()];
+        (functions.len() == 1 && by_line[line].len() == 1).then(|| format!("{name}@{line}"))
     }
 }
 
@@ -114,7 +126,7 @@ mod tests {
     }
 
     fn holder((variable, function, line): (&str, &str, &str)) -> Holder {
-        Holder { variable: variable.to_owned(), function: function.to_owned(), line: Some(line.to_owned()) }
+        Holder { names: vec![variable.to_owned()], function: function.to_owned(), line: Some(line.to_owned()) }
     }
 
     fn claim(otherwise: &str, holders: &[(&str, &str, &str)]) -> Claim {
@@ -152,16 +164,25 @@ mod tests {
     }
 
     #[test]
+    fn members_tell_apart_what_one_structure_holds() {
+        let member = |name: &str| {
+            let mut claim = claim("main", &[("mesh", "main", "c.c:1")]);
+            claim.holders[0].names.push(name.to_owned());
+            claim
+        };
+        assert_eq!(names(&[member("mesh.cells")]), ["mesh"]);
+        assert_eq!(names(&[member("mesh.cells"), member("mesh.faces")]), ["mesh.cells", "mesh.faces"]);
+    }
+
+    #[test]
     fn a_name_that_another_object_has_is_not_given() {
         assert_eq!(names(&[claim("main", &[("grid", "main", "c.c:1")]), Claim::of("grid".to_owned())])[0], "main");
     }
 
     fn some_holder() -> impl Strategy<Value = Holder> {
-        ("[ab]", "[fg]", proptest::option::of("[xy]")).prop_map(|(variable, function, line)| Holder {
-            variable,
-            function,
-            line,
-        })
+        let names = proptest::collection::vec(r"[ab](\.[mn])?", 1..3);
+        let parts = (names, "[fg]", proptest::option::of("[xy]"));
+        parts.prop_map(|(names, function, line)| Holder { names, function, line })
     }
 
     fn some_claims() -> impl Strategy<Value = Vec<Claim>> {
@@ -192,7 +213,7 @@ mod tests {
         #[test]
         fn a_variable_that_names_an_object_held_it(claims in some_claims()) {
             for (name, claim) in names(&claims).iter().zip(&claims) {
-                let held = |holder: &Holder| name.split('@').next() == Some(&holder.variable);
+                let held = |holder: &Holder| holder.names.iter().any(|own| name.split('@').next() == Some(own));
                 prop_assert!(*name == claim.otherwise || claim.is_kept && claim.holders.iter().any(held));
             }
         }

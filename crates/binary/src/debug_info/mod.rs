@@ -7,6 +7,7 @@
 //! lines, [`DebugInfo::missing`] says why.
 
 mod dwarf;
+mod members;
 mod separate;
 mod split;
 pub mod variables;
@@ -19,6 +20,7 @@ use gimli::{UnitOffset, UnitRef};
 use crate::demangle::demangled;
 use crate::image::{Image, Wants};
 use dwarf::Reader;
+use members::Members;
 use split::Split;
 use variables::Variable;
 
@@ -103,6 +105,28 @@ impl DebugInfo {
     /// Variables that are in scope at an address, of the function there and of those inlined in it.
     pub fn variables(&self, address: u64) -> Vec<Variable> {
         self.function(address).map(|(unit, function)| variables::in_scope(unit, function, address)).unwrap_or_default()
+    }
+
+    /// What a byte of a variable is called in the source: the variable's name, and with its member where it has some.
+    ///
+    /// # Arguments
+    /// * `address` - of code where the variable is in scope.
+    /// * `is_behind` - whether the variable points to the structure with that byte.
+    pub fn names(&self, address: u64, variable: &Variable, is_behind: bool, byte: u64) -> Vec<String> {
+        let path = self.members(address, variable, is_behind, byte);
+        let own = || if variable.is_this { Vec::new() } else { vec![variable.name.clone()] };
+        match path {
+            Some(path) if is_behind => path.behind(variable).into_iter().collect(),
+            Some(path) => own().into_iter().chain(path.within(variable)).collect(),
+            None if is_behind => Vec::new(),
+            None => own(),
+        }
+    }
+
+    /// Which member of a structure a byte is in.
+    fn members(&self, address: u64, variable: &Variable, is_behind: bool, byte: u64) -> Option<Members> {
+        let (unit, _) = self.function(address)?;
+        Members::at(unit, variable.kind?, is_behind, byte)
     }
 
     /// The function that stands in memory at an address, and its unit.

@@ -16,7 +16,7 @@ use crate::instruction::Gpr;
 /// Bytes of a variable whose type has no size of its own: what is looked for is an address.
 const POINTER_BYTES: u64 = 8;
 /// Names for types, one of another, that are looked through: compilers write a handful, and a broken file a circle.
-const TYPE_NAMES: usize = 16;
+pub(super) const TYPE_NAMES: usize = 16;
 
 /// A variable or a parameter of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,10 @@ pub struct Variable {
     pub name: String,
     /// How many functions out of those around the address are around its own: 0 in the one that stands in memory.
     pub depth: usize,
+    /// Whether it is what a method of C++ is called on.
+    pub is_this: bool,
+    /// What it is, by its entry.
+    pub(super) kind: Option<UnitOffset>,
     places: Vec<(Range<u64>, Place)>,
 }
 
@@ -51,24 +55,24 @@ impl Variable {
         self.at(address).any(|place| *place == Place::Register(register))
     }
 
-    /// Whether memory at a distance from a register is part of it, before the instruction at an address.
-    pub fn is_at(&self, address: u64, (register, distance): (Gpr, i64), frame: Option<FrameAddress>) -> bool {
-        self.at(address).any(|place| match *place {
+    /// Which byte of it is at a distance from a register, before the instruction at an address.
+    pub fn byte_at(&self, address: u64, (register, distance): (Gpr, i64), frame: Option<FrameAddress>) -> Option<u64> {
+        self.at(address).find_map(|place| match *place {
             Place::Memory { base: Base::Register(base), offset, bytes } if base == register => {
                 within(distance, offset, bytes)
             }
             Place::Memory { base: Base::Frame, offset, bytes } => frame
                 .filter(|frame| frame.register == register)
-                .is_some_and(|frame| within(distance, frame.offset.wrapping_add(offset), bytes)),
-            _ => false,
+                .and_then(|frame| within(distance, frame.offset.wrapping_add(offset), bytes)),
+            _ => None,
         })
     }
 
-    /// Whether an address of the module is part of it.
-    pub fn is_static_at(&self, address: u64) -> bool {
-        self.places.iter().any(|(_, place)| match *place {
+    /// Which byte of it is at an address of the module.
+    pub fn static_byte(&self, address: u64) -> Option<u64> {
+        self.places.iter().find_map(|(_, place)| match *place {
             Place::Memory { base: Base::Module, offset, bytes } => within(address.cast_signed(), offset, bytes),
-            _ => false,
+            _ => None,
         })
     }
 
@@ -77,8 +81,8 @@ impl Variable {
     }
 }
 
-fn within(distance: i64, start: i64, bytes: u64) -> bool {
-    distance.checked_sub(start).and_then(|inside| u64::try_from(inside).ok()).is_some_and(|inside| inside < bytes)
+fn within(distance: i64, start: i64, bytes: u64) -> Option<u64> {
+    distance.checked_sub(start).and_then(|inside| u64::try_from(inside).ok()).filter(|inside| *inside < bytes)
 }
 
 /// Variables of a function and of what is inlined there, in scope at an address of it, in the order of their declaration.
@@ -136,18 +140,25 @@ impl Scopes<'_> {
         false
     }
 
-    /// None of what the compiler made, such as `this`.
+    /// Of what the compiler made only `this`.
     fn variable(&self, entry: &DebuggingInformationEntry<Reader>, depth: usize) -> Option<Variable> {
         let location = entry.attr_value(gimli::DW_AT_location)?;
         let declared = declaration(self.unit, entry);
         let described = declared.as_ref().unwrap_or(entry);
-        if described.attr_value(gimli::DW_AT_artificial).is_some() {
-            return None;
-        }
         let name = self.unit.attr_string(described.attr_value(gimli::DW_AT_name)?).ok()?;
         let name = gimli::Reader::to_string_lossy(&name).ok()?.into_owned();
+        let is_artificial = described.attr_value(gimli::DW_AT_artificial).is_some();
+        if is_artificial && name != "this" {
+            return None;
+        }
         let bytes = bytes(self.unit, described).unwrap_or(POINTER_BYTES);
-        Some(Variable { name, depth, places: self.places(location, bytes) })
+        Some(Variable {
+            name,
+            depth,
+            is_this: is_artificial,
+            kind: type_of(described),
+            places: self.places(location, bytes),
+        })
     }
 
     fn places(&self, location: AttributeValue<Reader>, bytes: u64) -> Vec<(Range<u64>, Place)> {
@@ -230,7 +241,7 @@ fn declaration(
 }
 
 /// Bytes of a variable's type, where it has a size.
-fn bytes(unit: UnitRef<'_, Reader>, variable: &DebuggingInformationEntry<Reader>) -> Option<u64> {
+pub(super) fn bytes(unit: UnitRef<'_, Reader>, variable: &DebuggingInformationEntry<Reader>) -> Option<u64> {
     let mut entry = unit.entry(type_of(variable)?).ok()?;
     for _ in 0..TYPE_NAMES {
         if let Some(size) = entry.attr_value(gimli::DW_AT_byte_size) {
@@ -241,7 +252,7 @@ fn bytes(unit: UnitRef<'_, Reader>, variable: &DebuggingInformationEntry<Reader>
     None
 }
 
-fn type_of(entry: &DebuggingInformationEntry<Reader>) -> Option<UnitOffset> {
+pub(super) fn type_of(entry: &DebuggingInformationEntry<Reader>) -> Option<UnitOffset> {
     match entry.attr_value(gimli::DW_AT_type)? {
         AttributeValue::UnitRef(offset) => Some(offset),
         _ => None,

@@ -26,8 +26,8 @@ pub enum Kept {
 pub enum Holder {
     /// A register.
     Register(Gpr),
-    /// Memory at a distance from a register of the frame.
-    Stack(Gpr, i64),
+    /// Memory at a distance from a register.
+    Memory(Gpr, i64),
 }
 
 /// Follows the value in the result register from behind a call on; `code` reaches from there to the function's end.
@@ -37,7 +37,8 @@ pub enum Holder {
 ///
 /// # Arguments
 /// * `passes_on` - whether the function at an address returns its first argument, as `memset` does.
-/// * `seen` - told of every place that holds the value before the instruction at an address; of the stack, once.
+/// * `seen` - told of every place that holds the value before the instruction at an address; of memory, by the addresses
+///   before and behind the store.
 pub fn kept(
     code: &[u8],
     start: u64,
@@ -84,14 +85,22 @@ impl<'c> Follower<'c> {
             }
             match held.after(&instruction) {
                 Step::On => {}
-                Step::Spilled(base, distance) => {
-                    (self.seen)(instruction.next_ip(), Holder::Stack(base, distance.cast_signed()));
+                Step::Spilled(base, distance) => self.stored(&instruction, base, distance),
+                Step::StoredBehind(base, distance) => {
+                    self.stored(&instruction, base, distance);
+                    return None;
                 }
                 Step::Stored(address) => return Some(Kept::Static(address)),
                 Step::Lost => return None,
             }
         }
         None
+    }
+
+    fn stored(&mut self, store: &Code, base: Gpr, distance: u64) {
+        for at in [store.ip(), store.next_ip()] {
+            (self.seen)(at, Holder::Memory(base, distance.cast_signed()));
+        }
     }
 
     fn decoder(&self, from: u64) -> Option<Decoder<'c>> {
@@ -112,6 +121,8 @@ enum Step {
     On,
     /// Stored on the stack: base register and distance.
     Spilled(Gpr, u64),
+    /// Stored where a pointer points: its register and distance.
+    StoredBehind(Gpr, u64),
     Stored(u64),
     Lost,
 }
@@ -150,6 +161,9 @@ impl Held {
             (base @ (Register::RBP | Register::RSP), Register::None) => {
                 self.slots.push((base, code.memory_displacement64()));
                 gpr(base).map_or(Step::On, |base| Step::Spilled(base, code.memory_displacement64()))
+            }
+            (base, Register::None) => {
+                gpr(base).map_or(Step::Lost, |base| Step::StoredBehind(base, code.memory_displacement64()))
             }
             _ => Step::Lost,
         }
@@ -212,8 +226,17 @@ mod tests {
         assert_eq!(kept(&code, START, &|_| false, &mut |at, holder| seen.push((at - START, holder))), None);
         let [ax, bx, bp] = [0, 3, 5].map(Gpr::new);
         let (in_ax, in_bx) = (Holder::Register(ax), Holder::Register(bx));
-        let after_spill = [(7, Holder::Stack(bp, -8)), (7, in_ax), (7, in_bx), (9, in_bx)];
+        let spilled = Holder::Memory(bp, -8);
+        let after_spill = [(3, spilled), (7, spilled), (7, in_ax), (7, in_bx), (9, in_bx)];
         assert_eq!(seen, [&[(0, in_ax), (3, in_ax), (3, in_bx)][..], &after_spill].concat());
+    }
+
+    #[test]
+    fn a_store_behind_a_pointer_is_told_of_and_ends_the_way() {
+        let mut seen = Vec::new();
+        let code = [&[0x48, 0x89, 0x43, 0x08][..], TO_STATIC].concat(); // mov [rbx+8], rax
+        assert_eq!(kept(&code, START, &|_| false, &mut |_, holder| seen.push(holder)), None);
+        assert!(seen.contains(&Holder::Memory(Gpr::new(3), 8)));
     }
 
     #[test]
