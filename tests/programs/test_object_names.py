@@ -99,3 +99,69 @@ def test_allocatable_arrays_of_fortran_name_their_allocations(
     names = heap_names(tierloom, folder, "cells")
     assert names >= told
     assert all("@cells.f90:" in name for name in names - {"field", "other"})
+
+
+RUST = """
+#[inline(never)]
+fn touch(field: &mut [f64]) -> f64 {
+    for (at, cell) in field.iter_mut().enumerate() { *cell += at as f64; }
+    field[field.len() / 2]
+}
+fn main() {
+    let count = 1_000_000 + std::env::args().count();
+    let mut pressure = vec![0.0; count];
+    let mut velocity: Vec<f64> = Vec::with_capacity(count);
+    velocity.resize(count, 1.0);
+    let mut flags = vec![3.0; count].into_boxed_slice();
+    println!("{}", touch(&mut pressure) + touch(&mut velocity) + touch(&mut flags));
+}
+"""
+
+
+@pytest.mark.needs("rustc")
+@pytest.mark.parametrize("flags", [("-O",), ()])
+def test_vectors_of_rust_name_their_allocations(flags: tuple[str, ...], tierloom: Tierloom, folder: Path) -> None:
+    (folder / "cells.rs").write_text(RUST)
+    subprocess.run(["rustc", "-g", *flags, "-o", "cells", "cells.rs"], cwd=folder, check=True)
+    names = heap_names(tierloom, folder, "cells")
+    assert names >= {"pressure", "velocity"}
+
+
+WRAPPED = """
+#include <stdlib.h>
+#include <string.h>
+typedef struct { double *cells, *faces; } Mesh;
+static void *checked(size_t bytes) {
+    void *memory = malloc(bytes);
+    if (!memory) exit(1);
+    return memset(memory, 1, bytes);
+}
+__attribute__((noinline)) static void fill(Mesh *mesh, size_t bytes) {
+    mesh->cells = checked(bytes);
+    mesh->faces = checked(bytes);
+}
+int main(int count, char **words) {
+    size_t bytes = (1 << 21) + count;
+    double *field = checked(bytes);
+    double *grown = malloc(bytes);
+    grown = realloc(memset(grown, 1, bytes),
+                    4 * bytes);
+    Mesh mesh;
+    fill(&mesh, bytes);
+    char **rows = calloc(2, sizeof *rows);
+    for (int row = 0; row < 2; row++)
+        rows[row] = checked(bytes);
+    memset(grown, 1, 4 * bytes);
+    return field[7] + grown[9] + mesh.cells[3] + mesh.faces[5] + rows[1][3] > 1 ? 0 : words[0][0];
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [("-O0",), ("-O2",), ("-O2", "-fno-inline")])
+def test_the_variable_of_a_wrapper_names_nothing(flags: tuple[str, ...], tierloom: Tierloom, folder: Path) -> None:
+    (folder / "fields.c").write_text(WRAPPED)
+    subprocess.run(["gcc", "-g", *flags, "-o", "fields", "fields.c"], cwd=folder, check=True)
+    names = heap_names(tierloom, folder, "fields")
+    assert names >= {"field", "mesh.cells", "mesh.faces", "grown@fields.c:17", "grown@fields.c:18"}
+    assert not any(name.startswith("memory") for name in names)
+    assert not any("#" in name for name in names)

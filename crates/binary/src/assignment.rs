@@ -4,13 +4,16 @@
 //! A function that returns what it has in a variable allocates for its caller, and so does one that is inlined: all that
 //! held it on its way are told, and whether the outermost kept it. One at a fixed address comes before all of them.
 
-use crate::arch::{Holder, Kept, kept};
+use crate::arch::{self, Callee, Carrier, Holder, Kept, callee, kept};
 use crate::code::CodePlace;
 use crate::debug_info::variables::Variable;
 use crate::elf::Binary;
 
 /// Functions that return their first argument: what an allocation is often handed to first.
 const PASS_ON: [&str; 5] = ["memset", "memcpy", "memmove", "__memset_chk", "__memcpy_chk"];
+
+/// Functions that put what they allocate where an argument points, and its position.
+const THROUGH: [(&str, usize); 1] = [("posix_memalign", 0)];
 
 /// A variable at a fixed address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub struct Local {
     pub call: usize,
     /// How many functions there are around its own: 0 in the one that stands in memory.
     pub depth: usize,
+    /// Whether it points to the structure that has the allocation.
+    pub is_behind: bool,
 }
 
 /// What a chain of calls returned, and who took it.
@@ -58,19 +63,27 @@ pub trait Declarations {
 /// * `returns` - return addresses of the calls, innermost first.
 pub fn assigned<'m>(modules: &'m [Binary], returns: &[CodePlace], declared: &dyn Declarations) -> Assignment<'m> {
     let mut found = Assignment::default();
+    let mut carriers = Vec::new();
     for (number, place) in returns.iter().enumerate() {
-        found.is_kept = false;
-        let Some(module) = place.module.map(|module| &modules[module]) else { break };
+        let Some(module) = place.module.map(|module| &modules[module]) else {
+            found.is_kept = false;
+            break;
+        };
         let call = Call { module, place: *place, number, declared, variables: declared.variables(*place) };
-        let (kept, locals) = call.follow();
-        found.is_kept = !locals.is_empty();
+        if carriers.is_empty() {
+            carriers.push(call.allocated());
+        }
+        let (kept, locals) = call.follow(&carriers);
+        // What was stored behind a pointer stays there, whoever else can tell where that is.
+        let was_behind = found.locals.iter().any(|local| local.is_behind);
+        found.is_kept = !locals.is_empty() || was_behind;
         found.locals.splice(..0, locals);
         match kept {
             Some(Kept::Static(address)) => {
                 found.fixed = call.at_fixed(address);
                 break;
             }
-            Some(Kept::Returned) => {}
+            Some(Kept::Handed(further)) => carriers = further,
             None => break,
         }
     }
@@ -90,47 +103,69 @@ struct Call<'m, 'd> {
 }
 
 impl<'m> Call<'m, '_> {
-    /// Where the result goes, and which variables hold it: the outermost function's first, of one function in order.
-    fn follow(&self) -> (Option<Kept>, Vec<Local>) {
-        let Some(code) = self.code() else { return (None, Vec::new()) };
+    /// How the allocator hands out what it has.
+    fn allocated(&self) -> Carrier {
+        let name = match self.module.code_before(self.place.address).and_then(|code| callee(code, self.place.address)) {
+            Some(Callee::Function(entry)) => self.module.import_behind(entry),
+            Some(Callee::Slot(slot)) => self.module.import(slot),
+            None => None,
+        };
+        let through = THROUGH.iter().find(|(function, _)| name == Some(function));
+        through.map_or(Carrier::Result, |(_, position)| Carrier::Through(*position, 0))
+    }
+
+    /// Where what is handed over goes, and which variables hold it: the outermost function's first, of one function in
+    /// order.
+    fn follow(&self, carriers: &[Carrier]) -> (Option<Kept>, Vec<Local>) {
+        let Some(call) = self.call() else { return (None, Vec::new()) };
         let passes_on = |entry| self.module.import_behind(entry).is_some_and(|name| PASS_ON.contains(&name));
         let mut found: Vec<Local> = Vec::new();
         let mut seen = |at: u64, holder: Holder| {
             for variable in &self.variables {
-                let local = self.local(variable, self.names(variable, at, holder));
+                let local = self.held(variable, at, holder);
                 if !local.names.is_empty() && !found.contains(&local) {
                     found.push(local);
                 }
             }
         };
-        let kept = kept(code, self.place.address, &passes_on, &mut seen);
+        let kept = kept(&call, carriers, &passes_on, &mut seen);
         found.sort_by_key(|local| local.depth);
         (kept, found)
     }
 
-    fn local(&self, variable: &Variable, names: Vec<String>) -> Local {
-        Local { names, call: self.number, depth: variable.depth }
+    fn local(&self, variable: &Variable, is_behind: bool, names: Vec<String>) -> Local {
+        Local { names, call: self.number, depth: variable.depth, is_behind }
     }
 
-    fn code(&self) -> Option<&'m [u8]> {
+    fn call(&self) -> Option<arch::Call<'m>> {
         let function = self.module.function_at(self.place.address)?;
-        self.module.code(&(self.place.address..function.end))
+        let frame = self.module.frame(self.place.address).map(|frame| (frame.register, frame.offset));
+        let code = self.module.code(&function)?;
+        Some(arch::Call { code, start: function.start, back: self.place.address, frame })
     }
 
-    /// What the place that holds the value is called by a variable; nothing where it is none of that variable's.
-    fn names(&self, variable: &Variable, at: u64, holder: Holder) -> Vec<String> {
-        match holder {
+    /// A variable as the holder of the value in a place; without a name where it is not.
+    fn held(&self, variable: &Variable, at: u64, holder: Holder) -> Local {
+        let names = |is_behind, byte| {
+            let names = self.declared.names(self.place, variable, is_behind, byte);
+            self.local(variable, is_behind, names)
+        };
+        let within = match holder {
             Holder::Register(register) if variable.is_in(at, register) && !variable.is_this => {
-                vec![variable.name.clone()]
+                return self.local(variable, false, vec![variable.name.clone()]);
             }
-            Holder::Memory(base, distance) => {
-                if let Some(byte) = variable.byte_at(at, (base, distance), self.module.frame(at)) {
-                    return self.declared.names(self.place, variable, false, byte);
-                }
-                let byte = u64::try_from(distance).ok().filter(|_| variable.is_in(at, base));
-                byte.map(|byte| self.declared.names(self.place, variable, true, byte)).unwrap_or_default()
-            }
-            Holder::Register(_) => Vec::new(),
+            Holder::Register(_) => None,
+            Holder::Memory(base, distance) => variable.byte_at(at, (base, distance), self.module.frame(at)),
+            Holder::Frame(distance, registers) => variable.byte_in_frame(at, distance, &registers),
+        };
+        let behind = match holder {
+            Holder::Memory(base, distance) if variable.is_in(at, base) => u64::try_from(distance).ok(),
+            _ => None,
+        };
+        match (within, behind) {
+            (Some(byte), _) => names(false, byte),
+            (None, Some(byte)) => names(true, byte),
+            (None, None) => self.local(variable, false, Vec::new()),
         }
     }
 
@@ -138,7 +173,7 @@ impl<'m> Call<'m, '_> {
     fn at_fixed(&self, address: u64) -> Option<Fixed<'m>> {
         let declared = self.variables.iter().find_map(|variable| {
             let names = self.declared.names(self.place, variable, false, variable.static_byte(address)?);
-            Some(Fixed::Declared(self.local(variable, names)))
+            Some(Fixed::Declared(self.local(variable, false, names)))
         });
         declared.or_else(|| self.module.variable_name(address).map(Fixed::Symbol))
     }

@@ -125,6 +125,7 @@ static void *checked(size_t bytes) {
     if (!found) exit(1);
     return memset(found, 0, bytes);
 }
+__attribute__((noinline)) static void create(double **made, size_t bytes) { *made = malloc(bytes); }
 int main(int count, char **words) {
     double *pressure = malloc(count * 8);
     double *velocity = calloc(count, 8);
@@ -134,7 +135,9 @@ int main(int count, char **words) {
     double *known = malloc(count * 8);
     everybodys = known;
     use(malloc(count));
-    use(pressure); use(velocity); use(checkedly); use(often); use(everybodys);
+    double *aligned; if (posix_memalign((void **)&aligned, 64, count)) return 1;
+    double *given; create(&given, count);
+    use(pressure); use(velocity); use(checkedly); use(often); use(everybodys); use(aligned); use(given);
     return words[0][0];
 }
 __attribute__((noinline)) void use(void *data) { __asm__ volatile(\"\" : : \"r\"(data) : \"memory\"); }
@@ -145,11 +148,12 @@ fn an_allocation_in_c_has_the_name_of_its_local_variable() {
     for options in ["-O0", "-O1", "-O2", "-O3", "-O2 -fno-omit-frame-pointer", "-O2 -gdwarf-4", "-Og -gsplit-dwarf"] {
         let program = Program::compiled(IN_C, &format!("gcc -g -w {options}"), "fields.c");
         let mut names = program.names(&["main"]);
-        assert_eq!(names.remove(&18), Some(None), "{options}: what is only handed on has no name");
-        let often = names.get_mut(&15).unwrap().take();
+        assert_eq!(names.remove(&19), Some(None), "{options}: what is only handed on has no name");
+        let often = names.get_mut(&16).unwrap().take();
         assert_eq!(often.as_deref(), Some("often"), "{options}");
-        names.remove(&15);
-        let told = [(11, "pressure"), (12, "velocity"), (13, "checkedly"), (16, "everybodys")];
+        names.remove(&16);
+        let told =
+            [(12, "pressure"), (13, "velocity"), (14, "checkedly"), (17, "everybodys"), (20, "aligned"), (21, "given")];
         assert_eq!(names, lines(&told), "{options}");
     }
 }
@@ -161,20 +165,33 @@ fn without_debug_information_there_are_no_local_variables() {
     assert!(program.debug.variables(program.modules[0].entry).is_empty());
 }
 
-const IN_CPP: &str = "#include <new>
+const IN_CPP: &str = "#include <memory>
+#include <vector>
 void use(void *data);
+struct Solver { std::vector<double> rhs; double *raw; Solver(int n) : rhs(n), raw(new double[n]) {} };
 int main(int count, char **) {
     double *edges = new double[count];
-    use(edges);
+    std::vector<double> pressure(count);
+    std::unique_ptr<double[]> owned(new double[count]);
+    auto made = std::make_unique<double[]>(count);
+    use(edges); use(pressure.data()); use(owned.get()); use(made.get());
     return 0;
 }
 __attribute__((noinline)) void use(void *data) { __asm__ volatile(\"\" : : \"r\"(data) : \"memory\"); }
 ";
 
 #[test]
-fn an_allocation_in_cpp_has_the_name_of_its_local_variable() {
-    let program = Program::compiled(IN_CPP, "g++ -g -O2", "cells.cpp");
-    assert_eq!(program.names(&["main"]), lines(&[(4, "edges")]));
+fn an_allocation_in_cpp_has_the_name_of_its_variable_or_of_the_container_that_has_it() {
+    let told = [(6, "edges"), (7, "pressure"), (8, "owned")];
+    for options in ["-O1", "-O2", "-O3"] {
+        let mut names = Program::compiled(IN_CPP, &format!("g++ -g {options}"), "cells.cpp").names(&["main"]);
+        assert_eq!(names.remove(&9), Some(None), "{options}: the compiler says nowhere where it is kept");
+        assert_eq!(names, lines(&told), "{options}");
+    }
+    let mut names = Program::compiled(IN_CPP, "g++ -g -O0", "cells.cpp").names(&["main"]);
+    // What a constructor has from its caller is not followed into it.
+    assert_eq!([names.remove(&8), names.remove(&9)], [Some(None), Some(None)]);
+    assert_eq!(names, lines(&told[..2]));
 }
 
 const MEMBERS: &str = "#include <stdlib.h>
@@ -202,5 +219,6 @@ fn an_allocation_has_the_name_of_the_member_that_it_is_assigned_to() {
         assert_eq!(program.names(&["main"]).remove(&11).flatten().as_deref(), Some("mesh.fields.cells"), "{options}");
         let told = [(5, "mesh->fields.faces"), (6, "mesh->links")];
         assert_eq!(program.names(&["fill"]), lines(&told), "{options}");
+        assert_eq!(program.names(&["main"]), lines(&[(11, "mesh.fields.cells"), (12, "mesh.links")]), "{options}");
     }
 }

@@ -11,7 +11,7 @@ use gimli::{AttributeValue, DebuggingInformationEntry, EntriesTreeNode, Operatio
 use super::dwarf::Reader;
 use crate::arch::numbered_by_dwarf;
 use crate::elf::FrameAddress;
-use crate::instruction::Gpr;
+use crate::instruction::{GENERAL, Gpr};
 
 /// Bytes of a variable whose type has no size of its own: what is looked for is an address.
 const POINTER_BYTES: u64 = 8;
@@ -65,6 +65,22 @@ impl Variable {
                 .filter(|frame| frame.register == register)
                 .and_then(|frame| within(distance, frame.offset.wrapping_add(offset), bytes)),
             _ => None,
+        })
+    }
+
+    /// Which byte of it is at a distance from the frame, before the instruction at an address.
+    ///
+    /// # Arguments
+    /// * `registers` - how far from the frame each register points, where it does.
+    pub fn byte_in_frame(&self, address: u64, distance: i64, registers: &[Option<i64>; GENERAL]) -> Option<u64> {
+        self.at(address).find_map(|place| {
+            let Place::Memory { base, offset, bytes } = *place else { return None };
+            let from = match base {
+                Base::Frame => 0,
+                Base::Register(register) => registers[register.index()]?,
+                Base::Module => return None,
+            };
+            within(distance, from.wrapping_add(offset), bytes)
         })
     }
 

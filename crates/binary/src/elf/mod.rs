@@ -166,6 +166,11 @@ impl Binary {
         self.image.bytes(range.start - segment.address + segment.file_offset, range.end.checked_sub(range.start)?)
     }
 
+    /// Code up to an address of a function, from its beginning.
+    pub fn code_before(&self, address: u64) -> Option<&[u8]> {
+        self.code(&(self.function_at(address)?.start..address))
+    }
+
     /// Name of the function whose address the loader writes to a slot.
     pub fn import(&self, slot: u64) -> Option<&str> {
         self.imports.get(&slot).map(String::as_str)
