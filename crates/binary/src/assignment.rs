@@ -120,7 +120,7 @@ impl<'m> Call<'m, '_> {
         let Some(call) = self.call() else { return (None, Vec::new()) };
         let passes_on = |entry| self.module.import_behind(entry).is_some_and(|name| PASS_ON.contains(&name));
         let mut found: Vec<Local> = Vec::new();
-        let mut seen = |at: u64, holder: Holder| {
+        let mut seen = |at: u64, holder: Holder<'_>| {
             for variable in &self.variables {
                 let local = self.held(variable, at, holder);
                 if !local.names.is_empty() && !found.contains(&local) {
@@ -145,7 +145,7 @@ impl<'m> Call<'m, '_> {
     }
 
     /// A variable as the holder of the value in a place; without a name where it is not.
-    fn held(&self, variable: &Variable, at: u64, holder: Holder) -> Local {
+    fn held(&self, variable: &Variable, at: u64, holder: Holder<'_>) -> Local {
         let names = |is_behind, byte| {
             let names = self.declared.names(self.place, variable, is_behind, byte);
             self.local(variable, is_behind, names)
@@ -156,7 +156,7 @@ impl<'m> Call<'m, '_> {
             }
             Holder::Register(_) => None,
             Holder::Memory(base, distance) => variable.byte_at(at, (base, distance), self.module.frame(at)),
-            Holder::Frame(distance, registers) => variable.byte_in_frame(at, distance, &registers),
+            Holder::Frame(distance, registers) => variable.byte_in_frame(at, distance, registers),
         };
         let behind = match holder {
             Holder::Memory(base, distance) if variable.is_in(at, base) => u64::try_from(distance).ok(),

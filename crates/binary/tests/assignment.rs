@@ -145,7 +145,9 @@ __attribute__((noinline)) void use(void *data) { __asm__ volatile(\"\" : : \"r\"
 
 #[test]
 fn an_allocation_in_c_has_the_name_of_its_local_variable() {
-    for options in ["-O0", "-O1", "-O2", "-O3", "-O2 -fno-omit-frame-pointer", "-O2 -gdwarf-4", "-Og -gsplit-dwarf"] {
+    for options in
+        ["-O0", "-O1", "-O2", "-O3", "-O2 -fno-omit-frame-pointer", "-O2 -gdwarf-4", "-Og -gsplit-dwarf", "-O2 -flto"]
+    {
         let program = Program::compiled(IN_C, &format!("gcc -g -w {options}"), "fields.c");
         let mut names = program.names(&["main"]);
         assert_eq!(names.remove(&19), Some(None), "{options}: what is only handed on has no name");
@@ -214,7 +216,7 @@ __attribute__((noinline)) void use(void *data) { __asm__ volatile(\"\" : : \"r\"
 
 #[test]
 fn an_allocation_has_the_name_of_the_member_that_it_is_assigned_to() {
-    for options in ["-O1", "-O2", "-O3", "-O2 -gdwarf-4"] {
+    for options in ["-O1", "-O2", "-O3", "-O2 -gdwarf-4", "-O2 -flto"] {
         let program = Program::compiled(MEMBERS, &format!("gcc -g -w {options}"), "mesh.c");
         assert_eq!(program.names(&["main"]).remove(&11).flatten().as_deref(), Some("mesh.fields.cells"), "{options}");
         let told = [(5, "mesh->fields.faces"), (6, "mesh->links")];

@@ -10,6 +10,7 @@ mod dwarf;
 mod members;
 mod separate;
 mod split;
+mod units;
 pub mod variables;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use crate::image::{Image, Wants};
 use dwarf::Reader;
 use members::Members;
 use split::Split;
+use units::Units;
 use variables::Variable;
 
 /// One function at an address: of several, the first one was inlined into the second, and so on.
@@ -59,6 +61,7 @@ pub struct DebugInfo {
 struct Source {
     context: Context<Reader>,
     split: Split,
+    units: Units,
 }
 
 impl Default for DebugInfo {
@@ -83,14 +86,14 @@ impl DebugInfo {
 
     fn of(image: &Image, path: &Path) -> Self {
         let context = dwarf::load(image, path).ok().and_then(|dwarf| Context::from_dwarf(dwarf).ok());
-        let source = context.map(|context| Source { context, split: Split::beside(path) });
+        let source = context.map(|context| Source { context, split: Split::beside(path), units: Units::default() });
         let missing = source.is_none().then_some(Missing::Unreadable);
         Self { source, missing }
     }
 
     /// Functions at an address, innermost first; none where nothing is known.
     pub fn frames(&self, address: u64) -> Vec<SourceFrame> {
-        let Some(Source { context, split }) = &self.source else { return Vec::new() };
+        let Some(Source { context, split, .. }) = &self.source else { return Vec::new() };
         let Ok(mut found) = split.resolve(context.find_frames(address)) else { return Vec::new() };
         let mut frames = Vec::new();
         // A broken unit ends the answer; what came before it stays good.
@@ -104,7 +107,9 @@ impl DebugInfo {
 
     /// Variables that are in scope at an address, of the function there and of those inlined in it.
     pub fn variables(&self, address: u64) -> Vec<Variable> {
-        self.function(address).map(|(unit, function)| variables::in_scope(unit, function, address)).unwrap_or_default()
+        let Some(Source { units, .. }) = &self.source else { return Vec::new() };
+        let function = self.function(address);
+        function.map(|(unit, function)| variables::in_scope(unit, units, function, address)).unwrap_or_default()
     }
 
     /// What a byte of a variable is called in the source: the variable's name, and with its member where it has some.
@@ -125,13 +130,15 @@ impl DebugInfo {
 
     /// Which member of a structure a byte is in.
     fn members(&self, address: u64, variable: &Variable, is_behind: bool, byte: u64) -> Option<Members> {
-        let (unit, _) = self.function(address)?;
-        Members::at(unit, variable.kind?, is_behind, byte)
+        let ((unit, _), kind) = (self.function(address)?, variable.kind?);
+        let Some(elsewhere) = kind.unit else { return Members::at(unit, kind.entry, is_behind, byte) };
+        let (other, _) = self.source.as_ref()?.units.around(unit, elsewhere)?;
+        Members::at(other.unit_ref(unit.dwarf), kind.entry, is_behind, byte)
     }
 
     /// The function that stands in memory at an address, and its unit.
     fn function(&self, address: u64) -> Option<(UnitRef<'_, Reader>, UnitOffset)> {
-        let Source { context, split } = self.source.as_ref()?;
+        let Source { context, split, .. } = self.source.as_ref()?;
         let mut frames = split.resolve(context.find_frames(address)).ok()?;
         let mut outermost = None;
         while let Ok(Some(frame)) = frames.next() {

@@ -6,15 +6,20 @@
 
 use std::ops::Range;
 
-use gimli::{AttributeValue, DebuggingInformationEntry, EntriesTreeNode, Operation, UnitOffset, UnitRef};
+use gimli::{
+    AttributeValue, DebugInfoOffset, DebuggingInformationEntry, EntriesTreeNode, Operation, UnitOffset, UnitRef,
+};
 
 use super::dwarf::Reader;
+use super::units::Units;
 use crate::arch::numbered_by_dwarf;
 use crate::elf::FrameAddress;
 use crate::instruction::{GENERAL, Gpr};
 
 /// Bytes of a variable whose type has no size of its own: what is looked for is an address.
 const POINTER_BYTES: u64 = 8;
+/// Blocks within each other that are looked into: Rust begins one behind each declaration.
+const BLOCKS: usize = 256;
 /// Names for types, one of another, that are looked through: compilers write a handful, and a broken file a circle.
 pub(super) const TYPE_NAMES: usize = 16;
 
@@ -27,9 +32,17 @@ pub struct Variable {
     pub depth: usize,
     /// Whether it is what a method of C++ is called on.
     pub is_this: bool,
-    /// What it is, by its entry.
-    pub(super) kind: Option<UnitOffset>,
+    /// What it is.
+    pub(super) kind: Option<Kind>,
     places: Vec<(Range<u64>, Place)>,
+}
+
+/// A type, by its entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// Any entry of its unit, if that is not the one of the code.
+    pub(super) unit: Option<DebugInfoOffset>,
+    pub(super) entry: UnitOffset,
 }
 
 /// A place that can hold a value.
@@ -101,17 +114,18 @@ fn within(distance: i64, start: i64, bytes: u64) -> Option<u64> {
     distance.checked_sub(start).and_then(|inside| u64::try_from(inside).ok()).filter(|inside| *inside < bytes)
 }
 
-/// Variables of a function and of what is inlined there, in scope at an address of it, in the order of their declaration.
+/// Variables of a function and of what is inlined there around an address of it, in the order of their declaration.
 ///
 /// # Arguments
 /// * `function` - its entry.
-pub(super) fn in_scope(unit: UnitRef<'_, Reader>, function: UnitOffset, address: u64) -> Vec<Variable> {
+pub(super) fn in_scope(unit: UnitRef<'_, Reader>, units: &Units, function: UnitOffset, address: u64) -> Vec<Variable> {
     let mut found = Vec::new();
     // A broken entry ends the answer; what came before it stays good.
     let _ = unit.entries_tree(Some(function)).and_then(|mut tree| {
         let root = tree.root()?;
-        let scopes = Scopes { unit, address, frame_base: frame_base(unit, root.entry()) };
-        scopes.collect(root, 0, &mut found)
+        let scopes = Scopes { unit, units, address, frame_base: frame_base(unit, root.entry()) };
+        let whole = Scope { depth: 0, nesting: 0, code: std::iter::once(0..u64::MAX).collect() };
+        scopes.collect(root, &whole, &mut found)
     });
     found
 }
@@ -119,26 +133,49 @@ pub(super) fn in_scope(unit: UnitRef<'_, Reader>, function: UnitOffset, address:
 /// The function that is looked through.
 struct Scopes<'u> {
     unit: UnitRef<'u, Reader>,
+    units: &'u Units,
     address: u64,
     frame_base: Option<Base>,
 }
 
+/// A function or a block.
+struct Scope {
+    /// How many functions are around it.
+    depth: usize,
+    /// How many functions and blocks are.
+    nesting: usize,
+    /// Its code.
+    code: Vec<Range<u64>>,
+}
+
 impl Scopes<'_> {
+    /// Of blocks also those that the address is not in: Rust begins one behind each declaration.
     fn collect(
         &self,
-        scope: EntriesTreeNode<'_, '_, Reader>,
-        depth: usize,
+        node: EntriesTreeNode<'_, '_, Reader>,
+        scope: &Scope,
         found: &mut Vec<Variable>,
     ) -> gimli::Result<()> {
-        let mut entries = scope.children();
+        let mut entries = node.children();
         while let Some(node) = entries.next()? {
+            let inner = |functions| Scope {
+                depth: scope.depth + functions,
+                nesting: scope.nesting + 1,
+                code: self.ranges(node.entry()),
+            };
             match node.entry().tag() {
                 gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => {
-                    found.extend(self.variable(node.entry(), depth));
+                    found.extend(self.variable(node.entry(), scope));
                 }
-                gimli::DW_TAG_lexical_block if self.is_around(node.entry()) => self.collect(node, depth, found)?,
-                gimli::DW_TAG_inlined_subroutine if self.is_around(node.entry()) => {
-                    self.collect(node, depth + 1, found)?;
+                gimli::DW_TAG_lexical_block if scope.nesting < BLOCKS => {
+                    let block = inner(0);
+                    self.collect(node, &block, found)?;
+                }
+                gimli::DW_TAG_inlined_subroutine if scope.nesting < BLOCKS => {
+                    let inlined = inner(1);
+                    if inlined.code.iter().any(|range| range.contains(&self.address)) {
+                        self.collect(node, &inlined, found)?;
+                    }
                 }
                 _ => {}
             }
@@ -146,40 +183,32 @@ impl Scopes<'_> {
         Ok(())
     }
 
-    fn is_around(&self, scope: &DebuggingInformationEntry<Reader>) -> bool {
-        let Ok(mut ranges) = self.unit.die_ranges(scope) else { return false };
-        while let Ok(Some(range)) = ranges.next() {
-            if (range.begin..range.end).contains(&self.address) {
-                return true;
-            }
-        }
-        false
+    fn ranges(&self, scope: &DebuggingInformationEntry<Reader>) -> Vec<Range<u64>> {
+        let Ok(mut ranges) = self.unit.die_ranges(scope) else { return Vec::new() };
+        std::iter::from_fn(|| ranges.next().ok().flatten()).map(|range| range.begin..range.end).collect()
     }
 
     /// Of what the compiler made only `this`.
-    fn variable(&self, entry: &DebuggingInformationEntry<Reader>, depth: usize) -> Option<Variable> {
+    fn variable(&self, entry: &DebuggingInformationEntry<Reader>, scope: &Scope) -> Option<Variable> {
         let location = entry.attr_value(gimli::DW_AT_location)?;
-        let declared = declaration(self.unit, entry);
-        let described = declared.as_ref().unwrap_or(entry);
-        let name = self.unit.attr_string(described.attr_value(gimli::DW_AT_name)?).ok()?;
-        let name = gimli::Reader::to_string_lossy(&name).ok()?.into_owned();
-        let is_artificial = described.attr_value(gimli::DW_AT_artificial).is_some();
-        if is_artificial && name != "this" {
-            return None;
+        let place = |bytes| self.places(location, bytes, &scope.code);
+        let depth = scope.depth;
+        match declaration(entry) {
+            None => declared(self.unit, None, entry, depth, place),
+            Some(Declaration::Here(entry)) => declared(self.unit, None, &self.unit.entry(entry).ok()?, depth, place),
+            Some(Declaration::Elsewhere(entry)) => {
+                let (unit, offset) = self.units.around(self.unit, entry)?;
+                let unit = unit.unit_ref(self.unit.dwarf);
+                declared(unit, Some(entry), &unit.entry(offset).ok()?, depth, place)
+            }
         }
-        let bytes = bytes(self.unit, described).unwrap_or(POINTER_BYTES);
-        Some(Variable {
-            name,
-            depth,
-            is_this: is_artificial,
-            kind: type_of(described),
-            places: self.places(location, bytes),
-        })
     }
 
-    fn places(&self, location: AttributeValue<Reader>, bytes: u64) -> Vec<(Range<u64>, Place)> {
+    /// Where it is, and while which code runs. What is said once is so in all of its block.
+    fn places(&self, location: AttributeValue<Reader>, bytes: u64, block: &[Range<u64>]) -> Vec<(Range<u64>, Place)> {
         if let Some(expression) = location.exprloc_value() {
-            return self.pieces(expression, bytes).into_iter().map(|place| (0..u64::MAX, place)).collect();
+            let pieces = self.pieces(expression, bytes);
+            return pieces.iter().flat_map(|place| block.iter().map(|range| (range.clone(), *place))).collect();
         }
         let mut places = Vec::new();
         let Ok(Some(mut list)) = self.unit.attr_locations(location) else { return places };
@@ -245,13 +274,36 @@ fn frame_base(unit: UnitRef<'_, Reader>, function: &DebuggingInformationEntry<Re
     }
 }
 
-/// The entry that says what an inlined or cloned variable is.
-fn declaration(
+/// Where a variable's name and type are.
+enum Declaration {
+    Here(UnitOffset),
+    Elsewhere(DebugInfoOffset),
+}
+
+/// A variable, by the entry that says what it is.
+fn declared(
     unit: UnitRef<'_, Reader>,
-    entry: &DebuggingInformationEntry<Reader>,
-) -> Option<DebuggingInformationEntry<Reader>> {
+    elsewhere: Option<DebugInfoOffset>,
+    described: &DebuggingInformationEntry<Reader>,
+    depth: usize,
+    places: impl FnOnce(u64) -> Vec<(Range<u64>, Place)>,
+) -> Option<Variable> {
+    let name = unit.attr_string(described.attr_value(gimli::DW_AT_name)?).ok()?;
+    let name = gimli::Reader::to_string_lossy(&name).ok()?.into_owned();
+    let is_artificial = described.attr_value(gimli::DW_AT_artificial).is_some();
+    if is_artificial && name != "this" {
+        return None;
+    }
+    let bytes = bytes(unit, described).unwrap_or(POINTER_BYTES);
+    let kind = type_of(described).map(|entry| Kind { unit: elsewhere, entry });
+    Some(Variable { name, depth, is_this: is_artificial, kind, places: places(bytes) })
+}
+
+/// The entry that says what an inlined or cloned variable is.
+fn declaration(entry: &DebuggingInformationEntry<Reader>) -> Option<Declaration> {
     match entry.attr_value(gimli::DW_AT_abstract_origin)? {
-        AttributeValue::UnitRef(offset) => unit.entry(offset).ok(),
+        AttributeValue::UnitRef(offset) => Some(Declaration::Here(offset)),
+        AttributeValue::DebugInfoRef(offset) => Some(Declaration::Elsewhere(offset)),
         _ => None,
     }
 }

@@ -43,13 +43,13 @@ pub enum Kept {
 
 /// A place that holds the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holder {
+pub enum Holder<'v> {
     /// A register.
     Register(Gpr),
     /// Memory at a distance from a register.
     Memory(Gpr, i64),
     /// Memory at a distance from the frame; and how far from the frame each register points, if it does.
-    Frame(i64, [Option<i64>; GENERAL]),
+    Frame(i64, &'v [Option<i64>; GENERAL]),
 }
 
 /// Follows the value that a call handed to its caller.
@@ -65,7 +65,7 @@ pub fn kept(
     call: &Call<'_>,
     carriers: &[Carrier],
     passes_on: &dyn Fn(u64) -> bool,
-    seen: &mut dyn FnMut(u64, Holder),
+    seen: &mut dyn FnMut(u64, Holder<'_>),
 ) -> Option<Kept> {
     // To know the frame is enough for most, and takes no look at the code before the call.
     let in_frame = call.frame.map(|(register, offset)| Values::in_frame(register, offset)).unwrap_or_default();
@@ -82,7 +82,7 @@ fn followed(
     before: &Values,
     carriers: &[Carrier],
     passes_on: &dyn Fn(u64) -> bool,
-    seen: &mut dyn FnMut(u64, Holder),
+    seen: &mut dyn FnMut(u64, Holder<'_>),
 ) -> Option<Kept> {
     let mut values = before.clone();
     values.called();
@@ -115,7 +115,7 @@ struct Follower<'c> {
     code: &'c [u8],
     start: u64,
     passes_on: &'c dyn Fn(u64) -> bool,
-    seen: &'c mut dyn FnMut(u64, Holder),
+    seen: &'c mut dyn FnMut(u64, Holder<'_>),
     left: usize,
     factory: InstructionInfoFactory,
 }
@@ -174,8 +174,9 @@ impl<'c> Follower<'c> {
     /// Tells of all places that hold the value before the instruction at an address.
     fn tell(&mut self, at: u64, values: &Values) {
         values.holders().for_each(|register| (self.seen)(at, Holder::Register(register)));
+        let registers = values.in_frame_at();
         for place in values.places().filter(|place| place.origin == Origin::Frame) {
-            (self.seen)(at, Holder::Frame(place.distance, values.in_frame_at()));
+            (self.seen)(at, Holder::Frame(place.distance, &registers));
         }
     }
 
@@ -214,8 +215,8 @@ mod tests {
         kept(&call(&parts.concat()), &[Carrier::Result], &|target| target == MEMSET, &mut |_, _| {})
     }
 
-    fn returned() -> Option<Kept> {
-        Some(Kept::Handed(vec![Carrier::Result]))
+    fn returned() -> Kept {
+        Kept::Handed(vec![Carrier::Result])
     }
 
     const TO_STATIC: &[u8] = &[0x48, 0x89, 0x05, 0x10, 0, 0, 0]; // mov [rip+0x10], rax
@@ -247,13 +248,13 @@ mod tests {
     fn places_that_hold_the_value_are_told_of() {
         let code = [&[0x48, 0x89, 0xc3][..], &[0x48, 0x89, 0x45, 0xf8], &[0x31, 0xc0], RET].concat();
         let mut seen = Vec::new();
-        let mut note = |at: u64, holder: Holder| match holder {
+        let mut note = |at: u64, holder: Holder<'_>| match holder {
             Holder::Frame(distance, _) => seen.push((at - START, Err(distance))),
-            Holder::Register(_) => seen.push((at - START, Ok(holder))),
+            Holder::Register(register) => seen.push((at - START, Ok(register))),
             Holder::Memory(..) => {}
         };
         assert_eq!(kept(&call(&code), &[Carrier::Result], &|_| false, &mut note), None);
-        let (in_ax, in_bx) = (Ok(Holder::Register(RESULT)), Ok(Holder::Register(Gpr::new(3))));
+        let (in_ax, in_bx) = (Ok(RESULT), Ok(Gpr::new(3)));
         seen.truncate(7);
         let after_spill = [(7, in_ax), (7, in_bx), (7, Err(-24)), (9, in_bx)];
         assert_eq!(seen, [&[(0, in_ax), (3, in_ax), (3, in_bx)][..], &after_spill].concat());
@@ -276,7 +277,8 @@ mod tests {
         let code = [&push[..], give, call_it, RET].concat();
         let caller = Call { code: &code, start: START, back: START + 13, frame: None };
         let mut seen = Vec::new();
-        let mut note = |_, holder: Holder| seen.extend(if let Holder::Frame(at, _) = holder { Some(at) } else { None });
+        let mut note =
+            |_, holder: Holder<'_>| seen.extend(if let Holder::Frame(at, _) = holder { Some(at) } else { None });
         assert_eq!(kept(&caller, &[carried], &|_| false, &mut note), None);
         assert_eq!(seen, [-16 - 32 + 8]);
 
@@ -318,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_returned_value_is_the_callers() {
-        assert_eq!(followed(&[RET]), returned());
+        assert_eq!(followed(&[RET]), Some(returned()));
         let from_rbx = &[0x48, 0x89, 0xd8]; // mov rax, rbx
         assert_eq!(followed(&[from_rbx, RET]), None);
     }
@@ -328,7 +330,7 @@ mod tests {
         let to_rdi = &[0x48, 0x89, 0xc7]; // mov rdi, rax
         let call = &[0xe8, 0xf8, 0, 0, 0]; // from 0x1003 to 0x1100
         assert!(matches!(followed(&[to_rdi, call, TO_STATIC]), Some(Kept::Static(_))));
-        assert_eq!(followed(&[to_rdi, &[0xe9, 0xf8, 0, 0, 0]]), returned());
+        assert_eq!(followed(&[to_rdi, &[0xe9, 0xf8, 0, 0, 0]]), Some(returned()));
         assert_eq!(followed(&[to_rdi, &[0xe8, 0xf0, 0, 0, 0], TO_STATIC]), None);
     }
 
