@@ -5,6 +5,7 @@
 //! it allocates for several callers, the name says for whom: `AcquireMemory by OpenCache`. Where what it allocates is
 //! assigned to a variable, that variable is the name: one at a fixed address, or a local one that `variables` finds telling.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use index_vec::IndexSlice;
@@ -131,7 +132,7 @@ impl<'a> Names<'a> {
     }
 
     fn allocated(&self, stack: &[CodePlace], asker: Option<&String>) -> Claim {
-        let Assignment { fixed, locals, is_kept } = assigned(self.modules, stack, &Own(&self.frames));
+        let Assignment { fixed, mut locals, is_kept } = assigned(self.modules, stack, &Own(&self.frames));
         match fixed {
             Some(Fixed::Symbol(symbol)) => return Claim::of(shortened(&demangled(symbol))),
             Some(Fixed::Declared(local)) => {
@@ -143,6 +144,8 @@ impl<'a> Names<'a> {
         }
         let frames: Vec<Frame> = stack.iter().map(|place| self.frames.frame(*place)).collect();
         let asker = asker.map(|function| format!(" by {function}")).unwrap_or_default();
+        // Whoever declares a structure says more of it than the function that fills it through a pointer.
+        locals.sort_by_key(|local| (local.is_behind, local.call, Reverse(local.depth)));
         let holders = locals.into_iter().filter_map(|local| self.holder(stack[local.call], local)).collect();
         Claim { otherwise: stack_name(&frames) + &asker, holders, is_kept }
     }

@@ -1,6 +1,6 @@
 //! Which local variables name objects.
 //!
-//! The rule in one sentence: **an object has the name of the outermost variable on its way out of the allocator that is
+//! The rule in one sentence: **an object has the name of the innermost variable on its way out of the allocator that is
 //! telling, which is one of whose name none holds another object of the recording; where the way goes on past the last
 //! variable that is seen, or none is telling, the object keeps the name that it has without.**
 //!
@@ -26,9 +26,9 @@ pub(crate) struct Holder {
 pub(crate) struct Claim {
     /// Its name if no local variable gives one.
     pub(crate) otherwise: String,
-    /// Variables that held it on its way out of the allocator, outermost first.
+    /// Variables that held it on its way out of the allocator, innermost first, those that only point to it last.
     pub(crate) holders: Vec<Holder>,
-    /// Whether the outermost kept it.
+    /// Whether the outermost of them kept it.
     pub(crate) is_kept: bool,
 }
 
@@ -96,8 +96,8 @@ impl<'c> Holdings<'c> {
     /// The name that the variables give an object.
     fn telling(&self, claim: &Claim) -> Option<Name> {
         let free = |name: &String| !self.others.contains(name.as_str());
-        let mut outermost_first = claim.holders.iter().filter(|_| claim.is_kept);
-        outermost_first.find_map(|holder| {
+        let mut innermost_first = claim.holders.iter().filter(|_| claim.is_kept);
+        innermost_first.find_map(|holder| {
             let name = self.shortest(holder).filter(free)?;
             Some(Name { name, line: holder.line.clone() })
         })
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn the_variable_of_a_function_that_allocates_for_several_names_nothing() {
         let wrapped =
-            |variable, line| claim("checked@util.c:3", &[(variable, "main", line), ("found", "checked", "util.c:3")]);
+            |variable, line| claim("checked@util.c:3", &[("found", "checked", "util.c:3"), (variable, "main", line)]);
         assert_eq!(names(&[wrapped("a", "main.c:1"), wrapped("b", "main.c:2")]), ["a", "b"]);
-        let into_fields = |site| claim(site, &[("data", "heap", "heap.hpp:9"), ("memory", site, site)]);
+        let into_fields = |site| claim(site, &[("memory", site, site), ("data", "heap", "heap.hpp:9")]);
         assert_eq!(names(&[into_fields("alloc_a"), into_fields("alloc_x")]), ["alloc_a", "alloc_x"]);
     }
 
@@ -150,9 +150,10 @@ mod tests {
     }
 
     #[test]
-    fn an_inner_variable_names_what_all_come_out_through_one() {
-        let made = |inner, function| claim("f", &[("made", "main", "main.c:5"), (inner, function, "maker.c:7")]);
+    fn the_function_that_makes_an_object_says_more_than_the_one_that_gets_it() {
+        let made = |inner, function| claim("f", &[(inner, function, "maker.c:7"), ("made", "main", "main.c:5")]);
         assert_eq!(names(&[made("table", "make_table"), made("list", "make_list")]), ["table", "list"]);
+        assert_eq!(names(&[made("table", "make_table")]), ["table"]);
     }
 
     #[test]
