@@ -152,7 +152,7 @@ int main(int count, char **words) {
     for (int row = 0; row < 2; row++)
         rows[row] = checked(bytes);
     memset(grown, 1, 4 * bytes);
-    return field[7] + grown[9] + mesh.cells[3] + mesh.faces[5] + rows[1][3] > 1 ? 0 : words[0][0];
+    return field[7] + grown[9] + mesh.cells[3] + mesh.faces[5] + rows[1][3] > 100;
 }
 """
 

@@ -137,7 +137,8 @@ int main(int count, char **words) {
     use(malloc(count));
     double *aligned; if (posix_memalign((void **)&aligned, 64, count)) return 1;
     double *given; create(&given, count);
-    use(pressure); use(velocity); use(checkedly); use(often); use(everybodys); use(aligned); use(given);
+    long number = (long)malloc(count);
+    use((void *)number); use(pressure); use(velocity); use(checkedly); use(often); use(everybodys); use(aligned); use(given);
     return words[0][0];
 }
 __attribute__((noinline)) void use(void *data) { __asm__ volatile(\"\" : : \"r\"(data) : \"memory\"); }
@@ -151,6 +152,7 @@ fn an_allocation_in_c_has_the_name_of_its_local_variable() {
         let program = Program::compiled(IN_C, &format!("gcc -g -w {options}"), "fields.c");
         let mut names = program.names(&["main"]);
         assert_eq!(names.remove(&19), Some(None), "{options}: what is only handed on has no name");
+        assert_eq!(names.remove(&22), Some(None), "{options}: a number has no memory");
         let often = names.get_mut(&16).unwrap().take();
         assert_eq!(often.as_deref(), Some("often"), "{options}");
         names.remove(&16);

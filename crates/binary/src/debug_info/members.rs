@@ -3,7 +3,7 @@
 use gimli::{AttributeValue, UnitOffset, UnitRef};
 
 use super::dwarf::Reader;
-use super::variables::{TYPE_NAMES, Variable, bytes, type_of};
+use super::variables::{Variable, bytes, named, type_of};
 
 /// Structures within each other that are looked into.
 const DEEPEST: usize = 8;
@@ -105,20 +105,6 @@ fn pointee(unit: UnitRef<'_, Reader>, kind: UnitOffset) -> Option<UnitOffset> {
     let pointer = unit.entry(named(unit, kind)?).ok()?;
     let points = [gimli::DW_TAG_pointer_type, gimli::DW_TAG_reference_type, gimli::DW_TAG_rvalue_reference_type];
     points.contains(&pointer.tag()).then(|| type_of(&pointer))?
-}
-
-/// What names of a type, and what qualifies it, stand for.
-fn named(unit: UnitRef<'_, Reader>, mut kind: UnitOffset) -> Option<UnitOffset> {
-    let names =
-        [gimli::DW_TAG_typedef, gimli::DW_TAG_const_type, gimli::DW_TAG_volatile_type, gimli::DW_TAG_restrict_type];
-    for _ in 0..TYPE_NAMES {
-        let entry = unit.entry(kind).ok()?;
-        if !names.contains(&entry.tag()) {
-            return Some(kind);
-        }
-        kind = type_of(&entry)?;
-    }
-    None
 }
 
 /// The language of a unit, where it is known how that writes members and who names them.

@@ -21,7 +21,7 @@ const POINTER_BYTES: u64 = 8;
 /// Blocks within each other that are looked into: Rust begins one behind each declaration.
 const BLOCKS: usize = 256;
 /// Names for types, one of another, that are looked through: compilers write a handful, and a broken file a circle.
-pub(super) const TYPE_NAMES: usize = 16;
+const TYPE_NAMES: usize = 16;
 
 /// A variable or a parameter of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -294,9 +294,18 @@ fn declared(
     if is_artificial && name != "this" {
         return None;
     }
+    if type_of(described).is_some_and(|kind| is_number(unit, kind)) {
+        return None;
+    }
     let bytes = bytes(unit, described).unwrap_or(POINTER_BYTES);
     let kind = type_of(described).map(|entry| Kind { unit: elsewhere, entry });
     Some(Variable { name, depth, is_this: is_artificial, kind, places: places(bytes) })
+}
+
+/// Whether a type is a number's: it has no allocation, though the null of one that failed may be its zero.
+fn is_number(unit: UnitRef<'_, Reader>, kind: UnitOffset) -> bool {
+    let tag = named(unit, kind).and_then(|kind| Some(unit.entry(kind).ok()?.tag()));
+    matches!(tag, Some(gimli::DW_TAG_base_type | gimli::DW_TAG_enumeration_type))
 }
 
 /// The entry that says what an inlined or cloned variable is.
@@ -316,6 +325,20 @@ pub(super) fn bytes(unit: UnitRef<'_, Reader>, variable: &DebuggingInformationEn
             return size.udata_value();
         }
         entry = unit.entry(type_of(&entry)?).ok()?;
+    }
+    None
+}
+
+/// What names of a type, and what qualifies it, stand for.
+pub(super) fn named(unit: UnitRef<'_, Reader>, mut kind: UnitOffset) -> Option<UnitOffset> {
+    let names =
+        [gimli::DW_TAG_typedef, gimli::DW_TAG_const_type, gimli::DW_TAG_volatile_type, gimli::DW_TAG_restrict_type];
+    for _ in 0..TYPE_NAMES {
+        let entry = unit.entry(kind).ok()?;
+        if !names.contains(&entry.tag()) {
+            return Some(kind);
+        }
+        kind = type_of(&entry)?;
     }
     None
 }
