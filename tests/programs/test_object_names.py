@@ -162,6 +162,7 @@ def test_the_variable_of_a_wrapper_names_nothing(flags: tuple[str, ...], tierloo
     (folder / "fields.c").write_text(WRAPPED)
     subprocess.run(["gcc", "-g", *flags, "-o", "fields", "fields.c"], cwd=folder, check=True)
     names = heap_names(tierloom, folder, "fields")
-    assert names >= {"field", "mesh.cells", "mesh.faces", "grown@fields.c:17", "grown@fields.c:18"}
-    assert not any(name.startswith("memory") for name in names)
-    assert not any("#" in name for name in names)
+    told = {"field", "mesh.cells", "mesh.faces", "grown@fields.c:17", "grown@fields.c:18"}
+    assert names > told
+    # What the rows point to has no variable of its own, and the wrapper's is that of others, too.
+    assert all(name.startswith(("checked@", "main@")) for name in names - told)
