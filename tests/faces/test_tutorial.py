@@ -33,8 +33,8 @@ def test_first_touch_gives_the_grids_dram_to_the_record(executable: Path, folder
     assert ours["prediction"]["time_s"] < local["prediction"]["time_s"]
     assert ours["prediction"]["stall_s"] < 0.9 * local["prediction"]["stall_s"]
     in_ldram = dict(zip(objects_of(ours), (there[1] for there in ours["fractions"]), strict=True))
-    assert in_ldram["main@cells.c:10"] > 0.95
-    assert in_ldram["main@cells.c:9"] < 0.1
+    assert in_ldram["grid"] > 0.95
+    assert in_ldram["history"] < 0.1
 
 
 def objects_of(policy: dict) -> list[str]:

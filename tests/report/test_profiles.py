@@ -23,10 +23,12 @@ STACK = [
         ("Array::fortran_vec by solve#2", "liboctave.so.9+0x20"),
         ("solve@solve.cpp:7", "solve.cpp:7"),
         ("a name by hand", "solve.cpp:7"),
+        ("a", "solve.cpp:7"),
     ],
 )
 def test_an_object_is_allocated_at_the_statement_that_it_is_named_after(name: str, where: str) -> None:
     item: dict[str, Any] = {"name": name, "kind": "heap", "size_bytes": 1, "site": {"stack": STACK}}
     assert profiles.place(item) == where
+    assert profiles.place({**item, "line": "main.cpp:3"}) == "main.cpp:3"
     item["site"]["stack"] = STACK[:1]
     assert profiles.place(item) == "libstdc++.so.6+0x10"

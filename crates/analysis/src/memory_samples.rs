@@ -18,7 +18,7 @@ use crate::address_space::AddressSpaces;
 use crate::address_space::objects::ObjectId;
 use crate::confidence::share;
 use crate::memory_sums::{Owner, RESTS, Sums};
-use crate::profile::names::Names;
+use crate::profile::names::{Named, Names};
 use crate::profile::warnings::FEW_SAMPLES;
 
 /// Bytes of an access: samples do not tell; most loads of numeric code are words. Assumed.
@@ -117,12 +117,13 @@ impl ProfileBuilder<'_> {
 
     fn object(&self, id: ObjectId, names: &mut Names<'_>) -> Object {
         let entry = &self.spaces.objects.entries[id];
-        let (site, name) = names.name(entry);
+        let Named { site, line, name } = names.name(entry);
         let first_s = self.seconds(entry.first_ns);
         Object {
             name,
             kind: entry.kind,
             site,
+            line,
             size_bytes: entry.most_bytes,
             address_bytes: None,
             allocations: entry.allocations,

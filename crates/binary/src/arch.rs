@@ -8,6 +8,8 @@
 //! flow for less work. [`kept`] follows a returned value.
 
 pub use crate::x86::decode::{decode, outlines};
-pub use crate::x86::linkage::{OWN_ADDRESS, linkage_slot};
-pub use crate::x86::registers::{ARGUMENTS, CALLEE_SAVED, IN_SAMPLE, REGISTERS, STACK_POINTER, register};
-pub use crate::x86::result::{Kept, kept};
+pub use crate::x86::linkage::{Callee, OWN_ADDRESS, callee, linkage_slot};
+pub use crate::x86::registers::{
+    ARGUMENTS, CALLEE_SAVED, IN_SAMPLE, REGISTERS, STACK_POINTER, numbered_by_dwarf, register,
+};
+pub use crate::x86::result::{Call, Carrier, Holder, Kept, kept};

@@ -109,6 +109,9 @@ pub struct Object {
     pub kind: ObjectKind,
     /// How to find it again in another run.
     pub site: Site,
+    /// Statement of the program that allocates it, `file:line`; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
     /// Most memory that it had at once, bytes: pages that were touched, where somebody looked; else its addresses.
     pub size_bytes: u64,
     /// Most bytes of addresses that it had at once, where they are more than its memory.

@@ -275,6 +275,8 @@ class ObjectDoc(TypedDict):
     """What it is to the program."""
     site: SiteDoc
     """How to find it again in another run."""
+    line: NotRequired[str]
+    """Statement of the program that allocates it, `file:line`; absent where it is not known."""
     size_bytes: int
     """Most memory that it had at once, bytes: pages that were touched, where somebody looked; else its addresses."""
     address_bytes: NotRequired[int]

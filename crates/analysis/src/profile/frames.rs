@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use tierloom_binary::Binaries;
 use tierloom_binary::code::CodePlace;
+use tierloom_binary::debug_info::variables::Variable;
 use tierloom_binary::debug_info::{DebugInfo, Missing, SourceFrame};
 use tierloom_binary::demangle::demangled;
 use tierloom_binary::elf::Binary;
@@ -43,6 +44,36 @@ impl<'a> Frames<'a> {
             line,
             inlined_into: functions.map(|outer| InlinedInto { function: outer.function, line: outer.line }).collect(),
         }
+    }
+
+    /// Variables in scope at the call before a return address, of those functions there that are wanted.
+    pub(crate) fn variables(&self, place: CodePlace, is_wanted: impl Fn(&str) -> bool) -> Vec<Variable> {
+        let Some(module) = place.module.filter(|module| !is_runtime(self.modules[*module].name())) else {
+            return Vec::new();
+        };
+        let functions = self.functions(module, place.address);
+        let outermost_first = functions.iter().rev().map(|frame| frame.function.as_deref().is_some_and(&is_wanted));
+        let wanted: Vec<bool> = outermost_first.collect();
+        let mut variables = self.debug_info(module).variables(place.address.saturating_sub(1));
+        variables.retain(|variable| wanted.get(variable.depth) == Some(&true));
+        variables
+    }
+
+    /// What a byte of one of these is called in the source.
+    pub(crate) fn variable_names(
+        &self,
+        place: CodePlace,
+        variable: &Variable,
+        is_behind: bool,
+        byte: u64,
+    ) -> Vec<String> {
+        let Some(module) = place.module else { return Vec::new() };
+        self.debug_info(module).names(place.address.saturating_sub(1), variable, is_behind, byte)
+    }
+
+    /// The function before a return address that this many others are around.
+    pub(crate) fn function(&self, place: CodePlace, depth: usize) -> Option<SourceFrame> {
+        self.functions(place.module?, place.address).into_iter().rev().nth(depth)
     }
 
     /// Why a module has no lines at all.

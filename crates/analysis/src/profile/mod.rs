@@ -1,8 +1,10 @@
 //! The last step: everything that was worked out goes into the noun.
 
 pub(crate) mod frames;
+pub(crate) mod functions;
 pub(crate) mod hotness;
 pub(crate) mod names;
+pub(crate) mod variables;
 pub(crate) mod warnings;
 
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ use crate::attribution::{AttributedSample, Attribution, Observed, Rest};
 use crate::confidence::share;
 use crate::frequency::Counts;
 use crate::profile::hotness::hotness;
-use crate::profile::names::Names;
+use crate::profile::names::{Named, Names};
 use crate::time::clocks::{Clocks, Used};
 use crate::time::meeting::spun;
 use crate::time::shares::{CpuShares, added, of_user};
@@ -117,7 +119,7 @@ impl ProfileBuilder<'_> {
 
     fn object(&self, id: ObjectId, names: &mut Names<'_>, stalls: &BTreeMap<ObjectId, Waited>) -> Object {
         let entry = &self.spaces.objects.entries[id];
-        let (site, name) = names.name(entry);
+        let Named { site, line, name } = names.name(entry);
         let first_s = self.seconds(entry.first_ns);
         let last_ns = if entry.live_bytes > 0 { self.recording.end_ns } else { entry.released_ns };
         let waited = stalls.get(&id).copied().unwrap_or_default();
@@ -125,6 +127,7 @@ impl ProfileBuilder<'_> {
             name,
             kind: entry.kind,
             site,
+            line,
             size_bytes: entry.memory_bytes,
             address_bytes: (entry.most_bytes > entry.memory_bytes).then_some(entry.most_bytes),
             allocations: entry.allocations,

@@ -3,73 +3,45 @@
 //! An allocation site is named after the innermost frame that is the program's own: allocators,
 //! containers and constructors of the standard library only pass the request on. Where one statement of
 //! it allocates for several callers, the name says for whom: `AcquireMemory by OpenCache`. Where what it allocates is
-//! assigned to a static variable, that variable is the name.
+//! assigned to a variable, that variable is the name: one at a fixed address, or a local one that `variables` finds telling.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use index_vec::IndexSlice;
 use tierloom_binary::Binaries;
-use tierloom_binary::assignment::assigned;
+use tierloom_binary::assignment::{Assignment, Declarations, Fixed, Local, assigned};
 use tierloom_binary::code::CodePlace;
-use tierloom_binary::debug_info::Missing;
+use tierloom_binary::debug_info::variables::Variable;
+use tierloom_binary::debug_info::{Missing, SourceFrame};
 use tierloom_binary::demangle::demangled;
 use tierloom_binary::elf::Binary;
 use tierloom_model::{Frame, Site};
 
 use crate::address_space::objects::{DataObject, Identity, ObjectId};
 use crate::profile::frames::{Frames, functions, is_runtime};
+use crate::profile::functions::{is_own, shortened};
+use crate::profile::variables::{self, Claim, Holder, Name};
 
-/// Functions that allocate for others, by the start of their demangled names.
-const WRAPPERS: [&str; 33] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "aligned_alloc",
-    "posix_memalign",
-    "memalign",
-    "valloc",
-    "pvalloc",
-    "operator new",
-    "mmap",
-    "std::",
-    "__gnu_cxx::",
-    "void std::",
-    "void* std::",
-    "alloc::",
-    "__rust_",
-    "__rdl_",
-    "<alloc::",
-    "core::",
-    "hashbrown::",
-    "<hashbrown::",
-    "_mm_malloc",
-    "PyMem_",
-    "PyObject_Malloc",
-    "PyDataMem_",
-    "_PyObject_Malloc",
-    "_PyObject_Realloc",
-    "_PyMem_",
-    "_gfortran_",
-    "xmalloc",
-    "xcalloc",
-    "xrealloc",
-];
-/// Functions of the C library that start a program or a thread: everything is called by them.
-const STARTERS: [&str; 7] =
-    ["__libc_start_main", "__libc_start_call_main", "_start", "start_thread", "clone", "__clone", "__clone3"];
-/// Longest function name within an object's name.
-const LONGEST_NAME: usize = 60;
 /// Callers that are looked at to tell apart what one statement allocates: further out are the program's loops.
 const NEAREST_CALLERS: usize = 4;
+
+/// What an object is called.
+pub(crate) struct Named {
+    pub(crate) site: Site,
+    /// `file:line` of the program's own statement that allocates or assigns it, where it is known.
+    pub(crate) line: Option<String>,
+    /// Unique within the profile.
+    pub(crate) name: String,
+}
 
 /// Names and sites of all objects, made once at the end.
 pub(crate) struct Names<'a> {
     modules: &'a [Binary],
     frames: Frames<'a>,
     taken: BTreeMap<String, u32>,
-    /// By stack: for whom its statement allocates, where that is for several.
-    askers: BTreeMap<Vec<CodePlace>, String>,
+    /// What each object would be called if others were not.
+    wanted: BTreeMap<Identity, Name>,
     /// Modules with objects that are named without a line.
     lineless: BTreeSet<usize>,
 }
@@ -81,18 +53,26 @@ impl<'a> Names<'a> {
         binaries: &'a dyn Binaries,
         entries: &IndexSlice<ObjectId, [DataObject]>,
     ) -> Self {
-        let (taken, askers, lineless) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        let mut names = Self { modules, frames: Frames::new(modules, binaries), taken, askers, lineless };
+        let (taken, wanted, lineless) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let mut names = Self { modules, frames: Frames::new(modules, binaries), taken, wanted, lineless };
+        let askers = names.askers(entries);
+        let claims: Vec<Claim> = entries.iter().map(|entry| names.claim(&entry.identity, &askers)).collect();
+        let identities = entries.iter().map(|entry| entry.identity.clone());
+        names.wanted = identities.zip(variables::names(&claims)).collect();
+        names
+    }
+
+    /// By stack: for whom its statement allocates, where that is for several.
+    fn askers(&self, entries: &IndexSlice<ObjectId, [DataObject]>) -> BTreeMap<Vec<CodePlace>, String> {
         let mut statements: BTreeMap<Statement, Vec<Request>> = BTreeMap::new();
         for entry in entries {
             if let Identity::Stack(stack) = &entry.identity
-                && let Some((statement, request)) = names.request(stack)
+                && let Some((statement, request)) = self.request(stack)
             {
                 statements.entry(statement).or_default().push(request);
             }
         }
-        names.askers = statements.values().flat_map(|requests| told_apart(requests)).collect();
-        names
+        statements.values().flat_map(|requests| told_apart(requests)).collect()
     }
 
     /// The statement that an object is named after, and the functions that it may do it for.
@@ -122,8 +102,8 @@ impl<'a> Names<'a> {
         all.filter(|(_, missing)| *missing != Some(&Missing::Unreadable))
     }
 
-    /// Site and unique name of an object.
-    pub(crate) fn name(&mut self, entry: &DataObject) -> (Site, String) {
+    /// Site, statement and unique name of an object.
+    pub(crate) fn name(&mut self, entry: &DataObject) -> Named {
         let site = match &entry.identity {
             Identity::Stack(stack) => {
                 let frames: Vec<Frame> = stack.iter().map(|place| self.frames.frame(*place)).collect();
@@ -136,27 +116,43 @@ impl<'a> Names<'a> {
             Identity::File(path) => Site::File(path.clone()),
             Identity::Name(name) => Site::Name(name.clone()),
         };
-        let wanted = match &site {
-            Site::Stack(frames) => {
-                self.variable(&entry.identity).unwrap_or_else(|| stack_name(frames) + &self.asker(&entry.identity))
+        let Name { name, line } = self.wanted[&entry.identity].clone();
+        let line = line.or_else(|| allocated_at(&site));
+        Named { site, line, name: self.unique(name) }
+    }
+
+    /// What an object is called without local variables, and which of these held it.
+    fn claim(&self, identity: &Identity, askers: &BTreeMap<Vec<CodePlace>, String>) -> Claim {
+        match identity {
+            Identity::Stack(stack) => self.allocated(stack, askers.get(stack)),
+            Identity::Symbol { name, .. } => Claim::of(shortened(&demangled(name))),
+            Identity::File(path) => Claim::of(path.rsplit('/').next().unwrap_or(path).to_owned()),
+            Identity::Name(name) => Claim::of(name.clone()),
+        }
+    }
+
+    fn allocated(&self, stack: &[CodePlace], asker: Option<&String>) -> Claim {
+        let Assignment { fixed, mut locals, is_kept } = assigned(self.modules, stack, &Own(&self.frames));
+        match fixed {
+            Some(Fixed::Symbol(symbol)) => return Claim::of(shortened(&demangled(symbol))),
+            Some(Fixed::Declared(local)) => {
+                let otherwise = local.names.first().cloned().unwrap_or_default();
+                let holders = self.holder(stack[local.call], local).into_iter().collect();
+                return Claim { otherwise, holders, is_kept: true };
             }
-            Site::Symbol { symbol, .. } => shortened(&demangled(symbol)),
-            Site::File(path) => path.rsplit('/').next().unwrap_or(path).to_owned(),
-            Site::Name(name) => name.clone(),
-        };
-        let name = self.unique(wanted);
-        (site, name)
+            None => {}
+        }
+        let frames: Vec<Frame> = stack.iter().map(|place| self.frames.frame(*place)).collect();
+        let asker = asker.map(|function| format!(" by {function}")).unwrap_or_default();
+        // Whoever declares a structure says more of it than the function that fills it through a pointer.
+        locals.sort_by_key(|local| (local.is_behind, local.call, Reverse(local.depth)));
+        let holders = locals.into_iter().filter_map(|local| self.holder(stack[local.call], local)).collect();
+        Claim { otherwise: stack_name(&frames) + &asker, holders, is_kept }
     }
 
-    /// The static variable that an allocation was assigned to.
-    fn variable(&self, identity: &Identity) -> Option<String> {
-        let Identity::Stack(stack) = identity else { return None };
-        assigned(self.modules, stack).map(|name| shortened(&demangled(name)))
-    }
-
-    fn asker(&self, identity: &Identity) -> String {
-        let Identity::Stack(stack) = identity else { return String::new() };
-        self.askers.get(stack).map(|function| format!(" by {function}")).unwrap_or_default()
+    fn holder(&self, place: CodePlace, local: Local) -> Option<Holder> {
+        let SourceFrame { function, line } = self.frames.function(place, local.depth)?;
+        Some(Holder { names: local.names, function: shortened(&function?), line })
     }
 
     fn unique(&mut self, wanted: String) -> String {
@@ -176,6 +172,19 @@ impl<'a> Names<'a> {
         if !has_line && !is_runtime(&frame.module) {
             self.lineless.insert(module);
         }
+    }
+}
+
+/// What the program's own functions declare.
+struct Own<'f, 'a>(&'f Frames<'a>);
+
+impl Declarations for Own<'_, '_> {
+    fn variables(&self, place: CodePlace) -> Vec<Variable> {
+        self.0.variables(place, is_own)
+    }
+
+    fn names(&self, place: CodePlace, variable: &Variable, is_behind: bool, byte: u64) -> Vec<String> {
+        self.0.variable_names(place, variable, is_behind, byte)
     }
 }
 
@@ -212,6 +221,11 @@ fn stack_name(frames: &[Frame]) -> String {
     }
 }
 
+fn allocated_at(site: &Site) -> Option<String> {
+    let Site::Stack(frames) = site else { return None };
+    frames.iter().find_map(named)?.1.map(str::to_owned)
+}
+
 /// The innermost function of a frame, with its line, that says for what it allocates.
 fn named(frame: &Frame) -> Option<(&str, Option<&str>)> {
     functions(frame).filter_map(with_function).find(|(function, _)| is_own(function))
@@ -219,32 +233,6 @@ fn named(frame: &Frame) -> Option<(&str, Option<&str>)> {
 
 fn with_function<'f>((function, line): (Option<&'f str>, Option<&'f str>)) -> Option<(&'f str, Option<&'f str>)> {
     Some((function?, line))
-}
-
-/// Whether a function says for what it allocates.
-fn is_own(function: &str) -> bool {
-    // Templates have the type of their result in front.
-    let bare = shortened(function);
-    let passes_on = |prefix: &&str| function.starts_with(*prefix) || bare.starts_with(*prefix);
-    !STARTERS.contains(&function) && !WRAPPERS.iter().any(passes_on)
-}
-
-/// Without parameters and template arguments, and not longer than a table column bears.
-fn shortened(function: &str) -> String {
-    let mut depth = 0;
-    let mut short = String::new();
-    for character in function.trim_end_matches(" const").chars() {
-        match character {
-            '<' => depth += 1,
-            '>' if depth > 0 => depth -= 1,
-            '(' if depth == 0 && !short.is_empty() => break,
-            _ if depth == 0 => short.push(character),
-            _ => {}
-        }
-    }
-    let short = short.rsplit(' ').next().unwrap_or(&short);
-    let short = if short.is_empty() { function } else { short };
-    short.chars().take(LONGEST_NAME).collect()
 }
 
 #[cfg(test)]
@@ -308,9 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_short_and_unique() {
-        assert_eq!(shortened("void fill<double, 3>(double*, int)"), "fill");
-        assert_eq!(shortened("mesh::Grid<double>::resize(unsigned long)"), "mesh::Grid::resize");
+    fn names_are_unique() {
         let mut names = Names::new(&[], &tierloom_binary::Files, IndexSlice::new(&[]));
         let all: Vec<String> = (0..3).map(|_| names.unique("a".to_owned())).collect();
         assert_eq!(all, ["a", "a#2", "a#3"]);

@@ -1,5 +1,5 @@
-//! Debug information: which source line an address of code stands for, and which functions were
-//! inlined there.
+//! Debug information: which source line an address of code stands for, which functions were inlined
+//! there, and which variables are in scope.
 //!
 //! [`DebugInfo`] answers from DWARF, by the crate `addr2line`: in the file itself or in a separate one,
 //! packed or not, split into `.dwo` files or a `.dwp` package. Sections are read whole, but only of the
@@ -7,17 +7,24 @@
 //! lines, [`DebugInfo::missing`] says why.
 
 mod dwarf;
+mod members;
 mod separate;
 mod split;
+mod units;
+pub mod variables;
 
 use std::path::{Path, PathBuf};
 
 use addr2line::Context;
+use gimli::{UnitOffset, UnitRef};
 
 use crate::demangle::demangled;
 use crate::image::{Image, Wants};
 use dwarf::Reader;
+use members::Members;
 use split::Split;
+use units::Units;
+use variables::Variable;
 
 /// One function at an address: of several, the first one was inlined into the second, and so on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,6 +61,7 @@ pub struct DebugInfo {
 struct Source {
     context: Context<Reader>,
     split: Split,
+    units: Units,
 }
 
 impl Default for DebugInfo {
@@ -78,14 +86,14 @@ impl DebugInfo {
 
     fn of(image: &Image, path: &Path) -> Self {
         let context = dwarf::load(image, path).ok().and_then(|dwarf| Context::from_dwarf(dwarf).ok());
-        let source = context.map(|context| Source { context, split: Split::beside(path) });
+        let source = context.map(|context| Source { context, split: Split::beside(path), units: Units::default() });
         let missing = source.is_none().then_some(Missing::Unreadable);
         Self { source, missing }
     }
 
     /// Functions at an address, innermost first; none where nothing is known.
     pub fn frames(&self, address: u64) -> Vec<SourceFrame> {
-        let Some(Source { context, split }) = &self.source else { return Vec::new() };
+        let Some(Source { context, split, .. }) = &self.source else { return Vec::new() };
         let Ok(mut found) = split.resolve(context.find_frames(address)) else { return Vec::new() };
         let mut frames = Vec::new();
         // A broken unit ends the answer; what came before it stays good.
@@ -95,6 +103,48 @@ impl DebugInfo {
             frames.push(SourceFrame { function, line: frame.location.as_ref().and_then(line) });
         }
         frames
+    }
+
+    /// Variables that are in scope at an address, of the function there and of those inlined in it.
+    pub fn variables(&self, address: u64) -> Vec<Variable> {
+        let Some(Source { units, .. }) = &self.source else { return Vec::new() };
+        let function = self.function(address);
+        function.map(|(unit, function)| variables::in_scope(unit, units, function, address)).unwrap_or_default()
+    }
+
+    /// What a byte of a variable is called in the source: the variable's name, and with its member where it has some.
+    ///
+    /// # Arguments
+    /// * `address` - of code where the variable is in scope.
+    /// * `is_behind` - whether the variable points to the structure with that byte.
+    pub fn names(&self, address: u64, variable: &Variable, is_behind: bool, byte: u64) -> Vec<String> {
+        let path = self.members(address, variable, is_behind, byte);
+        let own = || if variable.is_this { Vec::new() } else { vec![variable.name.clone()] };
+        match path {
+            Some(path) if is_behind => path.behind(variable).into_iter().collect(),
+            Some(path) => own().into_iter().chain(path.within(variable)).collect(),
+            None if is_behind => Vec::new(),
+            None => own(),
+        }
+    }
+
+    /// Which member of a structure a byte is in.
+    fn members(&self, address: u64, variable: &Variable, is_behind: bool, byte: u64) -> Option<Members> {
+        let ((unit, _), kind) = (self.function(address)?, variable.kind?);
+        let Some(elsewhere) = kind.unit else { return Members::at(unit, kind.entry, is_behind, byte) };
+        let (other, _) = self.source.as_ref()?.units.around(unit, elsewhere)?;
+        Members::at(other.unit_ref(unit.dwarf), kind.entry, is_behind, byte)
+    }
+
+    /// The function that stands in memory at an address, and its unit.
+    fn function(&self, address: u64) -> Option<(UnitRef<'_, Reader>, UnitOffset)> {
+        let Source { context, split, .. } = self.source.as_ref()?;
+        let mut frames = split.resolve(context.find_frames(address)).ok()?;
+        let mut outermost = None;
+        while let Ok(Some(frame)) = frames.next() {
+            outermost = frame.dw_die_offset;
+        }
+        Some((split.resolve(context.find_dwarf_and_unit(address))?, outermost?))
     }
 
     /// Why there are no lines, where there are none at all.

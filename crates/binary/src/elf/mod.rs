@@ -22,7 +22,8 @@ use crate::elf::relocations::relocations;
 use crate::elf::statics::Remainder;
 use crate::elf::symbols::{ElfFile, statics, symbols};
 pub use crate::elf::symbols::{STATIC_OBJECT_BYTES, Symbol};
-use crate::elf::unwind::unwind_ranges;
+pub use crate::elf::unwind::FrameAddress;
+use crate::elf::unwind::UnwindTable;
 use crate::image::{Image, Wants};
 
 /// A loadable part of the file.
@@ -44,6 +45,7 @@ pub struct Binary {
     pub build_id: String,
     image: Image,
     segments: Vec<Segment>,
+    unwind: UnwindTable,
     functions: Vec<(u64, u64)>,
     symbols: Vec<Symbol>,
     /// Variables that the symbol table names, of any size.
@@ -75,7 +77,8 @@ impl Binary {
             module.variables = symbols(&file, SymbolKind::Data);
             module.statics = statics(&file, &module.variables);
             module.other_statics = module.remainder();
-            module.functions = unwind_ranges(&file);
+            module.unwind = UnwindTable::of(&file);
+            module.functions = module.unwind.ranges(&file);
             module.functions.extend(module.symbols.iter().map(|symbol| symbol.range));
             module.functions.sort_unstable();
             module.functions.dedup();
@@ -147,6 +150,11 @@ impl Binary {
         around.min_by_key(|range| range.1 - range.0).map(|range| range.0..range.1)
     }
 
+    /// Where the frame of a function is before its instruction at an address.
+    pub fn frame(&self, address: u64) -> Option<FrameAddress> {
+        self.unwind.frame(&self.image, address)
+    }
+
     /// All known functions.
     pub fn function_ranges(&self) -> impl Iterator<Item = Range<u64>> {
         self.functions.iter().map(|range| range.0..range.1)
@@ -156,6 +164,11 @@ impl Binary {
     pub fn code(&self, range: &Range<u64>) -> Option<&[u8]> {
         let segment = self.segments.iter().find(|s| (s.address..s.address + s.file_bytes).contains(&range.start))?;
         self.image.bytes(range.start - segment.address + segment.file_offset, range.end.checked_sub(range.start)?)
+    }
+
+    /// Code up to an address of a function, from its beginning.
+    pub fn code_before(&self, address: u64) -> Option<&[u8]> {
+        self.code(&(self.function_at(address)?.start..address))
     }
 
     /// Name of the function whose address the loader writes to a slot.

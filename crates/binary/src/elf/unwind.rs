@@ -1,31 +1,87 @@
-//! Where functions begin and end, by the unwind table, which stripped files keep.
+//! Where functions begin and end, and where their frames are, by the unwind table, which stripped files keep.
 
 use std::ops::Range;
 
-use gimli::UnwindSection;
+use gimli::{BaseAddresses, CfaRule, EndianSlice, LittleEndian, UnwindContext, UnwindSection};
 use object::{Object, ObjectSection};
 
+use crate::arch::numbered_by_dwarf;
 use crate::elf::symbols::ElfFile;
+use crate::image::Image;
+use crate::instruction::Gpr;
+
+type Table<'d> = gimli::EhFrame<EndianSlice<'d, LittleEndian>>;
 
 /// An entry of a procedure linkage table (System V ABI for AMD64, figure 5.2).
 pub(super) const LINKAGE_BYTES: u64 = 16;
 
-/// Function bounds from the unwind tables (System V ABI, `.eh_frame`).
-pub(super) fn unwind_ranges(file: &ElfFile<'_>) -> Vec<(u64, u64)> {
-    let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
-    let Ok(data) = section.data() else { return Vec::new() };
-    let mut frames = gimli::EhFrame::new(data, gimli::LittleEndian);
-    frames.set_address_size(8);
-    let text = file.section_by_name(".text").map_or(0, |text| text.address());
-    let bases = gimli::BaseAddresses::default().set_eh_frame(section.address()).set_text(text);
-    let mut entries = frames.entries(&bases);
-    let mut ranges = Vec::new();
-    while let Ok(Some(entry)) = entries.next() {
+/// Where the canonical frame address is (DWARF 5, 6.4): at a distance from what a register holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameAddress {
+    /// The register.
+    pub register: Gpr,
+    /// The distance, bytes.
+    pub offset: i64,
+}
+
+/// The unwind table of a file (System V ABI, `.eh_frame`).
+#[derive(Debug, Default)]
+pub(super) struct UnwindTable {
+    bases: BaseAddresses,
+    /// Where it is in the file, and its bytes.
+    part: (u64, u64),
+    /// First address, one past the last, and where in the table; ascending.
+    entries: Vec<(u64, u64, usize)>,
+}
+
+impl UnwindTable {
+    pub(super) fn of(file: &ElfFile<'_>) -> Self {
+        let Some(section) = file.section_by_name(".eh_frame") else { return Self::default() };
+        let (Ok(data), Some(part)) = (section.data(), section.file_range()) else { return Self::default() };
+        let text = file.section_by_name(".text").map_or(0, |text| text.address());
+        let bases = BaseAddresses::default().set_eh_frame(section.address()).set_text(text);
+        let entries = entries(data, &bases);
+        Self { bases, part, entries }
+    }
+
+    /// Bounds of functions.
+    pub(super) fn ranges(&self, file: &ElfFile<'_>) -> Vec<(u64, u64)> {
+        cut_linkage_tables(file, self.entries.iter().map(|(start, end, _)| (*start, *end)).collect())
+    }
+
+    /// Where the frame is before the instruction at an address.
+    pub(super) fn frame(&self, image: &Image, address: u64) -> Option<FrameAddress> {
+        let after = self.entries.partition_point(|(start, _, _)| *start <= address);
+        let (_, _, offset) = self.entries.get(after.checked_sub(1)?).filter(|(_, end, _)| address < *end)?;
+        let table = table(image.bytes(self.part.0, self.part.1)?);
+        let entry = table.fde_from_offset(&self.bases, (*offset).into(), gimli::EhFrame::cie_from_offset).ok()?;
+        let mut context = UnwindContext::new();
+        match *entry.unwind_info_for_address(&table, &self.bases, &mut context, address).ok()?.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                Some(FrameAddress { register: numbered_by_dwarf(register.0)?, offset })
+            }
+            CfaRule::Expression(_) => None,
+        }
+    }
+}
+
+fn table(data: &[u8]) -> Table<'_> {
+    let mut table = gimli::EhFrame::new(data, gimli::LittleEndian);
+    table.set_address_size(8);
+    table
+}
+
+fn entries(data: &[u8], bases: &BaseAddresses) -> Vec<(u64, u64, usize)> {
+    let table = table(data);
+    let mut all = table.entries(bases);
+    let mut found = Vec::new();
+    while let Ok(Some(entry)) = all.next() {
         let gimli::CieOrFde::Fde(partial) = entry else { continue };
         let Ok(entry) = partial.parse(gimli::EhFrame::cie_from_offset) else { continue };
-        ranges.push((entry.initial_address(), entry.initial_address() + entry.len()));
+        found.push((entry.initial_address(), entry.end_address(), entry.offset()));
     }
-    cut_linkage_tables(file, ranges)
+    found.sort_unstable();
+    found
 }
 
 /// One unwind entry covers a whole linkage table. As one function it would be thousands of indirect jumps, each of

@@ -16,9 +16,36 @@ pub fn linkage_slot(stub: &[u8], address: u64) -> Option<u64> {
     Some(next.wrapping_add_signed(i64::from(distance)))
 }
 
+/// What a call names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Callee {
+    /// The function, or the stub that leads to it.
+    Function(u64),
+    /// The slot that the loader fills with its address.
+    Slot(u64),
+}
+
+/// What the call at the end of some code names; `back` is where it returns to.
+pub fn callee(code: &[u8], back: u64) -> Option<Callee> {
+    let (before, distance) = code.split_last_chunk::<4>()?;
+    let named = back.wrapping_add_signed(i64::from(i32::from_le_bytes(*distance)));
+    match before {
+        [.., 0xff, 0x15] => Some(Callee::Slot(named)),
+        [.., 0xe8] => Some(Callee::Function(named)),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_names_a_function_or_a_slot() {
+        assert_eq!(callee(&[0x90, 0xe8, 0xf0, 0xff, 0xff, 0xff], 0x1000), Some(Callee::Function(0xff0)));
+        assert_eq!(callee(&[0xff, 0x15, 0x10, 0, 0, 0], 0x1000), Some(Callee::Slot(0x1010)));
+        assert_eq!(callee(&[0xff, 0xd0], 0x1000), None);
+    }
 
     #[test]
     fn a_stub_names_its_slot_with_and_without_a_mark() {

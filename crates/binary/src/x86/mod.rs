@@ -7,4 +7,5 @@ mod memory;
 mod operation;
 pub(crate) mod registers;
 pub(crate) mod result;
+mod values;
 mod vectors;

@@ -14,6 +14,12 @@ pub const CALLEE_SAVED: RegisterSet =
 /// Registers of the first arguments of a call, in order (System V ABI for x86-64, 3.2.3).
 pub const ARGUMENTS: [Gpr; 6] = [Gpr::new(7), Gpr::new(6), Gpr::new(2), Gpr::new(1), Gpr::new(8), Gpr::new(9)];
 
+/// General-purpose register that DWARF means by a number (System V ABI for x86-64, figure 3.36).
+pub fn numbered_by_dwarf(number: u16) -> Option<Gpr> {
+    const NUMBERS: [u8; GENERAL] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15]; // AX DX CX BX SI DI BP SP R8…
+    NUMBERS.get(usize::from(number)).map(|number| Gpr::new(*number))
+}
+
 /// Registers of a thread that are followed, in the order of [`register`].
 pub const REGISTERS: usize = 18;
 

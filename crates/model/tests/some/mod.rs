@@ -148,6 +148,7 @@ fn object(name: String) -> impl Strategy<Value = Object> {
             name: name.clone(),
             kind: ObjectKind::Heap,
             site,
+            line: (size_bytes % 5 == 0).then(|| "app.c:7".to_owned()),
             size_bytes,
             address_bytes: (size_bytes % 3 == 0).then_some(size_bytes.saturating_mul(2).min(1 << 57)),
             allocations,

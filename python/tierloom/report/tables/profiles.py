@@ -225,6 +225,8 @@ def place(item: ObjectDoc) -> str:
     """Where the program makes the object: the statement that it is named after, a symbol, a file."""
     site = item["site"]
     if "stack" in site:
+        if line := item.get("line"):
+            return line
         lines = [frame for frame in site["stack"] if frame.get("line")]
         frames = [*_named_after(item["name"], site["stack"]), *lines, *site["stack"]]
         return next((str(frame.get("line") or f"{frame['module']}+{frame['offset']:#x}") for frame in frames), "")
@@ -237,7 +239,8 @@ def _named_after(name: str, stack: list[dict[str, Any]]) -> list[dict[str, Any]]
     """The frames of the function in an object's name, which leaves template arguments out."""
     function = re.split("@| by |#", name)[0]
     parts = ".*".join(re.escape(part) for part in function.split("::"))
-    return [frame for frame in stack if re.search(parts, frame.get("function") or "")]
+    whole = re.compile(rf"(?<!\w){parts}(?!\w)")
+    return [frame for frame in stack if whole.search(frame.get("function") or "")]
 
 
 def caption(profile: Profile) -> str:
