@@ -6,7 +6,7 @@
 //! wrongly, lines that came from a cache), and is taken along to other placements, memories and machines. So on the
 //! machine of the run, with its threads and its placement, the prediction is what was measured.
 
-use tierloom_contention::{Fabric, Traffic, Work};
+use tierloom_contention::{ContentionError, Fabric, Traffic, Work};
 use tierloom_model::{Access, Anchor, Machine, Phase, Placement, Profile};
 
 use crate::compile::{Team, teams_of, touches, work};
@@ -33,7 +33,7 @@ pub fn anchored(profile: &Profile, ran_on: &Machine) -> Result<Option<(Profile, 
     if !is_sampled || run.threads > ran_on.sockets.first().map_or(0, |socket| socket.cores.value) {
         return Ok(None);
     }
-    let fabric = Fabric::new(ran_on, run.socket)?;
+    let fabric = Fabric::new(ran_on, run.socket).map_err(|error| about_the_run(ran_on, &error))?;
     let reached = (0..fabric.memories()).filter(|way| fabric.reaches(*way));
     let Some(near) = reached.min_by(|a, b| fabric.idle_ns(*a).total_cmp(&fabric.idle_ns(*b))) else { return Ok(None) };
     let modelled = Predictor::new(ran_on, profile, run)?;
@@ -51,6 +51,13 @@ pub fn anchored(profile: &Profile, ran_on: &Machine) -> Result<Option<(Profile, 
     let anchor =
         Anchor { machine, threads, measured_s: run.middle_s(), least_s: run.least_s, most_s: run.most_s, modelled_s };
     Ok(Some((known, anchor)))
+}
+
+/// What is wrong with a machine that the user may not have named: `machine measure` kept it.
+fn about_the_run(ran_on: &Machine, error: &ContentionError) -> PredictError {
+    let text = error.to_string();
+    let problem = text.split("\nhint: ").next().unwrap_or(&text).to_owned();
+    PredictError::RanOn { machine: ran_on.name.clone(), problem }
 }
 
 /// Where the run was.

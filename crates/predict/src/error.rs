@@ -9,6 +9,17 @@ pub enum PredictError {
     /// The machine's loads or the socket are wrong.
     #[error(transparent)]
     Contention(#[from] ContentionError),
+    /// The machine that the profile was recorded on is wrong.
+    #[error(
+        "machine `{machine}`, on which the profile was recorded: {problem}\n\
+         hint: measure that machine again with `tierloom machine measure`, or name a file of it with --ran-on"
+    )]
+    RanOn {
+        /// Machine.
+        machine: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Nobody to do the work.
     #[error("0 threads cannot run `{profile}`\nhint: ask for 1 thread or more")]
     NoThreads {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "test data")]
 
 use proptest::prelude::*;
-use tierloom_model::{Machine, Placement, Profile, Sampling};
+use tierloom_model::{Curve, Kind, Load, Machine, Origin, Placement, Profile, Sampling};
 use tierloom_predict::{Predictor, Run, anchored};
 
 mod common;
@@ -77,6 +77,23 @@ fn nothing_is_anchored_without_samples_of_waiting() {
     let mut crowded = recorded(&[1.0], 1.0, 0.0);
     crowded.program.threads = 10_000;
     assert!(anchored(&crowded, &here).unwrap().is_none());
+}
+
+#[test]
+fn a_machine_of_the_run_that_is_wrong_is_named() {
+    let mut here = machine();
+    let flat = |read_fraction| Curve {
+        read_fraction,
+        points: vec![[1.0, 250.0], [2.0, 260.0]],
+        origin: Origin { kind: Kind::Measured, source: "test".to_owned(), how: String::new() },
+    };
+    for path in &mut here.paths {
+        path.idle_ns.value = 400.0;
+        path.load = Load::Points(vec![flat(1.0)]);
+    }
+    let told = anchored(&recorded(&[1.0], 1.0, 0.0), &here).unwrap_err().to_string();
+    assert!(told.contains(&format!("machine `{}`, on which the profile was recorded", here.name)), "{told}");
+    assert_eq!(told.matches("hint: ").count(), 1, "{told}");
 }
 
 #[test]

@@ -151,8 +151,14 @@ fn memory_of(report: &Report, node: &HostNode) -> Option<Memory> {
     })
 }
 
-/// Latency at rest: random order, largest footprint, all rounds.
+/// Latency at rest: random order, largest footprint, the quietest of all rounds. Beside load nobody waits less than at rest, so
+/// where one did, somebody else was busy when nobody should have been, and that one counts.
 fn idle(report: &Report, socket: u32, node: u32) -> Option<Percentiles> {
+    let loaded = report.loaded.iter().filter(move |l| l.socket == socket && l.node == node).map(|loaded| loaded.ns);
+    at_rest(report, socket, node).into_iter().chain(loaded).min_by(|a, b| a.p10.total_cmp(&b.p10))
+}
+
+fn at_rest(report: &Report, socket: u32, node: u32) -> Option<Percentiles> {
     let here = || report.latencies.iter().filter(move |l| l.socket == socket && l.node == node);
     let largest = here().map(|latency| latency.footprint_bytes).max()?;
     let rounds = here().filter(|latency| latency.footprint_bytes == largest && latency.order == Order::Random);
@@ -166,7 +172,12 @@ fn paths_from(report: &Report, socket: &HostSocket) -> Vec<Path> {
 
 fn path_of(report: &Report, socket: u32, node: u32) -> Option<Path> {
     let idle = idle(report, socket, node)?;
-    let how = format!("dependent random loads on one full cycle, quietest round; {}", idle.words("ns"));
+    let disturbed = at_rest(report, socket, node).is_some_and(|at_rest| at_rest.p10 > idle.p10);
+    let how = format!(
+        "dependent random loads on one full cycle, quietest round{}; {}",
+        if disturbed { ", beside load: others disturbed those at rest" } else { "" },
+        idle.words("ns")
+    );
     let mut mixes: Vec<Mix> = report.bandwidths.iter().map(|b| b.mix).filter(|mix| in_curves(*mix)).collect();
     mixes.sort_by(|a, b| a.read_fraction().partial_cmp(&b.read_fraction()).unwrap_or(std::cmp::Ordering::Equal));
     mixes.dedup();
@@ -238,6 +249,27 @@ fn significant(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_waits_longer_at_rest_than_beside_load() {
+        let mut report = Report::of_one_socket(&[(64 << 20, 350.0)]);
+        let load = |ns: f64| Loaded {
+            socket: 0,
+            node: 0,
+            round: 0,
+            mix: Mix::Reads,
+            threads: 1,
+            pause_ns: 0.0,
+            gb_s: Percentiles::of(vec![1.0]),
+            ns: Percentiles::of(vec![ns]),
+        };
+        let idle_ns = |report: &Report| idle(report, 0, 0).unwrap().p10;
+        report.loaded.push(load(400.0));
+        assert!((idle_ns(&report) - 350.0).abs() < 1e-9);
+        report.loaded.push(load(236.0));
+        assert!((idle_ns(&report) - 236.0).abs() < 1e-9);
+        assert!(path_of(&report, 0, 0).unwrap().idle_ns.how.contains("others disturbed those at rest"));
+    }
 
     #[test]
     fn figures_keep_five_digits() {

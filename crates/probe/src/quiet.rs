@@ -107,48 +107,19 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Host;
-    use crate::kernels::Instructions;
-    use crate::request::{Request, Scale};
-    use crate::traps::Migration;
 
     const START: Busy = Busy { busy_s: 100.0, stolen_s: 5.0 };
-
-    /// A report of one socket that reports 32 MiB, with these random latencies.
-    fn report(latencies: &[(usize, f64)]) -> Report {
-        let socket =
-            HostSocket { node: 0, cores: vec![0], llc_bytes: Some(32 << 20), llc_per_core_bytes: Some(32 << 20) };
-        let host = Host {
-            identity: String::new(),
-            cpu: String::new(),
-            kernel: String::new(),
-            sockets: vec![socket],
-            nodes: Vec::new(),
-        };
-        let request = Request { name: String::new(), date: String::new(), scale: Scale::QUICK };
-        let nowhere = Migration::read(&Root::at("/nonexistent"));
-        let mut report = Report::empty(&request, host, nowhere, Instructions::Portable);
-        report.latencies.extend(latencies.iter().map(|(footprint_bytes, ns)| Latency {
-            socket: 0,
-            node: 0,
-            round: 0,
-            footprint_bytes: *footprint_bytes,
-            order: Order::Random,
-            ns: Percentiles::of(vec![*ns]),
-        }));
-        report
-    }
 
     #[test]
     fn a_cache_that_does_not_show_is_told() {
         let shown = [(1 << 20, 10.0), (16 << 20, 30.0), (64 << 20, 80.0), (128 << 20, 150.0)];
-        assert_eq!(report(&shown).doubts(), []);
+        assert_eq!(Report::of_one_socket(&shown).doubts(), []);
         let hidden = [(1 << 20, 10.0), (4 << 20, 140.0), (16 << 20, 150.0), (128 << 20, 160.0)];
         let told = Warning::CacheNotSeen { socket: 0, reported_bytes: 32 << 20, seen_bytes: 1 << 20 };
-        assert_eq!(report(&hidden).doubts(), [told]);
-        assert_eq!(report(&hidden[..3]).doubts(), [], "no footprint went to memory");
+        assert_eq!(Report::of_one_socket(&hidden).doubts(), [told]);
+        assert_eq!(Report::of_one_socket(&hidden[..3]).doubts(), [], "no footprint went to memory");
         let holds = |latencies: &[(usize, f64)]| {
-            let report = report(latencies);
+            let report = Report::of_one_socket(latencies);
             report.seen_cache(&report.host.sockets[0])
         };
         assert_eq!((holds(&shown), holds(&hidden)), (None, Some(1 << 20)));

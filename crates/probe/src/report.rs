@@ -148,3 +148,39 @@ pub struct Together {
     /// Both memories, GB/s.
     pub gb_s: Percentiles,
 }
+
+#[cfg(test)]
+mod tests {
+    use tierloom_linux::root::Root;
+
+    use super::*;
+    use crate::host::HostSocket;
+    use crate::request::{Request, Scale};
+
+    impl Report {
+        /// Of one socket that reports 32 MiB, with these random latencies.
+        pub(crate) fn of_one_socket(latencies: &[(usize, f64)]) -> Self {
+            let socket =
+                HostSocket { node: 0, cores: vec![0], llc_bytes: Some(32 << 20), llc_per_core_bytes: Some(32 << 20) };
+            let host = Host {
+                identity: String::new(),
+                cpu: String::new(),
+                kernel: String::new(),
+                sockets: vec![socket],
+                nodes: Vec::new(),
+            };
+            let request = Request { name: String::new(), date: String::new(), scale: Scale::QUICK };
+            let nowhere = Migration::read(&Root::at("/nonexistent"));
+            let mut report = Self::empty(&request, host, nowhere, Instructions::Portable);
+            report.latencies.extend(latencies.iter().map(|(footprint_bytes, ns)| Latency {
+                socket: 0,
+                node: 0,
+                round: 0,
+                footprint_bytes: *footprint_bytes,
+                order: Order::Random,
+                ns: Percentiles::of(vec![*ns]),
+            }));
+            report
+        }
+    }
+}
