@@ -73,6 +73,7 @@ pub(crate) fn from_contention(error: &ContentionError) -> PyErr {
 pub(crate) fn from_predict(error: &PredictError) -> PyErr {
     match error {
         PredictError::Contention(error) => from_contention(error),
+        PredictError::RanOn { .. } => MachineError::new_err(error.to_string()),
         PredictError::UnknownObject { .. } => ProfileError::new_err(error.to_string()),
         PredictError::NoThreads { .. } | PredictError::TooManyThreads { .. } | PredictError::SocketTwice { .. } => {
             RequestError::new_err(error.to_string())
