@@ -129,8 +129,8 @@ def of_another_cache(comparison: Comparison) -> str | None:
     return (
         f"the profile has the memory traffic that a last-level cache of {bytes_text(there)} lets through, and "
         f"{socket['name']} of {comparison.machine.name} has {bytes_text(here)}: the program, with its "
-        f"{bytes_text(footprint)} of data, may wait for memory {'more' if here < there else 'less'} than this says\n"
-        "hint: profile it on a machine whose cache is about as large"
+        f"{bytes_text(footprint)} of data, may wait for memory {'more' if here < there else 'less'} than this says; "
+        "profile it on a machine whose cache is about as large"
     )
 
 
