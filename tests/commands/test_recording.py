@@ -150,7 +150,7 @@ def test_another_build_of_a_library_is_a_warning(app: Path, run: Run, folder: Pa
 @pytest.mark.live
 def test_show_tells_what_was_recorded_and_which_files_are_here(app: Path, run: Run) -> None:
     shown = json.loads(run("recording", "show", "app.recording", "--json").stdout)
-    assert (shown["version"], shown["command"], shown["exit_code"]) == (8, [str(app)], 0)
+    assert (shown["version"], shown["command"], shown["exit_code"]) == (9, [str(app)], 0)
     assert shown["samples"] > 100
     assert shown["allocations"] > 0
     files = {Path(file["path"]).name: file for file in shown["binaries"]}
@@ -174,7 +174,7 @@ def test_a_program_that_is_gone_when_it_has_ended_has_a_profile(run: Run, folder
     assert flat(f"{program} (missing)") in flat(done.stderr)
     assert run("analyse", "app.recording", "--binaries", "before", "-o", "app.profile").returncode == 0
     names = {item["name"] for item in json.loads((folder / "app.profile" / "profile.json").read_text())["objects"]}
-    assert any("app.c" in name for name in names), names
+    assert {"a", "b"} <= names, "the binary that was kept tells the variables"
 
 
 def test_an_analysis_that_breaks_leaves_the_recording(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
