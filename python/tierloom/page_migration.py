@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import tierloom._core as _core
-from tierloom import arguments, catalog, traces
-from tierloom.errors import RequestError, TraceError
+from tierloom import arguments, catalog, hosts, traces
+from tierloom.errors import RequestError, TraceError, WorkloadError
 from tierloom.nouns import Machine, Plan, Profile, Workload
 from tierloom.tables import Row, Tabular
 from tierloom.units import Amount, amount_in_bytes, seconds_text
@@ -109,11 +109,12 @@ def simulate(
         >>> round(run.data["fast_share"], 3)
         1.0
     """
+    on = Machine.of(machine)
+    workload = _behind(workload, on, socket)
     source = Workload.of(workload, threads)
     request = _request(policy, placement, socket, nodes, knobs, evaluator, tiers, lru, costs, seed)
     if fast_memory is not None:
         request["fast_bytes"] = amount_in_bytes(fast_memory, source.footprint_bytes)
-    on = Machine.of(machine)
     if samples:
         profile, rows = _with_samples(workload)
         wide = source.data["threads"]
@@ -218,6 +219,17 @@ def import_trace(source: str | Path, target: str | Path, kind: str, *, llc: Amou
 def terms() -> SimulatorTermsDoc:
     """Policies with their knobs, shapes of placements' names, and default costs with their sources."""
     return cast("SimulatorTermsDoc", _core.simulator_terms())
+
+
+def _behind(given: Workload | Profile | str | Path, on: Machine, socket: str | None) -> Workload | Profile | str | Path:
+    """A profile as it would be behind the last-level cache of the socket that it runs on; anything else as it is."""
+    if isinstance(given, Workload):
+        return given
+    if not isinstance(given, Profile) and not catalog.is_profile(arguments.path("workload", given, WorkloadError)):
+        return given
+    profile = Profile.of(given)
+    caches = [one["llc_per_core_bytes"] for one in on.data["sockets"] if socket in (None, one["name"])]
+    return profile.behind(int(caches[0]["value"]), hosts.ran_on(profile, on)) if caches else profile
 
 
 def _with_samples(given: Workload | Profile | str | Path) -> tuple[Profile, bytes]:

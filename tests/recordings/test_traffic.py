@@ -15,8 +15,6 @@ from recordings.estimates import bench, profile, truth
 CACHE = 32 << 20
 LINE = 64
 ELEMENT = 8
-PREFETCHED = 20
-"""Lines in flight, at the least, of what nobody waits for one by one."""
 
 
 class Traffic(NamedTuple):
@@ -72,22 +70,58 @@ def test_what_fits_comes_once(program: str, level: str, wanted: str) -> None:
     assert found.written_back <= right["bytes"] * 1.05
 
 
-def chains_in_flight(name: str, wanted: str) -> float:
+def accesses_to(name: str, wanted: str) -> list[dict]:
     names = bench().find(profile(name), true_object(name, wanted))
-    every = [access for phase in profile(name)["phases"] for access in phase["accesses"] if access["object"] in names]
-    (in_flight,) = {access["mlp"] for access in every if access["pattern"] == "chain"}
-    return in_flight
+    return [access for phase in profile(name)["phases"] for access in phase["accesses"] if access["object"] in names]
+
+
+def filled(name: str, wanted: str) -> float:
+    """Share of an object's lines from memory, in chains, that the kernel had just brought."""
+    chains = [access for access in accesses_to(name, wanted) if access["pattern"] == "chain"]
+    fetched = sum(access["dram_read_bytes"] for access in chains)
+    return sum(access["touched"]["filled_bytes"] for access in chains) / fetched
 
 
 @pytest.mark.parametrize("level", ["O2", "O3"])
 @pytest.mark.parametrize(("program", "wanted"), [("linked_list", "nodes"), ("hash_join", "heads")])
 def test_nobody_waits_for_pages_that_were_just_zeroed(program: str, wanted: str, level: str) -> None:
-    assert chains_in_flight(f"{program}-{level}", wanted) >= PREFETCHED
+    assert filled(f"{program}-{level}", wanted) > 0.99
 
 
 @pytest.mark.parametrize("level", ["O2", "O3"])
 def test_a_chain_waits_for_what_does_not_fit(level: str) -> None:
-    assert chains_in_flight(f"hash_join-{level}", "rows") < 2
+    assert filled(f"hash_join-{level}", "rows") < 0.5
+
+
+def let_through(name: str, wanted: str) -> dict[int, float]:
+    """By size of the cache, the share of an object's touched lines that comes from memory."""
+    names = bench().find(profile(name), true_object(name, wanted))
+    (curve,) = [one["miss_curve"] for one in profile(name)["objects"] if one["name"] in names]
+    return {point["cache_bytes"]: point["share"] for point in curve}
+
+
+@pytest.mark.parametrize("level", ["O2", "O3"])
+@pytest.mark.parametrize(
+    ("program", "wanted"), [("stream", "a"), ("gather", "A"), ("spmv", "value"), ("hash_join", "rows")]
+)
+def test_at_the_cache_of_the_run_a_curve_says_what_the_run_did(program: str, wanted: str, level: str) -> None:
+    name = f"{program}-{level}"
+    every = accesses_to(name, wanted)
+    fetched, touched = (sum(one["dram_read_bytes"] for one in every), sum(one["touched"]["bytes"] for one in every))
+    assert fetched / touched == pytest.approx(let_through(name, wanted)[CACHE], rel=0.01)
+
+
+@pytest.mark.parametrize("level", ["O2", "O3"])
+def test_random_touches_miss_by_the_part_that_does_not_fit_and_sweeps_all_or_not(level: str) -> None:
+    size, random = true_object(f"gather-{level}", "A")["bytes"], let_through(f"gather-{level}", "A")
+    first = min(random.values())
+    assert random[1 << 31] == first
+    for mib in (1, 8, 32):
+        assert random[mib << 20] == pytest.approx(1 - (mib << 20) / size, abs=0.1)
+    swept = let_through(f"stream-{level}", "a")
+    assert swept[1 << 20] == pytest.approx(swept[CACHE], rel=0.01)
+    assert swept[CACHE] > 0.9
+    assert swept[1 << 31] < 0.2
 
 
 @pytest.mark.parametrize("level", ["O2", "O3"])

@@ -76,6 +76,13 @@ def test_caches_make_no_difference_to_data_that_fits_in_both() -> None:
     assert of_another_cache(tierloom.plan(Profile(json.dumps(data)), "liu-a", threads=4)) is None
 
 
+def test_a_profile_that_knows_what_other_caches_let_through_needs_no_warning() -> None:
+    data = json.loads(small(1.0, 4).text)
+    data["program"]["llc_bytes"] = 480 << 20
+    data["objects"][0]["miss_curve"] = [{"cache_bytes": 1 << 20, "share": 0.5}, {"cache_bytes": 1 << 29, "share": 0.1}]
+    assert of_another_cache(tierloom.plan(Profile(json.dumps(data)), "liu-a", threads=4)) is None
+
+
 def test_a_profile_says_first_what_the_program_waits_for_and_what_is_known_roughly() -> None:
     data = json.loads(small(1.0, 4).text)
     data["program"]["wall_s"] = 12.0

@@ -41,11 +41,11 @@ use frequency::renewal::trips;
 use frequency::strata::CpuTime;
 use profile::ProfileBuilder;
 use time::clocks::Clocks;
-use time::phases::{beginnings, split};
+use time::phases::beginnings;
 use time::shares::CpuShares;
 use time::stalls::Overlaps;
 use traffic::intervals::Estimate;
-use traffic::traffic;
+use traffic::{Ran, traffic};
 
 /// Works a recording out into a profile and its samples as rows.
 ///
@@ -75,12 +75,11 @@ pub fn analyse_counted(
     let estimate = Estimate { observed: &observed, registers: &registers, time };
     let (counts, tallies) = estimate.whole();
     let intervals = estimate.intervals(&tallies);
-    let sample_ns = recording.cpu_s * 1e9 / observed.seen.len().max(1) as f64;
-    let cache = recording.processor.llc_bytes;
-    let traffic = traffic(&observed, &tallies.known, &counts, &spaces.objects.entries, &trips, cache, sample_ns);
-    let overlaps = Overlaps::find(&observed, &counts, &tallies.known, &traffic);
     let beginnings = beginnings(&observed.seen);
-    let by_phase = split(&observed, &counts, &tallies.known, &traffic, &beginnings);
+    let sample_ns = recording.cpu_s * 1e9 / observed.seen.len().max(1) as f64;
+    let ran = Ran { beginnings: &beginnings, llc_bytes: recording.processor.llc_bytes, sample_ns };
+    let traffic = traffic(&observed, &tallies.known, &counts, &spaces.objects.entries, &trips, ran);
+    let overlaps = Overlaps::find(&observed, &counts, &tallies.known, &traffic);
     let builder = ProfileBuilder {
         recording,
         spaces: &spaces,
@@ -92,9 +91,10 @@ pub fn analyse_counted(
         shares: CpuShares::of(recording, &observed.seen),
         clocks: Clocks::of(recording),
         rows: &traffic.rows,
+        curves: &traffic.curves,
         cut: traffic.cut,
         beginnings: &beginnings,
-        by_phase: &by_phase,
+        by_phase: &traffic.by_phase,
     };
     builder.profile()
 }

@@ -135,6 +135,7 @@ impl ProfileBuilder<'_> {
             stall: Some(self.stall(&self.sums[&Owner::Object(id)])),
             data_source: Some(self.sums[&Owner::Object(id)].data_source()),
             hotness: Vec::new(),
+            miss_curve: Vec::new(),
             origin: None,
         }
     }
@@ -249,6 +250,7 @@ fn access(object: &str, sums: &Sums, mlp: f64) -> Access {
         dram_read_bytes: (sums.missed_reads + sums.missed_writes) * LINE_BYTES,
         dram_write_bytes: sums.missed_writes * LINE_BYTES,
         mlp,
+        touched: None,
         wait_s: None,
         wait_factor: None,
         origin: Some(Origin { kind: Kind::Assumed, source: SOURCE.to_owned(), how }),

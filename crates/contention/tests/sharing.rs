@@ -26,6 +26,8 @@ fn socket(name: &str) -> Socket {
         cores: figure(8),
         llc_bytes: figure(1 << 20),
         llc_per_core_bytes: figure(1 << 20),
+        core_cache_bytes: None,
+        llc_ns: None,
         stream_lines: figure(20.0),
         demand_lines: figure(10.0),
     }

@@ -6,6 +6,7 @@
 //! plain data with units in the field names, checked once when it is read; nothing here opens a
 //! file, and nothing here knows another room of the house.
 
+mod access;
 mod access_count;
 mod error;
 mod figure;
@@ -16,6 +17,7 @@ mod host_memory;
 pub mod index;
 mod load;
 mod machine;
+mod miss_curve;
 mod placement;
 mod plan;
 mod plan_memory;
@@ -23,11 +25,13 @@ mod prediction;
 mod profile;
 mod sample;
 mod schema;
+mod share;
 mod site;
 mod undisturbed;
 pub mod units;
 pub mod warning;
 
+pub use access::{Access, Pattern, Touched};
 pub use access_count::{AccessCount, CountSource, NotSampled};
 pub use error::{ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
@@ -36,16 +40,15 @@ pub use filling::Piece;
 pub use host_memory::HostMemory;
 pub use load::{Curve, Form, Load, Peak, Shape};
 pub use machine::{Link, Machine, Memory, MemoryKind, Path, Socket};
+pub use miss_curve::{MissPoint, share_let_through};
 pub use placement::{Placement, PlacementError};
 pub use plan::{Action, PhaseMove, Plan, PlanPhase, Predicted, Rule, RuleOptions, Selector};
 pub use plan_memory::PlanMemory;
 pub use prediction::{Anchor, Bound, Comparison, FrontierPoint, ObjectUse, PolicyResult, Prediction, TierUse};
-pub use profile::{
-    Access, DataSource, HOTNESS_BINS, Object, ObjectKind, Pattern, Phase, Profile, Program, Sampling, Share,
-    Unattributed,
-};
+pub use profile::{DataSource, HOTNESS_BINS, Object, ObjectKind, Phase, Profile, Program, Sampling, Unattributed};
 pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
 pub use schema::schemas;
+pub use share::Share;
 pub use site::{Frame, InlinedInto, Site};
 pub use undisturbed::{Taken, Undisturbed};
 pub use warning::Warning;

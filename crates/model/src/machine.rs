@@ -52,6 +52,12 @@ pub struct Socket {
     pub llc_bytes: Figure<u64>,
     /// Last-level cache that one core reaches (a core complex on AMD), bytes.
     pub llc_per_core_bytes: Figure<u64>,
+    /// Cache of one core before the last level, bytes; absent where there is none, or nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_cache_bytes: Option<Figure<u64>>,
+    /// Latency of the last-level cache, ns; absent where nobody measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llc_ns: Option<Figure<f64>>,
     /// Cache lines that one core keeps in flight when the hardware prefetches for it.
     pub stream_lines: Figure<f64>,
     /// Cache lines that one core keeps in flight for demand misses (line-fill buffers).
@@ -327,13 +333,17 @@ impl Socket {
         at_least("stream_lines", self.stream_lines.value, 1.0)?;
         at_least("demand_lines", self.demand_lines.value, 1.0)?;
         bytes("llc_bytes", self.llc_bytes.value)?;
-        bytes("llc_per_core_bytes", self.llc_per_core_bytes.value)
+        bytes("llc_per_core_bytes", self.llc_per_core_bytes.value)?;
+        self.core_cache_bytes.as_ref().map_or(Ok(()), |cache| bytes("core_cache_bytes", cache.value))?;
+        self.llc_ns.as_ref().map_or(Ok(()), |latency| positive("llc_ns", latency.value))
     }
 
     fn sources(&self) -> impl Iterator<Item = &str> {
         [&self.cores.source, &self.llc_bytes.source, &self.llc_per_core_bytes.source]
             .into_iter()
             .chain([&self.stream_lines.source, &self.demand_lines.source])
+            .chain(self.core_cache_bytes.as_ref().map(|cache| &cache.source))
+            .chain(self.llc_ns.as_ref().map(|latency| &latency.source))
             .map(String::as_str)
     }
 }

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::access::Access;
 use crate::access_count::{AccessCount, NotSampled};
-use crate::error::{Flaw, Result, at_least, fraction, positive};
+use crate::error::{Flaw, Result, at_least, fraction};
 use crate::figure::Origin;
 use crate::file;
+use crate::miss_curve::{self, MissPoint};
+use crate::share::Share;
 use crate::site::Site;
 use crate::undisturbed::{Taken, Undisturbed};
 use crate::warning::{self, Warning};
@@ -142,21 +145,13 @@ pub struct Object {
     /// not known, which engines take as uniform.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hotness: Vec<f64>,
+    /// Share of its touched lines that comes from memory, by size of the last-level cache, smallest first; empty where that
+    /// is not known, or is the same for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub miss_curve: Vec<MissPoint>,
     /// Where the size comes from, when it was not measured in this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-}
-
-/// A share of CPU time, by samples, with its 95 % confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Share {
-    /// 0 to 1.
-    pub share: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
 }
 
 /// Where the data of an object's sampled accesses came from, as the processor tells it.
@@ -218,62 +213,6 @@ pub struct Phase {
     pub meeting_s: Option<f64>,
     /// Accesses by object and pattern.
     pub accesses: Vec<Access>,
-}
-
-/// How consecutive accesses of one kind follow each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Pattern {
-    /// Consecutive lines: the hardware prefetches them.
-    Stream,
-    /// A constant stride beyond a line.
-    Strided,
-    /// Unpredictable but independent addresses.
-    Random,
-    /// Each address comes from the data before it.
-    Chain,
-}
-
-impl Pattern {
-    /// Whether its next line is not told by the ones before: random latency is what it meets.
-    pub fn is_random(self) -> bool {
-        matches!(self, Pattern::Random | Pattern::Chain)
-    }
-}
-
-/// Accesses of one pattern to one object during one phase, all threads together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Access {
-    /// Name of the object.
-    pub object: String,
-    /// How the accesses follow each other.
-    pub pattern: Pattern,
-    /// Load instructions (lanes of a gather counted each).
-    pub reads: f64,
-    /// Store instructions.
-    pub writes: f64,
-    /// Bytes loaded.
-    pub read_bytes: f64,
-    /// Bytes stored.
-    pub write_bytes: f64,
-    /// Bytes that came from memory into the last-level cache, fetches for stores included.
-    pub dram_read_bytes: f64,
-    /// Bytes written back to memory.
-    pub dram_write_bytes: f64,
-    /// Misses that one thread keeps in flight; engines cap it by what the core can do. Lines that the kernel brought into
-    /// the cache when it filled their page count as prefetched ones: nobody waits for them one by one.
-    pub mlp: f64,
-    /// CPU time of all threads that was seen to wait for these lines from memory, s; absent where that was not sampled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wait_s: Option<f64>,
-    /// That waiting over what lines, misses in flight and latency come to on the machine of the run; absent, and 1, where
-    /// that machine was not measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wait_factor: Option<f64>,
-    /// Where the numbers come from, when they were not measured in this run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
 }
 
 /// How the samples were taken.
@@ -427,6 +366,7 @@ impl Object {
         if let Some(source) = &self.data_source {
             source.check().map_err(|flaw| flaw.within("data_source"))?;
         }
+        miss_curve::check(&self.miss_curve)?;
         if self.hotness.is_empty() {
             return Ok(());
         }
@@ -440,14 +380,6 @@ impl Object {
             return Err(Flaw::new("hotness", problem, "leave the key out when the hotness is not known"));
         }
         Ok(())
-    }
-}
-
-impl Share {
-    fn check(&self) -> Result<(), Flaw> {
-        fraction("low", self.low)?;
-        fraction("share", self.share)?;
-        fraction("high", self.high)
     }
 }
 
@@ -470,23 +402,5 @@ impl Phase {
             access.check(objects).map_err(|flaw| flaw.within(&format!("accesses[{index}]")))?;
         }
         Ok(())
-    }
-}
-
-impl Access {
-    fn check(&self, objects: &BTreeSet<&str>) -> Result<(), Flaw> {
-        if !objects.contains(self.object.as_str()) {
-            let problem = format!("there is no object `{}`", self.object);
-            return Err(Flaw::new("object", problem, "use the name of one of `objects`"));
-        }
-        at_least("reads", self.reads, 0.0)?;
-        at_least("writes", self.writes, 0.0)?;
-        at_least("read_bytes", self.read_bytes, 0.0)?;
-        at_least("write_bytes", self.write_bytes, 0.0)?;
-        at_least("dram_read_bytes", self.dram_read_bytes, 0.0)?;
-        at_least("dram_write_bytes", self.dram_write_bytes, 0.0)?;
-        at_least("wait_s", self.wait_s.unwrap_or(0.0), 0.0)?;
-        at_least("wait_factor", self.wait_factor.unwrap_or(0.0), 0.0)?;
-        positive("mlp", self.mlp)
     }
 }

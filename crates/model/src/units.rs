@@ -6,6 +6,8 @@
 pub const LINE_BYTES: u64 = 64;
 /// Bytes of a base page; placement happens in pages.
 pub const PAGE_BYTES: u64 = 4096;
+/// Bytes in a MiB.
+pub const MIB: u64 = 1 << 20;
 /// Seconds in a nanosecond.
 pub const NS: f64 = 1e-9;
 /// [`LINE_BYTES`] for arithmetic with rates and times.

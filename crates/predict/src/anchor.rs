@@ -9,6 +9,7 @@
 use tierloom_contention::{ContentionError, Fabric, Traffic, Work};
 use tierloom_model::{Access, Anchor, Machine, Phase, Placement, Profile};
 
+use crate::behind::set_beyond_core;
 use crate::compile::{Team, teams_of, touches, work};
 use crate::doubt::Doubt;
 use crate::error::PredictError;
@@ -40,8 +41,11 @@ pub fn anchored(profile: &Profile, ran_on: &Machine) -> Result<Option<(Profile, 
     let local = Placement::uniform(profile.objects.len(), ran_on.memories.len(), near);
     let modelled_s = modelled.time_s(&modelled.demand(local.rows()));
     let mut known = profile.clone();
+    set_beyond_core(&mut known, &ran_on.sockets[run.socket]);
     let place = Here { fabric: &fabric, near, samples_per_s: sampling.hz };
-    for ((phase, of_run), touches) in known.phases.iter_mut().zip(&profile.phases).zip(touches(profile)?) {
+    for ((phase, of_run), touches) in
+        known.phases.iter_mut().zip(&profile.phases).zip(touches(profile, &profile.phases)?)
+    {
         let team = teams_of(ran_on, of_run, profile, &[run])[0];
         let works = touches.iter().map(|(object, access)| work(access, &team, Doubt::NONE, &profile.objects[*object]));
         place.anchor(phase, &team, &works.collect::<Vec<Work>>());
@@ -84,6 +88,9 @@ impl Here<'_> {
             access.wait_factor = Some(factor / passed);
             access.dram_read_bytes *= passed;
             access.dram_write_bytes *= passed;
+            if let Some(touched) = &mut access.touched {
+                touched.filled_bytes *= passed;
+            }
         }
     }
 

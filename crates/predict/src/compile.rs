@@ -32,6 +32,8 @@ pub(crate) struct Works {
     all: Vec<Work>,
     /// Sum over the objects and teams, by phase.
     wholes: Vec<Work>,
+    /// Seconds of computing, input and output by phase, on the run's threads.
+    pub(crate) compute_s: Vec<f64>,
     /// The factors that went in.
     pub(crate) doubt: Doubt,
 }
@@ -40,7 +42,7 @@ pub(crate) struct Works {
 pub(crate) type Touches<'a> = Vec<(usize, &'a Access)>;
 
 /// Looks up the objects of all accesses, phase by phase.
-pub(crate) fn touches(profile: &Profile) -> Result<Vec<Touches<'_>>, PredictError> {
+pub(crate) fn touches<'a>(profile: &Profile, phases: &'a [Phase]) -> Result<Vec<Touches<'a>>, PredictError> {
     let objects: BTreeMap<&str, usize> =
         profile.objects.iter().enumerate().map(|(index, object)| (object.name.as_str(), index)).collect();
     let find = |phase: &Phase, access: &Access| {
@@ -50,8 +52,8 @@ pub(crate) fn touches(profile: &Profile) -> Result<Vec<Touches<'_>>, PredictErro
             object: access.object.clone(),
         })
     };
-    let mut touches = Vec::with_capacity(profile.phases.len());
-    for phase in &profile.phases {
+    let mut touches = Vec::with_capacity(phases.len());
+    for phase in phases {
         let found = phase.accesses.iter().map(|access| find(phase, access).map(|object| (object, access)));
         touches.push(found.collect::<Result<_, _>>()?);
     }
@@ -60,11 +62,20 @@ pub(crate) fn touches(profile: &Profile) -> Result<Vec<Touches<'_>>, PredictErro
 
 impl Works {
     /// Sums the accesses of each object by row; `teams` has the run's teams by phase.
-    pub(crate) fn new(profile: &Profile, touches: &[Touches<'_>], teams: &[Vec<Team>], doubt: Doubt) -> Self {
+    pub(crate) fn new(
+        profile: &Profile,
+        phases: &[Phase],
+        teams: &[Vec<Team>],
+        doubt: Doubt,
+    ) -> Result<Self, PredictError> {
         let objects = profile.objects.len();
         let count = teams.first().map_or(1, Vec::len);
-        let mut works = Self { objects, teams: count, all: Vec::new(), wholes: Vec::new(), doubt };
-        for (touches, teams) in touches.iter().zip(teams) {
+        let beside_memory_s = |(phase, teams): (&Phase, &Vec<Team>)| {
+            phase.beside_memory_s(teams.first().map_or(1.0, |team| team.threads))
+        };
+        let compute_s = phases.iter().zip(teams).map(beside_memory_s).collect();
+        let mut works = Self { objects, teams: count, all: Vec::new(), wholes: Vec::new(), compute_s, doubt };
+        for (touches, teams) in touches(profile, phases)?.iter().zip(teams) {
             let mut rows = vec![Work::default(); objects * count];
             for (row, team) in rows.chunks_exact_mut(objects.max(1)).zip(teams) {
                 for (object, access) in touches {
@@ -74,7 +85,7 @@ impl Works {
             works.wholes.push(rows.iter().fold(Work::default(), |sum, work| sum + *work));
             works.all.extend(rows);
         }
-        works
+        Ok(works)
     }
 
     /// Works of a row, by object.
@@ -109,12 +120,10 @@ pub(crate) fn work(access: &Access, team: &Team, doubt: Doubt, object: &Object) 
     if team.share <= 0.0 {
         return Work::default();
     }
-    let lines = access.dram_read_bytes / LINE_BYTES_F64;
-    let in_flight = misses_in_flight(access, team);
-    let in_doubt = || lines / (in_flight * doubt.in_flight).max(1.0) * doubt.of_count(object);
+    let in_doubt = || in_a_row(access, team, doubt.in_flight) * doubt.of_count(object);
     // Waiting that was seen is known, whatever it consists of.
-    let in_a_row =
-        access.wait_factor.map_or_else(in_doubt, |factor| lines / in_flight * factor * doubt.of_share(object));
+    let seen = |factor: f64| in_a_row(access, team, 1.0) * factor * doubt.of_share(object);
+    let in_a_row = access.wait_factor.map_or_else(in_doubt, seen);
     let traffic = doubt.traffic * doubt.of_count(object) * team.share;
     let wait = in_a_row / team.threads * NS;
     Work {
@@ -123,6 +132,15 @@ pub(crate) fn work(access: &Access, team: &Team, doubt: Doubt, object: &Object) 
         read: access.dram_read_bytes * traffic,
         write: access.dram_write_bytes * traffic,
     }
+}
+
+/// Lines that one thread waits for one after the other, when `doubt` times as many are in flight as thought.
+fn in_a_row(access: &Access, team: &Team, doubt: f64) -> f64 {
+    let filled = access.filled_bytes();
+    let at_once = |lines: f64| (lines * doubt).max(1.0);
+    let one_by_one = (access.dram_read_bytes - filled) / at_once(misses_in_flight(access, team))
+        + filled / at_once(team.stream_lines);
+    one_by_one / LINE_BYTES_F64
 }
 
 /// Misses that one thread keeps in flight: what the program offers, up to what a core can hold.

@@ -4,6 +4,7 @@ use tierloom_contention::Station;
 use tierloom_model::units::format_bytes;
 use tierloom_model::{Machine, Profile, Undisturbed};
 
+use crate::behind::is_known;
 use crate::doubt::Doubt;
 use crate::run::Run;
 
@@ -61,11 +62,16 @@ fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String
     ];
     let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_per_core_bytes.value);
     if let Some(cache) = caches.into_iter().find(|cache| *cache != profile.program.llc_bytes) {
-        words.push(format!(
-            "memory traffic is that of cores that reach a last-level cache of {} each; here it is {}",
-            format_bytes(profile.program.llc_bytes),
-            format_bytes(cache)
-        ));
+        let (there, here) = (format_bytes(profile.program.llc_bytes), format_bytes(cache));
+        words.push(if is_known(profile) {
+            format!(
+                "memory traffic is worked out for cores that reach a last-level cache of {here} each, from what the run \
+                 touched behind {there}; the range goes from the lines that it fetched there to those that independent \
+                 touches would fetch here"
+            )
+        } else {
+            format!("memory traffic is that of cores that reach a last-level cache of {there} each; here it is {here}")
+        });
     }
     let (all, at_once) = (profile.footprint_bytes(), profile.bytes_at_once());
     if all > 0 && at_once as f64 <= all as f64 * WORTH_SAYING {

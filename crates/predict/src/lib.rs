@@ -42,6 +42,7 @@
 //! ```
 
 mod anchor;
+mod behind;
 mod compile;
 mod demand;
 mod doubt;
@@ -55,6 +56,7 @@ mod run;
 mod timed;
 
 pub use anchor::anchored;
+pub use behind::behind_cache;
 pub use demand::Demand;
 pub use error::PredictError;
 pub use predictor::Predictor;

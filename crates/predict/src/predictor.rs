@@ -1,9 +1,10 @@
 //! A machine and a profile, compiled for one run; asked for the time of many placements.
 
 use tierloom_contention::{Fabric, Work};
-use tierloom_model::{Machine, Phase, Profile};
+use tierloom_model::{Machine, Profile};
 
-use crate::compile::{Team, Works, teams_of, touches};
+use crate::behind::{Lines, behind};
+use crate::compile::{Team, Works, teams_of};
 use crate::demand::Demand;
 use crate::doubt::Doubt;
 use crate::error::PredictError;
@@ -16,8 +17,6 @@ use crate::run::{Run, check};
 pub struct Predictor {
     pub(crate) fabric: Fabric,
     pub(crate) labels: Labels,
-    /// Seconds of computing, input and output by phase, on the run's threads.
-    pub(crate) compute_s: Vec<f64>,
     pub(crate) likely: Works,
     /// By object, its likely work over the whole run.
     totals: Vec<Work>,
@@ -46,17 +45,17 @@ impl Predictor {
         check(machine, profile, runs)?;
         let teams: Vec<Vec<Team>> =
             profile.phases.iter().map(|phase| teams_of(machine, phase, profile, runs)).collect();
-        let touches = touches(profile)?;
-        let works = |doubt| Works::new(profile, &touches, &teams, doubt);
-        let likely = works(Doubt::NONE);
+        let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_per_core_bytes.value);
+        let cache = caches.min().unwrap_or(profile.program.llc_bytes);
+        let works = |lines, doubt| Works::new(profile, &behind(profile, cache, lines), &teams, doubt);
+        let likely = works(Lines::Likely, Doubt::NONE)?;
         Ok(Self {
             fabric,
             labels: Labels::new(machine, profile, runs),
-            compute_s: profile.phases.iter().zip(&teams).map(|(phase, teams)| beside_memory_s(phase, teams)).collect(),
             totals: (0..profile.objects.len()).map(|object| likely.of_object(object)).collect(),
             likely,
-            low: works(Doubt::LOW),
-            high: works(Doubt::HIGH),
+            low: works(Lines::Fewest, Doubt::LOW)?,
+            high: works(Lines::Most, Doubt::HIGH)?,
         })
     }
 
@@ -79,7 +78,7 @@ impl Predictor {
     }
 
     pub(crate) fn demand_under<R: AsRef<[f64]>>(&self, works: &Works, rows: impl IntoIterator<Item = R>) -> Demand {
-        let mut cells = vec![Work::default(); self.compute_s.len() * self.fabric.ways()];
+        let mut cells = vec![Work::default(); works.compute_s.len() * self.fabric.ways()];
         for (object, fractions) in rows.into_iter().enumerate() {
             for (row, cells) in cells.chunks_exact_mut(self.memories()).enumerate() {
                 let work = works.of_row(row)[object];
@@ -102,12 +101,12 @@ impl Predictor {
 
     /// Run time, s; infinite where a memory in use cannot be reached.
     pub fn time_s(&self, demand: &Demand) -> f64 {
-        self.time_under(Doubt::NONE, demand)
+        self.time_under(&self.likely, demand)
     }
 
-    pub(crate) fn time_under(&self, doubt: Doubt, demand: &Demand) -> f64 {
-        let phases = demand.cells.chunks_exact(self.fabric.ways()).zip(&self.compute_s);
-        phases.map(|(cells, compute_s)| solve(*compute_s, cells, &self.fabric, doubt.latency).time_s).sum()
+    pub(crate) fn time_under(&self, works: &Works, demand: &Demand) -> f64 {
+        let phases = demand.cells.chunks_exact(self.fabric.ways()).zip(&works.compute_s);
+        phases.map(|(cells, compute_s)| solve(*compute_s, cells, &self.fabric, works.doubt.latency).time_s).sum()
     }
 
     /// Seconds of waiting per nanosecond of latency over the whole run, if all of the object were in
@@ -120,8 +119,4 @@ impl Predictor {
     pub fn dram_bytes(&self, object: usize) -> f64 {
         self.totals[object].bytes()
     }
-}
-
-fn beside_memory_s(phase: &Phase, teams: &[Team]) -> f64 {
-    phase.beside_memory_s(teams.first().map_or(1.0, |team| team.threads))
 }

@@ -59,7 +59,8 @@ impl Predictor {
     }
 
     fn phase_prices(&self, phase: usize, cells: &[Work]) -> Vec<Work> {
-        let time_s = |cells: &[Work]| solve(self.compute_s[phase], cells, &self.fabric, Doubt::NONE.latency).time_s;
+        let time_s =
+            |cells: &[Work]| solve(self.likely.compute_s[phase], cells, &self.fabric, Doubt::NONE.latency).time_s;
         gradient(cells, self.likely.whole_of_phase(phase), time_s)
     }
 }

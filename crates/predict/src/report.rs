@@ -43,16 +43,15 @@ impl Predictor {
         let phases: Vec<PhaseUse<'_>> = demand
             .cells
             .chunks_exact(self.fabric.ways())
-            .zip(&self.compute_s)
+            .zip(&self.likely.compute_s)
             .map(|(cells, compute_s)| PhaseUse::new(self, cells, *compute_s))
             .collect();
         let time_s: f64 = phases.iter().map(|phase| phase.solved.time_s).sum();
-        let compute_s: f64 = self.compute_s.iter().sum();
+        let compute_s: f64 = self.likely.compute_s.iter().sum();
         // Less traffic of one object may shift a mix to a read fraction where measured points are slower,
         // so an end can pass the middle; then it is the middle.
         let run = |works: &Works| self.labels.anchored_to.map_or(1.0, |run| works.doubt.of_run(run));
-        let end =
-            |works: &Works| run(works) * self.time_under(works.doubt, &self.demand_under(works, placement.rows()));
+        let end = |works: &Works| run(works) * self.time_under(works, &self.demand_under(works, placement.rows()));
         Prediction {
             time_s,
             low_s: end(&self.low).min(time_s),

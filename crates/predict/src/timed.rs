@@ -65,12 +65,12 @@ impl Predictor {
     }
 
     fn problems<'a>(&'a self, demand: &'a Demand) -> impl Iterator<Item = Problem<'a>> {
-        (0..self.compute_s.len()).map(|phase| self.problem(demand, phase))
+        (0..self.likely.compute_s.len()).map(|phase| self.problem(demand, phase))
     }
 
     fn problem<'a>(&'a self, demand: &'a Demand, phase: usize) -> Problem<'a> {
         let ways = self.fabric.ways();
         let cells = &demand.cells[phase * ways..(phase + 1) * ways];
-        Problem::new(self.compute_s[phase], cells, &self.fabric, Doubt::NONE.latency)
+        Problem::new(self.likely.compute_s[phase], cells, &self.fabric, Doubt::NONE.latency)
     }
 }

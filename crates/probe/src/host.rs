@@ -37,6 +37,8 @@ pub struct HostSocket {
     pub llc_bytes: Option<u64>,
     /// Last-level cache that the first core reaches, bytes; `None` where the kernel does not say.
     pub llc_per_core_bytes: Option<u64>,
+    /// Largest cache that it has before the last level, bytes; `None` where it has none or the kernel does not say.
+    pub core_cache_bytes: Option<u64>,
 }
 
 /// One memory node.
@@ -85,6 +87,7 @@ impl HostSocket {
             cores: first_threads(root, cpus),
             llc_bytes: (!caches.is_empty()).then(|| all.sum()),
             llc_per_core_bytes: cpus.first().and_then(|cpu| Some(last_level_cache(root, *cpu)?.1)),
+            core_cache_bytes: cpus.first().and_then(|cpu| caches_of(root, *cpu).rev().nth(1)).map(|(_, bytes)| bytes),
         }
     }
 }
@@ -166,6 +169,11 @@ fn first_threads(root: &Root, cpus: &[u32]) -> Vec<u32> {
 
 /// CPUs that share this CPU's largest data cache, and its bytes.
 fn last_level_cache(root: &Root, cpu: u32) -> Option<(Vec<u32>, u64)> {
+    caches_of(root, cpu).next_back()
+}
+
+/// By level, the CPUs that share a CPU's data caches, and their bytes.
+fn caches_of(root: &Root, cpu: u32) -> impl DoubleEndedIterator<Item = (Vec<u32>, u64)> {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}/cache");
     let indexes = root.names(&folder).into_iter().filter(|name| name.starts_with("index"));
     let caches = indexes.filter_map(|index| {
@@ -176,7 +184,7 @@ fn last_level_cache(root: &Root, cpu: u32) -> Option<(Vec<u32>, u64)> {
         let cache = (sharers, size(&read("size")?)?);
         (read("type")? != "Instruction").then_some((level, cache))
     });
-    Some(caches.max_by_key(|(level, _)| *level)?.1)
+    caches.collect::<BTreeMap<u32, (Vec<u32>, u64)>>().into_values()
 }
 
 /// A cache size such as `32768K`.

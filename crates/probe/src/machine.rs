@@ -16,11 +16,13 @@ use crate::host::{HostNode, HostSocket};
 use crate::latency::own_gb_s;
 use crate::mix::{LINE_BYTES, Mix};
 use crate::monotone::monotone;
-use crate::report::{Loaded, Report};
+use crate::report::{Latency, Loaded, Report};
 use crate::statistics::Percentiles;
 
 /// Key of the one source.
 const SOURCE: &str = "measured";
+
+const AS_REPORTED: &str = "as the kernel reports it (/sys/devices/system/cpu/cpu*/cache)";
 
 /// A curve must fall short of the peak by more than this share to be continued up to it.
 const REACHED: f64 = 0.98;
@@ -78,6 +80,8 @@ fn socket_of(report: &Report, socket: &HostSocket) -> Socket {
         cores: measured(cores, "cores of this node that the measuring process may use; one hardware thread each"),
         llc_bytes: cache(report, socket, socket.llc_bytes),
         llc_per_core_bytes: cache(report, socket, socket.llc_per_core_bytes),
+        core_cache_bytes: socket.core_cache_bytes.map(|bytes| measured(bytes, AS_REPORTED)),
+        llc_ns: llc_ns(report, socket),
         stream_lines: stream_lines(report, socket.node),
         demand_lines: demand_lines(report, socket.node),
     }
@@ -94,9 +98,25 @@ fn cache(report: &Report, socket: &HostSocket, bytes: Option<u64>) -> Figure<u64
         return measured(seen * (bytes / each.max(1)).max(1), how);
     }
     match bytes {
-        Some(bytes) => measured(bytes, "as the kernel reports it (/sys/devices/system/cpu/cpu*/cache)"),
+        Some(bytes) => measured(bytes, AS_REPORTED),
         None => Figure::new(ASSUMED_LLC_BYTES, Kind::Assumed, SOURCE, "the kernel reports no cache"),
     }
+}
+
+/// Latency of the last-level cache: of the largest footprint that half of it holds and the cache before it does not.
+fn llc_ns(report: &Report, socket: &HostSocket) -> Option<Figure<f64>> {
+    let most = report.seen_cache(socket).or(socket.llc_per_core_bytes)? / 2;
+    let least = socket.core_cache_bytes.unwrap_or(0) * 2;
+    let here = report.latencies.iter().filter(|l| l.socket == socket.node && l.order == Order::Random);
+    let inside = here.filter(|l| (least..=most).contains(&(l.footprint_bytes as u64)));
+    let quietest = |a: &&Latency, b: &&Latency| b.ns.p10.total_cmp(&a.ns.p10);
+    let found = inside.max_by(|a, b| a.footprint_bytes.cmp(&b.footprint_bytes).then(quietest(a, b)))?;
+    let how = format!(
+        "dependent random loads over {}, quietest round; {}",
+        format_bytes(found.footprint_bytes as u64),
+        found.ns.words("ns")
+    );
+    Some(measured(significant(found.ns.p10), how))
 }
 
 /// The node with the least latency at rest from a socket, and that latency.
@@ -269,6 +289,18 @@ mod tests {
         report.loaded.push(load(236.0));
         assert!((idle_ns(&report) - 236.0).abs() < 1e-9);
         assert!(path_of(&report, 0, 0).unwrap().idle_ns.how.contains("others disturbed those at rest"));
+    }
+
+    #[test]
+    fn the_last_level_cache_is_as_slow_as_the_largest_footprint_that_half_of_it_holds() {
+        let ns = |latencies: &[(usize, f64)]| {
+            let report = Report::of_one_socket(latencies);
+            llc_ns(&report, &report.host.sockets[0]).map(|figure| figure.value)
+        };
+        let walked =
+            [(1 << 20, 5.0), (4 << 20, 21.0), (16 << 20, 24.0), (16 << 20, 23.0), (64 << 20, 90.0), (128 << 20, 99.0)];
+        assert_eq!(ns(&walked), Some(23.0));
+        assert_eq!(ns(&[(1 << 20, 5.0), (128 << 20, 99.0)]), None, "no footprint between the caches");
     }
 
     #[test]

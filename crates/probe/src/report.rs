@@ -160,8 +160,13 @@ mod tests {
     impl Report {
         /// Of one socket that reports 32 MiB, with these random latencies.
         pub(crate) fn of_one_socket(latencies: &[(usize, f64)]) -> Self {
-            let socket =
-                HostSocket { node: 0, cores: vec![0], llc_bytes: Some(32 << 20), llc_per_core_bytes: Some(32 << 20) };
+            let socket = HostSocket {
+                node: 0,
+                cores: vec![0],
+                llc_bytes: Some(32 << 20),
+                llc_per_core_bytes: Some(32 << 20),
+                core_cache_bytes: Some(1 << 20),
+            };
             let host = Host {
                 identity: String::new(),
                 cpu: String::new(),

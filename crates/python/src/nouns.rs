@@ -61,6 +61,12 @@ impl Profile {
         py.detach(|| self.0.to_json())
     }
 
+    /// The profile as it would be behind a last-level cache of so many bytes.
+    fn behind(&self, py: Python<'_>, cache_bytes: u64, ran_on: Option<Py<Machine>>) -> Self {
+        let ran_on = ran_on.as_ref().map(|machine| &machine.get().0);
+        Self(py.detach(|| tierloom_predict::behind_cache(&self.0, cache_bytes, ran_on)))
+    }
+
     /// The profile as plain data.
     fn document<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.0)

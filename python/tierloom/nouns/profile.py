@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from tierloom.nouns.machine import Machine
     from tierloom.schema import AccessDoc, ObjectDoc, ProfileDoc
 
 
@@ -124,6 +125,18 @@ class Profile(Tabular):
         with reading(path, "whole array of samples", RECORD, ProfileError):
             rows: npt.NDArray[np.void] = np.lib.format.open_memmap(path, mode="r")
         return rows
+
+    def behind(self, cache_bytes: int, ran_on: Machine | None = None) -> Profile:
+        """The profile as it would be behind a last-level cache of so many bytes.
+
+        Args:
+            cache_bytes: What the program's cores reach of it (``llc_per_core_bytes`` of a machine's socket).
+            ran_on: The machine that it was recorded on, where somebody measured it.
+
+        Returns:
+            The profile itself where nothing is known of other caches than the run's.
+        """
+        return Profile.of_core(self.core.behind(cache_bytes, None if ran_on is None else ran_on.core), self.folder)
 
     def save(self, folder: str | Path, samples: bytes | None = None) -> None:
         """Writes the folder that :meth:`load` reads: ``profile.json`` and ``samples.npy``.

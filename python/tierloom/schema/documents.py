@@ -37,6 +37,10 @@ class SocketDoc(TypedDict):
     """Last-level cache of the whole socket, bytes."""
     llc_per_core_bytes: Figure
     """Last-level cache that one core reaches (a core complex on AMD), bytes."""
+    core_cache_bytes: NotRequired[Figure]
+    """Cache of one core before the last level, bytes; absent where there is none, or nobody looked."""
+    llc_ns: NotRequired[Figure]
+    """Latency of the last-level cache, ns; absent where nobody measured it."""
     stream_lines: Figure
     """Cache lines that one core keeps in flight when the hardware prefetches for it."""
     demand_lines: Figure
@@ -226,7 +230,7 @@ SiteDoc = dict[str, Any]
 
 
 class ShareDoc(TypedDict):
-    """A share of CPU time, by samples, with its 95 % confidence interval."""
+    """A share with its 95 % confidence interval: of CPU time, by samples, where nothing else is said."""
 
     share: float
     """0 to 1."""
@@ -266,6 +270,16 @@ class DataSourceDoc(TypedDict):
     """Cycles that a store took on average; absent where no store has a latency."""
 
 
+class MissPointDoc(TypedDict):
+    """A point of a miss-ratio curve: a last-level cache that all objects of the program share."""
+
+    cache_bytes: int
+    """Size of the cache."""
+    share: float
+    """Share of the object's touched lines that comes from memory, 0 to 1, where touches are independent of each other.
+    """
+
+
 class ObjectDoc(TypedDict):
     """A data object: everything allocated at one site, or one static array."""
 
@@ -303,12 +317,35 @@ class ObjectDoc(TypedDict):
     """Share of the object's accesses in each sixteenth of its pages, hottest first; empty when not known, which engines
     take as uniform.
     """
+    miss_curve: NotRequired[list[MissPointDoc]]
+    """Share of its touched lines that comes from memory, by size of the last-level cache, smallest first; empty where
+    that is not known, or is the same for all.
+    """
     origin: NotRequired[Origin]
     """Where the size comes from, when it was not measured in this run."""
 
 
 PatternDoc = Literal["stream", "strided", "random", "chain"]
 """How consecutive accesses of one kind follow each other."""
+
+
+class TouchedDoc(TypedDict):
+    """Lines that an access pattern touched, whatever cache they were found in."""
+
+    bytes: float
+    """Bytes of the lines touched, a line as often as the program comes back to it from somewhere else."""
+    filled_bytes: float
+    """Part of `dram_read_bytes` that the kernel brought into the cache when it filled the pages: nobody waits for it.
+    """
+    mlp: float
+    """Misses that one thread would keep in flight if every touch missed."""
+    beyond_core: NotRequired[ShareDoc]
+    """Part of independent touches that the caches before the last level let through, by the time that was seen to be
+    waited for them; absent, and 1, where the machine of the run was not measured.
+    """
+    cache_wait_s: float
+    """CPU time of all threads that was seen to wait for these lines from caches, s; the phase's `compute_s` holds it.
+    """
 
 
 class AccessDoc(TypedDict):
@@ -331,9 +368,9 @@ class AccessDoc(TypedDict):
     dram_write_bytes: float
     """Bytes written back to memory."""
     mlp: float
-    """Misses that one thread keeps in flight; engines cap it by what the core can do. Lines that the kernel brought
-    into the cache when it filled their page count as prefetched ones: nobody waits for them one by one.
-    """
+    """Misses that one thread keeps in flight, of those that it waits for; engines cap it by what the core can do."""
+    touched: NotRequired[TouchedDoc]
+    """What it touched, whatever cache that was found in; absent where that is not known."""
     wait_s: NotRequired[float]
     """CPU time of all threads that was seen to wait for these lines from memory, s; absent where that was not sampled.
     """

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use tierloom_model::units::round_to_u64;
 use tierloom_model::{
-    Access, AccessCount, AccessKind, FORMAT_VERSION, NotSampled, Object, Phase, Profile, Program, SampleRow, Sampling,
-    Unattributed, Warning,
+    Access, AccessCount, AccessKind, FORMAT_VERSION, MissPoint, NotSampled, Object, Pattern, Phase, Profile, Program,
+    SampleRow, Sampling, Touched, Unattributed, Warning,
 };
 
 use crate::address_space::AddressSpaces;
@@ -54,6 +54,8 @@ pub(crate) struct ProfileBuilder<'a> {
     pub(crate) shares: CpuShares,
     pub(crate) clocks: Option<Clocks>,
     pub(crate) rows: &'a BTreeMap<Row, Traffic>,
+    /// Which share of their touched lines other caches would let through, by object.
+    pub(crate) curves: &'a BTreeMap<ObjectId, Vec<MissPoint>>,
     /// Share of the memory traffic for which there was no time.
     pub(crate) cut: f64,
     /// Position of the first sample of each phase.
@@ -139,6 +141,7 @@ impl ProfileBuilder<'_> {
             stall: Some(self.shares.of_all(waited.share(self.shares.user_samples()))),
             accesses: self.intervals.get(&id).copied(),
             hotness: Vec::new(),
+            miss_curve: self.curves.get(&id).cloned().unwrap_or_default(),
             origin: None,
         }
     }
@@ -147,18 +150,20 @@ impl ProfileBuilder<'_> {
         let seen = self.samples_of(phase);
         let rows = &self.by_phase[phase];
         let used = self.used(phase);
-        let waits_s = self.memory_waits_s(seen, used.user_s);
+        let waits = self.waits(seen, used.user_s);
         // Whom its rows waited for is told by the lines that they had to fetch one after the other.
-        let weight = |row: &Traffic| row.dram_read_bytes / row.mlp.max(1.0);
-        let weight_of = |object: ObjectId| -> f64 {
-            rows.iter().filter(|((other, _), _)| *other == object).map(|(_, row)| weight(row)).sum()
+        let part = |whole_s: f64, object: ObjectId, row: &Traffic, weight: fn(&Traffic) -> f64| {
+            let of_object = rows.iter().filter(|((other, _), _)| *other == object).map(|(_, row)| weight(row));
+            if whole_s > 0.0 { whole_s * weight(row) / of_object.sum::<f64>().max(f64::MIN_POSITIVE) } else { 0.0 }
         };
         let accesses = rows.iter().filter_map(|((object, pattern), row)| {
             let name = &objects[*position.get(object)?].name;
-            let whole = waits_s.get(object).copied().unwrap_or(0.0);
-            let wait_s =
-                if whole > 0.0 { whole * weight(row) / weight_of(*object).max(f64::MIN_POSITIVE) } else { 0.0 };
-            (row.reads + row.writes >= 0.5).then(|| access(name, *pattern, row, wait_s))
+            let Waits { memory_s, cache_s } = waits.get(object).copied().unwrap_or_default();
+            let of_row = Waits {
+                memory_s: part(memory_s, *object, row, Traffic::one_after_the_other),
+                cache_s: part(cache_s, *object, row, Traffic::hits_one_after_the_other),
+            };
+            (row.reads + row.writes >= 0.5).then(|| access(name, *pattern, row, of_row))
         });
         let (start_s, threads) = (self.begins_s(phase), threads(seen));
         let end_s = self.begins_s(phase + 1).max(start_s);
@@ -166,7 +171,7 @@ impl ProfileBuilder<'_> {
         let spun_s = if threads > 1 { used.user_s * spun(self.observed, &self.spaces.modules, seen) } else { 0.0 };
         let worked_s = used.user_s + used.system_s - spun_s;
         let lasted_s = used.undisturbed_s(end_s - start_s);
-        let waited_s: f64 = waits_s.values().sum();
+        let waited_s: f64 = waits.values().map(|waits| waits.memory_s).sum();
         // At least so long nobody worked: the threads waited for something else than each other.
         let idle_s = (lasted_s - worked_s).max(0.0);
         Phase {
@@ -210,12 +215,15 @@ impl ProfileBuilder<'_> {
         self.clocks.as_ref().map_or_else(by_samples, between).without(added(seen))
     }
 
-    /// CPU time spent waiting for memory beyond the last-level cache, s, by object: the waiting for it, split between
-    /// cache and memory by where its lines came from.
-    fn memory_waits_s(&self, seen: &[AttributedSample], user_s: f64) -> BTreeMap<ObjectId, f64> {
+    /// CPU time spent waiting, s, by object: split between cache and memory by where its lines came from.
+    fn waits(&self, seen: &[AttributedSample], user_s: f64) -> BTreeMap<ObjectId, Waits> {
         let stalls = self.overlaps.waiting(self.observed, seen).into_iter();
         let per_sample_s = user_s / of_user(seen).count().max(1) as f64;
-        stalls.map(|(object, waited)| (object, waited.shared * self.beyond_cache(object) * per_sample_s)).collect()
+        let split = |(object, waited): (ObjectId, Waited)| {
+            let (all_s, beyond) = (waited.shared * per_sample_s, self.beyond_cache(object));
+            (object, Waits { memory_s: all_s * beyond, cache_s: all_s * (1.0 - beyond) })
+        };
+        stalls.map(split).collect()
     }
 
     fn beyond_cache(&self, object: ObjectId) -> f64 {
@@ -330,7 +338,14 @@ fn threads(seen: &[AttributedSample]) -> u32 {
     u32::try_from(most).unwrap_or(u32::MAX).max(1)
 }
 
-fn access(object: &str, pattern: tierloom_model::Pattern, row: &Traffic, wait_s: f64) -> Access {
+/// CPU time that was spent waiting for lines beyond the last-level cache, and for others, s.
+#[derive(Debug, Clone, Copy, Default)]
+struct Waits {
+    memory_s: f64,
+    cache_s: f64,
+}
+
+fn access(object: &str, pattern: Pattern, row: &Traffic, waits: Waits) -> Access {
     Access {
         object: object.to_owned(),
         pattern,
@@ -341,7 +356,14 @@ fn access(object: &str, pattern: tierloom_model::Pattern, row: &Traffic, wait_s:
         dram_read_bytes: row.dram_read_bytes,
         dram_write_bytes: row.dram_write_bytes,
         mlp: row.mlp.max(1.0),
-        wait_s: Some(wait_s),
+        touched: Some(Touched {
+            bytes: row.touched_bytes,
+            filled_bytes: row.filled_bytes(),
+            mlp: row.uncached_mlp.max(1.0),
+            beyond_core: None,
+            cache_wait_s: waits.cache_s,
+        }),
+        wait_s: Some(waits.memory_s),
         wait_factor: None,
         origin: None,
     }

@@ -9,15 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::address_space::Place;
-use crate::address_space::objects::ObjectId;
-use crate::attribution::OperandId;
-use crate::attribution::{AttributedSample, Attribution, Observed};
-use crate::frequency::Counts;
-use crate::traffic::Traffics;
-use crate::traffic::accesses::OperandAccesses;
-use crate::traffic::element_width::operand;
-use crate::traffic::row::{Row, Traffic};
+use crate::attribution::{AttributedSample, Attribution};
 
 /// Stretches of equal sample counts between which a phase may begin. Resolution against time.
 const BINS: usize = 128;
@@ -39,72 +31,6 @@ pub(crate) fn beginnings(seen: &[AttributedSample]) -> Vec<usize> {
     let edge = |bin: usize| bin * seen.len() / bins;
     let mixes = Mixes::new(&classes(seen), bins, edge);
     joined(&mixes, cuts(&mixes, bins)).into_iter().map(edge).collect()
-}
-
-/// Phase of each sample, given where the phases begin.
-pub(crate) fn phase_of(beginnings: &[usize], samples: usize) -> Vec<usize> {
-    (0..samples).map(|at| beginnings.partition_point(|first| *first <= at) - 1).collect()
-}
-
-/// The rows of each phase; what they add up to is what the whole run did.
-pub(crate) fn split(
-    observed: &Observed,
-    counts: &Counts,
-    tallies: &[OperandAccesses],
-    traffic: &Traffics,
-    beginnings: &[usize],
-) -> Vec<BTreeMap<Row, Traffic>> {
-    let phases = beginnings.len();
-    let mut weights: BTreeMap<Row, (Vec<f64>, Vec<f64>)> =
-        traffic.rows.keys().map(|row| (*row, (vec![0.0; phases], vec![0.0; phases]))).collect();
-    for (tally, shares) in tallies.iter().zip(shares(observed, counts, tallies, beginnings)) {
-        let content = operand(observed, tally.operand);
-        let Some((reads, writes)) = weights.get_mut(&(tally.object, traffic.patterns[&tally.operand])) else {
-            continue;
-        };
-        let bytes = tally.executions * f64::from(content.bytes);
-        for (phase, share) in shares.iter().enumerate() {
-            reads[phase] += if content.read { bytes * share } else { 0.0 };
-            writes[phase] += if content.write { bytes * share } else { 0.0 };
-        }
-    }
-    let mut split = vec![BTreeMap::new(); phases];
-    for (key, (reads, writes)) in weights {
-        let touches: Vec<f64> = reads.iter().zip(&writes).map(|(read, write)| read + write).collect();
-        let (reads, writes, touches) = (normalised(&reads), normalised(&writes), normalised(&touches));
-        for (phase, rows) in split.iter_mut().enumerate() {
-            rows.insert(key, traffic.rows[&key].part(reads[phase], writes[phase], touches[phase]));
-        }
-    }
-    split
-}
-
-/// What each phase has of the executions of an operand on an object: shares that add up to 1.
-///
-/// An operand shows in samples where it runs, weighted by the executions that each sample stands for.
-fn shares(observed: &Observed, counts: &Counts, tallies: &[OperandAccesses], beginnings: &[usize]) -> Vec<Vec<f64>> {
-    let phases = beginnings.len();
-    let phase_of = phase_of(beginnings, observed.seen.len());
-    let mut seen: BTreeMap<(OperandId, ObjectId), Vec<f64>> =
-        tallies.iter().map(|tally| ((tally.operand, tally.object), vec![0.0; phases])).collect();
-    for operand_address in &observed.operand_addresses {
-        let Place::Object(object, _) = operand_address.place else { continue };
-        let Some(weights) = seen.get_mut(&(operand_address.id(), object)) else { continue };
-        let function = &observed.code.functions[operand_address.function].function;
-        let mut around = function.loops_around(function.block_of(operand_address.instruction));
-        let clock = around.find_map(|around| counts.by_loop.get(&(operand_address.function, around)));
-        let mean = clock.map_or(1.0, |count| count.executions / count.visible.max(1) as f64);
-        let weight = clock.and_then(|count| count.by_sample.get(&operand_address.seen)).copied().unwrap_or(mean);
-        weights[phase_of[operand_address.seen]] += weight;
-    }
-    tallies.iter().map(|tally| normalised(&seen[&(tally.operand, tally.object)])).collect()
-}
-
-/// Shares of a whole; equal ones where nothing says otherwise.
-fn normalised(weights: &[f64]) -> Vec<f64> {
-    let total: f64 = weights.iter().sum();
-    let even = 1.0 / weights.len() as f64;
-    weights.iter().map(|weight| if total > 0.0 { weight / total } else { even }).collect()
 }
 
 /// What each sample waited for, as small numbers; rare classes share the last one.
@@ -246,20 +172,6 @@ mod tests {
             };
             let classes: Vec<usize> = (0..2560).map(|_| number() % kinds).collect();
             prop_assert_eq!(firsts(&classes, 128), [0]);
-        }
-
-        #[test]
-        fn phases_cover_all_samples(mut beginnings in prop::collection::btree_set(1_usize..1000, 0..6)) {
-            beginnings.insert(0);
-            let beginnings: Vec<usize> = beginnings.into_iter().collect();
-            let of = phase_of(&beginnings, 1000);
-            prop_assert!(of.windows(2).all(|pair| pair[0] <= pair[1] && pair[1] <= pair[0] + 1));
-            prop_assert_eq!((of[0], of[999]), (0, beginnings.len() - 1));
-        }
-
-        #[test]
-        fn shares_add_up_to_the_whole(weights in prop::collection::vec(0.0_f64..1e9, 1..9)) {
-            prop_assert!((normalised(&weights).iter().sum::<f64>() - 1.0).abs() < 1e-9);
         }
     }
 }

@@ -2,10 +2,12 @@
 
 pub(crate) mod accesses;
 pub(crate) mod address_stream;
+pub(crate) mod by_phase;
 pub(crate) mod cache_filter;
 pub(crate) mod element_width;
 pub(crate) mod intervals;
 pub(crate) mod line_reuse;
+pub(crate) mod misses;
 pub(crate) mod placement;
 pub(crate) mod row;
 pub(crate) mod string_rounds;
@@ -15,7 +17,7 @@ use std::collections::BTreeMap;
 
 use index_vec::IndexSlice;
 use tierloom_model::units::LINE_BYTES;
-use tierloom_model::{ObjectKind, Pattern};
+use tierloom_model::{MissPoint, Pattern};
 
 use crate::address_space::objects::{DataObject, ObjectId};
 use crate::attribution::Observed;
@@ -24,11 +26,12 @@ use crate::frequency::Counts;
 use crate::frequency::trip_count::TripCounts;
 use crate::traffic::accesses::OperandAccesses;
 use crate::traffic::address_stream::{AddressStream, shape};
-use crate::traffic::cache_filter::{Filled, WorkingSet, characteristic_time};
+use crate::traffic::by_phase::{phase_shares, split};
+use crate::traffic::cache_filter::Miss;
 use crate::traffic::element_width::{Elements, operand};
-use crate::traffic::line_reuse::{ByFunction, Touches, touches};
-use crate::traffic::row::Row;
-use crate::traffic::row::Traffic;
+use crate::traffic::line_reuse::touches;
+use crate::traffic::misses::Sets;
+use crate::traffic::row::{Row, STREAM_LINES, Traffic};
 use crate::traffic::time_bound::limit;
 use tierloom_binary::cfg::{BlockId, LoopId};
 use tierloom_binary::code::FunctionId;
@@ -36,18 +39,30 @@ use tierloom_binary::code::FunctionId;
 /// Instructions that a core looks ahead: reorder buffer of Zen 3 (AMD, *Software Optimization Guide
 /// for Family 19h*, 256 entries). Published.
 const WINDOW_INSTRUCTIONS: f64 = 256.0;
-/// Lines that prefetchers keep ahead of a stream: up to 20 by Intel's optimisation manual (2.5.5.4),
-/// more with several streams. Engines cap it by the machine's `stream_lines`. Assumed.
-const STREAM_LINES: f64 = 32.0;
 /// Followers this share of the cache behind still find the line there. Assumed: a few streams share it.
 const REACH_SHARE: u64 = 16;
 
 /// All rows of a run, and to which pattern's row each operand belongs.
 pub(crate) struct Traffics {
     pub(crate) rows: BTreeMap<Row, Traffic>,
+    /// The rows of each phase; what they add up to is what the whole run did.
+    pub(crate) by_phase: Vec<BTreeMap<Row, Traffic>>,
+    /// By object: which share of its touched lines caches of other sizes would let through.
+    pub(crate) curves: BTreeMap<ObjectId, Vec<MissPoint>>,
     /// Share of the lines for which there was no time.
     pub(crate) cut: f64,
     pub(crate) patterns: BTreeMap<OperandId, Pattern>,
+}
+
+/// How the program ran.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ran<'a> {
+    /// First sample of each phase.
+    pub(crate) beginnings: &'a [usize],
+    /// Its last-level cache.
+    pub(crate) llc_bytes: u64,
+    /// CPU time that a sample stands for.
+    pub(crate) sample_ns: f64,
 }
 
 /// Adds up all operands by object and pattern.
@@ -57,9 +72,9 @@ pub(crate) fn traffic(
     counts: &Counts,
     entries: &IndexSlice<ObjectId, [DataObject]>,
     trips: &TripCounts,
-    llc_bytes: u64,
-    sample_ns: f64,
+    ran: Ran<'_>,
 ) -> Traffics {
+    let Ran { beginnings, llc_bytes, sample_ns } = ran;
     // A clock that runs on shows that the walk goes on, too.
     let rounds = |id: FunctionId, inside: LoopId| {
         let runs_on = counts.by_loop.contains_key(&(id, inside));
@@ -68,10 +83,19 @@ pub(crate) fn traffic(
     let shapes = shapes(observed, tallies, rounds);
     let mut rows = by_row(observed, tallies, &shapes);
     let touched = touches(observed, tallies, &shapes, (llc_bytes / REACH_SHARE).max(4 * LINE_BYTES));
-    memory(&mut rows, &touched, entries, llc_bytes);
+    let shares = phase_shares(observed, counts, tallies, &shapes, beginnings);
+    let sets = Sets::of(&touched, entries, &shares, beginnings.len());
+    let misses = memory(&mut rows, &sets, llc_bytes);
     overlap(&mut rows, observed, tallies, &shapes, counts);
     let cut = limit(&mut rows, &touched, observed, sample_ns);
-    Traffics { rows, cut, patterns: shapes.into_iter().map(|(operand, shape)| (operand, shape.pattern)).collect() }
+    let (by_phase, curves) = (split(&rows, &shares, &misses, beginnings.len()), sets.curves(llc_bytes));
+    Traffics {
+        rows,
+        by_phase,
+        curves,
+        cut,
+        patterns: shapes.into_iter().map(|(operand, shape)| (operand, shape.pattern)).collect(),
+    }
 }
 
 fn shapes(
@@ -118,57 +142,22 @@ fn by_row(
     rows
 }
 
-/// Memory traffic of every row, all objects sharing the last-level cache.
-fn memory(
-    rows: &mut BTreeMap<Row, Traffic>,
-    touched: &ByFunction,
-    entries: &IndexSlice<ObjectId, [DataObject]>,
-    llc_bytes: u64,
-) {
+/// Memory traffic of every row, all objects sharing the last-level cache. What touches found, by phase.
+fn memory(rows: &mut BTreeMap<Row, Traffic>, sets: &Sets<'_>, llc_bytes: u64) -> BTreeMap<Row, Vec<Miss>> {
     let line = LINE_BYTES as f64;
-    let mut by_object: BTreeMap<ObjectId, OfObject> = BTreeMap::new();
-    let mut by_row: BTreeMap<Row, Touches> = BTreeMap::new();
-    for ((_, row), touches) in touched {
-        let all = by_row.entry(*row).or_default();
-        (all.lines, all.dirty) = (all.lines + touches.lines, all.dirty + touches.dirty);
-        let sum = by_object.entry(row.0).or_default();
-        sum.touches += touches.lines;
-        sum.written += touches.dirty;
-        sum.swept += if sweeps(row.1) { touches.lines } else { 0.0 };
-    }
-    let using = |object: ObjectId, sweeping: bool| {
-        let (entry, sums) = (&entries[object], by_object[&object]);
-        let lines = (entry.memory_bytes as f64 / line).max(1.0);
-        let is_file = entry.kind == ObjectKind::File;
-        let filled = if is_file { Filled::default() } else { Filled::anonymous(sums.written / lines) };
-        WorkingSet { lines, touches: sums.touches, sweeping, filled }
-    };
-    let uses: Vec<WorkingSet> =
-        by_object.iter().map(|(object, sums)| using(*object, sums.swept > 0.5 * sums.touches)).collect();
-    let time = characteristic_time(&uses, llc_bytes as f64 / line);
-    for (key, row) in rows.iter_mut() {
-        let Some(touches) = by_row.get(key) else { continue };
-        let miss = using(key.0, sweeps(key.1)).miss(time);
+    let misses = sets.misses(llc_bytes);
+    for (key, touches) in &sets.by_row {
+        let Some(row) = rows.get_mut(key) else { continue };
+        let miss = sets.on_average(*key, &misses[key]);
         (row.miss, row.waited) = (miss.fetched, miss.waited);
+        row.touched_bytes = touches.lines * line;
         row.dram_read_bytes = touches.lines * row.miss * line;
         row.dram_write_bytes = touches.dirty * row.miss * line;
     }
+    misses
 }
 
-/// Touches of an object's lines during the run.
-#[derive(Debug, Clone, Copy, Default)]
-struct OfObject {
-    touches: f64,
-    written: f64,
-    swept: f64,
-}
-
-fn sweeps(pattern: Pattern) -> bool {
-    matches!(pattern, Pattern::Stream | Pattern::Strided)
-}
-
-/// Misses in flight: one for a chain; as many as fall into the window of the core for independent
-/// ones; what the prefetcher keeps for streams, and so for pages that the kernel fills.
+/// Misses in flight, of those that the program waits for, and what they would be if every touch missed.
 fn overlap(
     rows: &mut BTreeMap<Row, Traffic>,
     observed: &Observed,
@@ -176,35 +165,43 @@ fn overlap(
     shapes: &BTreeMap<OperandId, AddressStream>,
     counts: &Counts,
 ) {
-    let independent =
-        |tally: &&OperandAccesses| matches!(shapes[&tally.operand].pattern, Pattern::Random | Pattern::Strided);
-    // Misses of independent accesses in each loop, by instruction executed there.
+    let waited = |row: &Row| rows.get(row).map_or(0.0, |row| row.waited);
+    let seen = in_flight(observed, tallies, shapes, counts, waited);
+    let uncached = in_flight(observed, tallies, shapes, counts, |_| 1.0);
+    for (key, row) in rows.iter_mut() {
+        let of_pattern = |independent: &BTreeMap<Row, f64>| match key.1 {
+            Pattern::Chain => 1.0,
+            Pattern::Stream => STREAM_LINES,
+            Pattern::Strided | Pattern::Random => independent.get(key).copied().unwrap_or(1.0),
+        };
+        (row.mlp, row.uncached_mlp) = (of_pattern(&seen), of_pattern(&uncached));
+    }
+}
+
+/// Misses in flight of independent accesses: as many as fall into the window of the core, in the loops where they are.
+fn in_flight(
+    observed: &Observed,
+    tallies: &[OperandAccesses],
+    shapes: &BTreeMap<OperandId, AddressStream>,
+    counts: &Counts,
+    miss: impl Fn(&Row) -> f64,
+) -> BTreeMap<Row, f64> {
+    let row = |tally: &OperandAccesses| (tally.object, shapes[&tally.operand].pattern);
+    let independent = |tally: &&OperandAccesses| matches!(row(tally).1, Pattern::Random | Pattern::Strided);
+    // Misses in each loop, by instruction executed there.
     let mut misses: BTreeMap<(FunctionId, Option<LoopId>), f64> = BTreeMap::new();
     for tally in tallies.iter().filter(independent) {
-        let miss = rows.get(&(tally.object, shapes[&tally.operand].pattern)).map_or(0.0, |row| row.waited);
-        *misses.entry(place(observed, tally)).or_default() += tally.executions * miss;
+        *misses.entry(place(observed, tally)).or_default() += tally.executions * miss(&row(tally));
     }
     let mut weighted: BTreeMap<Row, (f64, f64)> = BTreeMap::new();
     for tally in tallies.iter().filter(independent) {
         let place = place(observed, tally);
         let rate = misses[&place] / instructions(observed, counts, place).max(1.0);
-        let sum = weighted.entry((tally.object, shapes[&tally.operand].pattern)).or_default();
+        let sum = weighted.entry(row(tally)).or_default();
         sum.0 += tally.executions * (WINDOW_INSTRUCTIONS * rate).max(1.0);
         sum.1 += tally.executions;
     }
-    for (key, row) in rows.iter_mut() {
-        let of_pattern = match key.1 {
-            Pattern::Chain => 1.0,
-            Pattern::Stream => STREAM_LINES,
-            Pattern::Strided | Pattern::Random => weighted.get(key).map_or(1.0, |(sum, weight)| sum / weight.max(1.0)),
-        };
-        row.mlp = if row.miss > 0.0 { row.miss / one_after_the_other(row, of_pattern) } else { of_pattern };
-    }
-}
-
-/// Waits for a line after the other, a touch, when so many of those that the program waits for are in flight at once.
-fn one_after_the_other(row: &Traffic, in_flight: f64) -> f64 {
-    row.waited / in_flight + (row.miss - row.waited) / STREAM_LINES
+    weighted.into_iter().map(|(row, (sum, weight))| (row, sum / weight.max(1.0))).collect()
 }
 
 fn place(observed: &Observed, tally: &OperandAccesses) -> (FunctionId, Option<LoopId>) {

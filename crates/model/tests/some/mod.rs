@@ -68,6 +68,8 @@ fn socket() -> impl Strategy<Value = Socket> {
         .prop_map(|(cores, llc_bytes, llc_per_core_bytes, stream_lines, demand_lines)| Socket {
             name: "socket0".to_owned(),
             cpu: "a processor".to_owned(),
+            core_cache_bytes: (cores.value % 2 == 1).then(|| Figure::new(1 << 20, Kind::Measured, "paper", "")),
+            llc_ns: (cores.value % 2 == 1).then(|| Figure::new(31.5, Kind::Measured, "paper", "")),
             cores,
             llc_bytes,
             llc_per_core_bytes,
@@ -165,6 +167,7 @@ fn object(name: String) -> impl Strategy<Value = Object> {
                 store_cycles: None,
             }),
             hotness: Vec::new(),
+            miss_curve: Vec::new(),
             origin: None,
         })
 }
@@ -185,6 +188,7 @@ fn access(object: &str) -> impl Strategy<Value = Access> + use<> {
         dram_read_bytes: counts[4],
         dram_write_bytes: counts[5],
         mlp,
+        touched: None,
         origin: Some(origin()),
     })
 }

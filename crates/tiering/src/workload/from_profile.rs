@@ -7,6 +7,9 @@ use tierloom_model::{Access, FORMAT_VERSION, Object, Pattern, Piece, Profile};
 
 use super::description::{Fill, Phase, Region, Spread, Stream, Workload};
 
+/// More lines than any core keeps in flight; engines cap it by the machine's. Assumed.
+const MOST_LINES: f64 = 1e3;
+
 impl Workload {
     /// What a profile says, for a run on `threads`.
     ///
@@ -83,9 +86,19 @@ fn stream(object: &Object, access: &Access) -> Stream {
         visits,
         read_bytes: access.dram_read_bytes,
         write_bytes: access.dram_write_bytes,
-        mlp: access.mlp,
+        mlp: overlap(access),
         shared: false,
         source: String::new(),
+    }
+}
+
+/// Misses in flight, of all its lines: nobody waits for those that the kernel brought.
+fn overlap(access: &Access) -> f64 {
+    let waited = access.dram_read_bytes - access.filled_bytes();
+    if waited < access.dram_read_bytes {
+        access.mlp * (access.dram_read_bytes / waited).min(MOST_LINES)
+    } else {
+        access.mlp
     }
 }
 

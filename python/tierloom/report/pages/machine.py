@@ -179,6 +179,7 @@ def _sockets(machine: Machine) -> Table:
             "cores": each["cores"]["value"],
             "llc": each["llc_bytes"]["value"],
             "of_it": each["llc_per_core_bytes"]["value"],
+            "its_ns": each["llc_ns"]["value"] if "llc_ns" in each else None,
             "stream": each["stream_lines"]["value"],
             "demand": each["demand_lines"]["value"],
         }
@@ -187,6 +188,7 @@ def _sockets(machine: Machine) -> Table:
     columns = [
         *(Column("name", "socket"), Column("cpu", "processor"), Column("cores", "cores", "count")),
         *(Column("llc", "last-level cache", "bytes"), Column("of_it", "of it, per core", "bytes")),
+        *([Column("its_ns", "its latency", "ns")] if any(row["its_ns"] for row in rows) else []),
         *(Column("stream", "lines in flight, streaming", "number"), Column("demand", "on demand", "number")),
     ]
     return Table(columns, rows, "Sockets")

@@ -26,6 +26,9 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 RANDOM: tuple[tuple[str, Side], ...] = (("random ns", "right"),)
 """The column of random reads' idle latency, for machines that tell it from that of reads in sequence."""
 
+LATENCY: tuple[tuple[str, Side], ...] = (("its ns", "right"),)
+"""The column of the last-level cache's latency, for machines of which somebody measured it."""
+
 LINES: tuple[tuple[str, Side], ...] = (("lines in flight", "right"),)
 """The column of the most lines under way to a memory, for machines with one that has a limit."""
 
@@ -55,6 +58,7 @@ def summary(machine: Machine) -> tuple[RenderableType, ...]:
 
 def sockets(machine: Machine) -> Table:
     """Who computes."""
+    timed = any("llc_ns" in socket for socket in machine.data["sockets"])
     made = table(
         "Sockets",
         ("socket", "left"),
@@ -62,16 +66,19 @@ def sockets(machine: Machine) -> Table:
         ("cores", "right"),
         ("last-level cache", "right"),
         ("of it, per core", "right"),
+        *LATENCY[:timed],
         ("lines in flight, streaming", "right"),
         ("demand", "right"),
     )
     for socket in machine.data["sockets"]:
+        latency = [_number(socket["llc_ns"]) if "llc_ns" in socket else ""] if timed else []
         made.add_row(
             socket["name"],
             socket["cpu"],
             _number(socket["cores"]),
             _bytes(socket["llc_bytes"]),
             _bytes(socket["llc_per_core_bytes"]),
+            *latency,
             _number(socket["stream_lines"]),
             _number(socket["demand_lines"]),
         )

@@ -1,0 +1,234 @@
+//! A profile as it would be behind another last-level cache than that of its run.
+//!
+//! What came from memory is what the run's cache let through. What another one lets through follows from the lines touched
+//! and the object's miss-ratio curve, which takes touches to be independent of each other. Programs come back to what they
+//! have just touched: a sort or a blocked loop finds most of it in any cache. How much of the touches that is, the run
+//! tells where its own cache was full: its lines over those that independent touches would have fetched. So the likely
+//! traffic is that part of the curve's; the range goes from the lines of the run to all that independent touches would
+//! fetch.
+//!
+//! The caches of the core itself let through no more than was waited for, one after the other, at the latency of the last
+//! level, where the machine of the run was measured. What independent touches would have them let through is held against
+//! that, too. (Not of streams, which prefetchers fetch in time.)
+//!
+//! Lines that the run found in caches took it time, which is among what it computed. Where they come from memory here, that
+//! time goes.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use tierloom_model::units::{LINE_BYTES_F64, NS};
+use tierloom_model::{Access, Machine, Object, Phase, Profile, Share, Socket, Touched, share_let_through};
+
+/// Latency of memory against that of the last-level cache: about 100 ns against 15 to 25 ns on servers of 2020 to 2025.
+/// Assumed.
+const MEMORY_TO_CACHE: f64 = 5.0;
+/// At most so many lines come from the last-level cache for one that is waited for: a core hides the latency of some, and may
+/// have more in flight than their pattern says. Assumed.
+const MOST_FOR_ONE: f64 = 2.0;
+
+/// Which of the lines that another cache may let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lines {
+    /// No more than it must.
+    Fewest,
+    /// As the curve says, but for what the run knows better.
+    Likely,
+    /// All that independent touches would fetch.
+    Most,
+}
+
+/// Whether a profile says what another cache would let through.
+pub(crate) fn is_known(profile: &Profile) -> bool {
+    profile.objects.iter().any(|object| !object.miss_curve.is_empty())
+}
+
+/// The profile as it would be behind a last-level cache of so many bytes, as far as that is known: what other engines take.
+/// `ran_on` is the machine that it was recorded on, where somebody measured it.
+pub fn behind_cache(profile: &Profile, cache_bytes: u64, ran_on: Option<&Machine>) -> Profile {
+    let mut behind_it = profile.clone();
+    if let Some(socket) = ran_on.and_then(|machine| machine.sockets.first()) {
+        set_beyond_core(&mut behind_it, socket);
+    }
+    let phases = behind(&behind_it, cache_bytes, Lines::Likely);
+    if let Cow::Owned(phases) = phases {
+        (behind_it.phases, behind_it.program.llc_bytes) = (phases, cache_bytes);
+    }
+    behind_it
+}
+
+/// Phases of a profile behind a last-level cache of so many bytes.
+pub(crate) fn behind(profile: &Profile, cache_bytes: u64, lines: Lines) -> Cow<'_, [Phase]> {
+    if cache_bytes == profile.program.llc_bytes || !is_known(profile) {
+        return Cow::Borrowed(&profile.phases);
+    }
+    let changes = changes(profile, cache_bytes);
+    let mut phases = profile.phases.clone();
+    for phase in &mut phases {
+        let accesses = std::mem::take(&mut phase.accesses);
+        for access in accesses {
+            let known = changes.get(access.object.as_str()).zip(access.touched);
+            match known {
+                Some((change, touched)) if change.there < change.here => {
+                    let more = change.more(&access, &touched, lines);
+                    phase.compute_s -= more.spared_s;
+                    phase.accesses.extend([access, more.access]);
+                }
+                Some((change, touched)) => {
+                    let (fewer, kept_s) = change.fewer(access, &touched, lines);
+                    phase.compute_s += kept_s;
+                    phase.accesses.push(fewer);
+                }
+                None => phase.accesses.push(access),
+            }
+        }
+        phase.compute_s = phase.compute_s.max(0.0);
+    }
+    Cow::Owned(phases)
+}
+
+/// How an object's touches fare behind the cache of the run, there, and the other one, here.
+#[derive(Debug, Clone, Copy)]
+struct Change {
+    /// Shares of independent touches that come from memory.
+    there: f64,
+    here: f64,
+    /// What the run fetched, over what independent touches would have.
+    independent: f64,
+}
+
+/// Lines from memory that the cache of the run had.
+struct More {
+    access: Access,
+    /// CPU time that they took there.
+    spared_s: f64,
+}
+
+/// By name, the objects to which the size of the cache makes a difference.
+fn changes(profile: &Profile, cache_bytes: u64) -> BTreeMap<&str, Change> {
+    let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for access in profile.phases.iter().flat_map(|phase| &phase.accesses) {
+        let sum = sums.entry(access.object.as_str()).or_default();
+        sum.0 += access.dram_read_bytes;
+        sum.1 += access.touched.map_or(0.0, |touched| touched.bytes);
+    }
+    let change = |object: &'_ Object| {
+        let there = share_let_through(&object.miss_curve, profile.program.llc_bytes)?;
+        let here = share_let_through(&object.miss_curve, cache_bytes)?;
+        let (fetched, touched) = sums.get(object.name.as_str()).copied()?;
+        let independent = if touched * there > 0.0 { (fetched / (touched * there)).min(1.0) } else { 1.0 };
+        Some(Change { there, here, independent })
+    };
+    let by_name = profile.objects.iter().filter_map(|object| Some((object.name.as_str(), change(object)?)));
+    by_name.filter(|(_, change)| (change.here - change.there).abs() > 0.0).collect()
+}
+
+/// Holds what independent touches would ask of the last-level cache of the run's socket against the time waited for it.
+pub(crate) fn set_beyond_core(profile: &mut Profile, socket: &Socket) {
+    let (Some(core_cache_bytes), Some(llc_ns)) = (&socket.core_cache_bytes, &socket.llc_ns) else { return };
+    let Some(samples_per_s) = profile.sampling.as_ref().map(|sampling| sampling.hz) else { return };
+    let llc_bytes = profile.program.llc_bytes;
+    let let_through = |object: &Object| {
+        let [core, last] =
+            [core_cache_bytes.value, llc_bytes].map(|bytes| share_let_through(&object.miss_curve, bytes));
+        Some((object.name.clone(), core? - last?))
+    };
+    let shares: BTreeMap<String, f64> = profile.objects.iter().filter_map(let_through).collect();
+    let mut asked: BTreeMap<String, Asked> = BTreeMap::new();
+    for (object, touched) in random(&mut profile.phases) {
+        let Some(share) = shares.get(&object) else { continue };
+        let bytes_per_s = touched.mlp * LINE_BYTES_F64 / (llc_ns.value * NS);
+        asked.entry(object).or_default().add(touched, touched.bytes * share, bytes_per_s, samples_per_s);
+    }
+    for (object, touched) in random(&mut profile.phases) {
+        touched.beyond_core = asked.get(&object).and_then(Asked::part);
+    }
+}
+
+/// What an object's random touches ask of the last-level cache, bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Asked {
+    /// If they were independent.
+    independent: f64,
+    /// By the time that was waited for them, and no less and no more.
+    waited: Share,
+}
+
+impl Asked {
+    /// Of few samples it may have been less or more: these are the ends of a Poisson count's 95 % interval.
+    fn add(&mut self, touched: &Touched, independent: f64, bytes_per_s: f64, samples_per_s: f64) {
+        let seen = touched.cache_wait_s * samples_per_s;
+        let bytes = |samples: f64| samples / samples_per_s * bytes_per_s;
+        self.independent += independent;
+        self.waited.low += bytes((seen - 2.0 * seen.sqrt()).max(0.0));
+        self.waited.share += bytes(seen);
+        self.waited.high += MOST_FOR_ONE * bytes(seen.sqrt().mul_add(2.0, seen) + 3.0);
+    }
+
+    fn part(&self) -> Option<Share> {
+        let part = |bytes: f64| (bytes / self.independent).min(1.0);
+        let Share { low, share, high } = self.waited;
+        (self.independent > 0.0).then(|| Share { low: part(low), share: part(share), high: part(high) })
+    }
+}
+
+fn random(phases: &mut [Phase]) -> impl Iterator<Item = (String, &mut Touched)> {
+    let accesses = phases.iter_mut().flat_map(|phase| &mut phase.accesses);
+    accesses.filter(|access| access.pattern.is_random()).filter_map(|access| {
+        let object = access.object.clone();
+        Some((object, access.touched.as_mut()?))
+    })
+}
+
+impl Change {
+    /// What a smaller cache lets through beside the lines of the run.
+    fn more(self, access: &Access, touched: &Touched, lines: Lines) -> More {
+        let part = match lines {
+            Lines::Fewest => 0.0,
+            Lines::Likely => self.independent.min(touched.beyond_core.map_or(1.0, |part| part.share)),
+            Lines::Most => touched.beyond_core.map_or(1.0, |part| part.high),
+        };
+        let had = (touched.bytes - access.dram_read_bytes).max(0.0);
+        let bytes = (touched.bytes * (self.here - self.there) * part).min(had);
+        let spared_s = if had > 0.0 { touched.cache_wait_s * bytes / had } else { 0.0 };
+        let written = if access.dram_read_bytes > 0.0 { access.dram_write_bytes / access.dram_read_bytes } else { 0.0 };
+        let missing = (self.here - self.there) / (1.0 - self.there).max(f64::MIN_POSITIVE);
+        let access = Access {
+            reads: 0.0,
+            writes: 0.0,
+            read_bytes: 0.0,
+            write_bytes: 0.0,
+            dram_read_bytes: bytes,
+            dram_write_bytes: bytes * written,
+            mlp: access.mlp + (touched.mlp - access.mlp) * missing.min(1.0),
+            touched: None,
+            // Nobody saw how the program waits for these.
+            wait_s: None,
+            wait_factor: None,
+            ..access.clone()
+        };
+        More { access, spared_s }
+    }
+
+    /// What a larger cache lets through, and the CPU time that the lines take that it has.
+    fn fewer(self, access: Access, touched: &Touched, lines: Lines) -> (Access, f64) {
+        let all = access.dram_read_bytes;
+        let likely = all * self.here / self.there;
+        let bytes = match lines {
+            Lines::Fewest => (all - touched.bytes * (self.there - self.here)).clamp(0.0, likely),
+            Lines::Likely | Lines::Most => likely,
+        };
+        let part = if all > 0.0 { bytes / all } else { 1.0 };
+        let wait_s = access.wait_s.map(|wait_s| wait_s * part);
+        let kept_s = access.wait_s.unwrap_or(0.0) * (1.0 - part) / MEMORY_TO_CACHE;
+        let touched = Touched { filled_bytes: touched.filled_bytes.min(bytes), ..*touched };
+        let fewer = Access {
+            dram_read_bytes: bytes,
+            dram_write_bytes: access.dram_write_bytes * part,
+            touched: Some(touched),
+            wait_s,
+            ..access
+        };
+        (fewer, kept_s)
+    }
+}
