@@ -58,6 +58,8 @@ pub struct InductionVariable {
     /// The loop around its own sets it to the same value before each instance: what it shows of two instances
     /// then differs by where they were looked at alone, or by what loops further out did.
     pub restarts: bool,
+    /// How far on it starts from one instance to the next, where the loop around its own says so.
+    pub start_step: Option<i64>,
 }
 
 /// All clocks of a function.
@@ -131,6 +133,47 @@ fn leaps(function: &Function, value: &Value, step: Step, region: LoopId) -> bool
         let between = between.unsigned_abs() as f64;
         between.max(within) > MUCH_FURTHER * between.min(within)
     })
+}
+
+/// How far on a clock starts from one instance of its loop to the next: its registers are copies of what the loop around
+/// moves by a constant, or that loop itself moves them.
+fn start_step(function: &Function, value: &Value, region: LoopId) -> Option<i64> {
+    let parts = match value {
+        Value::Register(register) => [(Some(*register), 1), (None, 1)],
+        Value::Address(operand) => [(operand.base, 1), (operand.index, operand.scale.cast_signed())],
+        Value::Carried(_) => return None,
+    };
+    let outer = Steady::of(function, function.loops[region].parent?);
+    let moved = |register: Gpr| match outer.moves[register.index()] {
+        _ if !outer.written.contains(register) => Some(0),
+        Some((Step::Constant(step), ..)) => Some(step),
+        _ => None,
+    };
+    let written = function.loops[region].written;
+    let starts = |register: Gpr| {
+        if written.contains(register) {
+            copied_from(function, register, region).and_then(moved)
+        } else {
+            moved(register)
+        }
+    };
+    parts
+        .into_iter()
+        .filter_map(|(register, times)| Some((register?, times)))
+        .try_fold(0i64, |sum, (register, times)| Some(sum.wrapping_add(starts(register)?.wrapping_mul(times))))
+}
+
+/// The register that a register of a loop is a copy of when an instance begins.
+fn copied_from(function: &Function, register: Gpr, region: LoopId) -> Option<Gpr> {
+    let inner = &function.loops[region];
+    let around = function.loops[inner.parent?].body.iter().filter(|block| !inner.contains(**block));
+    let mut writes = around.filter_map(|block| Some((*block, last_write(function, *block, register)?)));
+    let (block, last) = writes.next()?;
+    let only = writes.next().is_none() && function.dominates(block, inner.header);
+    match &last.operation {
+        Operation::Move { from: Source::Register(from), .. } if only && !last.is_call() => Some(from.register),
+        _ => None,
+    }
 }
 
 /// The last instruction of a block that writes a register.
@@ -236,7 +279,8 @@ impl Steady {
 
     fn counter(&self, function: &Function, value: Value, (step, counted, narrow): Update) -> InductionVariable {
         let restarts = restarts(function, &value, step, self.inside);
-        InductionVariable { value, step, counted, region: self.inside, narrow, restarts }
+        let start_step = start_step(function, &value, self.inside);
+        InductionVariable { value, step, counted, region: self.inside, narrow, restarts, start_step }
     }
 
     fn counters(&self, function: &Function) -> Vec<InductionVariable> {
@@ -370,6 +414,10 @@ mod tests {
         // The inner one starts where the outer one is: mov ecx, eax.
         let follows = [&nest[..2], &[0x89, 0xc1], &nest[4..]].concat();
         assert_eq!(of(&follows), [false, false]);
+        let starts =
+            |code: &[u8]| counters(&Function::decode(code, 0)).iter().map(|one| one.start_step).collect::<Vec<_>>();
+        assert!(starts(&follows).contains(&Some(1)), "each instance starts one further");
+        assert!(!starts(nest).contains(&Some(1)));
         // Between two instances it holds something else: mov ecx, eax before inc rax, and the jump two bytes longer.
         let lent = [&nest[..12], &[0x89, 0xc1], &nest[12..19], &[0xec, 0xc3]].concat();
         let mut told = of(&lent);

@@ -15,7 +15,7 @@ use crate::frequency::counter_deltas::contexts::{CallContexts, agrees, by_kind, 
 use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::counter_deltas::delta::Delta;
 use crate::frequency::counter_deltas::delta::Readings;
-use crate::frequency::counter_deltas::posterior::{Clock, RARELY, evaluate};
+use crate::frequency::counter_deltas::posterior::{Clock, RARELY, evaluate, is_possible};
 use crate::frequency::evidence::aliased;
 use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::call_graph::unique_callers::Level;
@@ -28,6 +28,9 @@ use tierloom_binary::instruction::RegisterSet;
 /// No round of a loop waits longer than this for each of its memory operands and for all its arithmetic:
 /// ten misses of memory one after the other (a page walk of a virtual machine and the line itself).
 const LONGEST_WAIT_NS: f64 = 1000.0;
+/// Where the next instance starts, and where this one ends, are this factor of its way apart, and it does not run on: rows may
+/// have some points at their ends that a loop passes by. Assumed.
+const FAR_FROM_THERE: f64 = 2.0;
 /// Rounds per instance that are known this well make up for instances between two samples.
 const EXACT_TRIP: f64 = 0.02;
 
@@ -51,9 +54,9 @@ pub(crate) fn count(observed: &Observed, trips: &TripCounts, period_ns: f64) -> 
         let counter = &clocks.by_function[&function][number];
         let block = counter.counted;
         let least = slowest(&observed.code.functions[function].function, function, block, trips, period_ns);
-        let length = observed.code.functions[function].function.blocks[block].len() as f64;
+        let length = round_length(&observed.code.functions[function].function, function, block, trips);
         let clock = Clock { function, counter, length, least };
-        let restarts = counter.restarts;
+        let restarts = counter.restarts || starts_elsewhere(function, counter, trips);
         let trusted =
             |readings: &Readings| evaluate(clock, readings).filter(|count| !aliased(observed, count, restarts, trips));
         let close = readings.close();
@@ -114,7 +117,11 @@ fn across(
         outer.iter().find_map(|clock| {
             let reading = |seen: usize| shown[seen].iter().find(|reading| (reading.0, reading.1) == *clock);
             let (before, now) = (reading(pair.before)?, reading(pair.seen)?);
-            difference(&clocks.by_function[&clock.0][clock.1], before.2, now.2, now.3)
+            let around = &clocks.by_function[&clock.0][clock.1];
+            let passed = difference(around, before.2, now.2, now.3)?;
+            let outer = &observed.code.functions[clock.0].function;
+            let length = round_length(outer, clock.0, around.counted, trips);
+            is_possible(passed, length, pair.elapsed_ns).then_some(passed)
         })
     };
     let rounds = |instances: f64| if instances == 0.0 { Some(0.0) } else { Some(instances * exact?.rounds) };
@@ -125,6 +132,38 @@ fn across(
         Delta { executions: pair.executions.map(|executions| executions + made_up), ..*pair }
     };
     pairs.into_iter().map(corrected).collect()
+}
+
+/// Whether an instance of a clock's loop starts far from where the one before ended: the column of a matrix begins beside
+/// the one before, and not below it.
+fn starts_elsewhere(id: FunctionId, counter: &InductionVariable, trips: &TripCounts) -> bool {
+    let (Some(between), Step::Constant(step)) = (counter.start_step, counter.step) else { return false };
+    let Some(trip) = trips.get(&(id, counter.region)).filter(|trip| trip.relative_error < EXACT_TRIP) else {
+        return false;
+    };
+    let (between, within) = (between.unsigned_abs() as f64, trip.rounds * step.unsigned_abs() as f64);
+    between.max(within) > FAR_FROM_THERE * between.min(within)
+}
+
+/// Fewest instructions of a round of the loop around a block: what each round passes, and loops inside of which the rounds
+/// are known.
+fn round_length(function: &Function, id: FunctionId, block: BlockId, trips: &TripCounts) -> f64 {
+    let own = function.blocks[block].len() as f64;
+    let Some(inside) = function.blocks[block].inner_loop else { return own };
+    if !function.once_per_round(inside, block) {
+        return own;
+    }
+    let of_block = |block: &BlockId| {
+        let mut times = 1.0;
+        let mut within = *block;
+        for around in function.loops_around(*block).take_while(|around| *around != inside) {
+            let trip = trips.get(&(id, around)).filter(|trip| trip.relative_error < EXACT_TRIP);
+            times *= trip.filter(|_| function.in_every_round(around, within)).map_or(0.0, |trip| trip.rounds);
+            within = function.loops[around].header;
+        }
+        if function.in_every_round(inside, within) { times * function.blocks[*block].len() as f64 } else { 0.0 }
+    };
+    function.loops[inside].body.iter().map(of_block).sum::<f64>().max(own)
 }
 
 /// Whether a clock shows by itself what the instances in between add, as an address does that goes through a
@@ -281,7 +320,52 @@ fn slowest(function: &Function, id: FunctionId, block: BlockId, trips: &TripCoun
 
 #[cfg(test)]
 mod tests {
+    use tierloom_binary::cfg::LoopId;
+    use tierloom_binary::dataflow::induction::Value;
+    use tierloom_binary::instruction::Gpr;
+
     use super::*;
+    use crate::frequency::nest::NEST;
+    use crate::frequency::trip_count::TripCount;
+
+    fn trips(rounds: f64, relative_error: f64) -> TripCounts {
+        let trip = TripCount { rounds, relative_error, variance: None };
+        TripCounts::from([((FunctionId::new(0), LoopId::new(1)), trip)])
+    }
+
+    #[test]
+    fn a_column_starts_beside_the_one_before_and_not_below_it() {
+        // Rows of 2 KiB: down a column, and the next one starts 16 bytes further.
+        let counter = |start_step| InductionVariable {
+            value: Value::Register(Gpr::new(1)),
+            step: Step::Constant(2048),
+            counted: BlockId::new(2),
+            region: LoopId::new(1),
+            narrow: false,
+            restarts: false,
+            start_step,
+        };
+        let elsewhere =
+            |start_step, trips: &TripCounts| starts_elsewhere(FunctionId::new(0), &counter(start_step), trips);
+        assert!(elsewhere(Some(16), &trips(128.0, 0.003)) && elsewhere(Some(0), &trips(128.0, 0.003)));
+        assert!(elsewhere(Some(128 * 2048 * 16), &trips(128.0, 0.003)), "it leaves out 15 of 16 blocks");
+        assert!(!elsewhere(Some(130 * 2048), &trips(128.0, 0.003)), "rows with two points at their ends");
+        assert!(!elsewhere(None, &trips(128.0, 0.003)) && !elsewhere(Some(16), &trips(128.0, 0.2)));
+    }
+
+    #[test]
+    fn a_round_is_as_long_as_all_that_it_passes() {
+        let function = Function::decode(NEST, 0x1000);
+        let [inner, outer] = [2, 3].map(BlockId::new);
+        let inside = function.blocks[inner].inner_loop.unwrap();
+        let trip = TripCount { rounds: 10.0, relative_error: 0.001, variance: None };
+        let known = TripCounts::from([((FunctionId::new(0), inside), trip)]);
+        let length = |block, trips: &TripCounts| round_length(&function, FunctionId::new(0), block, trips);
+        let of = |block: usize| function.blocks[BlockId::new(block)].len() as f64;
+        assert!((length(inner, &known) - of(2)).abs() < 1e-9);
+        assert!((length(outer, &known) - (of(1) + 10.0 * of(2) + of(3))).abs() < 1e-9);
+        assert!((length(outer, &TripCounts::new()) - (of(1) + of(3))).abs() < 1e-9, "nobody knows how often");
+    }
 
     #[test]
     fn a_clock_that_shows_what_lies_between_needs_nothing_made_up() {

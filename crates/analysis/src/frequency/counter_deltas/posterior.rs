@@ -35,17 +35,22 @@ pub(crate) const MOST_INSTRUCTIONS_PER_NS: f64 = 48.0;
 pub(crate) struct Clock<'a> {
     pub(crate) function: FunctionId,
     pub(crate) counter: &'a InductionVariable,
-    /// Instructions of the counted block: a processor can only do so many.
+    /// Fewest instructions from one execution of the counted block to the next: a processor can only do so many.
     pub(crate) length: f64,
     /// Fewest executions in a sample interval.
     pub(crate) least: f64,
+}
+
+/// Whether a processor can have done so many executions between two readings.
+pub(crate) fn is_possible(executions: f64, length: f64, elapsed_ns: f64) -> bool {
+    executions * length <= elapsed_ns * MOST_INSTRUCTIONS_PER_NS
 }
 
 /// Executions of the counted block; `None` where the clock cannot be believed.
 pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
     let possible = |pair: &Delta| {
         let executions = pair.executions.filter(|executions| *executions >= 0.0)?;
-        (executions * clock.length <= pair.elapsed_ns * MOST_INSTRUCTIONS_PER_NS).then_some(executions)
+        is_possible(executions, clock.length, pair.elapsed_ns).then_some(executions)
     };
     let adjacent: Vec<&Delta> = readings.pairs.iter().filter(|pair| pair.intervals == 1).collect();
     let mut rates: Vec<f64> = adjacent.iter().filter_map(|pair| possible(pair)).collect();
@@ -133,6 +138,7 @@ mod tests {
         region: LoopId::from_raw_unchecked(0),
         narrow: false,
         restarts: false,
+        start_step: None,
     };
     const CLOCK: Clock<'static> =
         Clock { function: FunctionId::from_raw_unchecked(0), counter: &COUNTER, length: 1.0, least: 0.0 };
