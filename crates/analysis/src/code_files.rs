@@ -11,7 +11,7 @@ use tierloom_recording::Recording;
 use crate::address_space::{AddressSpaces, is_on_disk};
 
 /// There are none.
-struct NoBinaries;
+pub(crate) struct NoBinaries;
 
 impl Binaries for NoBinaries {
     fn open(&self, _path: &str, _build_id: Option<&str>) -> Binary {

@@ -215,7 +215,7 @@ impl<'a> AddressSpaces<'a> {
         }
         for (identity, bytes) in rests {
             if let Some(owner) = self.owner_of_rest(identity, bytes) {
-                present.insert(owner, bytes);
+                *present.entry(owner).or_default() += bytes;
             }
         }
         let bytes = present.into_iter().map(|(id, bytes)| (id, round_to_u64(bytes))).collect();
@@ -461,4 +461,37 @@ fn near_stack(address: u64, stack_pointer: u64) -> bool {
     const RED_ZONE_BYTES: u64 = 128;
     const FRAMES_BYTES: u64 = 32 * 1024;
     address.wrapping_sub(stack_pointer.wrapping_sub(RED_ZONE_BYTES)) < FRAMES_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code_files::NoBinaries;
+
+    #[test]
+    fn a_mapped_file_has_the_pages_that_were_seen_of_it() {
+        const START: u64 = 0x7f00_0000_0000;
+        const BYTES: u64 = 64 << 20;
+        let at = |time_ns, event| Allocation { time_ns, pid: 1, tid: 1, event };
+        let mapping = Mapping {
+            time_ns: 1,
+            pid: 1,
+            start: START,
+            bytes: BYTES,
+            file_offset: 0,
+            executable: false,
+            path: "/tmp/scratch".to_owned(),
+        };
+        let mapped = AllocationEvent::Alloc { address: START, bytes: BYTES, stack: 0, source: Source::File };
+        let recording = Recording { mappings: vec![mapping], allocations: vec![at(2, mapped)], ..Recording::default() };
+        let mut spaces = AddressSpaces::new(&recording, &NoBinaries);
+        for (time_ns, present_bytes) in [(10, 4096), (20, BYTES / 2), (30, BYTES / 2)] {
+            spaces.advance(time_ns);
+            let stretches = vec![Stretch { start: START, bytes: present_bytes, present_bytes }];
+            spaces.look(&[Resident { time_ns, pid: 1, stretches }]);
+        }
+        spaces.objects.close(40);
+        let [file] = spaces.objects.entries.as_raw_slice() else { panic!("one object") };
+        assert_eq!((file.kind, file.memory_bytes), (ObjectKind::File, BYTES / 2));
+    }
 }
