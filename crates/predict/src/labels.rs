@@ -62,16 +62,7 @@ fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String
     ];
     let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_per_core_bytes.value);
     if let Some(cache) = caches.into_iter().find(|cache| *cache != profile.program.llc_bytes) {
-        let (there, here) = (format_bytes(profile.program.llc_bytes), format_bytes(cache));
-        words.push(if is_known(profile) {
-            format!(
-                "memory traffic is worked out for cores that reach a last-level cache of {here} each, from what the run \
-                 touched behind {there}; the range goes from the lines that it fetched there to those that independent \
-                 touches would fetch here"
-            )
-        } else {
-            format!("memory traffic is that of cores that reach a last-level cache of {there} each; here it is {here}")
-        });
+        words.push(about_cache(profile, cache));
     }
     let (all, at_once) = (profile.footprint_bytes(), profile.bytes_at_once());
     if all > 0 && at_once as f64 <= all as f64 * WORTH_SAYING {
@@ -82,4 +73,26 @@ fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String
         ));
     }
     words
+}
+
+/// How the memory traffic of a profile was worked out for another cache than that of its run.
+fn about_cache(profile: &Profile, cache_bytes: u64) -> String {
+    let (there, here) = (format_bytes(profile.program.llc_bytes), format_bytes(cache_bytes));
+    if !is_known(profile) {
+        return format!(
+            "memory traffic is that of cores that reach a last-level cache of {there} each; here it is {here}"
+        );
+    }
+    let mut touched = profile.phases.iter().flat_map(|phase| &phase.accesses).filter_map(|access| access.touched);
+    let nearer = if touched.any(|touched| touched.beyond_core.is_some()) {
+        "what nearer caches answered is told by the time that was waited for the others"
+    } else {
+        "what nearer caches answered is not known, as nobody measured the machine of the run and its last-level cache \
+         (`tierloom machine measure` there does)"
+    };
+    format!(
+        "memory traffic is worked out for cores that reach a last-level cache of {here} each, from what the run touched \
+         behind {there}; the range goes from the lines that it fetched there to those that independent touches would fetch \
+         here; {nearer}"
+    )
 }

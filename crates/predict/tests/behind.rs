@@ -125,6 +125,12 @@ fn what_a_measured_cache_was_waited_for_tells_how_much_the_core_found_itself() {
 }
 
 #[test]
+fn a_run_on_a_machine_that_nobody_measured_is_told() {
+    let told = |profile: &Profile| predicted(profile, 32 * MIB).assumptions.join("\n").contains("machine measure");
+    assert!(told(&looked_up(30.0)) && !told(&known(&looked_up(30.0))));
+}
+
+#[test]
 fn lines_that_nobody_waited_for_were_in_a_nearer_cache() {
     let (here, blind) = (predicted(&known(&looked_up(0.0)), 32 * MIB), predicted(&looked_up(0.0), 32 * MIB));
     assert!((read_bytes(&here) - TABLE as f64).abs() < 1.0, "{}", read_bytes(&here));
