@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 use tierloom_model::units::{LINE_BYTES_F64, NS};
 use tierloom_model::{Access, Machine, Object, Phase, Profile, Share, Socket, Touched, share_let_through};
 
+use crate::run::Run;
+
 /// Latency of memory against that of the last-level cache: about 100 ns against 15 to 25 ns on servers of 2020 to 2025.
 /// Assumed.
 const MEMORY_TO_CACHE: f64 = 5.0;
@@ -41,6 +43,13 @@ pub(crate) enum Lines {
 /// Whether a profile says what another cache would let through.
 pub(crate) fn is_known(profile: &Profile) -> bool {
     profile.objects.iter().any(|object| !object.miss_curve.is_empty())
+}
+
+/// The last-level cache that a run's cores reach: on the machine of the profile's own run that run's, whatever its file says.
+pub(crate) fn cache_of(machine: &Machine, profile: &Profile, runs: &[Run]) -> u64 {
+    let ran_here = machine.host.is_some() && machine.host == profile.program.host;
+    let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_per_core_bytes.value);
+    caches.min().filter(|_| !ran_here).unwrap_or(profile.program.llc_bytes)
 }
 
 /// The profile as it would be behind a last-level cache of so many bytes, as far as that is known: what other engines take.

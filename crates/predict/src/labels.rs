@@ -4,7 +4,7 @@ use tierloom_contention::Station;
 use tierloom_model::units::format_bytes;
 use tierloom_model::{Machine, Profile, Undisturbed};
 
-use crate::behind::is_known;
+use crate::behind::{cache_of, is_known};
 use crate::doubt::Doubt;
 use crate::run::Run;
 
@@ -60,8 +60,8 @@ fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String
         "threads wait for lines that are read, not for lines that are written back".to_owned(),
         if is_anchored(profile) { Doubt::in_words_anchored() } else { Doubt::in_words() },
     ];
-    let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_per_core_bytes.value);
-    if let Some(cache) = caches.into_iter().find(|cache| *cache != profile.program.llc_bytes) {
+    let cache = cache_of(machine, profile, runs);
+    if cache != profile.program.llc_bytes {
         words.push(about_cache(profile, cache));
     }
     let (all, at_once) = (profile.footprint_bytes(), profile.bytes_at_once());

@@ -3,7 +3,7 @@
 use tierloom_contention::{Fabric, Work};
 use tierloom_model::{Machine, Profile};
 
-use crate::behind::{Lines, behind};
+use crate::behind::{Lines, behind, cache_of};
 use crate::compile::{Team, Works, teams_of};
 use crate::demand::Demand;
 use crate::doubt::Doubt;
@@ -45,8 +45,7 @@ impl Predictor {
         check(machine, profile, runs)?;
         let teams: Vec<Vec<Team>> =
             profile.phases.iter().map(|phase| teams_of(machine, phase, profile, runs)).collect();
-        let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_per_core_bytes.value);
-        let cache = caches.min().unwrap_or(profile.program.llc_bytes);
+        let cache = cache_of(machine, profile, runs);
         let works = |lines, doubt| Works::new(profile, &behind(profile, cache, lines), &teams, doubt);
         let likely = works(Lines::Likely, Doubt::NONE)?;
         Ok(Self {

@@ -125,6 +125,19 @@ fn what_a_measured_cache_was_waited_for_tells_how_much_the_core_found_itself() {
 }
 
 #[test]
+fn on_the_host_of_the_run_its_cache_is_the_runs_whatever_a_file_says() {
+    let mut here = with_cache(32 * MIB);
+    let mut ran = looked_up(30.0);
+    let read = |machine: &Machine, profile: &Profile| {
+        let predictor = Predictor::new(machine, profile, Run { socket: 0, threads: 1 }).unwrap();
+        read_bytes(&predictor.predict(&Placement::uniform(predictor.objects(), predictor.memories(), 0)))
+    };
+    assert!(read(&here, &ran) > 2.0 * TABLE as f64);
+    (here.host, ran.program.host) = (Some("one".to_owned()), Some("one".to_owned()));
+    assert!((read(&here, &ran) - TABLE as f64).abs() < 1.0);
+}
+
+#[test]
 fn a_run_on_a_machine_that_nobody_measured_is_told() {
     let told = |profile: &Profile| predicted(profile, 32 * MIB).assumptions.join("\n").contains("machine measure");
     assert!(told(&looked_up(30.0)) && !told(&known(&looked_up(30.0))));
