@@ -228,11 +228,7 @@ def _behind(given: Workload | Profile | str | Path, on: Machine, socket: str | N
     if not isinstance(given, Profile) and not catalog.is_profile(arguments.path("workload", given, WorkloadError)):
         return given
     profile = Profile.of(given)
-    host = profile.data["program"].get("host")
-    if host is not None and host == on.data.get("host"):
-        return profile
-    caches = [one["llc_per_core_bytes"] for one in on.data["sockets"] if socket in (None, one["name"])]
-    return profile.behind(int(caches[0]["value"]), hosts.ran_on(profile, on)) if caches else profile
+    return profile.behind(on, socket, hosts.ran_on(profile, on))
 
 
 def _with_samples(given: Workload | Profile | str | Path) -> tuple[Profile, bytes]:

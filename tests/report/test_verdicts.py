@@ -79,7 +79,8 @@ def test_caches_make_no_difference_to_data_that_fits_in_both() -> None:
 def test_a_profile_that_knows_what_other_caches_let_through_needs_no_warning() -> None:
     data = json.loads(small(1.0, 4).text)
     data["program"]["llc_bytes"] = 480 << 20
-    data["objects"][0]["miss_curve"] = [{"cache_bytes": 1 << 20, "share": 0.5}, {"cache_bytes": 1 << 29, "share": 0.1}]
+    touched = {"bytes": 1e9, "filled_bytes": 0.0, "mlp": 4.0, "cache_wait_s": 0.1}
+    data["phases"][0]["accesses"][0]["touched"] = touched
     assert of_another_cache(tierloom.plan(Profile(json.dumps(data)), "liu-a", threads=4)) is None
 
 

@@ -20,8 +20,6 @@ use std::collections::BTreeMap;
 use tierloom_model::units::{LINE_BYTES_F64, NS};
 use tierloom_model::{Access, Machine, Object, Phase, Profile, Share, Socket, Touched, share_let_through};
 
-use crate::run::Run;
-
 /// Latency of memory against that of the last-level cache: about 100 ns against 15 to 25 ns on servers of 2020 to 2025.
 /// Assumed.
 const MEMORY_TO_CACHE: f64 = 5.0;
@@ -40,21 +38,22 @@ pub(crate) enum Lines {
     Most,
 }
 
-/// Whether a profile says what another cache would let through.
+/// Whether a profile says what another cache would let through: the same, for objects without a curve.
 pub(crate) fn is_known(profile: &Profile) -> bool {
-    profile.objects.iter().any(|object| !object.miss_curve.is_empty())
+    profile.phases.iter().flat_map(|phase| &phase.accesses).any(|access| access.touched.is_some())
 }
 
 /// The last-level cache that a run's cores reach: on the machine of the profile's own run that run's, whatever its file says.
-pub(crate) fn cache_of(machine: &Machine, profile: &Profile, runs: &[Run]) -> u64 {
+pub(crate) fn cache_of(machine: &Machine, profile: &Profile, sockets: impl Iterator<Item = usize>) -> u64 {
     let ran_here = machine.host.is_some() && machine.host == profile.program.host;
-    let caches = runs.iter().map(|run| machine.sockets[run.socket].llc_per_core_bytes.value);
+    let caches = sockets.map(|socket| machine.sockets[socket].llc_per_core_bytes.value);
     caches.min().filter(|_| !ran_here).unwrap_or(profile.program.llc_bytes)
 }
 
-/// The profile as it would be behind a last-level cache of so many bytes, as far as that is known: what other engines take.
-/// `ran_on` is the machine that it was recorded on, where somebody measured it.
-pub fn behind_cache(profile: &Profile, cache_bytes: u64, ran_on: Option<&Machine>) -> Profile {
+/// The profile as it would be behind the last-level cache of a machine's socket, as far as that is known: what other engines
+/// take. `ran_on` is the machine that it was recorded on, where somebody measured it.
+pub fn behind_cache(profile: &Profile, machine: &Machine, socket: usize, ran_on: Option<&Machine>) -> Profile {
+    let cache_bytes = cache_of(machine, profile, std::iter::once(socket));
     let mut behind_it = profile.clone();
     if let Some(socket) = ran_on.and_then(|machine| machine.sockets.first()) {
         set_beyond_core(&mut behind_it, socket);

@@ -60,7 +60,7 @@ fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String
         "threads wait for lines that are read, not for lines that are written back".to_owned(),
         if is_anchored(profile) { Doubt::in_words_anchored() } else { Doubt::in_words() },
     ];
-    let cache = cache_of(machine, profile, runs);
+    let cache = cache_of(machine, profile, runs.iter().map(|run| run.socket));
     if cache != profile.program.llc_bytes {
         words.push(about_cache(profile, cache));
     }

@@ -45,7 +45,7 @@ impl Predictor {
         check(machine, profile, runs)?;
         let teams: Vec<Vec<Team>> =
             profile.phases.iter().map(|phase| teams_of(machine, phase, profile, runs)).collect();
-        let cache = cache_of(machine, profile, runs);
+        let cache = cache_of(machine, profile, runs.iter().map(|run| run.socket));
         let works = |lines, doubt| Works::new(profile, &behind(profile, cache, lines), &teams, doubt);
         let likely = works(Lines::Likely, Doubt::NONE)?;
         Ok(Self {

@@ -61,10 +61,18 @@ impl Profile {
         py.detach(|| self.0.to_json())
     }
 
-    /// The profile as it would be behind a last-level cache of so many bytes.
-    fn behind(&self, py: Python<'_>, cache_bytes: u64, ran_on: Option<Py<Machine>>) -> Self {
-        let ran_on = ran_on.as_ref().map(|machine| &machine.get().0);
-        Self(py.detach(|| tierloom_predict::behind_cache(&self.0, cache_bytes, ran_on)))
+    /// The profile as it would be behind the last-level cache of a machine's socket, the first one where none is named;
+    /// nothing where there is no such socket.
+    fn behind(
+        &self,
+        py: Python<'_>,
+        machine: Py<Machine>,
+        socket: Option<&str>,
+        ran_on: Option<Py<Machine>>,
+    ) -> Option<Self> {
+        let (machine, ran_on) = (&machine.get().0, ran_on.as_ref().map(|machine| &machine.get().0));
+        let socket = socket.map_or((!machine.sockets.is_empty()).then_some(0), |name| machine.socket_index(name))?;
+        Some(Self(py.detach(|| tierloom_predict::behind_cache(&self.0, machine, socket, ran_on))))
     }
 
     /// The profile as plain data.

@@ -126,17 +126,19 @@ class Profile(Tabular):
             rows: npt.NDArray[np.void] = np.lib.format.open_memmap(path, mode="r")
         return rows
 
-    def behind(self, cache_bytes: int, ran_on: Machine | None = None) -> Profile:
-        """The profile as it would be behind a last-level cache of so many bytes.
+    def behind(self, machine: Machine, socket: str | None = None, ran_on: Machine | None = None) -> Profile:
+        """The profile as it would be behind another machine's last-level cache.
 
         Args:
-            cache_bytes: What the program's cores reach of it (``llc_per_core_bytes`` of a machine's socket).
+            machine: Whose cache.
+            socket: Where its threads run; the machine's first socket by default.
             ran_on: The machine that it was recorded on, where somebody measured it.
 
         Returns:
-            The profile itself where nothing is known of other caches than the run's.
+            What it is where nothing is known of other caches than the run's, or there is no such socket.
         """
-        return Profile.of_core(self.core.behind(cache_bytes, None if ran_on is None else ran_on.core), self.folder)
+        core = self.core.behind(machine.core, socket, None if ran_on is None else ran_on.core)
+        return self if core is None else Profile.of_core(core, self.folder)
 
     def save(self, folder: str | Path, samples: bytes | None = None) -> None:
         """Writes the folder that :meth:`load` reads: ``profile.json`` and ``samples.npy``.

@@ -119,13 +119,13 @@ def verdict(comparison: Comparison) -> str:
 def of_another_cache(comparison: Comparison) -> str | None:
     """What the profile cannot know of a machine whose last-level cache lets other lines through.
 
-    Nothing where data fits in both caches, one is about as large as the other, or the profile has miss-ratio curves:
+    Nothing where data fits in both caches, one is about as large as the other, or the profile has what was touched:
     then the prediction and its range hold it.
     """
     profile, footprint = comparison.profile.data, comparison.profile.footprint_bytes
     socket = next(one for one in comparison.machine.data["sockets"] if one["name"] == comparison.brief["socket"])
     there, here = profile["program"]["llc_bytes"], socket["llc_per_core_bytes"]["value"]
-    if any(one.get("miss_curve") for one in profile["objects"]):
+    if any("touched" in access for phase in profile["phases"] for access in phase["accesses"]):
         return None
     if "sampling" not in profile or footprint <= min(there, here) or max(there, here) <= ALIKE * min(there, here):
         return None

@@ -21,7 +21,7 @@ pub(crate) struct PhaseShares {
 }
 
 /// Phase of each sample, given where the phases begin.
-pub(crate) fn phase_of(beginnings: &[usize], samples: usize) -> Vec<usize> {
+fn phase_of(beginnings: &[usize], samples: usize) -> Vec<usize> {
     (0..samples).map(|at| beginnings.partition_point(|first| *first <= at) - 1).collect()
 }
 

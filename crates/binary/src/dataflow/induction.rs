@@ -62,6 +62,21 @@ pub struct InductionVariable {
     pub start_step: Option<i64>,
 }
 
+impl InductionVariable {
+    /// Whether an instance of so many rounds ends far from where the next one starts: the column of a matrix begins beside
+    /// the one before, and not below it.
+    pub fn starts_elsewhere_after(&self, rounds: f64) -> bool {
+        let Step::Constant(step) = self.step else { return false };
+        self.start_step.is_some_and(|between| is_far(between, rounds * step.unsigned_abs() as f64))
+    }
+}
+
+/// Whether from one instance to the next it is much further than the way of an instance, or much less far.
+fn is_far(between: i64, within: f64) -> bool {
+    let between = between.unsigned_abs() as f64;
+    between.max(within) > MUCH_FURTHER * between.min(within)
+}
+
 /// All clocks of a function.
 pub fn counters(function: &Function) -> Vec<InductionVariable> {
     let mut found: Vec<InductionVariable> = Vec::new();
@@ -129,10 +144,7 @@ fn leaps(function: &Function, value: &Value, step: Step, region: LoopId) -> bool
         _ => Some(sum),
     });
     let within = rounds(function, region, None).map(|rounds| rounds * step.unsigned_abs() as f64);
-    between.zip(within).is_some_and(|(between, within)| {
-        let between = between.unsigned_abs() as f64;
-        between.max(within) > MUCH_FURTHER * between.min(within)
-    })
+    between.zip(within).is_some_and(|(between, within)| is_far(between, within))
 }
 
 /// How far on a clock starts from one instance of its loop to the next: its registers are copies of what the loop around

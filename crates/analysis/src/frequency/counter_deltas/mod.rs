@@ -28,9 +28,6 @@ use tierloom_binary::instruction::RegisterSet;
 /// No round of a loop waits longer than this for each of its memory operands and for all its arithmetic:
 /// ten misses of memory one after the other (a page walk of a virtual machine and the line itself).
 const LONGEST_WAIT_NS: f64 = 1000.0;
-/// Where the next instance starts, and where this one ends, are this factor of its way apart, and it does not run on: rows may
-/// have some points at their ends that a loop passes by. Assumed.
-const FAR_FROM_THERE: f64 = 2.0;
 /// Rounds per instance that are known this well make up for instances between two samples.
 const EXACT_TRIP: f64 = 0.02;
 
@@ -134,15 +131,10 @@ fn across(
     pairs.into_iter().map(corrected).collect()
 }
 
-/// Whether an instance of a clock's loop starts far from where the one before ended: the column of a matrix begins beside
-/// the one before, and not below it.
+/// Whether a clock is set anew by where its instances start, of which the rounds are known.
 fn starts_elsewhere(id: FunctionId, counter: &InductionVariable, trips: &TripCounts) -> bool {
-    let (Some(between), Step::Constant(step)) = (counter.start_step, counter.step) else { return false };
-    let Some(trip) = trips.get(&(id, counter.region)).filter(|trip| trip.relative_error < EXACT_TRIP) else {
-        return false;
-    };
-    let (between, within) = (between.unsigned_abs() as f64, trip.rounds * step.unsigned_abs() as f64);
-    between.max(within) > FAR_FROM_THERE * between.min(within)
+    let exact = trips.get(&(id, counter.region)).filter(|trip| trip.relative_error < EXACT_TRIP);
+    exact.is_some_and(|trip| counter.starts_elsewhere_after(trip.rounds))
 }
 
 /// Fewest instructions of a round of the loop around a block: what each round passes, and loops inside of which the rounds
