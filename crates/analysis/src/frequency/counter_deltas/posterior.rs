@@ -41,9 +41,11 @@ pub(crate) struct Clock<'a> {
     pub(crate) least: f64,
 }
 
-/// Whether a processor can have done so many executions between two readings.
+/// Whether a processor can have done so many executions between two readings. Between them lie the whole rounds from the
+/// first to the last, one fewer than there are executions: that of an outer loop falls between two samples by itself, however
+/// long its round takes.
 pub(crate) fn is_possible(executions: f64, length: f64, elapsed_ns: f64) -> bool {
-    executions * length <= elapsed_ns * MOST_INSTRUCTIONS_PER_NS
+    (executions - 1.0) * length <= elapsed_ns * MOST_INSTRUCTIONS_PER_NS
 }
 
 /// Executions of the counted block; `None` where the clock cannot be believed.
@@ -176,6 +178,22 @@ mod tests {
     fn a_clock_that_falls_back_is_trusted_near_its_usual_pace() {
         let moves = [&[1000.0; 12][..], &[-9000.0, 20.0, -9000.0, 20.0]].concat();
         assert_eq!(evaluated(&moves).unwrap().trusted, 12);
+    }
+
+    #[test]
+    fn a_round_of_many_samples_ends_between_two_of_them() {
+        let outer = Clock { length: 1e9, ..CLOCK };
+        let pair = |seen: usize| Delta {
+            before: seen,
+            seen: seen + 1,
+            executions: Some(if seen % 100 == 50 { 1.0 } else { 0.0 }),
+            intervals: 1,
+            inside: 1,
+            elapsed_ns: 1e6,
+        };
+        let count = evaluate(outer, &readings((0..1000).map(pair).collect())).unwrap();
+        assert_eq!((count.trusted, count.backward), (1000, 0.0));
+        assert!((count.executions - 10.0).abs() < 0.1, "{}", count.executions);
     }
 
     #[test]
