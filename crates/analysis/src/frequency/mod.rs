@@ -192,7 +192,8 @@ impl<'a> Evidence<'a> {
             Observation::entered(function, count, error * count.max(own) + 0.5)
         }));
         if entered.is_none() {
-            observations.extend(outermost(function, &self.clocks_of(id).collect::<Vec<_>>()));
+            let has_trip = |inside| self.trips.contains_key(&(id, inside));
+            observations.extend(outermost(function, &self.clocks_of(id).collect::<Vec<_>>(), has_trip));
         }
         let worth = net.is_small() && (clocked || entered.is_some() || self.densities.is_sampled(id));
         let solved = if worth { solve(net, &observations) } else { Vec::new() };
