@@ -11,7 +11,7 @@ pub(crate) struct Row {
 /// Weighted least squares by the normal equations. Weights differ by many orders of magnitude, which
 /// squares away what is left of a double: the decomposition is of a slightly damped matrix, and its
 /// solution is improved with residuals of the equations themselves (Björck, *Numerical Methods for
-/// Least Squares Problems*, 1996, section 2.9).
+/// Least Squares Problems*, 1996, sections 2.9 and 7.4).
 #[derive(Clone)]
 pub(crate) struct NormalEquations {
     size: usize,
@@ -42,21 +42,46 @@ impl NormalEquations {
         self.rows.push(row);
     }
 
+    /// By conjugate gradients, with the damped decomposition as what makes directions alike: a few directions that damping
+    /// drowns take a step each, where steps of the decomposition alone would take a million.
     pub(crate) fn solve(&self) -> Vec<f64> {
         let factor = Factor::of(self);
         let mut solution = vec![0.0; self.size];
+        let mut steepest = factor.solve(&self.gradient(&solution));
+        let mut direction = steepest.clone();
         for _ in 0..IMPROVEMENTS {
-            let change = factor.solve(&self.gradient(&solution));
+            let gradient = self.gradient(&solution);
+            let (fall, curvature) = (dot(&gradient, &direction), self.curvature(&direction));
+            if fall <= 0.0 || curvature <= 0.0 {
+                break;
+            }
+            let length = fall / curvature;
             let mut moved = 0.0f64;
-            for (k, change) in change.into_iter().enumerate() {
-                solution[k] += change;
-                moved = moved.max(change.abs() / solution[k].abs().max(1.0));
+            for (value, along) in solution.iter_mut().zip(&direction) {
+                *value += length * along;
+                moved = moved.max((length * along).abs() / value.abs().max(1.0));
             }
             if moved < SETTLED {
                 break;
             }
+            let before = dot(&gradient, &steepest);
+            let gradient = self.gradient(&solution);
+            let next = factor.solve(&gradient);
+            let turned: f64 =
+                gradient.iter().zip(next.iter().zip(&steepest)).map(|(g, (new, old))| g * (new - old)).sum();
+            // Polak and Ribière's factor, which forgets the way so far where rounding has spoilt it.
+            let kept = (turned / before).max(0.0);
+            direction.iter_mut().zip(&next).for_each(|(along, new)| *along = new + kept * *along);
+            steepest = next;
         }
         solution
+    }
+
+    /// How fast the fall along a direction slows down.
+    fn curvature(&self, direction: &[f64]) -> f64 {
+        let along = |row: &Row| row.coefficients.iter().map(|(id, factor)| factor * direction[*id]).sum::<f64>();
+        self.ridge * dot(direction, direction)
+            + self.rows.iter().map(|row| row.weight * along(row).powi(2)).sum::<f64>()
     }
 
     /// Where the sum of squares falls, and how fast.
@@ -69,6 +94,10 @@ impl NormalEquations {
         }
         gradient
     }
+}
+
+fn dot(left: &[f64], right: &[f64]) -> f64 {
+    left.iter().zip(right).map(|(left, right)| left * right).sum()
 }
 
 /// Cholesky factor of the normal matrix, scaled to a unit diagonal and damped.
@@ -112,5 +141,30 @@ impl Factor {
             solution[..i].iter_mut().zip(row).for_each(|(other, factor)| *other -= factor * value);
         }
         solution.into_iter().zip(&self.scale).map(|(value, scale)| value / scale).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_that_is_nineteen_orders_below_another_counts_all_the_same() {
+        // A loop of four million rounds: rounds are known to 40, a guess of a branch before it to 0.0001, and a clock
+        // counted it to four in a thousand.
+        let row = |coefficients: &[(usize, f64)], value, deviation: f64| Row {
+            coefficients: coefficients.to_vec(),
+            value,
+            weight: deviation.powi(-2),
+        };
+        let mut system = NormalEquations::new(3, 1e-24);
+        system.add(row(&[(0, 1.0), (1, -4e6)], 0.0, 40.0));
+        system.add(row(&[(2, 0.95), (1, -0.05)], 0.0, 1.5e-4));
+        system.add(row(&[(0, 1.0)], 1e8, 3.7e5));
+        let solution = system.solve();
+        let expected = [1e8, 25.0, 25.0 / 19.0];
+        for (solved, expected) in solution.iter().zip(expected) {
+            assert!((solved / expected - 1.0).abs() < 1e-3, "{solution:?}");
+        }
     }
 }
