@@ -2,6 +2,7 @@
 
 pub mod dependence;
 pub mod induction;
+pub mod modular;
 pub mod spills;
 pub mod state;
 mod stores;

@@ -9,8 +9,10 @@
 use std::collections::BTreeMap;
 
 use crate::cfg::{BlockId, Function, LoopId};
+use crate::dataflow::modular::steps;
 use crate::dataflow::state::State;
 use crate::dataflow::stores::Stores;
+use crate::instruction::Condition::{Equal, NotEqual};
 use crate::instruction::flags::{low_bits, sign_extended};
 use crate::instruction::{Arithmetic, Compute, Flags, Flow, Gpr, Instruction, Operation, Place, RegisterSet, Source};
 
@@ -137,8 +139,9 @@ struct Machine<'a> {
     invented: u64,
     state: State,
     flags: Flags,
-    /// Distance to zero of the last comparison.
+    /// Distance to zero of the last comparison, and the bits of what it compared.
     distance: i64,
+    bits: u32,
     stored: Stores,
     executed: usize,
     /// By block: distances at its jump, one a round.
@@ -156,6 +159,7 @@ impl<'a> Machine<'a> {
             state: State::unknown(),
             flags: Flags::default(),
             distance: 0,
+            bits: 64,
             stored: Stores::default(),
             executed: 0,
             history: BTreeMap::new(),
@@ -253,8 +257,14 @@ impl<'a> Machine<'a> {
         history.push(self.distance);
         let [.., before, between, now] = history[..] else { return None };
         let (step, earlier) = (now.wrapping_sub(between), between.wrapping_sub(before));
-        let shrinks = step == earlier && step != 0 && (now < 0) == (step > 0) && now != 0;
-        if history.len() <= ROUNDS_SEEN || !shrinks {
+        if history.len() <= ROUNDS_SEEN || step != earlier || step == 0 || now == 0 {
+            return None;
+        }
+        if matches!(self.function.last(block).flow, Flow::Branch { condition: Some(Equal | NotEqual), .. }) {
+            let steps = steps(now.cast_unsigned().wrapping_neg(), step.cast_unsigned(), self.bits);
+            return steps.map(|steps| steps as f64);
+        }
+        if (now < 0) != (step > 0) {
             return None;
         }
         // Exits that watch loaded data move unevenly and never come here.
@@ -324,6 +334,7 @@ impl<'a> Machine<'a> {
         if let Some(((left, right), bits)) = compared {
             self.flags = Flags::of_difference(left, right, bits);
             self.distance = sign_extended(left.wrapping_sub(right), bits);
+            self.bits = bits;
         } else {
             self.flags = Flags(self.invent());
             self.distance = self.invent().cast_signed();
@@ -440,6 +451,16 @@ mod tests {
         }
         let at = function.blocks[2].first;
         assert_eq!(remaining(&function, inner, at, &state), Some(9.0), "ten rounds are left, this one included");
+    }
+
+    #[test]
+    fn a_register_that_goes_around_counts_all_the_same() {
+        // mov rdx,0x9e3779b97f4a7c15; mov rcx,rdx; imul rcx,rcx,1000; xor eax,eax | add rax,rdx; cmp rax,rcx; jne | ret
+        let code = [
+            0x48, 0xba, 0x15, 0x7c, 0x4a, 0x7f, 0xb9, 0x79, 0x37, 0x9e, 0x48, 0x89, 0xd1, 0x48, 0x69, 0xc9, 0xe8, 3, 0,
+            0, 0x31, 0xc0, 0x48, 0x01, 0xd0, 0x48, 0x39, 0xc8, 0x75, 0xf8, 0xc3,
+        ];
+        assert_eq!(rounds(&Function::decode(&code, 0), LoopId::new(0), None), Some(1000.0));
     }
 
     #[test]

@@ -14,7 +14,8 @@ use crate::frequency::counter_deltas::posterior::{ALWAYS_FORWARDS, Clock, RARELY
 use crate::frequency::evidence::CONTRADICTION;
 use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::arch::STACK_POINTER;
-use tierloom_binary::cfg::{Function, LoopId};
+use tierloom_binary::call_graph::unique_callers::Level;
+use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::instruction::{Gpr, RegisterSet};
 
 /// A register with more values than this tells calls apart, not kinds of them. Assumed.
@@ -108,6 +109,43 @@ pub(crate) fn agrees(observed: &Observed, trips: &TripCounts, known: &[Count], c
         rounds *= trip.rounds;
     }
     !contradicted
+}
+
+/// Whether a clock that runs on from call to call shows far less than the calls must have done: calls from
+/// several places go through other memory by turns, and an address that moves in one of four calls, or that is
+/// near the same place in all of them, moves by less than the loops. Clocks of the loop around the calls find
+/// that out, with the fewest rounds of each call.
+pub(crate) fn falls_behind_calls(observed: &Observed, trips: &TripCounts, known: &[Count], count: &Count) -> bool {
+    let Some(Level { function: caller, inside: Some(around), sites, .. }) =
+        observed.levels.known(count.function).first()
+    else {
+        return false;
+    };
+    let called = &observed.code.functions[count.function].function;
+    let rounds = |around| trips.get(&(count.function, around)).map_or(1.0, |trip| trip.rounds);
+    let of_call = fewest_rounds(called, count.block, rounds);
+    let function = &observed.code.functions[*caller].function;
+    let always = sites.iter().filter(|site| function.once_per_round(*around, function.block_of(**site))).count();
+    let clocks = known.iter().filter(|other| other.function == *caller);
+    let passed = clocks.filter(|other| function.once_per_round(*around, other.block)).map(|other| other.executions);
+    let fewest = passed.min_by(f64::total_cmp).unwrap_or(0.0) * always as f64 * of_call;
+    always > 1 && CONTRADICTION * count.executions < fewest
+}
+
+/// Executions of a block in a call of its function, at least, by the rounds of the loops around it: 0 where a call may go
+/// past it.
+fn fewest_rounds(function: &Function, block: BlockId, rounds: impl Fn(LoopId) -> f64) -> f64 {
+    let mut within = block;
+    let mut executions = 1.0;
+    for around in function.loops_around(block) {
+        if !function.in_every_round(around, within) {
+            return 0.0;
+        }
+        executions *= rounds(around);
+        within = function.loops[around].header;
+    }
+    let mut ends = function.blocks.iter_enumerated().filter(|(_, block)| block.successors.is_empty());
+    if ends.all(|(end, _)| function.dominates(within, end)) { executions } else { 0.0 }
 }
 
 /// Readings of a clock whose pace nobody knows, in steps of the greatest common divisor of what it moved.
@@ -209,7 +247,7 @@ fn together(kinds: &[(usize, Found)]) -> Option<Count> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierloom_binary::cfg::BlockId;
+    use crate::frequency::nest::NEST;
     use tierloom_binary::code::FunctionId;
 
     fn count(executions: f64, visible: usize) -> Count {
@@ -223,6 +261,18 @@ mod tests {
             backward: 0.0,
             by_sample: BTreeMap::new(),
         }
+    }
+
+    #[test]
+    fn a_call_runs_a_block_at_least_as_often_as_its_loops_go_round() {
+        let function = Function::decode(NEST, 0x1000);
+        let rounds = |around: LoopId| if function.loops[around].parent.is_some() { 5.0 } else { 7.0 };
+        let of = |block: usize| fewest_rounds(&function, BlockId::new(block), rounds);
+        assert_eq!((of(0), of(1), of(2)), (1.0, 7.0, 35.0));
+        // test rsi,rsi; je c | xor eax,eax | inc rax; cmp rax,rsi; (jne 7) | ret
+        let guarded = &[0x48, 0x85, 0xf6, 0x74, 0x0a, 0x31, 0xc0, 0x48, 0xff, 0xc0, 0x48, 0x39, 0xf0, 0x75, 0xf8, 0xc3];
+        let guarded = fewest_rounds(&Function::decode(guarded, 0), BlockId::new(2), |_| 5.0);
+        assert!(guarded < 1.0, "a call may go past it");
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub(crate) mod posterior;
 use std::collections::BTreeMap;
 
 use crate::attribution::{AttributedSample, Observed};
-use crate::frequency::counter_deltas::contexts::{CallContexts, agrees, by_kind, paced};
+use crate::frequency::counter_deltas::contexts::{CallContexts, agrees, by_kind, falls_behind_calls, paced};
 use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::counter_deltas::delta::Delta;
 use crate::frequency::counter_deltas::delta::Readings;
@@ -22,6 +22,7 @@ use tierloom_binary::call_graph::unique_callers::Level;
 use tierloom_binary::cfg::{BlockId, Function};
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::{InductionVariable, counters};
+use tierloom_binary::dataflow::modular::steps;
 use tierloom_binary::dataflow::update::Step;
 use tierloom_binary::instruction::RegisterSet;
 
@@ -90,6 +91,8 @@ pub(crate) fn count(observed: &Observed, trips: &TripCounts, period_ns: f64) -> 
         .filter_map(|(told, whole)| Some(told).filter(|told| agrees(observed, trips, &counts, told)).or(whole));
     let kinds: Vec<Count> = kinds.collect();
     counts.extend(kinds);
+    let behind = |count: &Count| falls_behind_calls(observed, trips, &counts, count);
+    let mut counts: Vec<Count> = counts.iter().filter(|count| !behind(count)).cloned().collect();
     counts.sort_by(|left, right| {
         let place = (left.function, left.block).cmp(&(right.function, right.block));
         place.then(left.relative_error.total_cmp(&right.relative_error)).then(right.visible.cmp(&left.visible))
@@ -283,6 +286,10 @@ fn difference(counter: &InductionVariable, before: u64, after: u64, pace: i64) -
     } else {
         moved.cast_signed()
     };
+    // No address moves so far at once: a register that goes around, of which the steps are counted modulo its width.
+    if u32::try_from(pace.unsigned_abs()).is_err() {
+        return steps(moved.cast_unsigned(), pace.cast_unsigned(), 64).map(|steps| steps.cast_signed() as f64);
+    }
     // From one instance of a loop to the next an address may move by a part of a step; a short way
     // that is no whole number of steps is another array.
     let far = moved.unsigned_abs() / 64 >= pace.unsigned_abs();
