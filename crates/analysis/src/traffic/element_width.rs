@@ -1,6 +1,6 @@
 //! How many elements an access moves: a vector of four doubles is four accesses of the program.
 //!
-//! Most instructions say how wide their elements are. Plain vector moves do not; they move what the
+//! Most instructions say how wide their elements are. Plain vector moves and repeated fills and copies do not; they move what the
 //! packed arithmetic of their loop works on, or else what the rest of the program takes the object
 //! for.
 
@@ -48,7 +48,9 @@ impl Elements {
         let operand = operand(observed, tally.operand);
         let width = self.of_code(observed, tally.operand, operand);
         let width = width.or_else(|| self.by_object.get(&tally.object).copied()).unwrap_or(USUAL_BYTES);
-        (f64::from(operand.bytes) / f64::from(width.max(1))).max(1.0)
+        let elements = f64::from(operand.bytes) / f64::from(width.max(1));
+        // An element takes several times of an instruction that is repeated for each byte.
+        if operand.repeats.is_some() { elements } else { elements.max(1.0) }
     }
 
     /// What the instruction or the arithmetic around it says.

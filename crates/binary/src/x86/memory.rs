@@ -84,6 +84,12 @@ fn repeated(code: &Code) -> bool {
     code.is_string_instruction() && (code.has_rep_prefix() || code.has_repne_prefix())
 }
 
+/// Whether it is a repeated string instruction that fills or copies: it serves any element type, as a plain vector move does.
+fn fills_or_copies(code: &Code) -> bool {
+    use Mnemonic::{Movsb, Movsd, Movsq, Movsw, Stosb, Stosd, Stosq, Stosw};
+    repeated(code) && matches!(code.mnemonic(), Movsb | Movsd | Movsq | Movsw | Stosb | Stosd | Stosq | Stosw)
+}
+
 /// Lanes of a gather or scatter: as many as fit both the data and the indices.
 fn lanes(code: &Code) -> u32 {
     let lane = u32::try_from(code.memory_size().element_size().max(1)).unwrap_or(8);
@@ -115,7 +121,7 @@ fn element(code: &Code, size: MemorySize) -> Element {
             | Vmovdqu
             | Vmovntdq
             | Vmovntps
-    );
+    ) || fills_or_copies(code);
     let double = matches!(code.mnemonic(), Movapd | Movupd | Movntpd | Vmovapd | Vmovupd | Vmovntpd);
     match (plain, double) {
         (true, _) => Element::Any,
@@ -127,6 +133,7 @@ fn element(code: &Code, size: MemorySize) -> Element {
 #[cfg(test)]
 mod tests {
     use crate::arch::decode;
+    use crate::instruction::Element;
 
     #[test]
     fn an_operand_relative_to_its_instruction_has_an_address() {
@@ -137,6 +144,15 @@ mod tests {
         // inc dword [rip + 0x10]
         let operand = decode(&[0xff, 0x05, 0x10, 0, 0, 0], 0x1000)[0].operands[0];
         assert_eq!((operand.displacement, operand.read, operand.write), (0x1016, true, true));
+    }
+
+    #[test]
+    fn a_repeated_fill_or_copy_serves_any_element_type() {
+        let element = |code: &[u8]| decode(code, 0x1000)[0].operands[0].element;
+        assert_eq!(element(&[0xf3, 0xaa]), Element::Any, "rep stosb");
+        assert_eq!(element(&[0xf3, 0xa4]), Element::Any, "rep movsb");
+        assert_eq!(element(&[0xaa]), Element::Bytes(1), "stosb: one byte");
+        assert_eq!(element(&[0xf2, 0xae]), Element::Bytes(1), "repne scasb looks at bytes");
     }
 
     #[test]
