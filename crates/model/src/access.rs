@@ -40,9 +40,9 @@ pub struct Access {
     pub object: String,
     /// How the accesses follow each other.
     pub pattern: Pattern,
-    /// Load instructions (lanes of a gather counted each).
+    /// Elements loaded: a vector of four doubles counts four.
     pub reads: f64,
-    /// Store instructions.
+    /// Elements stored.
     pub writes: f64,
     /// Bytes loaded.
     pub read_bytes: f64,

@@ -356,9 +356,9 @@ class AccessDoc(TypedDict):
     pattern: PatternDoc
     """How the accesses follow each other."""
     reads: float
-    """Load instructions (lanes of a gather counted each)."""
+    """Elements loaded: a vector of four doubles counts four."""
     writes: float
-    """Store instructions."""
+    """Elements stored."""
     read_bytes: float
     """Bytes loaded."""
     write_bytes: float
