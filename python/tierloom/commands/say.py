@@ -34,7 +34,7 @@ def show(*parts: RenderableType) -> None:
     """Tables and other data, on stdout."""
     console = _console(sys.stdout)
     for part in parts:
-        console.print(part)
+        _print(console, part)
 
 
 def document(kind: str, data: Mapping[str, object]) -> None:
@@ -52,7 +52,7 @@ def tell(*parts: RenderableType) -> None:
     """Words, and tables that accompany a program's own output, on stderr."""
     console = _console(sys.stderr)
     for part in parts:
-        console.print(part, highlight=False)
+        _print(console, part, highlight=False)
 
 
 def wrote(what: str, path: object) -> None:
@@ -132,6 +132,19 @@ def program_output(*, to_stderr: bool) -> Iterator[None]:
     finally:
         os.dup2(ours, 1)
         os.close(ours)
+
+
+def _print(console: Terminal, part: RenderableType, *, highlight: bool = True) -> None:
+    """One part; sentences are broken as the cells of tables are, never between a number and its unit."""
+    if isinstance(part, str):
+        from rich.text import Text
+
+        from tierloom.report.tables.words import wrapped
+
+        lines = "\n".join(line.plain for line in wrapped(Text(visible(part)), console.width))
+        console.print(lines, highlight=highlight, soft_wrap=True)
+    else:
+        console.print(part, highlight=highlight)
 
 
 def _tell_unbroken(*parts: str | tuple[str, str]) -> None:

@@ -11,14 +11,12 @@ from tierloom.units import bytes_text, percent_text, seconds_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rich.console import Group
-    from rich.table import Table
-
     from tierloom.capacity import Fit, Fleet, Layer, Mix, Rates, Run, Saving, Shape
     from tierloom.capacity.catalog import Case
     from tierloom.capacity.findings import Finding
     from tierloom.capacity.keyvalue import Served
     from tierloom.capacity.mixes import Hits
+    from tierloom.report.tables.layout import Table
 
 STYLES = {"reproduced": "green", "fitted": "cyan", "input": "cyan", "missed": "yellow", "conflict": "magenta"}
 SHOWN = 24
@@ -43,9 +41,15 @@ def measured(runs: Mapping[str, Sequence[Run]]) -> Table:
     return made
 
 
-def inputs(case: Case) -> Group:
+def inputs(case: Case) -> Table:
     """What went into a published case: none of it is a result."""
-    made = table(f"{case.name}: {case.title}", ("input", "left"), ("value", "left"), ("source", "left"), ("", "left"))
+    made = table(
+        f"{case.name}: {case.title}",
+        ("input", "left"),
+        ("value", "left", "key"),
+        ("source", "left", "key"),
+        ("how", "left"),
+    )
     for name, figure in case.inputs.items():
         for each in figure if isinstance(figure, list) else [figure]:
             value = _point(each) if isinstance(figure, list) else str(each["value"])
@@ -57,15 +61,15 @@ def _point(figure: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in figure.items() if name not in {"kind", "source", "how"})
 
 
-def findings(case: Case, found: Sequence[Finding]) -> Group:
+def findings(case: Case, found: Sequence[Finding]) -> Table:
     """Published figures beside ours."""
     made = table(
         f"{case.name}: published and ours",
         ("finding", "left"),
-        ("published", "right"),
-        ("ours", "right"),
-        ("", "right"),
-        ("verdict", "left"),
+        ("published", "right", "key"),
+        ("ours", "right", "key"),
+        ("apart", "right"),
+        ("verdict", "left", "key"),
         ("why", "left"),
     )
     for each in found:
@@ -83,7 +87,7 @@ def findings(case: Case, found: Sequence[Finding]) -> Group:
     return noted(made, f"{good} of {len(found)} reproduced.")
 
 
-def fitted(fit: Fit, name: str, *, held_out: bool) -> Group:
+def fitted(fit: Fit, name: str, *, held_out: bool) -> Table:
     """The model of some runs and its errors."""
     made = table(
         f"{name}: {'predicted without having been seen' if held_out else 'measured and by the model'}",
@@ -138,7 +142,7 @@ def law(fit: Fit) -> str:
     return f"{law_text}."
 
 
-def purchases(made: Sequence[Mix], chosen: Mix, fit: Fit, streams: int) -> Group:
+def purchases(made: Sequence[Mix], chosen: Mix, fit: Fit, streams: int) -> Table:
     """Purchases, cheapest first."""
     rows = table(
         f"What memory brings: {streams} stream{'s' if streams > 1 else ''} at once",
@@ -149,7 +153,7 @@ def purchases(made: Sequence[Mix], chosen: Mix, fit: Fit, streams: int) -> Group
         ("results/h", "right"),
         ("USD a result/h", "right"),
         ("on CXL", "right"),
-        ("", "left"),
+        ("", "left", "key"),
     )
     for each in made[:SHOWN]:
         rows.add_row(
@@ -177,7 +181,7 @@ def hits(cost: Hits, machine: str) -> str:
     )
 
 
-def served(found: Sequence[Served], machine: str) -> Group:
+def served(found: Sequence[Served], machine: str) -> Table:
     """Configurations of a key-value store."""
     made = table(
         f"A key-value store on {machine}",
@@ -197,7 +201,7 @@ def served(found: Sequence[Served], machine: str) -> Group:
     )
 
 
-def saved(rates: Rates, answer: Saving, even: float) -> Group:
+def saved(rates: Rates, answer: Saving, even: float) -> Table:
     """The abstract cost model's answer."""
     made = table("The same throughput with CXL memory", ("", "left"), ("", "right"))
     made.add_row("servers, of those without", f"{answer.servers:.2%}")
@@ -207,7 +211,7 @@ def saved(rates: Rates, answer: Saving, even: float) -> Group:
     return noted(made, f"Holds while the working set exceeds the memory of either cluster. {given}")
 
 
-def cluster(layers: Sequence[Layer], answer: Fleet, data_bytes: float) -> Group:
+def cluster(layers: Sequence[Layer], answer: Fleet, data_bytes: float) -> Table:
     """The cheapest cluster."""
     made = table(
         f"Cheapest cluster: {answer.servers} servers, {answer.usd:,.0f} USD",
@@ -222,7 +226,7 @@ def cluster(layers: Sequence[Layer], answer: Fleet, data_bytes: float) -> Group:
     return noted(made, f"Touches as much data as it holds in {seconds_text(answer.seconds)}.")
 
 
-def instances(answer: Shape, each_bytes: float) -> Group:
+def instances(answer: Shape, each_bytes: float) -> Table:
     """What a host sells."""
     made = table(f"{answer.vcpus} vCPUs with {bytes_text(each_bytes)} each", ("", "left"), ("", "right"))
     made.add_row("vCPUs that DRAM can feed", f"{answer.sold} ({answer.sold / answer.vcpus:.1%})")

@@ -11,16 +11,15 @@ from tierloom.report.tables.layout import table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.table import Table
-
     from tierloom.doctor import Finding
+    from tierloom.report.tables.layout import Table
 
 STYLES = {"works": "green", "limited": "yellow", "missing": "red"}
 
 
 def findings(found: Sequence[Finding]) -> Table:
     """A row a check, the remedy below what was found."""
-    made = table(None, ("check", "left"), ("verdict", "left"), ("needed by", "left"), ("found", "left"))
+    made = table(None, ("check", "left"), ("verdict", "left", "key"), ("needed by", "left"), ("found", "left", "key"))
     for each in found:
         told = Text(each.found)
         if each.remedy:

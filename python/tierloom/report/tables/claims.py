@@ -16,11 +16,10 @@ from tierloom.report.tables.layout import table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.table import Table
-
     from tierloom.published_claims import Result, Study
     from tierloom.published_claims.documents import ClaimDoc, ClaimsDoc, TallyDoc
     from tierloom.published_claims.ledger import Cause, Claim, Kind, Value
+    from tierloom.report.tables.layout import Table
 
 VERDICT_STYLE = {"in band": "green", "missed": "red", "not modelled": "dim"}
 KINDS: tuple[Kind, ...] = ("prediction", "ordering", "arithmetic", "input")
@@ -80,12 +79,12 @@ def _table(name: str, results: Sequence[Result]) -> Table:
     made = table(
         f"{origin.title} ({origin.source})",
         ("claim", "left"),
-        ("what was published", "left"),
-        ("kind", "left"),
-        ("published", "right"),
-        ("ours", "right"),
+        ("what was published", "left", "key"),
+        ("kind", "left", "extra"),
+        ("published", "right", "key"),
+        ("ours", "right", "key"),
         ("band", "right"),
-        ("verdict", "left"),
+        ("verdict", "left", "key"),
     )
     for result in results:
         cells = _cells(result)

@@ -43,11 +43,11 @@ def shown(difference: Difference, a: str, b: str) -> Group:
     made = table(
         f"A: {a}   B: {b}",
         ("object" if difference.kind == "profiles" else "where", "left"),
-        ("figure", "left"),
+        ("figure", "left", "key"),
         ("A", "right"),
         ("B", "right"),
-        ("change", "right"),
-        ("verdict", "left"),
+        ("change", "right", "key"),
+        ("verdict", "left", "key"),
     )
     for change in difference.changes[:SHOWN]:
         cells = _cells(change)

@@ -11,15 +11,14 @@ from tierloom.units import bytes_text, percent_text, seconds_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Group
-
     from tierloom.gpu_copies import Fit
+    from tierloom.report.tables.layout import Table
     from tierloom.schema import ExpansionDoc
 
 YARDSTICK = "gpu-dram"
 
 
-def comparison(runs: Sequence[ExpansionDoc]) -> Group:
+def comparison(runs: Sequence[ExpansionDoc]) -> Table:
     """Runs of one workload, the yardstick first."""
     setup = runs[-1]["setup"]
     made = table(
@@ -64,7 +63,7 @@ def _cells(run: ExpansionDoc, yardstick_s: float) -> list[str]:
     ]
 
 
-def calibration(found: Fit, measured: dict[str, Any]) -> Group:
+def calibration(found: Fit, measured: dict[str, Any]) -> Table:
     """Measured copies beside the fitted line, and what others published."""
     made = table(
         f"Copies from pinned host memory on {found.gpu}", ("bytes", "right"), ("time", "right"), ("GB/s", "right")

@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rich.text import Text
 
-from tierloom.report.tables.layout import Side, noted, table
+from tierloom.report.tables.layout import Heading, noted, table
 from tierloom.report.tables.marks import LEGEND, marked
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rich.console import Group, RenderableType
-    from rich.table import Table
+    from rich.console import RenderableType
 
     from tierloom.nouns import Machine
+    from tierloom.report.tables.layout import Table
     from tierloom.schema import Figure, Origin, PathDoc
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 """Eighths of a line, for curves in a terminal."""
 
-RANDOM: tuple[tuple[str, Side], ...] = (("random ns", "right"),)
+RANDOM: tuple[Heading, ...] = (("random ns", "right"),)
 """The column of random reads' idle latency, for machines that tell it from that of reads in sequence."""
 
-LATENCY: tuple[tuple[str, Side], ...] = (("its ns", "right"),)
+LATENCY: tuple[Heading, ...] = (("its ns", "right"),)
 """The column of the last-level cache's latency, for machines of which somebody measured it."""
 
-LINES: tuple[tuple[str, Side], ...] = (("lines in flight", "right"),)
+LINES: tuple[Heading, ...] = (("lines in flight", "right"),)
 """The column of the most lines under way to a memory, for machines with one that has a limit."""
 
-PRICE: tuple[tuple[str, Side], ...] = (("US$/GiB", "right"),)
+PRICE: tuple[Heading, ...] = (("US$/GiB", "right"),)
 """The column of prices, for machines that have any."""
 
 WRITE_MIXES = (2 / 3, 1 / 2)
@@ -41,7 +41,7 @@ WRITE_MIXES = (2 / 3, 1 / 2)
 
 def machine_list(machines: Iterable[Machine]) -> Table:
     """One line a machine."""
-    made = table(None, ("machine", "left"), ("memories", "left"), ("what it is", "left"))
+    made = table(None, ("machine", "left"), ("memories", "left", "key"), ("what it is", "left"))
     for machine in machines:
         memories = ", ".join(
             f"{m['name']} {bytes_text(m['capacity_bytes']['value'])}" for m in machine.data["memories"]
@@ -62,8 +62,8 @@ def sockets(machine: Machine) -> Table:
     made = table(
         "Sockets",
         ("socket", "left"),
-        ("processor", "left"),
-        ("cores", "right"),
+        ("processor", "left", "key"),
+        ("cores", "right", "key"),
         ("last-level cache", "right"),
         ("of it, per core", "right"),
         *LATENCY[:timed],
@@ -94,7 +94,7 @@ def memories(machine: Machine) -> Table:
         ("node", "left"),
         ("kind", "left"),
         ("on", "left"),
-        ("capacity", "right"),
+        ("capacity", "right", "key"),
         *LINES[:limited],
         *PRICE[:priced],
     )
@@ -106,21 +106,21 @@ def memories(machine: Machine) -> Table:
     return made
 
 
-def paths(machine: Machine) -> Group:
+def paths(machine: Machine) -> Table:
     """How far each memory is, at rest and under load."""
     told_apart = any("random_idle_ns" in path for path in machine.data["paths"])
     made = table(
         "Paths",
         ("from", "left"),
-        ("to", "left"),
-        ("idle ns", "right"),
+        ("to", "left", "key"),
+        ("idle ns", "right", "key"),
         *RANDOM[:told_apart],
-        ("GB/s, reads only", "right"),
+        ("GB/s, reads only", "right", "key"),
         ("2 reads : 1 write", "right"),
         ("1 : 1", "right"),
         ("ns at 50 %", "right"),
         ("at 90 %", "right"),
-        ("0 to 95 %", "left"),
+        ("0 to 95 %", "left", "extra"),
     )
     for path in machine.data["paths"]:
         reads, kind = machine.curve(path["from"], path["to"]), load_origin(path)["kind"]
@@ -149,15 +149,17 @@ def load_origin(path: PathDoc) -> Origin:
 
 def sources(machine: Machine) -> Table:
     """What the source keys stand for."""
-    made = table("Sources", ("key", "left"), ("source", "left"))
+    made = table("Sources", ("key", "left"), ("source", "left", "key"))
     for key, text in machine.data["sources"].items():
         made.add_row(key, text)
     return made
 
 
-def origins(machine: Machine) -> Group:
+def origins(machine: Machine) -> Table:
     """Every figure with its source, and how a derived or assumed one came about."""
-    made = table("Figures", ("figure", "left"), ("value", "right"), ("source", "left"), ("how", "left"))
+    made = table(
+        "Figures", ("figure", "left"), ("value", "right", "key"), ("source", "left", "key"), ("how", "left", "key")
+    )
     for place, value, origin in figures(machine):
         made.add_row(place, marked(value, origin["kind"]), origin["source"], origin.get("how", ""))
     return noted(made, LEGEND)

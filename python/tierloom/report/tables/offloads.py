@@ -12,12 +12,10 @@ from tierloom.units import bytes_text, count_text, percent_text, rate_text, seco
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rich.console import Group
-    from rich.table import Table
-
     from tierloom.offload.catalog import Entry
     from tierloom.offload.documents import CpuDoc, InferDoc, RivalDoc, ServeDoc, TrainDoc
     from tierloom.offload.model import Model
+    from tierloom.report.tables.layout import Table
 
 EMPTY = "·"
 
@@ -27,7 +25,7 @@ LONG = 32 * 1024
 """Tokens of the context that the list of models shows the cache for."""
 
 
-def users(data: InferDoc) -> Group:
+def users(data: InferDoc) -> Table:
     """What each user gets, by number of users."""
     rows = data["table"] or [data["users"]]
     made = table(
@@ -64,7 +62,7 @@ def _where(placed: Mapping[str, float]) -> str:
     return ", ".join(f"{place} {share * 100:.0f}" for share, place in shares if share >= 0.005) + " %"
 
 
-def policies(data: InferDoc) -> Group:
+def policies(data: InferDoc) -> Table:
     """The plan and what other policies would bring."""
     tokens = f"{data['prompt']} + {data['generate']} tokens"
     if data["longest_request"] > data["prompt"] + data["generate"]:
@@ -72,15 +70,17 @@ def policies(data: InferDoc) -> Group:
     made = table(
         f"{data['model']} on {data['gpu']} and {data['machine']}, {tokens}, runtime {data['runtime']}",
         ("policy", "left"),
-        ("tokens/s", "right"),
+        ("tokens/s", "right", "key"),
         ("range", "right"),
         ("batch", "right"),
-        ("plan against it", "right"),
+        ("plan against it", "right", "key"),
     )
     spread = f"{data['low_tokens_s']:.3g} to {data['high_tokens_s']:.3g}"
     made.add_row(data["policy"], f"{data['tokens_s']:.3g}", spread, _block(data), "", style="bold green")
     for rival in data["policies"]:
         made.add_row(*_rival_cells(rival))
+        if "problem" in rival:
+            made.add_reason(rival["policy"], f"not possible: {rival['problem']}")
     bound = data["bound_tokens_s"]
     about = f" The optimum over batches that need not be whole is {bound:.3g}." if bound else ""
     said = [f"batch: sequences of a block, as GPU batches of so many.{about}"]
@@ -106,11 +106,11 @@ def _block(data: InferDoc | RivalDoc) -> str:
 
 def _rival_cells(rival: RivalDoc) -> list[str]:
     if "problem" in rival:
-        return [rival["policy"], "-", "", "", f"not possible: {rival['problem']}"]
+        return [rival["policy"], "-", "", "", "not possible"]
     return [rival["policy"], f"{rival['tokens_s']:.3g}", "", _block(rival), f"{rival['against'] * 100:+.1f} %"]
 
 
-def places(data: InferDoc) -> Group:
+def places(data: InferDoc) -> Table:
     """What every place holds."""
     made = table(
         "What each place holds",
@@ -133,10 +133,12 @@ def places(data: InferDoc) -> Group:
     return noted(made, "may hold: the margin that the runtime leaves of the capacity.")
 
 
-def parts(data: InferDoc) -> Group:
+def parts(data: InferDoc) -> Table:
     """Where each part of the model goes, cut anywhere and in whole tensors."""
     names = [place["place"] for place in data["places"]]
-    made = table("Where each part goes", ("part", "left"), ("size", "right"), *((name, "right") for name in names))
+    made = table(
+        "Where each part goes", ("part", "left"), ("size", "right", "key"), *((name, "right", "key") for name in names)
+    )
     whole = data["whole_tensors"]
     for part, placed in [*data["weights_bytes"].items(), ("kv", data["kv_bytes"])]:
         size = sum(placed.values())
@@ -154,7 +156,7 @@ def _share(placed: Mapping[str, float], counted: Mapping[str, int], name: str) -
     return f"{percent_text(share)} ({counted[name]})"
 
 
-def times(data: InferDoc) -> Group:
+def times(data: InferDoc) -> Table:
     """Where the time goes."""
     made = table("Where the time goes", ("piece", "left"), ("prefill", "right"), ("decode step", "right"))
     prefill, decode = data["prefill_pieces_s"], data["decode_pieces_s"]
@@ -179,23 +181,24 @@ def advice(data: InferDoc) -> Table:
     return made
 
 
-def training(data: TrainDoc) -> Group:
+def training(data: TrainDoc) -> Table:
     """Steps of training by policy."""
     made = table(
         f"{data['model']} on {data['gpu']} and {data['machine']}, {data['stage']}, "
         f"{data['batch']} x {data['sequence']} tokens",
         ("policy", "left"),
         ("step", "right"),
-        ("tokens/s", "right"),
+        ("tokens/s", "right", "key"),
         ("forward", "right"),
         ("backward", "right"),
         ("optimizer", "right"),
         ("parameters in", "right"),
-        ("plan against it", "right"),
+        ("plan against it", "right", "key"),
     )
     for index, row in enumerate(data["policies"]):
         if "problem" in row:
-            made.add_row(row["policy"], "-", "", "", "", "", "", f"not possible: {row['problem']}")
+            made.add_row(row["policy"], "-", "", "", "", "", "", "not possible")
+            made.add_reason(row["policy"], f"not possible: {row['problem']}")
             continue
         cells = [seconds_text(seconds) if seconds else EMPTY for seconds in row["pieces_s"].values()]
         against = f"{row['against'] * 100:+.1f} %" if index else ""
@@ -208,7 +211,7 @@ def training(data: TrainDoc) -> Group:
 
 def states(data: TrainDoc) -> Table:
     """Where the plan puts the optimizer's states."""
-    made = table("Where the states go", ("state", "left"), *((tier, "right") for tier in data["tiers"]))
+    made = table("Where the states go", ("state", "left"), *((tier, "right", "key") for tier in data["tiers"]))
     best = data["policies"][0]
     for state, placed in best.get("shares", {}).items():
         shares = [placed.get(tier, 0.0) for tier in data["tiers"]]
@@ -218,7 +221,7 @@ def states(data: TrainDoc) -> Table:
     return made
 
 
-def sessions(data: ServeDoc) -> Group:
+def sessions(data: ServeDoc) -> Table:
     """Idle sessions over tiers."""
     made = table(
         f"{count_text(data['sessions'], 'session')} of {data['context']} tokens of {data['model']}, {data['gpu']} and "
@@ -240,13 +243,13 @@ def sessions(data: ServeDoc) -> Group:
     )
 
 
-def ratios(data: CpuDoc) -> Group:
+def ratios(data: CpuDoc) -> Table:
     """Decode on the CPU by ratio of interleaving."""
     made = table(
         f"{data['model']} on {data['machine']} without a GPU: {count_text(data['backends'], 'backend')}, "
         f"{count_text(data['threads'], 'thread')}",
         ("pages", "left"),
-        ("tokens/s", "right"),
+        ("tokens/s", "right", "key"),
         ("GB/s", "right"),
         ("latency under load", "right"),
         ("what limits it", "left"),
@@ -254,7 +257,8 @@ def ratios(data: CpuDoc) -> Group:
     for row in data["ratios"]:
         pages = " : ".join(f"{name} {count}" for name, count in row["pages"].items())
         if "problem" in row:
-            made.add_row(pages, "-", "", "", f"not possible: {row['problem']}")
+            made.add_row(pages, "-", "", "", "not possible")
+            made.add_reason(pages, f"not possible: {row['problem']}")
             continue
         style = "bold green" if row["pages"] == data["best"] else None
         latency = f"{row['latency_ns']:.0f} ns"
@@ -262,7 +266,7 @@ def ratios(data: CpuDoc) -> Group:
     return noted(made, "tokens/s of all backends together, each decoding one sequence.")
 
 
-def models(entries: list[Entry], sizes: list[Model]) -> Group:
+def models(entries: list[Entry], sizes: list[Model]) -> Table:
     """The models of the catalog."""
     made = table(
         "Models",
@@ -291,7 +295,7 @@ def _many(parameters: int) -> str:
     return f"{parameters / 1e12:.3g} trillion" if parameters >= TRILLION else f"{parameters / 1e9:.3g} billion"
 
 
-def gpus(entries: list[Entry]) -> Group:
+def gpus(entries: list[Entry]) -> Table:
     """The GPUs of the catalog, every figure with its mark."""
     made = table(
         "GPUs",

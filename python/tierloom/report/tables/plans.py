@@ -10,33 +10,33 @@ from tierloom.report.tables.profiles import ROWS
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
-    from rich.console import Group
-    from rich.table import Table
-
     from tierloom.policy_search import Comparison
+    from tierloom.report.tables.layout import Table
     from tierloom.schema import Action, ComparisonDoc, ObjectDoc, ObjectUseDoc, PolicyDoc, PredictionDoc
 
 FRONTIER_ROWS = 9
 """Points of the frontier that a table shows; the pictures show all."""
 
 
-def policies(comparison: Comparison) -> Group:
+def policies(comparison: Comparison) -> Table:
     """Every policy, the fastest first, those that cannot be used last."""
     data = comparison.brief
     made = table(
         f"{data['profile']} on {data['machine']}, {count_text(data['threads'], 'thread')} on {data['socket']}, "
         f"at most {bytes_text(data['budget_bytes'])} of {data['fast_memory']}",
         ("policy", "left"),
-        ("time", "right"),
+        ("time", "right", "key"),
         ("range", "right"),
-        ("against chosen", "right"),
-        (f"{data['fast_memory']} used", "right"),
+        ("against chosen", "right", "extra"),
+        (f"{data['fast_memory']} used", "right", "key"),
         ("what limits it", "left"),
     )
     best = comparison.chosen["prediction"]["time_s"]
     for policy in ordered(data):
         style = "bold green" if policy["policy"] == data["chosen"] else None
         made.add_row(*_policy_cells(policy, best), style=style)
+        if "prediction" not in policy:
+            made.add_reason(policy["policy"], f"not possible: {reason_text(policy['refused'])}")
     about = f"{data['chosen']}: {comparison.chosen['about']}."
     return noted(made, f"range: what the assumptions leave open. {about}")
 
@@ -53,7 +53,7 @@ def ordered(comparison: ComparisonDoc) -> list[PolicyDoc]:
 
 def _policy_cells(policy: PolicyDoc, best: float) -> list[str]:
     if "prediction" not in policy:
-        return [policy["policy"], "-", "", "", "", f"not possible: {reason_text(policy['refused'])}"]
+        return [policy["policy"], "-", "", "", "", "not possible"]
     answer = policy["prediction"]
     return [
         policy["policy"],
@@ -102,11 +102,11 @@ def places(comparison: Comparison) -> Table:
     made = table(
         f"Where the data goes: policy {comparison.brief['chosen']}",
         ("object", "left"),
-        ("size", "right"),
-        *((node, "right") for node in nodes),
+        ("size", "right", "key"),
+        *((node, "right", "key") for node in nodes),
         ("waits", "right"),
-        ("of the time", "right"),
-        ("asked of the kernel", "left"),
+        ("of the time", "right", "extra"),
+        ("asked of the kernel", "left", "extra"),
     )
     items = placed(comparison)
     for row in items[:ROWS]:

@@ -8,12 +8,11 @@ from tierloom.report.tables.layout import noted, table
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
-    from rich.console import Group
-
     from tierloom.pmem.documents import PoolDoc
+    from tierloom.report.tables.layout import Table
 
 
-def arrays(pool: PoolDoc) -> Group:
+def arrays(pool: PoolDoc) -> Table:
     """The arrays of a pool, and how full it is."""
     made = table(
         f"Pool {pool['path']}: {bytes_text(pool['pool_bytes'])}",

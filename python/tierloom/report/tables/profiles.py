@@ -11,10 +11,8 @@ from tierloom.report.tables.layout import noted, table
 from tierloom.units import bytes_text, count_text, percent_text
 
 if TYPE_CHECKING:
-    from rich.console import Group
-    from rich.table import Table
-
     from tierloom.nouns import Profile
+    from tierloom.report.tables.layout import Table
     from tierloom.schema import ObjectDoc, ShareDoc
 
 ROWS = 20
@@ -58,18 +56,18 @@ def traffic(profile: Profile) -> dict[str, Traffic]:
     return totals
 
 
-def objects(profile: Profile) -> Group:
+def objects(profile: Profile) -> Table:
     """The program's data objects, those that it waits for most first."""
     made = table(
         f"Data objects of {profile.name}: {_size(profile.footprint_bytes, _addresses(profile.data['objects']))}",
         ("object", "left"),
-        ("kind", "left"),
-        ("size", "right"),
-        ("waits", "right"),
-        ("95 % interval", "right"),
-        ("accesses", "right"),
+        ("kind", "left", "extra"),
+        ("size", "right", "key"),
+        ("waits", "right", "key"),
+        ("95 % interval", "right", "extra"),
+        ("accesses", "right", "key"),
         ("memory traffic", "right"),
-        ("reads", "right"),
+        ("reads", "right", "extra"),
         ("pattern", "left"),
         ("allocated at", "left"),
     )

@@ -31,7 +31,7 @@ def summary(recording: RecordingDoc) -> tuple[RenderableType, ...]:
 
 def run(recording: RecordingDoc) -> RenderableType:
     """The run, a line a fact."""
-    made = table(f"Recording of {' '.join(recording['command'])}", ("what", "left"), ("", "left"))
+    made = table(f"Recording of {' '.join(recording['command'])}", ("what", "left"), ("", "left", "key"))
     rate = f", {recording['hz']:.0f}/s of CPU time" if recording["event"] in {"cpu-clock", "ptrace"} else ""
     made.add_row("version", str(recording["version"]))
     made.add_row("processor", f"{recording['processor']}, {bytes_text(recording['llc_bytes'])} last-level cache")

@@ -10,10 +10,8 @@ from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rich.console import Group
-    from rich.table import Table
-
     from tierloom.nouns import Plan
+    from tierloom.report.tables.layout import Table
     from tierloom.schema import (
         AppliedDoc,
         NodeMatchDoc,
@@ -25,16 +23,16 @@ if TYPE_CHECKING:
     )
 
 
-def outcomes(plan: Plan, run: RunDoc) -> list[Group | Table]:
+def outcomes(plan: Plan, run: RunDoc) -> list[Table]:
     """What was asked of the kernel for each object, what came of it, and where its pages were."""
     names = node_names(run["memories"])
     predicted = plan.data["predicted"]
     made = table(
         f"Placed by {plan.data['policy']}: {seconds_text(run['wall_s'])}",
         ("object", "left"),
-        ("asked for", "left"),
-        ("placed", "right"),
-        ("pages were on", "left"),
+        ("asked for", "left", "key"),
+        ("placed", "right", "extra"),
+        ("pages were on", "left", "key"),
         ("elsewhere", "right"),
         ("outcome", "left"),
     )
@@ -51,7 +49,7 @@ def outcomes(plan: Plan, run: RunDoc) -> list[Group | Table]:
     wide = count_text(predicted["threads"], "thread")
     there = f"{seconds_text(predicted['time_s'])} on {plan.data['machine']} with {wide}"
     note = f"Predicted: {there}. {memories_text(run['memories'])}{method(run)}"
-    parts: list[Group | Table] = [noted(made, note.rstrip())]
+    parts: list[Table] = [noted(made, note.rstrip())]
     if run["phases"]:
         parts.append(phases(run["phases"]))
     if run["counters"]:
@@ -166,7 +164,7 @@ def snapshot(seen: SnapshotDoc) -> Table:
     return made
 
 
-def applied(done: AppliedDoc) -> Group | Table:
+def applied(done: AppliedDoc) -> Table:
     """What was moved of a running program."""
     made = table(
         f"Process {done['pid']}: moved in {seconds_text(done['took_s'])}",

@@ -10,10 +10,8 @@ from tierloom.units import PAGE_BYTES, bytes_text, percent_text, seconds_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Group
-    from rich.table import Table
-
     from tierloom.page_migration import Simulation
+    from tierloom.report.tables.layout import Table
     from tierloom.schema import OutcomeDoc
 
 
@@ -31,7 +29,7 @@ COUNTERS = (
 """Counters of migration, in the order of a page's way."""
 
 
-def runs(simulations: Sequence[Simulation]) -> Group:
+def runs(simulations: Sequence[Simulation]) -> Table:
     """Every policy's time, what it went to, and what fast memory served; fastest first."""
     made = table(
         f"{simulations[0].workload} on {simulations[0].machine.name}",

@@ -8,14 +8,13 @@ from tierloom.report.tables.layout import noted, table
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
-    from rich.console import Group
-
     from tierloom.pmem.documents import GroupDoc, PublishedSeriesDoc, StreamDoc, StreamRunDoc
+    from tierloom.report.tables.layout import Table
 
 KERNELS = ("copy", "scale", "add", "triad")
 
 
-def rates(found: StreamDoc) -> Group:
+def rates(found: StreamDoc) -> Table:
     """Every run, best of its rounds, with the pool's overhead beside it."""
     made = table(
         f"STREAM, GB/s, arrays of {bytes_text(found['array_bytes'])}",
@@ -31,7 +30,7 @@ def rates(found: StreamDoc) -> Group:
     return noted(made, f"Best of the rounds, as STREAM counts bytes. {_durability(found)}")
 
 
-def overheads(found: StreamDoc) -> Group | None:
+def overheads(found: StreamDoc) -> Table | None:
     """What the pool costs against ordinary memory on the same CPUs; nothing where only one was measured."""
     if not found["overheads"]:
         return None
@@ -47,7 +46,7 @@ def overheads(found: StreamDoc) -> Group | None:
     return noted(made, "Below zero the pool was faster: that is how far two runs of the same thing lie apart.")
 
 
-def published(found: GroupDoc) -> Group:
+def published(found: GroupDoc) -> Table:
     """The published series of a group."""
     counts = sorted({int(count) for series in found["published"] for count in series["triad_gb_s"]})
     made = table(

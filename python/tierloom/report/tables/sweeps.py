@@ -41,7 +41,7 @@ def _best(found: Sweep) -> RenderableType:
     column = objective["column"]
     least = "least" if objective["sense"] == "minimize" else "most"
     spread = ", ".join(f"{name} {objective[name]:.4g}" for name in ("least", "median", "most"))
-    made = table(None, (f"the point of the {least} {column}", "left"), ("", "right"))
+    made = table(None, (f"the point of the {least} {column}", "left"), ("", "right", "key"))
     for name, value in best.items():
         made.add_row(name, f"{value:.4g}" if isinstance(value, float) else str(value))
     return noted(made, f"{column} of all points: {spread}")
