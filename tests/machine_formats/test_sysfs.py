@@ -89,7 +89,7 @@ def test_the_traps_of_the_tiers_are_told(tree) -> None:
         "/sys/devices/virtual/memory_tiering/memory_tier37/nodelist ="
     )
     told = [warning["what"] for warning in import_machine([tree("two-nodes-cxl", one_tier)]).warnings]
-    assert told == [
+    assert [what for what in told if "assumed latency" not in what] == [
         "pages of node 2 (memory_tier4) can never be promoted",
         "kernel.numa_balancing is 1: no page moves up a tier",
         "the multi-generational LRU is on",
@@ -111,6 +111,31 @@ def test_one_node_is_a_machine_with_everything_assumed_but_the_kernels_word(tree
         "source": "sysfs",
         "how": "",
     }
+
+
+@pytest.mark.parametrize("kind", ["cxl", "pmem"])
+def test_far_memory_that_nobody_measured_is_slower_than_dram_and_said_to_be_assumed(tree, kind: str) -> None:
+    found = import_machine([tree("one-node")], "plain", nodes={1: f"{kind}:128GiB"})
+    near, far = (found.machine.curve("socket0", node) for node in ("node0", "node1"))
+    for share in (0.1, 0.5, 0.9, 1.0):
+        assert far.latency_ns(share) > near.latency_ns(min(share, 0.5)), share
+    for reads in (1.0, 2 / 3, 0.5, 0.0):
+        peaks = [found.machine.curve("socket0", node, reads).peak_gb_s for node in ("node0", "node1")]
+        assert peaks[1] < peaks[0], reads
+    assert figures(found.machine)["socket0", "node1"]["kind"] == "assumed"
+    (told,) = [warning["what"] for warning in found.warnings if "assumed" in warning["what"]]
+    assert f"node 1 ({kind}): assumed latency (" in told
+    assert "and bandwidth (" in told
+
+
+@pytest.mark.parametrize("kind", ["hbm", "lpddr", "ssd"])
+def test_a_kind_without_published_figures_is_warned_of(tree, kind: str) -> None:
+    found = import_machine([tree("one-node")], "plain", nodes={1: f"{kind}:16GiB"})
+    assert any(f"node 1 ({kind}): assumed latency (as of DRAM)" in warning["what"] for warning in found.warnings)
+
+
+def test_what_firmware_tells_of_far_memory_is_not_assumed(tree) -> None:
+    assert not any("assumed latency" in w["what"] for w in import_machine([tree("two-nodes-cxl", HMAT)]).warnings)
 
 
 def test_this_machine_can_be_imported() -> None:

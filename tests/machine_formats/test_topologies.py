@@ -37,7 +37,7 @@ def test_stacked_memory_is_on_the_socket_whose_cpus_it_names(tmp_path: Path) -> 
     found = import_machine([written(tmp_path, xml(first, second))])
     assert places(found)["node3"] == ("hbm", "socket0")
     assert places(found)["node2"] == ("hbm", "socket1")
-    assert not found.warnings
+    assert not [warning for warning in found.warnings if "assumed latency" not in warning["what"]]
 
 
 def test_a_memory_of_the_whole_machine_is_on_the_socket_of_its_best_initiator(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tierloom.machine_formats import archives, hwloc, mess, mlc, sysfs
 from tierloom.machine_formats.assembly import assemble
 from tierloom.machine_formats.doubts import tell_guesses, tell_left_out
 from tierloom.machine_formats.hwloc_export import to_hwloc
+from tierloom.machine_formats.kind_figures import tell_assumed
 from tierloom.machine_formats.sketch import Cpus, Known, Node, Sketch
 from tierloom.readers import reading
 from tierloom.units import amount_in_bytes
@@ -80,6 +81,7 @@ def import_machine(
     whole.add(_given(whole, cores, nodes or {}))
     tell_guesses(whole, GIVEN)
     tell_left_out(whole)
+    tell_assumed(whole)
     last = _ends(str(sources[-1]))[1]
     called = name or whole.name or re.sub(r"\W+", "-", last.absolute().name.split(".")[0]).strip("-") or "imported"
     title = f"{len(whole.cpus)} socket(s), {len(whole.nodes)} memory node(s), imported from {_words(sources)}"

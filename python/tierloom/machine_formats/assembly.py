@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tierloom.machine_formats.kind_figures import KIND_FIGURES
 from tierloom.machine_formats.sketch import Known
 from tierloom.machine_formats.texts import flaw
 from tierloom.measurement import rising_curve
@@ -173,8 +174,16 @@ class _Builder:
         ]
         if told:
             return min(told, key=lambda entry: entry[0].value)
+        if of_kind := KIND_FIGURES.get(self.kind(end)):
+            how = f"no source tells a latency; {of_kind.idle_ns:g} ns is that of {of_kind.idle_of}"
+            return self.assume(of_kind.idle_ns, how), "of its kind, assumed,", self.least_distance(end)
         how = "no source tells a latency; 81 to 116 ns are published for near DRAM"
         return self.assume(LOCAL_NS, how), "of near DRAM, assumed,", LOCAL_DISTANCE
+
+    def least_distance(self, end: int) -> int | None:
+        """Of the nearest CPUs, whose latency a kind's is."""
+        routes = [route for (_, target), route in self.sketch.routes.items() if target == end]
+        return min((route.distance for route in routes if route.distance), default=None)
 
     def load(self, start: int, end: int, idle_ns: float) -> dict[str, Any]:
         route = self.sketch.route(start, end)
@@ -184,6 +193,8 @@ class _Builder:
         if route.lanes:
             return self.of_lanes(kind, route.lanes)
         read = route.read_gb_s or self.nearest_bandwidth(end)
+        if kind in KIND_FIGURES and read.source == ASSUMED:
+            return self.of_kind(kind)
         share = WRITE_SHARE.get(kind, DRAM_WRITE_SHARE)
         write_gb_s = route.write_gb_s.value if route.write_gb_s else round(share * read.value, 2)
         shape, shape_of = SHAPES.get(kind, DRAM_SHAPE)
@@ -192,6 +203,18 @@ class _Builder:
         self.assumed = self.assumed or read.source == ASSUMED
         origin = {"kind": "assumed", "source": read.source, "how": how}
         return {"form": {"peak": _peak(kind, read.value, write_gb_s), "shape": shape, "origin": origin}}
+
+    def of_kind(self, kind: str) -> dict[str, Any]:
+        """Of a memory of which nobody tells more; reads and writes share its bandwidth: no guess upwards."""
+        known = KIND_FIGURES[kind]
+        shape, shape_of = SHAPES.get(kind, DRAM_SHAPE)
+        self.assumed = True
+        how = (
+            f"no source tells a bandwidth; peaks of {known.bandwidth_of}, shared by reads and writes; rise below the "
+            f"peak: assumed as of {shape_of}"
+        )
+        peak = {"half": {"read_gb_s": known.read_gb_s, "write_gb_s": known.write_gb_s}}
+        return {"form": {"peak": peak, "shape": shape, "origin": {"kind": "assumed", "source": ASSUMED, "how": how}}}
 
     def of_lanes(self, kind: str, known: Known[Lanes]) -> dict[str, Any]:
         shape, shape_of = SHAPES.get(kind, DRAM_SHAPE)
