@@ -7,6 +7,7 @@ without those of its libraries; its paths are those of the recording.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,17 @@ def test_counted_accesses_and_those_that_no_sample_shows_are_all_that_there_are(
     assert all(found(profile, one) < 1.001 * accesses_of(one) for one in trues), "nothing is spread over others"
     sources = {one["name"]: one["accesses"]["source"] for one in profile["objects"] if "accesses" in one}
     assert {sources[name] for one in trues for name in bench().find(profile, one)} == {"counted"}
+
+
+def test_what_another_run_did_a_million_times_as_often_is_no_count_of_this_one(tmp_path: Path) -> None:
+    other = tmp_path / "callgrind.out.1"
+    text = counts("histogram-O2").read_text()
+    other.write_text(re.sub(r"^(0x[0-9a-f]+ |totals: |summary: )(\d+)$", r"\g<1>\g<2>000000", text, flags=re.MULTILINE))
+    profile = analysed("histogram-O2", other)
+    assert [warning["kind"] for warning in profile["sampling"]["warnings"]].count("runs_differ") == 1
+    large = [name for one in truth("histogram-O2")["objects"] for name in bench().find(profile, one)]
+    known = {one["name"]: one.get("accesses", {}) for one in profile["objects"]}
+    assert all(known[name].get("source") != "counted" for name in large), known
 
 
 def test_shares_are_those_of_the_program_where_samples_saw_all() -> None:

@@ -35,6 +35,7 @@ pub use same_code::of_other_builds;
 
 use address_space::AddressSpaces;
 use attribution::observe;
+use frequency::counted_runs::differing;
 use frequency::counter_deltas::count;
 use frequency::counts;
 use frequency::renewal::trips;
@@ -72,11 +73,12 @@ pub fn analyse_counted(
     let in_windows_s = (recording.cpu_s - observed.in_faults_s).max(f64::MIN_POSITIVE);
     let system = (recording.system_s - observed.in_faults_s) / in_windows_s;
     let time = CpuTime { ns: in_windows_s * 1e9, system };
-    let estimate = Estimate { observed: &observed, registers: &registers, time };
+    let sample_ns = recording.cpu_s * 1e9 / observed.seen.len().max(1) as f64;
+    let differing = differing(&observed, sample_ns, &recording.processor);
+    let estimate = Estimate { observed: &observed, registers: &registers, time, differing: &differing };
     let (counts, tallies) = estimate.whole();
     let intervals = estimate.intervals(&tallies);
     let beginnings = beginnings(&observed.seen);
-    let sample_ns = recording.cpu_s * 1e9 / observed.seen.len().max(1) as f64;
     let ran = Ran { beginnings: &beginnings, llc_bytes: recording.processor.llc_bytes, sample_ns };
     let traffic = traffic(&observed, &tallies.known, &counts, &spaces.objects.entries, &trips, ran);
     let overlaps = Overlaps::find(&observed, &counts, &tallies.known, &traffic);
@@ -85,6 +87,7 @@ pub fn analyse_counted(
         spaces: &spaces,
         observed: &observed,
         counts: &counts,
+        differing: &differing,
         tallies: &tallies,
         intervals: &intervals,
         overlaps: &overlaps,

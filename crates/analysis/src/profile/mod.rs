@@ -28,6 +28,7 @@ use crate::time::shares::{CpuShares, added, of_user};
 use crate::time::stalls::{Overlaps, Waited};
 use crate::traffic::accesses::AllAccesses;
 use crate::traffic::row::{Row, Traffic};
+use tierloom_binary::code::FunctionId;
 use tierloom_recording::{Event, Exit, Recording};
 
 /// Latency of memory against that of the last-level cache: about 100 ns against 15 to 25 ns on
@@ -48,6 +49,8 @@ pub(crate) struct ProfileBuilder<'a> {
     pub(crate) spaces: &'a AddressSpaces<'a>,
     pub(crate) observed: &'a Observed,
     pub(crate) counts: &'a Counts,
+    /// Functions in which the run that was counted is not like this one.
+    pub(crate) differing: &'a [FunctionId],
     pub(crate) tallies: &'a AllAccesses,
     pub(crate) intervals: &'a BTreeMap<ObjectId, AccessCount>,
     pub(crate) overlaps: &'a Overlaps,
@@ -313,6 +316,7 @@ impl ProfileBuilder<'_> {
             recording: self.recording,
             observed: self.observed,
             counts: self.counts,
+            differing: self.differing,
             tallies: self.tallies,
             intervals: objects.iter().filter_map(|object| Some((&*object.name, object.accesses?))).collect(),
             cut: self.cut,

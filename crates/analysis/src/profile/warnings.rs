@@ -3,7 +3,6 @@
 use crate::attribution::OperandId;
 use crate::attribution::{Attribution, Observed, Rest};
 use crate::frequency::Counts;
-use crate::frequency::counted_runs::differing;
 use crate::traffic::accesses::AllAccesses;
 use tierloom_binary::code::{FunctionId, LoadedFunction};
 use tierloom_binary::debug_info::Missing;
@@ -22,6 +21,8 @@ pub(crate) struct Doubts<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) observed: &'a Observed,
     pub(crate) counts: &'a Counts,
+    /// Functions in which the run that was counted is not like this one.
+    pub(crate) differing: &'a [FunctionId],
     pub(crate) tallies: &'a AllAccesses,
     /// Counts of objects, by name, with how far they may be off; none where that is not known.
     pub(crate) intervals: Vec<(&'a str, AccessCount)>,
@@ -87,18 +88,13 @@ impl Doubts<'_> {
 
     /// Of the run that was counted, against this one.
     fn about_runs(&self) -> Vec<Warning> {
-        if self.observed.counted.is_empty() {
-            return Vec::new();
-        }
-        let sample_ns = self.recording.cpu_s * 1e9 / self.observed.seen.len().max(1) as f64;
         let named = |id: FunctionId| {
             let LoadedFunction { module, function } = &self.observed.code.functions[id];
             let module = &self.modules[*module];
             let unnamed = || format!("{}+{:#x}", module.name(), function.start);
             module.function_name(function.start).map_or_else(unnamed, demangled)
         };
-        let functions: Vec<String> =
-            differing(self.observed, sample_ns, &self.recording.processor).into_iter().map(named).collect();
+        let functions: Vec<String> = self.differing.iter().copied().map(named).collect();
         let differ = (!functions.is_empty()).then_some(Warning::RunsDiffer { functions });
         differ.into_iter().collect()
     }

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use tierloom_binary::code::FunctionId;
 use tierloom_model::{AccessCount, CountSource};
 
 use crate::address_space::objects::ObjectId;
@@ -37,6 +38,8 @@ pub(crate) struct Estimate<'a> {
     /// What registers and samples say.
     pub(crate) registers: &'a Counts,
     pub(crate) time: CpuTime,
+    /// Functions in which the run that was counted is not like this one.
+    pub(crate) differing: &'a [FunctionId],
 }
 
 impl Estimate<'_> {
@@ -49,7 +52,7 @@ impl Estimate<'_> {
         let rates = Rates::of(self.observed, windows, self.time, doubt);
         let mut counts = self.registers.clone();
         rates.replace(self.observed, &mut counts);
-        counted_runs::replace(self.observed, &mut counts);
+        counted_runs::replace(self.observed, self.differing, &mut counts);
         let placements = Placements::of(self.observed, windows, &rates);
         let accesses = tally(self.observed, &counts, &placements, &StringRounds::of(self.observed, windows));
         (counts, accesses)

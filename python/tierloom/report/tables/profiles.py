@@ -248,5 +248,9 @@ def caption(profile: Profile) -> str:
         return "Derived on paper: no run, no samples."
     text = f"{count_text(sampling['samples'], 'sample')} at {sampling['hz']:.0f} Hz of CPU time by {sampling['event']}"
     lost = f", {sampling['lost']} lost" if sampling["lost"] else ""
-    counted = " counted: valgrind counted every execution." if "not_sampled" in sampling else ""
+    counted = (
+        " counted: valgrind counted every execution, and of a string instruction every round."
+        if "not_sampled" in sampling
+        else ""
+    )
     return f"{text}{lost}. waits: share of CPU time that waited for the object.{counted}"
