@@ -36,11 +36,15 @@ def profile_names() -> list[str]:
 
 
 def machine_text(name_or_path: str) -> Text:
-    """Text of a machine by catalog name or path.
+    """Text of a machine by catalog name, by path, or described in one line.
 
     Raises:
         MachineError: There is no such machine, or its file cannot be read.
     """
+    from tierloom.catalog import one_line
+
+    if name_or_path not in machine_names() and one_line.is_one_line(name_or_path):
+        return Text(one_line.to_toml(name_or_path), f"machine `{name_or_path}`")
     return _named_text("machines", "machine", MachineError, name_or_path)
 
 

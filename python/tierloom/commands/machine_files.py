@@ -87,24 +87,30 @@ def node(text: str) -> tuple[int, str]:
 @click.command(
     name="export",
     epilog=options.examples(
-        "tierloom machine export liu-a --hwloc -o liu-a.xml", "tierloom machine export liu-a --hwloc > topology.xml"
+        "tierloom machine export liu-a --hwloc -o liu-a.xml", "tierloom machine export liu-a --toml -o mine.toml"
     ),
 )
 @click.argument("name", metavar="NAME")
 @click.option("--hwloc", "form", flag_value="hwloc", required=True, help="As XML of hwloc with memory attributes.")
+@click.option("--toml", "form", flag_value="toml", help="As a machine file of Tierloom's, to edit.")
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="File to write; standard output by default.")
-def export(name: str, form: str, output: Path | None) -> None:  # noqa: ARG001 (one format so far)
-    """Write a machine in another program's format: NAME is a catalog name or a machine file.
+def export(name: str, form: str, output: Path | None) -> None:
+    """Write a machine in another program's format, or as a file to edit: NAME is a catalog name or a machine file.
 
     The XML has the latency and bandwidth of every path, where firmware tells hwloc the nearest ones at
     most. Look at it with `lstopo -i FILE --memattrs`; programs read it through HWLOC_XMLFILE.
     """
     from tierloom.machine_formats import to_hwloc
 
-    text = to_hwloc(Machine.load(name))
+    machine = Machine.load(name)
+    text = machine.text if form == "toml" else to_hwloc(machine)
     if output is None:
         say.text(text)
         return
     outputs.write(output, text)
-    say.wrote("hwloc topology", output)
-    say.then(f"lstopo -i {output} --memattrs")
+    if form == "toml":
+        say.wrote("machine", output)
+        say.then(f"tierloom machine show {output} --sources")
+    else:
+        say.wrote("hwloc topology", output)
+        say.then(f"lstopo -i {output} --memattrs")

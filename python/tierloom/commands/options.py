@@ -48,7 +48,11 @@ def as_json(function: F) -> F:
 def machine(function: F) -> F:
     """``--machine``: catalog name or file."""
     return click.option(
-        "--machine", "-m", required=True, metavar="M", help="Machine: a name of `tierloom machine list`, or a file."
+        "--machine",
+        "-m",
+        required=True,
+        metavar="M",
+        help="Machine: a name of `tierloom machine list`, a file, or a line as `dram 512GiB, cxl 1TiB 250ns 60GB/s`.",
     )(function)
 
 

@@ -16,9 +16,9 @@ from tierloom import arguments
 from tierloom.errors import MachineError, RequestError
 from tierloom.machine_formats import archives, hwloc, mess, mlc, sysfs
 from tierloom.machine_formats.assembly import assemble
+from tierloom.machine_formats.assumed_figures import tell_assumed
 from tierloom.machine_formats.doubts import tell_guesses, tell_left_out
 from tierloom.machine_formats.hwloc_export import to_hwloc
-from tierloom.machine_formats.kind_figures import tell_assumed
 from tierloom.machine_formats.sketch import Cpus, Known, Node, Sketch
 from tierloom.readers import reading
 from tierloom.units import amount_in_bytes

@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tierloom.machine_formats.kind_figures import KIND_FIGURES
+from tierloom.catalog.kind_figures import (
+    DEMAND_LINES,
+    DRAM_SHAPE,
+    DRAM_WRITE_SHARE,
+    KIND_FIGURES,
+    LLC_BYTES,
+    LOCAL_GB_S,
+    LOCAL_NS,
+    SHAPES,
+    STREAM_LINES,
+    WRITE_SHARE,
+)
 from tierloom.machine_formats.sketch import Known
 from tierloom.machine_formats.texts import flaw
 from tierloom.measurement import rising_curve
@@ -23,27 +34,8 @@ T = TypeVar("T")
 ASSUMED = "assumed"
 ASSUMED_TEXT = "taken for granted where no source tells; each figure says why"
 
-LOCAL_NS = 100.0
-"""Near DRAM of servers of 2020 to 2025: 81 to 116 ns in published Intel MLC logs and Mess curves."""
-LOCAL_GB_S = 38.4
-"""One channel of DDR5-4800: 4800 million transfers of 8 bytes."""
 LOCAL_DISTANCE = 10
 """ACPI 6.5, 5.2.17: the distance of a node to itself."""
-LLC_BYTES = 32 << 20
-"""One core complex of Zen 3 to 5; `machine measure` takes the same."""
-DEMAND_LINES = 16.0
-"""Fill buffers of Golden Cove, as in the catalog's Sapphire Rapids machines."""
-STREAM_LINES = 27.4
-"""One Sapphire Rapids thread that reads 18.1 GB/s at 97 ns, as in bytedance-spr-a1000."""
-WRITE_SHARE = {"cxl": 23.4 / 27.1}
-"""Write peak over read peak of Micron's simulated CXL expander (Mess)."""
-DRAM_WRITE_SHARE = 0.72
-"""The same of a Xeon 8480+ with eight channels of DDR5-4800 (Mess-Results)."""
-SHAPES = {
-    "cxl": ({"knee": {"linear_ns": 11.6, "wait_ns": 0.08, "exponent": 1.49}}, "Micron's simulated CXL expander (Mess)")
-}
-DRAM_SHAPE = ({"knee": {"linear_ns": 19.5, "wait_ns": 16.0, "exponent": 1.4}}, "a Xeon 8480+ with DDR5-4800 (Mess)")
-"""Rise of latency below the peak: fits of published read curves."""
 CXL_SHARPNESS = 4.5
 """Corner between the lanes' limits: fit of the simulated CXL expander's curves (Mess)."""
 

@@ -1,46 +1,14 @@
-"""What a memory of a kind is taken to do where no source tells: published figures of one device of that kind.
-
-A node that nobody measured would else be as near as DRAM and as wide, and plans would move what is hot to it.
-"""
+"""Memories of which no source tells how far or how wide they are: told, for what stands there then is assumed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from tierloom.catalog.kind_figures import KIND_FIGURES
 
 if TYPE_CHECKING:
     from tierloom.machine_formats.sketch import Route, Sketch
     from tierloom.schema import WarningDoc
-
-
-@dataclass(frozen=True)
-class KindFigures:
-    """Of one device, with who published them."""
-
-    idle_ns: float
-    idle_of: str
-    read_gb_s: float
-    write_gb_s: float
-    bandwidth_of: str
-
-
-KIND_FIGURES = {
-    "cxl": KindFigures(
-        251.0,
-        "an Astera A1000 card (EuroSys 2024)",
-        27.1,
-        23.4,
-        "Micron's simulated CXL expander behind an x8 link (Mess)",
-    ),
-    "pmem": KindFigures(
-        305.0,
-        "random reads of Optane modules (arXiv 1903.05714)",
-        6.6,
-        2.3,
-        "one Optane module (arXiv 1903.05714)",
-    ),
-}
-"""Latency as `machine measure` has it, of random reads where the source tells them apart."""
 
 
 def tell_assumed(sketch: Sketch) -> None:

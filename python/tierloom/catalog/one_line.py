@@ -1,0 +1,167 @@
+"""A machine in one line, as one thinks of it: ``dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s``.
+
+It becomes the text of a machine file: what was given says so, and what was not is marked as assumed. One socket
+computes, and all memories are its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from tierloom.catalog.kind_figures import (
+    DRAM_SHAPE,
+    DRAM_WRITE_SHARE,
+    KIND_FIGURES,
+    LOCAL_GB_S,
+    LOCAL_NS,
+    SHAPES,
+    SOCKET,
+)
+from tierloom.errors import MachineError, RequestError
+from tierloom.units import amount_in_bytes
+
+KINDS = ("dram", "lpddr", "cxl", "hbm", "pmem", "ssd")
+FORM = "write for example `dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s`: kind and size, and latency and bandwidth"
+CORES = 32
+"""Of a server of 2020 to 2025; `N cores` in front says another number."""
+GIVEN = {"kind": "assumed", "source": "given", "how": "given by hand"}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One memory as it was typed."""
+
+    name: str
+    kind: str
+    size_bytes: int
+    idle_ns: float | None
+    gb_s: float | None
+
+
+def is_one_line(text: str) -> bool:
+    """Whether a machine is described and not named: a kind of memory stands before a size."""
+    return bool(re.search(rf"\b({'|'.join(KINDS)})[ =:]+\d", text)) and "\n" not in text
+
+
+def to_toml(text: str) -> str:
+    """The machine file of a line.
+
+    Raises:
+        MachineError: A part of it is no kind, size, latency or bandwidth.
+
+    Example:
+        >>> "idle_ns = { value = 250.0" in to_toml("dram 64GiB, cxl 1TiB 250ns")
+        True
+    """
+    parts = [part.strip() for part in text.split(",")]
+    cores = re.fullmatch(r"(\d{1,4}) cores?", parts[0])
+    memories: list[Memory] = []
+    for part in parts[1:] if cores else parts:
+        memories.append(_memory(part, [memory.kind for memory in memories]))
+    if not memories:
+        raise _wrong(text, "names no memory")
+    head = _head(text, int(cores[1]) if cores else None)
+    return "\n".join([*head, *map(_of_memory, memories), *map(_path, memories)])
+
+
+def _memory(part: str, before: list[str]) -> Memory:
+    words = re.split(r"[ =:]+", part)
+    if words[0] not in KINDS:
+        raise _wrong(part, f"begins with none of {', '.join(KINDS)}")
+    told: dict[str, float] = {}
+    for word in words[1:]:
+        what, amount = _amount(part, word)
+        if what in told:
+            raise _wrong(part, f"has two figures of {what}")
+        told[what] = amount
+    if "size" not in told:
+        raise _wrong(part, "has no size")
+    kind, name = words[0], f"{words[0]}{before.count(words[0])}" if words[0] in before else words[0]
+    return Memory(name, kind, int(told["size"]), told.get("latency"), told.get("bandwidth"))
+
+
+def _amount(part: str, word: str) -> tuple[str, float]:
+    for what, unit in (("latency", "ns"), ("bandwidth", "GB/s")):
+        if found := re.fullmatch(rf"(\d+(?:\.\d+)?){unit}", word):
+            if float(found[1]) <= 0.0:
+                raise _wrong(part, f"has a {what} of 0")
+            return what, float(found[1])
+    try:
+        return "size", amount_in_bytes(word, 0)
+    except RequestError:
+        raise _wrong(part, f"has `{word}`, which is no size, no latency in ns and no bandwidth in GB/s") from None
+
+
+def _wrong(part: str, problem: str) -> MachineError:
+    return MachineError(f"machine `{part}` {problem}\nhint: {FORM}")
+
+
+def _head(text: str, cores: int | None) -> list[str]:
+    given = _figure(cores or CORES, GIVEN if cores else _assumed("a server of 32 cores"))
+    return [
+        "version = 1",
+        f"name = {json.dumps(_name(text))}",
+        f"title = {json.dumps(text)}",
+        "[sources]",
+        'given = "given in one line"',
+        'assumed = "taken for granted where the line says nothing; each figure says why"',
+        "[[sockets]]",
+        'name = "socket0"',
+        'cpu = "any"',
+        f"cores = {given}",
+        *(f"{key} = {_figure(value, _assumed(how))}" for key, (value, how) in SOCKET.items()),
+    ]
+
+
+def _name(text: str) -> str:
+    return "-".join(re.findall(r"[A-Za-z0-9.]+", text))
+
+
+def _of_memory(memory: Memory) -> str:
+    return "\n".join(
+        [
+            "[[memories]]",
+            f'name = "{memory.name}"',
+            f'kind = "{memory.kind}"',
+            'socket = "socket0"',
+            f"capacity_bytes = {_figure(memory.size_bytes, GIVEN)}",
+        ]
+    )
+
+
+def _path(memory: Memory) -> str:
+    known = KIND_FIGURES.get(memory.kind)
+    as_kind = known.idle_of if known else "near DRAM"
+    idle_ns = memory.idle_ns or (known.idle_ns if known else LOCAL_NS)
+    read_gb_s = memory.gb_s or (known.read_gb_s if known else LOCAL_GB_S)
+    share = known.write_gb_s / known.read_gb_s if known else DRAM_WRITE_SHARE
+    shape, shape_of = SHAPES.get(memory.kind, DRAM_SHAPE)
+    told = "given" if memory.gb_s else f"as of {known.bandwidth_of}" if known else "one channel of DDR5-4800"
+    how = f"read peak: {told}; write peak: {share:.2f} of it; rise below the peak: as of {shape_of}"
+    knee = ", ".join(f"{key} = {value}" for key, value in shape["knee"].items())
+    return "\n".join(
+        [
+            "[[paths]]",
+            'from = "socket0"',
+            f'to = "{memory.name}"',
+            f"idle_ns = {_figure(float(idle_ns), GIVEN if memory.idle_ns else _assumed(f'as of {as_kind}'))}",
+            "[paths.load.form]",
+            f"peak = {{ half = {{ read_gb_s = {read_gb_s}, write_gb_s = {read_gb_s * share:.3f} }} }}",
+            f"shape = {{ knee = {{ {knee} }} }}",
+            f"origin = {_inline({**_assumed(how), 'source': 'given' if memory.gb_s else 'assumed'})}",
+        ]
+    )
+
+
+def _assumed(how: str) -> dict[str, str]:
+    return {"kind": "assumed", "source": "assumed", "how": how}
+
+
+def _figure(value: float, origin: dict[str, str]) -> str:
+    return f"{{ value = {value}, {_inline(origin)[2:-2]} }}"
+
+
+def _inline(origin: dict[str, str]) -> str:
+    return f"{{ {', '.join(f'{key} = {json.dumps(text)}' for key, text in origin.items())} }}"

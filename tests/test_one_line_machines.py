@@ -1,0 +1,68 @@
+"""Machines that somebody writes by hand: the line, and the file of the documentation."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support import ROOT, Tierloom
+
+from tierloom import Machine
+from tierloom.errors import MachineError
+
+LINE = "dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s"
+
+
+def test_a_line_is_a_machine_of_the_figures_in_it() -> None:
+    machine = Machine.load(LINE)
+    assert [(m["name"], m["kind"], m["capacity_bytes"]["value"]) for m in machine.data["memories"]] == [
+        ("dram", "dram", 512 << 30),
+        ("cxl", "cxl", 1 << 40),
+    ]
+    assert [path["idle_ns"]["value"] for path in machine.data["paths"]] == [100.0, 250.0]
+    assert [machine.curve("socket0", name).peak_gb_s for name in ("dram", "cxl")] == [300.0, 60.0]
+    assert {path["idle_ns"]["source"] for path in machine.data["paths"]} == {"given"}
+
+
+def test_what_a_line_does_not_say_is_assumed_and_far_memory_is_slower() -> None:
+    machine = Machine.load("16 cores, dram=64GiB, cxl=128GiB, cxl=128GiB")
+    assert [memory["name"] for memory in machine.data["memories"]] == ["dram", "cxl", "cxl1"]
+    assert machine.data["sockets"][0]["cores"]["value"] == 16
+    near, far, _ = machine.data["paths"]
+    assert far["idle_ns"]["value"] > near["idle_ns"]["value"]
+    assert {(path["idle_ns"]["kind"], path["idle_ns"]["source"]) for path in (near, far)} == {("assumed", "assumed")}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("dram 64GiB, cxl 12GB 3m", "has `3m`, which is no size"),
+        ("dram 64GiB, tape 1TiB", "begins with none of dram"),
+        ("dram 64GiB 100ns 90ns", "has two figures of latency"),
+        ("dram 100ns", "has no size"),
+        ("dram 64GiB 0ns", "has a latency of 0"),
+        ("dram 64", "has `64`, which is no size"),
+    ],
+)
+def test_a_line_that_is_none_says_where_and_how_to_write_it(line: str, problem: str) -> None:
+    with pytest.raises(MachineError, match=re.escape(problem)) as raised:
+        Machine.load(line)
+    assert "hint: write for example `dram 512GiB" in str(raised.value)
+
+
+def test_a_line_can_be_planned_on(tierloom: Tierloom, folder: Path) -> None:
+    result = tierloom("plan", "mg-e", "--threads", "32", "--machine", LINE, "-o", str(folder / "p.toml"))
+    assert result.exit_code == 0, result.output
+
+
+def test_the_file_of_the_documentation_loads() -> None:
+    (text,) = re.findall(r"^```toml\n(.*?)^```", (ROOT / "docs/machines.md").read_text(), re.MULTILINE | re.DOTALL)
+    machine = Machine(text, "docs/machines.md")
+    assert machine.curve("socket0", "cxl").peak_gb_s == pytest.approx(60.0, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["liu-a", LINE])
+def test_a_machine_is_written_as_a_file_that_is_it(tierloom: Tierloom, folder: Path, name: str) -> None:
+    assert tierloom("machine", "export", name, "--toml", "-o", str(folder / "mine.toml")).exit_code == 0
+    assert Machine.load(folder / "mine.toml").data == Machine.load(name).data
