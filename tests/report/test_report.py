@@ -49,6 +49,24 @@ def test_machines_and_profiles_come_first(results: Path) -> None:
     assert [source.kind for source in sources.read([str(results)])][:2] == ["machine", "profile"]
 
 
+def test_no_axis_counts_in_thousandths_of_its_unit(results: Path) -> None:
+    """The SI format alone writes 0.8 GB/s as 800m."""
+    parts = [part for section in kinds.sections(sources.read([str(results)])) for part in section.charts]
+    axes = [axis for part in parts if isinstance(part, Chart) for axis in found_axes(part.spec)]
+    assert len(axes) > 10
+    assert not [axis for axis in axes if str(axis.get("format", "")).endswith("s")]
+    si = [axis["labelExpr"] for axis in axes if "~s" in axis.get("labelExpr", "")]
+    assert si
+    assert all(text.startswith("abs(datum.value) < 1 ? format(datum.value, '~g')") for text in si)
+
+
+def found_axes(spec: object) -> list[dict]:
+    """Every axis of a specification that says how it looks."""
+    parts = spec.values() if isinstance(spec, dict) else spec if isinstance(spec, list) else ()
+    here = [spec["axis"]] if isinstance(spec, dict) and isinstance(spec.get("axis"), dict) else []
+    return here + [axis for part in parts for axis in found_axes(part)]
+
+
 def test_every_chart_has_values_and_its_data_as_a_table(results: Path) -> None:
     parts = [part for section in kinds.sections(sources.read([str(results)])) for part in section.charts]
     assert len(parts) > 30
@@ -344,6 +362,8 @@ def test_points_of_a_sweep_can_be_looked_at_from_all_sides(tmp_path: Path) -> No
     assert len(chart.data) == 4, "points with a result"
     chosen = {each["name"]: each["value"] for each in chart.spec["params"]}
     assert chosen == {"along": "threads", "up": "time_s", "colour": "place.*.cxl"}
+    titles = {name: chart.spec["encoding"][name]["axis"]["title"] for name in ("x", "y")}
+    assert titles == {"x": {"signal": "along"}, "y": {"signal": "up"}}, "what the reader has chosen"
     assert len(shown.tables[0].rows) == 6
 
 

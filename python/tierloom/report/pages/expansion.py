@@ -117,7 +117,7 @@ def _latencies(runs: Sequence[ExpansionDoc]) -> list[Chart]:
     configs = list(dict.fromkeys(row["config"] for row in rows))
     colour = field("what", "nominal", None, scale=scale(["load", "store"]), legend=LEGEND)
     place: Spec = {"y": names_axis("config", configs), "yOffset": {"field": "what"}, "color": colour}
-    x: dict[str, Any] = {"title": "ns", "scale": _LOG, "axis": {"format": "~s"}}
+    x: dict[str, Any] = {"title": "ns", "scale": _LOG, "axis": SI_AXIS}
     spec = chart(
         {
             "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tierloom.nouns import Machine
 from tierloom.report.pages import topology
 from tierloom.report.pages.parts import Chart, Column, Drawing, Fact, Notes, Row, Section, Table
-from tierloom.report.pages.specs import LEGEND, chart, field, memory_scale, tips
+from tierloom.report.pages.specs import LEGEND, SI_AXIS, chart, field, memory_scale, tips
 from tierloom.report.tables.machines import figures, load_origin
 from tierloom.units import bytes_text
 
@@ -145,11 +145,12 @@ def _curve(machine: Machine, socket: str, reached: list[PathDoc]) -> Chart:
         spec,
         Table(columns, listed, note=f"One of {TABLE_STEP} points that are drawn."),
         values=rows,
-        about="What a memory answers in when other traffic is there. Each curve ends where its memory is full.",
+        about="What a memory answers in when other traffic is there. Each curve ends at 99 % of what its memory gives. "
+        "Where a program asks for more, its lines queue, and the latency in a plan is that of the queue.",
     )
 
 
-_LOG_AXIS = {"format": "~s", "tickCount": 6}
+_LOG_AXIS = {**SI_AXIS, "tickCount": 6}
 _DASHES = {"domain": [name for _, name in MIXES], "range": [[1, 0], [5, 3]]}
 
 

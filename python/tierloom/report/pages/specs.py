@@ -26,8 +26,8 @@ COLOURS = tuple(f"var(--c{number})" for number in range(1, 9))
 KNOWN = {"ldram": 0, "dram": 0, "rdram": 1, "cxl": 2, "hbm": 3, "gpu": 4, "pmem": 5, "nvme": 6, "ssd": 6, "lpddr": 7}
 """Memories keep their colour from section to section, by the name that catalogs give them."""
 
-SI_AXIS: Spec = {"labelExpr": "datum.value ? format(datum.value, '~s') : '0'"}
-"""Ticks as 10k and 2M, and nothing as 0."""
+SI_AXIS: Spec = {"labelExpr": "abs(datum.value) < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"}
+"""Ticks as 10k and 2M, and as 0.8 and 0: a thousandth of a GB/s is nobody's unit."""
 
 BAR_STEP = 26
 """Height of a bar with its gap, pixels."""

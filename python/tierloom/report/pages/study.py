@@ -98,8 +98,8 @@ def _spec(start: dict[str, str], numbers: list[str], few: list[str]) -> Spec:
                 {"calculate": "format(datum[along], '.4~g') + ', ' + format(datum[up], '.4~g')", "as": "tip"},
             ],
             "encoding": {
-                "x": field("x", title="along", scale={"zero": False}),
-                "y": field("y", title="up", scale={"zero": False}),
+                "x": field("x", title=None, axis={"title": {"signal": "along"}}, scale={"zero": False}),
+                "y": field("y", title=None, axis={"title": {"signal": "up"}}, scale={"zero": False}),
                 "color": field(
                     "c",
                     "nominal",
