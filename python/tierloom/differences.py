@@ -31,6 +31,13 @@ FALSE_ALARMS = 0.05
 INTERVAL_Z = NormalDist().inv_cdf(0.975)
 """Standard errors on each side of a 95 % interval."""
 
+OTHER_SPEED = 1.1
+"""CPU time of one command against its own from which on its runs are not alike: 5 % is usual. Assumed."""
+
+UNCOUNTED = 2.0
+"""Factor within which a count may be off that no interval goes with: what the core assumes of code that no window
+counted."""
+
 NAMES = ("id", "name", "policy", "object", "memory", "region", "config", "workload", "model", "source")
 """Keys that say which entry of a list is which."""
 
@@ -71,6 +78,8 @@ class Difference:
 
     kind: Kind
     changes: Sequence[Change]
+    remarks: Sequence[str] = ()
+    """What the intervals do not tell."""
 
     @property
     def changed(self) -> int:
@@ -95,6 +104,7 @@ class DifferenceDoc(TypedDict):
     """What ``diff --json`` prints."""
 
     compared: Kind
+    remarks: list[str]
     changed: int
     changes: list[ChangeDoc]
 
@@ -125,7 +135,7 @@ def diff(a: str | Path, b: str | Path) -> Difference:
     first, second = _load(str(a)), _load(str(b))
     if isinstance(first, Profile) and isinstance(second, Profile):
         found = list(_profiles(first, second))
-        return Difference(kind="profiles", changes=sorted(found, key=_weight))
+        return Difference(kind="profiles", changes=sorted(found, key=_weight), remarks=list(_remarks(first, second)))
     if isinstance(first, Profile) or isinstance(second, Profile):
         one, other = (a, b) if isinstance(first, Profile) else (b, a)
         message = (
@@ -134,6 +144,19 @@ def diff(a: str | Path, b: str | Path) -> Difference:
         raise RequestError(message)
     found = list(_documents(first, second, ""))
     return Difference(kind="results", changes=sorted(found, key=lambda change: (_depth(change), _weight(change))))
+
+
+def _remarks(a: Profile, b: Profile) -> Iterator[str]:
+    """Whether something else than the program changed."""
+    one, other = (profile.data["program"] for profile in (a, b))
+    if not one or not other or one.get("command") != other.get("command"):
+        return
+    before, after = (float(run.get("cpu_s") or 0.0) for run in (one, other))
+    if min(before, after) > 0.0 and max(before, after) > OTHER_SPEED * min(before, after):
+        yield (
+            f"B took {after / before - 1.0:+.0%} CPU time for the command of A: what else the machine did is in the "
+            "shares, beyond their intervals; compare several runs of each"
+        )
 
 
 def _depth(change: Change) -> tuple[bool, int]:
@@ -233,17 +256,17 @@ def _tested(name: str, one: Mapping[str, float], other: Mapping[str, float], lim
 def _traffic(a: Profile, b: Profile, pairs: Sequence[tuple[str, Any, Any]]) -> Iterator[Change]:
     """Accesses and memory traffic of each object over all phases.
 
-    Traffic follows from accesses, so their interval is its own, too. Where a profile has none, that of the share of
-    the samples stands in: what an object's samples cannot tell apart, its counts cannot either.
+    Traffic follows from accesses, so their interval is its own, too. A count of a run that has no interval is an
+    estimate that nobody checked: it has to change by the factor by which such estimates are off.
     """
     sums = [_sums(profile) for profile in (a, b)]
     for name, one, other in pairs:
         if one is None or other is None:
             continue
         counts = [total.get(item["name"], {}) for total, item in zip(sums, (one, other), strict=True)]
-        error = math.hypot(*[_relative_error(item) for item in (one, other)])
+        near = _nearness(one, other)
         for key in ("accesses", "dram_bytes"):
-            yield from _estimated(name, key, counts[0].get(key, 0.0), counts[1].get(key, 0.0), error)
+            yield from _estimated(name, key, counts[0].get(key, 0.0), counts[1].get(key, 0.0), near)
 
 
 def _sums(profile: Profile) -> dict[str, dict[str, float]]:
@@ -256,19 +279,30 @@ def _sums(profile: Profile) -> dict[str, dict[str, float]]:
     return found
 
 
+def _nearness(one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    """The part of the larger of two counts by which they may be apart without a change; none of what is exact."""
+    if any("stall" in item and not _known(item) for item in (one, other)):
+        return 1.0 - 1.0 / UNCOUNTED
+    return INTERVAL_Z * math.hypot(*[_relative_error(item) for item in (one, other)])
+
+
+def _known(item: Mapping[str, Any]) -> bool:
+    return bool(item.get("accesses", {}).get("count", 0.0) > 0.0)
+
+
 def _relative_error(item: Mapping[str, Any]) -> float:
     """Standard error of an object's accesses over their count; none for what was derived on paper."""
-    for known, middle in ((item.get("accesses"), "count"), (item.get("stall"), "share")):
-        if known and known[middle] > 0.0:
-            return float((known["high"] - known["low"]) / (2.0 * INTERVAL_Z) / known[middle])
-    return 0.0
+    if not _known(item):
+        return 0.0
+    known = item["accesses"]
+    return float((known["high"] - known["low"]) / (2.0 * INTERVAL_Z) / known["count"])
 
 
-def _estimated(name: str, key: str, a: float, b: float, error: float) -> Iterator[Change]:
+def _estimated(name: str, key: str, a: float, b: float, near: float) -> Iterator[Change]:
     if math.isclose(a, b, rel_tol=ROUNDING):
         return
-    near = abs(b - a) <= INTERVAL_Z * error * max(a, b)
-    yield Change(where=name, what=key, a=a, b=b, verdict="within uncertainty" if near else "changed")
+    is_near = abs(b - a) <= near * max(a, b)
+    yield Change(where=name, what=key, a=a, b=b, verdict="within uncertainty" if is_near else "changed")
 
 
 def _exact(where: str, what: str, a: float, b: float) -> Iterator[Change]:

@@ -56,6 +56,41 @@ def test_shares_change_only_beyond_both_intervals(recorded: dict[str, Any], fold
     assert found.changes[0].where == second["name"], "what changed comes first"
 
 
+@pytest.mark.parametrize(
+    ("factor", "interval", "verdict"),
+    [
+        (1.6, None, "within uncertainty"),
+        (2.5, None, "changed"),
+        (1.1, 0.02, "changed"),
+        (1.1, 0.2, "within uncertainty"),
+    ],
+)
+def test_counts_change_beyond_their_own_intervals_and_estimates_beyond_how_far_such_are_off(
+    recorded: dict[str, Any], folder: Path, factor: float, interval: float | None, verdict: str
+) -> None:
+    later = copy.deepcopy(recorded)
+    name = recorded["objects"][0]["name"]
+    for data, times in ((recorded, 1.0), (later, factor)):
+        accesses = [access for phase in data["phases"] for access in phase["accesses"] if access["object"] == name]
+        for access in accesses:
+            for key in ("reads", "writes", "read_bytes", "write_bytes", "dram_read_bytes", "dram_write_bytes"):
+                access[key] *= times
+        count = sum(access["reads"] + access["writes"] for access in accesses)
+        if interval is not None:
+            known = {"count": count, "low": count * (1 - interval), "high": count * (1 + interval)}
+            data["objects"][0]["accesses"] = known
+    found = differences.diff(write(folder, "a.json", recorded), write(folder, "b.json", later))
+    assert by_place(found)[name, "accesses"].verdict == verdict
+
+
+def test_a_run_that_took_another_time_is_remarked(recorded: dict[str, Any], folder: Path) -> None:
+    recorded["program"] = {"command": ["./app"], "wall_s": 2.0, "cpu_s": 2.0, "threads": 1, "cpu": "x", "llc_bytes": 1}
+    later = copy.deepcopy(recorded)
+    later["program"]["cpu_s"] = 2.6
+    (remark,) = differences.diff(write(folder, "a.json", recorded), write(folder, "b.json", later)).remarks
+    assert remark.startswith("B took +30% CPU time for the command of A")
+
+
 def test_many_shares_raise_no_more_false_alarms_than_one(recorded: dict[str, Any], folder: Path) -> None:
     """2.5 standard errors are a change alone, and none among thirty."""
     one = recorded["objects"][0]

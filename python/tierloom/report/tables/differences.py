@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from tierloom.report.tables.layout import table
+from tierloom.report.tables.layout import noted, table
 
 if TYPE_CHECKING:
     from tierloom.differences import Change, Difference, DifferenceDoc
@@ -21,6 +21,7 @@ def document(difference: Difference) -> DifferenceDoc:
     """What ``--json`` prints."""
     return {
         "compared": difference.kind,
+        "remarks": list(difference.remarks),
         "changed": difference.changed,
         "changes": [
             {
@@ -52,6 +53,8 @@ def shown(difference: Difference, a: str, b: str) -> Group:
     for change in difference.changes[:SHOWN]:
         cells = _cells(change)
         made.add_row(change.where, change.what, *cells, Text(change.verdict, style=STYLE[change.verdict]))
+    if difference.remarks:
+        noted(made, " ".join(f"{remark}." for remark in difference.remarks))
     return Group(made, Text(_words(difference), style="bold")) if difference.changes else Group(Text("nothing changed"))
 
 
