@@ -4,6 +4,7 @@ pub(crate) mod frames;
 pub(crate) mod functions;
 pub(crate) mod hotness;
 pub(crate) mod names;
+mod threads;
 pub(crate) mod variables;
 pub(crate) mod warnings;
 
@@ -22,6 +23,7 @@ use crate::confidence::share;
 use crate::frequency::Counts;
 use crate::profile::hotness::hotness;
 use crate::profile::names::{Named, Names};
+use crate::profile::threads::threads;
 use crate::time::clocks::{Clocks, Used};
 use crate::time::meeting::spun;
 use crate::time::shares::{CpuShares, added, of_user};
@@ -325,21 +327,6 @@ impl ProfileBuilder<'_> {
         let lines = names.lineless().map(|(file, missing)| warnings::about_lines(file, missing));
         self.recording.warnings.iter().cloned().chain(doubts.all()).chain(lines).collect()
     }
-}
-
-/// Most threads whose samples overlap in time; those with a sliver of the samples do not count.
-fn threads(seen: &[AttributedSample]) -> u32 {
-    let mut spans: BTreeMap<usize, (u64, u64, usize)> = BTreeMap::new();
-    for seen in seen {
-        let span = spans.entry(seen.thread).or_insert((seen.time_ns, seen.time_ns, 0));
-        span.1 = seen.time_ns;
-        span.2 += 1;
-    }
-    let least = seen.len() / 100;
-    let busy: Vec<(u64, u64, usize)> = spans.into_values().filter(|span| span.2 > least).collect();
-    let at_once = |start: u64| busy.iter().filter(|span| span.0 <= start && start <= span.1).count();
-    let most = busy.iter().map(|span| at_once(span.0)).max().unwrap_or(1);
-    u32::try_from(most).unwrap_or(u32::MAX).max(1)
 }
 
 /// CPU time that was spent waiting for lines beyond the last-level cache, and for others, s.
