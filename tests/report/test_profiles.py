@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tierloom import Profile
 from tierloom.report.tables import profiles
 
 STACK = [
@@ -32,3 +33,7 @@ def test_an_object_is_allocated_at_the_statement_that_it_is_named_after(name: st
     assert profiles.place({**item, "line": "main.cpp:3"}) == "main.cpp:3"
     item["site"]["stack"] = STACK[:1]
     assert profiles.place(item) == "libstdc++.so.6+0x10"
+
+
+def test_the_table_says_why_what_is_only_written_is_half_reads() -> None:
+    assert "a line that is only written is read first" in profiles.objects(Profile.load("mg-e")).note

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ROWS = 20
 """Objects that a table shows; the rest is summed in one line."""
+READS = "reads: their share of the memory traffic; a line that is only written is read first, and counts half as reads."
 HARDLY = 0.005
 """A doubt about what was counted that is not worth its room: it would be shown as none."""
 
@@ -82,7 +83,7 @@ def objects(profile: Profile) -> Table:
         made.add_row(rest["name"], "", "", percent_text(share["share"]), _interval(share), *[""] * 5, style="dim")
     if missed := _not_sampled(profile):
         made.add_row("[not sampled]", *[""] * 4, missed, *[""] * 4, style="dim")
-    return noted(made, caption(profile))
+    return noted(made, f"{caption(profile)} {READS}")
 
 
 def _not_sampled(profile: Profile) -> str:
