@@ -37,3 +37,10 @@ def test_an_object_is_allocated_at_the_statement_that_it_is_named_after(name: st
 
 def test_the_table_says_why_what_is_only_written_is_half_reads() -> None:
     assert "a line that is only written is read first" in profiles.objects(Profile.load("mg-e")).note
+
+
+def test_a_table_of_counts_says_what_their_intervals_leave_open() -> None:
+    profile = Profile.load("mg-e")
+    counted = {"event": "cpu-clock", "hz": 1993.0, "samples": 10, "lost": 0, "not_sampled": {}}
+    profile.data["sampling"] = counted  # type: ignore[typeddict-item]
+    assert "what ± is left is which object it was" in profiles.caption(profile)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 ROWS = 20
 """Objects that a table shows; the rest is summed in one line."""
 READS = "reads: their share of the memory traffic; a line that is only written is read first, and counts half as reads."
+COUNTED = (
+    " counted: valgrind counted every execution, and of a string instruction every round; what ± is left is which "
+    "object it was, by samples."
+)
 HARDLY = 0.005
 """A doubt about what was counted that is not worth its room: it would be shown as none."""
 
@@ -249,9 +253,5 @@ def caption(profile: Profile) -> str:
         return "Derived on paper: no run, no samples."
     text = f"{count_text(sampling['samples'], 'sample')} at {sampling['hz']:.0f} Hz of CPU time by {sampling['event']}"
     lost = f", {sampling['lost']} lost" if sampling["lost"] else ""
-    counted = (
-        " counted: valgrind counted every execution, and of a string instruction every round."
-        if "not_sampled" in sampling
-        else ""
-    )
+    counted = COUNTED if "not_sampled" in sampling else ""
     return f"{text}{lost}. waits: share of CPU time that waited for the object.{counted}"
