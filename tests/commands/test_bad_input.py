@@ -247,3 +247,15 @@ def explained(result: click.testing.Result) -> None:
         assert [line.partition(":")[0] for line in lines].count("hint") == 1, result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
+
+
+def test_a_verb_that_is_misspelt_is_answered_with_the_one_that_is_meant(tierloom: Tierloom) -> None:
+    result = tierloom("plna")
+    assert result.exit_code == 2
+    assert "No such command 'plna'. Did you mean 'plan'?" in result.stderr
+
+
+def test_a_unit_that_is_misspelt_is_answered_with_the_one_that_is_meant(tierloom: Tierloom) -> None:
+    result = tierloom("plan", "mg-e", "--machine", "liu-a", "--fast-memory", "200Mb")
+    assert result.exit_code == 2
+    assert "`Mb` is not a unit of memory: did you mean 200MB?" in result.stderr

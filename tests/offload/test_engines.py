@@ -95,6 +95,7 @@ def test_a_micro_batch_is_the_largest_that_fits(trained: TrainProblem) -> None:
         ({"model": load_model("qwen3-30b-a3b"), "host": ROOMY}, "--stage zero-3 keeps the parameters on the host"),
         ({"model": load_model("llama-3.1-70b")}, "take shorter sequences"),
         ({"model": load_model("llama-3.1-405b"), "stage": "zero-3"}, "GiB are missing"),
+        ({"model": load_model("llama-3.1-405b"), "batch": 1}, "with 1 sequence of"),
     ],
 )
 def test_training_that_cannot_be_says_what_is_missing(trained: TrainProblem, change: dict, told: str) -> None:

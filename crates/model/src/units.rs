@@ -45,8 +45,14 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         _ if number == 0.0 && suffix.is_empty() => Ok(0),
         Some(bytes) if bytes > 0.0 && bytes < 1.0 => Err(format!("`{text}` is less than a byte")),
         Some(bytes) if bytes < 1e19 => Ok(round_to_u64(bytes)),
-        _ => Err(no_amount(text)),
+        _ => Err(misspelt(digits, suffix).unwrap_or_else(|| no_amount(text))),
     }
+}
+
+/// A unit but for its capitals. Nobody guesses between bits and bytes, and 10^6 and 2^20.
+fn misspelt(digits: &str, suffix: &str) -> Option<String> {
+    let (name, _) = SUFFIXES.iter().find(|(name, _)| name.eq_ignore_ascii_case(suffix) && *name != suffix)?;
+    Some(format!("`{suffix}` is not a unit of memory: did you mean {digits}{name}?"))
 }
 
 fn no_amount(text: &str) -> String {
@@ -89,6 +95,13 @@ mod tests {
         assert_eq!(parse_bytes("1.5KiB"), Ok(1536));
         assert!(parse_bytes("64 gigs").unwrap_err().contains("not an amount"));
         assert!(parse_bytes("-1GB").is_err());
+    }
+
+    #[test]
+    fn a_unit_with_other_capitals_is_named_and_not_guessed() {
+        assert_eq!(parse_bytes("200Mb"), Err("`Mb` is not a unit of memory: did you mean 200MB?".to_owned()));
+        assert_eq!(parse_bytes("64gib"), Err("`gib` is not a unit of memory: did you mean 64GiB?".to_owned()));
+        assert_eq!(parse_bytes("64Gx"), Err("`64Gx` is not an amount of memory".to_owned()));
     }
 
     #[test]

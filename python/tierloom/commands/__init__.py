@@ -81,6 +81,19 @@ class Verbs(Group):
         command: click.Command = importlib.import_module(f"tierloom.commands.{cmd_name}").verb
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that is named; click would look for near ones among those that are loaded."""
+        verbs = self.list_commands(ctx)
+        if args[0] not in verbs:
+            import difflib
+
+            if near := difflib.get_close_matches(args[0], verbs):
+                message = f"No such command '{args[0]}'. Did you mean {' or '.join(map(repr, near))}?"
+                raise click.UsageError(message, ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's)
         """Lists the verbs under their purposes."""
         for section, verbs in SECTIONS.items():

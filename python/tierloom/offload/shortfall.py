@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tierloom.offload import lp_rows
 from tierloom.offload.lp_rows import Guess
 from tierloom.offload.problem import GPU_BATCHES
-from tierloom.units import bytes_text
+from tierloom.units import bytes_text, count_text
 
 if TYPE_CHECKING:
     from tierloom.offload.problem import Problem
@@ -43,20 +43,20 @@ def _what(problem: Problem) -> str:
     capacity = room + runtime.host_margin * host.capacity_bytes
     if runtime.kv_on_gpu and batch * problem.kv_bytes + work > room:
         return (
-            f"the KV cache of {batch} sequences of {problem.prompt} + {problem.generate} tokens takes "
+            f"the KV cache of {count_text(batch, 'sequence')} of {problem.prompt} + {problem.generate} tokens takes "
             f"{bytes_text(batch * problem.kv_bytes)} of GPU memory beside {bytes_text(work)} of work; "
             f"{problem.gpu.name} may fill {bytes_text(room)}"
         )
     if needed > capacity:
         return (
-            f"{model.name} with {batch} sequences of {problem.prompt} + {problem.generate} tokens takes "
+            f"{model.name} with {count_text(batch, 'sequence')} of {problem.prompt} + {problem.generate} tokens takes "
             f"{bytes_text(needed)}; {problem.gpu.name} and {host.name} may fill {bytes_text(capacity)}: "
             f"{bytes_text(needed - capacity)} are missing"
         )
     memories = sum(tier.capacity_bytes for tier in host.memories) * runtime.host_margin
     short = batch * problem.kv_bytes - memories
     return (
-        f"the KV cache of {batch} sequences has to be where the CPU can attend to it: "
+        f"the KV cache of {count_text(batch, 'sequence')} has to be where the CPU can attend to it: "
         f"{bytes_text(max(short, 0.0))} of memory are missing"
     )
 

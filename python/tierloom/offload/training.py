@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal
 from tierloom.errors import PlacementError, RequestError
 from tierloom.linear_program import Programme, Terms
 from tierloom.offload.interleaving import filler
-from tierloom.units import GIB, LINE_BYTES
+from tierloom.units import GIB, LINE_BYTES, count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -354,8 +354,9 @@ def _check(problem: TrainProblem) -> None:
 
 def _gpu_is_short(problem: TrainProblem, needed: float) -> str:
     room = problem.gpu_margin * problem.gpu.memory_bytes
+    sequences = count_text(problem.batch or 1, "sequence")
     words = (
-        f"{problem.model.name} with {problem.batch} sequences of {problem.sequence} tokens takes {needed / GIB:.1f} "
+        f"{problem.model.name} with {sequences} of {problem.sequence} tokens takes {needed / GIB:.1f} "
         f"GiB of {problem.gpu.name}, which may fill {room / GIB:.1f} GiB: {(needed - room) / GIB:.1f} GiB are missing"
     )
     if gpu_bytes(replace(problem, batch=1)) <= room:
