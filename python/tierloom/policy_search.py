@@ -159,8 +159,8 @@ def plan(
         socket: Where the threads run; the machine's first socket by default.
         nodes: Memories that may be used; all that the socket reaches by default.
         fast_memory: Fast memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the footprint.
-        max_slowdown: Take the least fast memory whose time stays within this share of the time with
-            all data in fast memory, for example ``"5%"``.
+        max_slowdown: Take the least fast memory with which the program takes at most so much longer than the least time
+            that is found with any amount of it, for example ``"5%"``.
         policies: Names of the policies to compare, such as ``"interleave:ldram+cxl"``; all by default.
         ran_on: The machine that the profile was recorded on, measured; known by default where ``machine measure`` ran
             there. Predictions are anchored to the run then.

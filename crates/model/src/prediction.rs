@@ -175,6 +175,6 @@ pub struct FrontierPoint {
     pub fast_bytes: f64,
     /// Least run time with that much, s.
     pub time_s: f64,
-    /// Run time over the least of all.
+    /// Run time over the least that was found with any amount of fast memory, which is the last point's.
     pub slowdown: f64,
 }

@@ -108,17 +108,16 @@ pub enum PlaceError {
     },
     /// No placement is fast enough.
     #[error(
-        "no placement keeps the slow-down within {asked}: the best here is {best} over all data in `{fast}`\nhint: {hint}"
+        "no placement keeps the slow-down within {asked}: the least here is {least} over the best that was found with any \
+         amount of fast memory\nhint: allow {least}{or_else}"
     )]
     OutOfReach {
         /// Bound, for people.
         asked: String,
-        /// What can be had, for people.
-        best: String,
-        /// Fast memory.
-        fast: String,
-        /// What to do.
-        hint: String,
+        /// Bound that can be kept, for people.
+        least: String,
+        /// What else to do.
+        or_else: &'static str,
     },
     /// Every policy of the request failed.
     #[error("none of the policies can be used here; {first}")]

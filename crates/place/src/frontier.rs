@@ -16,8 +16,6 @@ const EVEN_POINTS: u32 = 9;
 const CLOSER_POINTS: u32 = 12;
 /// Starts that are walked downhill from at each budget.
 const REFINED: usize = 2;
-/// Halvings of the budget in the search for the least one: to a 256th of a step of the frontier.
-const HALVINGS: usize = 8;
 /// Relative difference in time that a reader could see.
 const VISIBLE: f64 = 1e-5;
 
@@ -32,7 +30,9 @@ pub(crate) struct Found {
 
 /// Best placements for budgets from the least that holds the data to all of it, growing.
 pub(crate) fn frontier(context: &Context<'_>) -> Result<Vec<Found>, PlaceError> {
-    let (least, most) = range(context);
+    let least = least_bytes(context);
+    // More than the data is of no use.
+    let most = context.capacity[context.fast].min(context.footprint());
     let coarse = Coarse::new(context);
     let solve_at = |budget: f64, below: Option<&Found>| {
         let context = context.with_budget(budget)?;
@@ -61,12 +61,12 @@ fn steepest(found: &[Found]) -> Option<usize> {
     (fall(steepest) > VISIBLE * found[steepest].time_s).then_some(steepest)
 }
 
-/// Bytes of fast memory below which the data does not fit, and above which more is of no use.
-fn range(context: &Context<'_>) -> (f64, f64) {
+/// Bytes of fast memory below which the data does not fit.
+pub(crate) fn least_bytes(context: &Context<'_>) -> f64 {
     let others: f64 = context.nodes.iter().filter(|node| **node != context.fast).map(|n| context.capacity[*n]).sum();
     // A page more than nothing to spare, so that rounding does not leave a byte without room.
     let least = context.footprint() - others;
-    (if least > 0.0 { least + 1.0 } else { 0.0 }, context.capacity[context.fast].min(context.footprint()))
+    if least > 0.0 { least + 1.0 } else { 0.0 }
 }
 
 fn solve(context: &Context<'_>, mut starts: Vec<Rows>) -> Option<Found> {
@@ -75,38 +75,11 @@ fn solve(context: &Context<'_>, mut starts: Vec<Rows>) -> Option<Found> {
 }
 
 impl Found {
-    /// What placing objects like this comes to.
-    pub(crate) fn placed(context: &Context<'_>, rows: Rows) -> Self {
-        let bytes = |(object, row): (usize, &[f64])| row[context.fast] * context.size(object);
-        let fast_bytes = rows.iter().enumerate().map(bytes).sum();
-        let time_s = context.predictor.time_s(&context.predictor.demand(rows.iter()));
-        Self { budget: context.capacity[context.fast], fast_bytes, time_s, rows }
-    }
-
     fn of(lattice: &Lattice<'_>) -> Self {
         let fast_bytes = lattice.used_bytes(lattice.context.fast);
         let budget = lattice.context.capacity[lattice.context.fast];
         Self { budget, fast_bytes, time_s: lattice.time_s(), rows: lattice.rows() }
     }
-}
-
-/// The least fast memory that is found to keep the run time within a limit; `None` where nothing does.
-pub(crate) fn least_memory(
-    context: &Context<'_>,
-    frontier: &[Found],
-    limit_s: f64,
-) -> Result<Option<Found>, PlaceError> {
-    let Some(first) = frontier.iter().position(|found| found.time_s <= limit_s) else { return Ok(None) };
-    let mut best = frontier[first].clone();
-    let mut low = if first > 0 { frontier[first - 1].fast_bytes } else { range(context).0 };
-    for _ in 0..HALVINGS {
-        let budget = f64::midpoint(low, best.fast_bytes);
-        match solve(&context.with_budget(budget)?, vec![best.rows.clone()]) {
-            Some(found) if found.time_s <= limit_s => best = found,
-            _ => low = budget,
-        }
-    }
-    Ok(Some(best))
 }
 
 /// What a reader sees: of all pairs of fast bytes and time, those that no other one beats in both. Shares

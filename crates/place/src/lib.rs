@@ -11,11 +11,12 @@
 //! than another policy; the same input gives the same output.
 //!
 //! Reading order: `policy/mod.rs` (the trait and the list), `context.rs` and `pages.rs` (what actions
-//! come to), `planner.rs`, then `policy/tierloom.rs` and `search/`. All objects count at their full
+//! come to), `planner.rs`, `compared.rs`, `slowdown.rs`, then `policy/tierloom.rs` and `search/`. All objects count at their full
 //! size at once: lifetimes that do not overlap are not used to share room.
 
 mod balance;
 mod bandwidth;
+mod compared;
 mod context;
 mod error;
 mod frontier;
@@ -27,6 +28,7 @@ mod planner;
 pub mod policy;
 mod request;
 mod search;
+mod slowdown;
 mod weights;
 
 #[cfg(test)]

@@ -24,8 +24,8 @@ pub struct Request {
     pub fast: Option<String>,
     /// Most bytes of fast memory; all there is by default.
     pub budget: Option<u64>,
-    /// Take the least fast memory that keeps the run time within `1 + max_slowdown` of the time with
-    /// all data in fast memory, instead of the least time.
+    /// Take the least fast memory that keeps the run time within `1 + max_slowdown` of the least that is found with any
+    /// amount of fast memory, instead of the least time within the budget.
     pub max_slowdown: Option<f64>,
     /// Names of the policies to compare; [`crate::policy::usual`] by default.
     pub policies: Option<Vec<String>>,

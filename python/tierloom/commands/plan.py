@@ -37,7 +37,10 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "--fast-memory", metavar="SIZE", help="Fast memory that may be used: 64GiB, or 50% of the program's data."
 )
 @click.option(
-    "--max-slowdown", metavar="SHARE", help="Use the least fast memory that costs no more time than this: 5%."
+    "--max-slowdown",
+    metavar="SHARE",
+    help="Use the least fast memory with which the program takes at most so much longer than the least time that is "
+    "found with any amount of it: 5%.",
 )
 @click.option(
     "--policies",

@@ -692,7 +692,7 @@ class FrontierDoc(TypedDict):
     time_s: float
     """Least run time with that much, s."""
     slowdown: float
-    """Run time over the least of all."""
+    """Run time over the least that was found with any amount of fast memory, which is the last point's."""
 
 
 class ComparisonDoc(TypedDict):

@@ -214,7 +214,7 @@ def _frontier(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
     more = f" {above} slower ones are above the picture." if above else ""
     columns = [
         *(Column("what", "what"), Column("amount", f"{data['fast_memory']}, {unit}", "gib")),
-        *(Column("time_s", "time", "seconds"), Column("slowdown", "slower than with all of it", "percent")),
+        *(Column("time_s", "time", "seconds"), Column("slowdown", "over the least time", "percent")),
     ]
     return Chart(
         f"What {data['fast_memory']} buys",

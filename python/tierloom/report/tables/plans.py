@@ -163,7 +163,7 @@ def frontier(comparison: Comparison) -> Table:
         (comparison.brief["fast_memory"], "right"),
         ("of the data", "right"),
         ("time", "right"),
-        ("slowdown", "right"),
+        ("over the least time", "right"),
     )
     points = comparison.brief["frontier"]
     step = max(1, (len(points) - 1) // (FRONTIER_ROWS - 1))
