@@ -39,7 +39,7 @@ pub enum Bound {
     Bandwidth(String),
 }
 
-/// What one memory does under a placement, averaged over the time it is in use.
+/// What one memory does under a placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TierUse {
     /// Memory.
@@ -50,13 +50,13 @@ pub struct TierUse {
     pub read_bytes: f64,
     /// Bytes written to it.
     pub write_bytes: f64,
-    /// Mean traffic, GB/s.
+    /// Bytes read and written over the run time, GB/s.
     pub gb_s: f64,
-    /// Mean traffic over the peak at that read fraction.
+    /// The same over the peak at that read fraction: the share of the run time that they take at least.
     pub utilisation: f64,
     /// Latency at rest, ns.
     pub idle_ns: f64,
-    /// Latency under this load, ns.
+    /// Latency under this load, in the time in which the memory is in use, ns.
     pub loaded_ns: f64,
 }
 

@@ -59,7 +59,7 @@ impl Predictor {
             compute_s,
             stall_s: time_s - compute_s,
             bound: bound(self, &phases),
-            tiers: (0..self.memories()).map(|memory| tier_use(self, placement, &phases, memory)).collect(),
+            tiers: (0..self.memories()).map(|memory| tier_use(self, placement, &phases, memory, time_s)).collect(),
             objects: (0..self.objects()).map(|o| object_use(self, placement, &phases, o, time_s)).collect(),
             assumptions: self.labels.assumptions.clone(),
         }
@@ -155,7 +155,13 @@ fn bound(predictor: &Predictor, phases: &[PhaseUse<'_>]) -> Bound {
     }
 }
 
-fn tier_use(predictor: &Predictor, placement: &Placement, phases: &[PhaseUse<'_>], memory: usize) -> TierUse {
+fn tier_use(
+    predictor: &Predictor,
+    placement: &Placement,
+    phases: &[PhaseUse<'_>],
+    memory: usize,
+    run_s: f64,
+) -> TierUse {
     let ways = (memory..predictor.fabric.ways()).step_by(predictor.memories());
     let idle_ns = ways.map(|way| predictor.fabric.idle_ns(way)).fold(f64::INFINITY, f64::min);
     let mut work = Work::default();
@@ -186,8 +192,8 @@ fn tier_use(predictor: &Predictor, placement: &Placement, phases: &[PhaseUse<'_>
         placed_bytes: sizes.map(|(bytes, row)| bytes * row[memory]).sum(),
         read_bytes: work.read,
         write_bytes: work.write,
-        gb_s: ratio(work.traffic().bytes() * 1e-9, busy_s, 0.0),
-        utilisation: ratio(filled, busy_s, 0.0),
+        gb_s: ratio(work.traffic().bytes() * 1e-9, run_s, 0.0),
+        utilisation: ratio(filled, run_s, 0.0),
         idle_ns,
         loaded_ns: ratio(loaded, busy_s, idle_ns),
     }

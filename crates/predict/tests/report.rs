@@ -224,6 +224,19 @@ fn random_reads_wait_their_own_latency_and_streams_do_not() {
     assert!(close(stalls, chain.stall_s));
 }
 
+#[test]
+fn traffic_of_each_memory_is_over_the_run_time() {
+    // The second memory has what one of the two phases looks up.
+    let near = || vec![1.0, 0.0, 0.0];
+    let placement = Placement::new(vec![near(), near(), near(), vec![0.0, 1.0, 0.0]], 3).unwrap();
+    let prediction = predictor(8).predict(&placement);
+    assert!(prediction.tiers[1].gb_s > 0.0);
+    for tier in &prediction.tiers {
+        assert!(close(tier.gb_s, (tier.read_bytes + tier.write_bytes) * 1e-9 / prediction.time_s), "{tier:?}");
+        assert!(tier.utilisation <= 1.0 && (tier.utilisation > 0.0) == (tier.gb_s > 0.0), "{tier:?}");
+    }
+}
+
 /// 64 cores would have 1536 lines under way; the memory takes 160.
 #[test]
 fn a_memory_that_takes_so_many_lines_bounds_the_bandwidth_and_its_own_latency() {

@@ -613,7 +613,7 @@ Bound = Literal["compute", "latency"] | dict[str, Any]
 
 
 class TierUseDoc(TypedDict):
-    """What one memory does under a placement, averaged over the time it is in use."""
+    """What one memory does under a placement."""
 
     memory: str
     """Memory."""
@@ -624,13 +624,13 @@ class TierUseDoc(TypedDict):
     write_bytes: float
     """Bytes written to it."""
     gb_s: float
-    """Mean traffic, GB/s."""
+    """Bytes read and written over the run time, GB/s."""
     utilisation: float
-    """Mean traffic over the peak at that read fraction."""
+    """The same over the peak at that read fraction: the share of the run time that they take at least."""
     idle_ns: float
     """Latency at rest, ns."""
     loaded_ns: float
-    """Latency under this load, ns."""
+    """Latency under this load, in the time in which the memory is in use, ns."""
 
 
 class ObjectUseDoc(TypedDict):

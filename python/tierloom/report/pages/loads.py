@@ -45,7 +45,8 @@ def charts(told: PredictionDoc) -> list[Chart]:
         *(("idle_ns", "at rest, ns", ".0f"), ("loaded_ns", "under load, ns", ".0f")),
     )
     table = Table(columns, rows)
-    return [Chart("How busy each memory is", _load_spec(rows, colour, tip), table), _latency(table, rows, colour, tip)]
+    busy = Chart("How busy each memory is", _load_spec(rows, colour, tip), table, about="Over the whole run.")
+    return [busy, _latency(table, rows, colour, tip)]
 
 
 def _load_spec(rows: list[Row], colour: dict[str, Any], tip: list[dict[str, Any]]) -> dict[str, Any]:
@@ -91,4 +92,4 @@ def _latency(table: Table, rows: list[Row], colour: dict[str, Any], tip: list[di
         },
         height=max(len(rows) * 36, 72),
     )
-    return Chart("What the load costs", spec, table, about="Ring: latency at rest. Disc: under this load.")
+    return Chart("What the load costs", spec, table, about="Ring: latency at rest. Disc: while the memory is used.")

@@ -129,7 +129,7 @@ def _shares(row: list[float]) -> list[str]:
     return [percent_text(share) if share > 0 else "·" for share in row]
 
 
-def tiers(answer: PredictionDoc) -> Table:
+def tiers(answer: PredictionDoc) -> Group:
     """What each memory does under the chosen placement."""
     made = table(
         "What each memory does",
@@ -153,7 +153,9 @@ def tiers(answer: PredictionDoc) -> Table:
             f"{tier['idle_ns']:.0f} ns",
             f"{tier['loaded_ns']:.0f} ns",
         )
-    return made
+    return noted(
+        made, "GB/s and the share of the peak are over the whole run, the latency is that while the memory is used."
+    )
 
 
 def frontier(comparison: Comparison) -> Table:
