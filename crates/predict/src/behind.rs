@@ -4,8 +4,8 @@
 //! and the object's miss-ratio curve, which takes touches to be independent of each other. Programs come back to what they
 //! have just touched: a sort or a blocked loop finds most of it in any cache. How much of the touches that is, the run
 //! tells where its own cache was full: its lines over those that independent touches would have fetched. So the likely
-//! traffic is that part of the curve's; the range goes from the lines of the run to all that independent touches would
-//! fetch.
+//! traffic is that part of the curve's. The fewest lines are those of the run, the most all that independent touches would
+//! fetch; which of them takes the least time is another question, as below.
 //!
 //! The caches of the core itself let through no more than was waited for, one after the other, at the latency of the last
 //! level, where the machine of the run was measured. What independent touches would have them let through is held against
@@ -45,9 +45,13 @@ pub(crate) fn is_known(profile: &Profile) -> bool {
 
 /// The last-level cache that a run's cores reach: on the machine of the profile's own run that run's, whatever its file says.
 pub(crate) fn cache_of(machine: &Machine, profile: &Profile, sockets: impl Iterator<Item = usize>) -> u64 {
-    let ran_here = machine.host.is_some() && machine.host == profile.program.host;
     let caches = sockets.map(|socket| machine.sockets[socket].llc_per_core_bytes.value);
-    caches.min().filter(|_| !ran_here).unwrap_or(profile.program.llc_bytes)
+    caches.min().filter(|_| !ran_here(machine, profile)).unwrap_or(profile.program.llc_bytes)
+}
+
+/// Whether the profile's own run was on this machine.
+pub(crate) fn ran_here(machine: &Machine, profile: &Profile) -> bool {
+    machine.host.is_some() && machine.host == profile.program.host
 }
 
 /// The profile as it would be behind the last-level cache of a machine's socket, as far as that is known: what other engines

@@ -4,8 +4,9 @@ use tierloom_contention::Station;
 use tierloom_model::units::format_bytes;
 use tierloom_model::{Machine, Profile, Undisturbed};
 
-use crate::behind::{cache_of, is_known};
+use crate::behind::{cache_of, is_known, ran_here};
 use crate::doubt::Doubt;
+use crate::open::is_anchored;
 use crate::run::Run;
 
 /// Share of all objects' bytes that are there at once from which on nobody would miss the rest (assumed).
@@ -43,10 +44,6 @@ impl Labels {
     }
 }
 
-fn is_anchored(profile: &Profile) -> bool {
-    profile.phases.iter().flat_map(|phase| &phase.accesses).any(|access| access.wait_factor.is_some())
-}
-
 fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String> {
     let plural = |threads| if threads == 1 { "" } else { "s" };
     let team = |run: &Run| {
@@ -60,6 +57,13 @@ fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String
         "threads wait for lines that are read, not for lines that are written back".to_owned(),
         if is_anchored(profile) { Doubt::in_words_anchored() } else { Doubt::in_words() },
     ];
+    if is_anchored(profile) && !ran_here(machine, profile) {
+        words.push(
+            "the program waits on this machine as it did in the run; the range holds what the model alone says, too, as how \
+             far that is off there may be that machine's"
+                .to_owned(),
+        );
+    }
     let cache = cache_of(machine, profile, runs.iter().map(|run| run.socket));
     if cache != profile.program.llc_bytes {
         words.push(about_cache(profile, cache));
@@ -92,7 +96,7 @@ fn about_cache(profile: &Profile, cache_bytes: u64) -> String {
     };
     format!(
         "memory traffic is worked out for cores that reach a last-level cache of {here} each, from what the run touched \
-         behind {there}; the range goes from the lines that it fetched there to those that independent touches would fetch \
-         here; {nearer}"
+         behind {there}; the range holds the lines that it fetched there, those that independent touches would fetch here, and \
+         what is likely; {nearer}"
     )
 }

@@ -48,6 +48,7 @@ mod demand;
 mod doubt;
 mod error;
 mod labels;
+mod open;
 mod phase;
 mod predictor;
 mod prices;

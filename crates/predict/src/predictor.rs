@@ -1,7 +1,7 @@
 //! A machine and a profile, compiled for one run; asked for the time of many placements.
 
 use tierloom_contention::{Fabric, Work};
-use tierloom_model::{Machine, Profile};
+use tierloom_model::{Machine, Phase, Profile};
 
 use crate::behind::{Lines, behind, cache_of};
 use crate::compile::{Team, Works, teams_of};
@@ -9,6 +9,7 @@ use crate::demand::Demand;
 use crate::doubt::Doubt;
 use crate::error::PredictError;
 use crate::labels::Labels;
+use crate::open::open;
 use crate::phase::solve;
 use crate::run::{Run, check};
 
@@ -20,8 +21,9 @@ pub struct Predictor {
     pub(crate) likely: Works,
     /// By object, its likely work over the whole run.
     totals: Vec<Work>,
-    pub(crate) low: Works,
-    pub(crate) high: Works,
+    /// What the run leaves open, each with all doubts for the better, and for the worse.
+    pub(crate) low: Vec<Works>,
+    pub(crate) high: Vec<Works>,
 }
 
 impl Predictor {
@@ -46,15 +48,17 @@ impl Predictor {
         let teams: Vec<Vec<Team>> =
             profile.phases.iter().map(|phase| teams_of(machine, phase, profile, runs)).collect();
         let cache = cache_of(machine, profile, runs.iter().map(|run| run.socket));
-        let works = |lines, doubt| Works::new(profile, &behind(profile, cache, lines), &teams, doubt);
-        let likely = works(Lines::Likely, Doubt::NONE)?;
+        let works = |phases: &[Phase], doubt| Works::new(profile, phases, &teams, doubt);
+        let likely = works(&behind(profile, cache, Lines::Likely), Doubt::NONE)?;
+        let open = open(machine, profile, cache);
+        let under = |doubt| open.iter().map(|phases| works(phases, doubt)).collect::<Result<Vec<Works>, _>>();
         Ok(Self {
             fabric,
             labels: Labels::new(machine, profile, runs),
             totals: (0..profile.objects.len()).map(|object| likely.of_object(object)).collect(),
             likely,
-            low: works(Lines::Fewest, Doubt::LOW)?,
-            high: works(Lines::Most, Doubt::HIGH)?,
+            low: under(Doubt::LOW)?,
+            high: under(Doubt::HIGH)?,
         })
     }
 

@@ -48,14 +48,16 @@ impl Predictor {
             .collect();
         let time_s: f64 = phases.iter().map(|phase| phase.solved.time_s).sum();
         let compute_s: f64 = self.likely.compute_s.iter().sum();
-        // Less traffic of one object may shift a mix to a read fraction where measured points are slower,
-        // so an end can pass the middle; then it is the middle.
         let run = |works: &Works| self.labels.anchored_to.map_or(1.0, |run| works.doubt.of_run(run));
         let end = |works: &Works| run(works) * self.time_under(works, &self.demand_under(works, placement.rows()));
+        // Less traffic of one object may shift a mix to a read fraction where measured points are slower,
+        // so an end can pass the middle; then it is the middle.
+        let low_s = self.low.iter().map(end).fold(time_s, f64::min);
+        let high_s = self.high.iter().map(end).fold(time_s, f64::max);
         Prediction {
             time_s,
-            low_s: end(&self.low).min(time_s),
-            high_s: end(&self.high).max(time_s),
+            low_s,
+            high_s,
             compute_s,
             stall_s: time_s - compute_s,
             bound: bound(self, &phases),

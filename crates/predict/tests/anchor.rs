@@ -71,6 +71,24 @@ fn who_waits_twice_as_long_as_modelled_loses_twice_as_much_elsewhere() {
 }
 
 #[test]
+fn on_another_machine_the_range_holds_what_the_model_alone_says() {
+    let mut there = machine();
+    there.host = Some("there".to_owned());
+    let mut ran = recorded(&[1000.0, 200.0, 800.0, 200.0, 400.0], 10.0, 0.0);
+    ran.program.host.clone_from(&there.host);
+    let (known, anchor) = anchored(&ran, &there).unwrap().unwrap();
+    assert!(anchor.modelled_s < anchor.measured_s / 2.0, "{anchor:?}");
+    let range = |on: &Machine| {
+        let predictor = Predictor::new(on, &known, Run { socket: 0, threads: 8 }).unwrap();
+        let told = predictor.predict(&Placement::uniform(predictor.objects(), predictor.memories(), 0));
+        (told.low_s, told.high_s)
+    };
+    let (low_s, high_s) = range(&machine());
+    assert!(low_s < anchor.modelled_s && high_s > anchor.measured_s, "{low_s} to {high_s} s");
+    assert!(range(&there).0 > 0.8 * anchor.measured_s, "where it ran, it is known: {:?}", range(&there));
+}
+
+#[test]
 fn nothing_is_anchored_without_samples_of_waiting() {
     let here = machine();
     assert!(anchored(&small_profile(), &here).unwrap().is_none());

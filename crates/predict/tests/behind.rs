@@ -115,6 +115,20 @@ fn known(seen: &Profile) -> Profile {
     anchored(&seen, &there).unwrap().unwrap().0
 }
 
+/// Its cache took the run longer than memory takes a machine that streams: no lines from memory are not the fastest.
+#[test]
+fn a_range_holds_both_directions_where_memory_is_faster_than_the_cache_of_the_run() {
+    let mut swept = looked_up(30.0);
+    let access = &mut swept.phases[0].accesses[0];
+    (access.pattern, access.mlp) = (Pattern::Stream, 32.0);
+    if let Some(touched) = &mut access.touched {
+        touched.mlp = 32.0;
+    }
+    let here = predicted(&swept, 32 * MIB);
+    assert!(here.time_s < predicted(&swept, THERE).time_s, "{} s", here.time_s);
+    assert!(here.low_s < 0.99 * here.time_s && here.high_s > 1.01 * here.time_s, "{here:?}");
+}
+
 #[test]
 fn what_a_measured_cache_was_waited_for_tells_how_much_the_core_found_itself() {
     // A quarter of the lines that independent touches would ask the last-level cache for, eight at once.
