@@ -138,6 +138,9 @@ def match_nodes(
 ) -> list[dict[str, Any]]:
     """Which node of the machine at a root each memory is that a plan uses, for a program on some CPUs."""
 
+def nodes_to_give(plan: Plan, cpus: Sequence[int], root: str | PathLike[str]) -> dict[str, int]:
+    """The nodes to give by hand there so that each memory that a plan uses has one; none where all are matched."""
+
 def run_plan(
     plan: Plan, command: Sequence[str], preload: str, asked: object, watcher: Callable[[Any], None] | None
 ) -> dict[str, Any]:

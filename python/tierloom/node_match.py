@@ -44,7 +44,32 @@ def match_nodes(
         RequestError: A memory has no node or may be several, or a given name or node does not exist; the
             message holds the options to type.
     """
+    found = _core.match_nodes(plan.core, dict(given or {}), _cpus(cpus, root), root)
+    return cast("list[NodeMatchDoc]", found)
+
+
+def nodes_to_give(plan: Plan, *, cpus: Collection[int] | None = None, root: str | Path = HERE) -> dict[str, int]:
+    """The nodes to give to :func:`match_nodes` so that each memory that a plan uses has one; none where it needs none.
+
+    Args:
+        plan: Which object goes where.
+        cpus: As for :func:`match_nodes`.
+        root: As for :func:`match_nodes`.
+
+    Raises:
+        MachineError: No memory node is described there, or a file of it is damaged.
+    """
+    return _core.nodes_to_give(plan.core, _cpus(cpus, root), root)
+
+
+def is_rehearsal(plan: Plan, matches: Collection[NodeMatchDoc]) -> bool:
+    """Whether a memory is of another kind here, or stands on the node of another one."""
+    kinds = {memory["name"]: memory["kind"] for memory in plan.data.get("memories", [])}
+    other = any(kinds.get(match["memory"], match["kind"]) != match["kind"] for match in matches)
+    return other or len({match["node"] for match in matches}) < len(matches)
+
+
+def _cpus(cpus: Collection[int] | None, root: str | Path) -> list[int]:
     if cpus is None:
         cpus = os.sched_getaffinity(0) if Path(root) == HERE else ()
-    found = _core.match_nodes(plan.core, dict(given or {}), sorted(cpus), root)
-    return cast("list[NodeMatchDoc]", found)
+    return sorted(cpus)

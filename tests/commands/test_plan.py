@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import tierloom as package
 from tierloom import catalog
+from tierloom.node_match import is_rehearsal, match_nodes
 from tierloom.report.pages.html_file import CHARTS
 
 pytestmark = pytest.mark.smoke
@@ -122,6 +125,27 @@ def test_what_cannot_be_is_said_with_what_can(tierloom: Tierloom, words: tuple[s
     assert result.exit_code == code, result.stderr
     assert told in result.stderr
     assert result.stdout == ""
+
+
+def sampled(folder: Path, cpu: str = "AMD EPYC 9354") -> str:
+    """mg-e as if it had been recorded on such a processor."""
+    data = json.loads(package.Profile.load("mg-e").text)
+    data["program"] |= {"command": ["./mg", "e f"], "cpu": cpu}
+    data["sampling"] = {"event": "cpu-clock", "hz": 997.0, "samples": 1000, "lost": 0, "skid_purity": 1.0}
+    package.Profile(json.dumps(data)).save(folder / "mg.profile", b"")
+    return "mg.profile"
+
+
+def test_the_next_command_names_the_nodes_that_this_machine_cannot_tell(tierloom: Tierloom, folder: Path) -> None:
+    result = tierloom("plan", sampled(folder), *ASK[2:], "--policies", "interleave:ldram+cxl", "-o", "mg.plan.toml")
+    _, words = result.stderr.split("next: ")
+    command = shlex.split(words.splitlines()[0])
+    assert command[-3:] == ["--", "./mg", "e f"]
+    given = [word.split("=") for option, word in itertools.pairwise(command) if option == "--node"]
+    plan = package.Plan.load(folder / "mg.plan.toml")
+    matches = match_nodes(plan, {name: int(node) for name, node in given})
+    assert {match["memory"] for match in matches} == {"ldram", "cxl"}
+    assert ("a rehearsal: " in words) == is_rehearsal(plan, matches)
 
 
 def test_a_plan_is_not_read_as_a_profile(tierloom: Tierloom) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import tierloom
 from tierloom.errors import RequestError
-from tierloom.node_match import match_nodes
+from tierloom.node_match import is_rehearsal, match_nodes, nodes_to_give
 from tierloom.nouns import Plan
 
 ONE_SOCKET = """\
@@ -58,6 +58,14 @@ def test_a_plan_of_before_the_table_is_matched_by_its_names(tree, plans: dict[st
     assert "memories" not in old.data
     root = tree("two-nodes-cxl", SIZES + ONE_SOCKET.replace("2097152", str(200 << 20)))
     assert numbers(old, root) == {"ldram": 0, "cxl": 1}
+
+
+def test_the_nodes_to_give_on_a_machine_without_a_card_make_a_rehearsal(tree, plans: dict[str, Plan]) -> None:
+    one = tree("two-nodes-cxl", SIZES + ONE_SOCKET.replace("2097152", str(200 << 20)))
+    assert nodes_to_give(plans["two"], root=one) == {}
+    assert not is_rehearsal(plans["two"], match_nodes(plans["two"], root=one))
+    given = nodes_to_give(plans["three"], root=one)
+    assert is_rehearsal(plans["three"], match_nodes(plans["three"], given, root=one))
 
 
 @pytest.mark.parametrize(("cpus", "near", "far"), [((0, 4), 0, 1), ((3,), 1, 0)])

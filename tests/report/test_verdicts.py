@@ -116,9 +116,23 @@ def test_a_simulation_says_first_whether_moving_pages_pays(still_s: float, says:
 @pytest.mark.parametrize(("elsewhere", "says"), [(0, "100 % of the pages"), (25, "75 % of the pages")])
 def test_a_run_says_first_what_it_took_and_where_its_pages_were(elsewhere: int, says: str) -> None:
     predicted = {"threads": 4, "time_s": 2.0}
-    plan = SimpleNamespace(data={"machine": "liu-a", "predicted": predicted})
+    plan = SimpleNamespace(data={"machine": "liu-a", "predicted": predicted, "default": {"prefer": "cxl"}})
     rule = {"residency": {"looked": 120, "absent": 20, "elsewhere": elsewhere}}
-    text = came_of(plan, {"wall_s": 2.2, "rules": [rule]})
+    text = came_of(plan, {"wall_s": 2.2, "rules": [rule], "memories": []})
     assert text.startswith("2.20 s, 10 % more than the 2.00 s predicted for liu-a with 4 threads.")
     assert says in text
-    assert "No page" in came_of(plan, {"wall_s": 2.0, "rules": []})
+    assert "No page" in came_of(plan, {"wall_s": 2.0, "rules": [], "memories": []})
+    plan.data["default"] = "first_touch"
+    assert "asks nothing of the kernel" in came_of(plan, {"wall_s": 2.0, "rules": [], "memories": []})
+
+
+@pytest.mark.parametrize(("node", "kind"), [(0, "cxl"), (1, "dram")])
+def test_a_rehearsal_is_not_held_against_the_prediction(node: int, kind: str) -> None:
+    memories = [{"name": "dram", "kind": "dram"}, {"name": "cxl", "kind": "cxl"}]
+    data = {"machine": "liu-a", "predicted": {"threads": 4, "time_s": 2.0}, "default": {"prefer": "cxl"}}
+    matches = [{"memory": "dram", "node": 0, "kind": "dram"}, {"memory": "cxl", "node": node, "kind": kind}]
+    plan = SimpleNamespace(data={**data, "memories": memories})
+    text = came_of(plan, {"wall_s": 6.0, "rules": [], "memories": matches})
+    assert text.startswith(
+        "6.00 s in a rehearsal, which the 2.00 s predicted for liu-a with 4 threads say nothing about."
+    )

@@ -253,7 +253,7 @@ pub enum Warning {
     #[error("the preload library did not come up in the program: nothing was placed")]
     NothingPlaced,
     #[error(
-        "this machine has one memory node (node {node}), the plan is for {planned_nodes}: it was rehearsed, and changes \
+        "this machine has one memory node (node {node}), the plan uses {planned_nodes}: it was rehearsed, and changes \
          nothing here; to try placement without such a machine, use `tierloom lab`"
     )]
     OneNode { node: u32, planned_nodes: usize },

@@ -40,7 +40,7 @@ pub use bandwidth::stated_gb_s;
 pub use context::Context;
 pub use error::PlaceError;
 pub use match_error::{MatchError, Open};
-pub use node_match::{Because, NodeMatch, match_nodes};
+pub use node_match::{Because, NodeMatch, match_nodes, nodes_to_give};
 pub use plan::{actions_for, plan_from};
 pub use planner::compare;
 pub use policy::Policy;

@@ -57,17 +57,23 @@ pub(crate) fn host_text(host: &[HostMemory]) -> String {
     host.iter().map(node).collect::<Vec<_>>().join(", ")
 }
 
+/// A node for each memory, where there is one; memories that may be the same nodes get one each.
+pub(crate) fn proposed(open: &[Open]) -> Vec<Option<u32>> {
+    let node = |(index, Open { nodes, .. }): (usize, &Open)| {
+        let same = open[..index].iter().filter(|before| before.nodes == *nodes).count();
+        nodes.get(same % nodes.len().max(1)).copied()
+    };
+    open.iter().enumerate().map(node).collect()
+}
+
 /// What is wrong with each memory, and the options to type: a node for each, and which others there are.
 fn refusal(open: &[Open], host: &str) -> String {
     let mut text = format!("the plan's memories do not match this machine's nodes, which are {host}");
     let (mut first, mut others) = (Vec::new(), Vec::new());
-    for (index, Open { memory, problem, nodes }) in open.iter().enumerate() {
+    for (Open { memory, problem, nodes }, proposed) in open.iter().zip(proposed(open)) {
         let _ = write!(text, "\n  {memory}: {problem}");
-        // Memories that may be the same nodes get one each in what is proposed.
-        let same = open[..index].iter().filter(|before| before.nodes == *nodes).count();
-        let proposed = nodes.get(same % nodes.len().max(1));
         first.extend(proposed.map(|node| format!("--node {memory}={node}")));
-        let rest = nodes.iter().filter(|node| Some(*node) != proposed);
+        let rest = nodes.iter().filter(|node| Some(**node) != proposed);
         others.extend(rest.map(|node| format!("--node {memory}={node}")));
     }
     let or =

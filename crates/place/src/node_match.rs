@@ -14,7 +14,7 @@ use thiserror::Error;
 use tierloom_model::units::format_bytes;
 use tierloom_model::{HostMemory, MemoryKind, Plan, PlanMemory};
 
-use crate::match_error::{MatchError, Open, host_text};
+use crate::match_error::{MatchError, Open, host_text, proposed};
 
 /// Figures of two memories tell them apart when they differ by this factor (assumed: firmware rounds, and
 /// the kernel keeps a percent or two of a node for itself).
@@ -103,6 +103,15 @@ pub fn match_nodes(
     }
     found.sort_by_key(|found| plan.nodes.iter().position(|name| *name == found.memory));
     Ok(found)
+}
+
+/// The nodes to give by hand, so that each memory that the plan uses has one: none where all are matched without.
+pub fn nodes_to_give(plan: &Plan, host: &[HostMemory]) -> BTreeMap<String, u32> {
+    let Err(MatchError::Refused { open, .. }) = match_nodes(plan, host, &BTreeMap::new()) else {
+        return BTreeMap::new();
+    };
+    let memories = open.iter().map(|open| open.memory.clone());
+    memories.zip(proposed(&open)).filter_map(|(memory, node)| Some((memory, node?))).collect()
 }
 
 fn by_hand(plan: &Plan, host: &[HostMemory], given: &BTreeMap<String, u32>) -> Result<Vec<NodeMatch>, MatchError> {

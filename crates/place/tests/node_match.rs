@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use tierloom_model::{Action, HostMemory, MemoryKind, Plan, PlanMemory, Predicted};
-use tierloom_place::{Because, MatchError, match_nodes};
+use tierloom_place::{Because, MatchError, match_nodes, nodes_to_give};
 
 const GIB: u64 = 1 << 30;
 
@@ -90,6 +90,18 @@ fn sockets_tell_dram_apart_when_the_program_runs_on_one() {
     assert!(unpinned.contains("several sockets") && unpinned.contains("--node rdram=0 --node ldram=1"), "{unpinned}");
     let half = numbers(&all, &two_sockets([None, None]), &[("ldram", 0)]);
     assert_eq!(half, Ok(given(&[("ldram", 0), ("rdram", 1), ("cxl", 2)])));
+}
+
+#[test]
+fn nodes_that_are_to_be_given_are_accepted() {
+    let one = [node(0, MemoryKind::Dram, Some(true), 10)];
+    let (all, near) = (server(&["rdram", "ldram", "cxl"]), server(&["ldram"]));
+    for (plan, host) in [(&all, one.as_slice()), (&all, &two_sockets([None, None])), (&near, &one)] {
+        let by_hand = nodes_to_give(plan, host);
+        assert!(match_nodes(plan, host, &by_hand).is_ok(), "{by_hand:?}");
+    }
+    assert_eq!(nodes_to_give(&all, &one), given(&[("rdram", 0), ("cxl", 0)]));
+    assert!(nodes_to_give(&near, &one).is_empty());
 }
 
 #[test]

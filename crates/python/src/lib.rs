@@ -36,7 +36,7 @@ mod _core {
     #[pymodule_export]
     use super::kept::{analyse_recording, describe_recording, is_being_recorded};
     #[pymodule_export]
-    use super::matching::match_nodes;
+    use super::matching::{match_nodes, nodes_to_give};
     #[pymodule_export]
     use super::nouns::{Machine, Plan, Profile, format_bytes, parse_bytes};
     #[pymodule_export]

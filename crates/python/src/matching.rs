@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use serde::Serialize;
 use tierloom_linux::root::Root;
 use tierloom_model::MemoryKind;
-use tierloom_place::{NodeMatch, match_nodes as matched};
+use tierloom_place::{NodeMatch, match_nodes as matched, nodes_to_give as to_give};
 use tierloom_probe::host_memories;
 
 use crate::documents::to_python;
@@ -37,6 +37,14 @@ pub(crate) fn match_nodes(
     let host = host_memories(&Root::at(root), &cpus).map_err(|error| errors::bad_machine(&error.to_string()))?;
     let found = matched(&plan.get().0, &host, &given).map_err(|error| errors::from_match(&error))?;
     to_python(py, &found.into_iter().map(Entry::from).collect::<Vec<_>>())
+}
+
+/// The nodes to give by hand to a program on some CPUs of the machine at a root, so that each memory has one.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+pub(crate) fn nodes_to_give(plan: Py<Plan>, cpus: Vec<u32>, root: PathBuf) -> PyResult<BTreeMap<String, u32>> {
+    let host = host_memories(&Root::at(root), &cpus).map_err(|error| errors::bad_machine(&error.to_string()))?;
+    Ok(to_give(&plan.get().0, &host))
 }
 
 impl From<NodeMatch> for Entry {

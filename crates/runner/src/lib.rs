@@ -135,7 +135,7 @@ fn reported(
     let doubts = Doubts {
         rules: &session.rules,
         nodes: &nodes,
-        planned_nodes: request.plan.nodes.len(),
+        planned_nodes: request.nodes.len(),
         attached: channel.attached(),
         lost: channel.lost_events(),
     };

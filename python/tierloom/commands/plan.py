@@ -16,6 +16,7 @@ from tierloom.errors import RequestError
 from tierloom.exporters import FORMS
 
 if TYPE_CHECKING:
+    from tierloom.nouns import Plan
     from tierloom.policy_search import Comparison
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -192,4 +193,17 @@ def then(answer: Comparison, profile: str, machine: str, plan_file: Path) -> Non
         other = machine if len(answer.machine.data["memories"]) > 1 else "liu-a"
         say.then(shlex.join(["tierloom", "plan", profile, "--machine", other, "--fast-memory", "50%"]))
     else:
-        say.then(f"tierloom run --plan {plan_file} -- {shlex.join(answer.profile.data['program']['command'])}")
+        run(answer.plan(), plan_file, answer.profile.data["program"]["command"])
+
+
+def run(plan: Plan, plan_file: Path, command: list[str]) -> None:
+    """The command that runs a program under a plan on this machine, with the nodes that nothing here tells."""
+    from tierloom import node_match
+
+    given = node_match.nodes_to_give(plan)
+    nodes = [word for memory, node in given.items() for word in ("--node", f"{memory}={node}")]
+    say.then(shlex.join(["tierloom", "run", "--plan", str(plan_file), *nodes, "--", *command]))
+    if node_match.is_rehearsal(plan, node_match.match_nodes(plan, given)):
+        say.tell(
+            f"a rehearsal: this machine has not all memories of {plan.data['machine']}, so other nodes stand for them"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tierloom.node_match import is_rehearsal
 from tierloom.report.tables.plans import placed
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
@@ -74,7 +75,12 @@ def came_of(plan: Plan, run: RunDoc) -> str:
     predicted = plan.data["predicted"]
     wide = count_text(predicted["threads"], "thread")
     other = f"the {seconds_text(predicted['time_s'])} predicted for {plan.data['machine']} with {wide}"
-    took = f"{seconds_text(run['wall_s'])}, {_against(run['wall_s'], predicted['time_s'], other)}"
+    if is_rehearsal(plan, run["memories"]):
+        took = f"{seconds_text(run['wall_s'])} in a rehearsal, which {other} say nothing about"
+    else:
+        took = f"{seconds_text(run['wall_s'])}, {_against(run['wall_s'], predicted['time_s'], other)}"
+    if not plan.data.get("rules") and plan.data["default"] == "first_touch":
+        return f"{took}. The plan asks nothing of the kernel: pages go where they are first touched."
     if not there:
         return f"{took}. No page of a placed object was seen."
     right = percent_text(1 - elsewhere / there)
