@@ -6,10 +6,11 @@ A profile says on which host its program ran. Where that host was measured, pred
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tierloom.errors import TierloomError
+from tierloom.errors import RequestError, TierloomError
 from tierloom.nouns import Machine
 
 if TYPE_CHECKING:
@@ -34,6 +35,33 @@ def ran_on(profile: Profile, planned_for: Machine) -> Machine | None:
     """The machine that a profile was recorded on, as it was measured; nothing where nobody did."""
     host = profile.data["program"].get("host")
     return planned_for if host is not None and planned_for.data.get("host") == host else kept(host)
+
+
+def of_the_run(profile: Profile, machine: Machine) -> Machine:
+    """A machine that somebody says a profile was recorded on.
+
+    Raises:
+        RequestError: The profile names another processor.
+    """
+    ran_on = profile.data["program"]["cpu"]
+    cpus = [socket["cpu"] for socket in machine.data["sockets"]]
+    if "sampling" in profile.data and not any(_may_be_one(ran_on, cpu) for cpu in cpus):
+        message = (
+            f"{profile.name} was not recorded on {machine.name}: it ran on {ran_on}, and {machine.name} has {cpus[0]}\n"
+            "hint: leave it out, or give the file that `tierloom machine measure` writes where it ran"
+        )
+        raise RequestError(message)
+    return machine
+
+
+def _may_be_one(one: str, other: str) -> bool:
+    """Whether two names may be of one processor: those of virtual machines leave words out."""
+    words = [set(re.findall(r"[a-z0-9]+", _MARKS.sub(" ", name.lower()))) for name in (one, other)]
+    return words[0] <= words[1] or words[1] <= words[0]
+
+
+_MARKS = re.compile(r"\((r|tm)\)|\b(cpu|processor)\b|\b\d+-core\b|@.*")
+"""What some names of a processor have and others of the same one have not."""
 
 
 def kept(host: str | None) -> Machine | None:

@@ -148,6 +148,23 @@ def test_the_next_command_names_the_nodes_that_this_machine_cannot_tell(tierloom
     assert ("a rehearsal: " in words) == is_rehearsal(plan, matches)
 
 
+@pytest.mark.parametrize(
+    ("cpu", "told"),
+    [
+        ("Intel(R) Xeon(R) Processor", "was not recorded on liu-a: it ran on Intel(R) Xeon(R) Processor"),
+        ("AMD EPYC 9354", None),
+        ("AMD EPYC 9354 32-Core Processor", None),
+        ("AMD EPYC Processor", None),
+    ],
+)
+def test_a_machine_with_another_processor_is_not_that_of_the_run(
+    tierloom: Tierloom, folder: Path, cpu: str, told: str | None
+) -> None:
+    result = tierloom("plan", sampled(folder, cpu), *ASK[2:], "--ran-on", "liu-a")
+    assert result.exit_code == (2 if told else 0), result.stderr
+    assert (told or "wrote mg-e.plan.toml") in result.stderr
+
+
 def test_a_plan_is_not_read_as_a_profile(tierloom: Tierloom) -> None:
     assert tierloom(*ASK, "-o", "mg.plan.toml").exit_code == 0
     result = tierloom("plan", "mg.plan.toml", "--machine", "liu-a")
