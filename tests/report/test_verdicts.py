@@ -39,7 +39,29 @@ def small(factor: float, threads: int | None = None) -> Profile:
 
 def test_what_fits_needs_no_plan() -> None:
     comparison = tierloom.plan(small(0.1), "liu-a", threads=32, nodes=["ldram"])
-    assert verdict(comparison) == "All 21.1GiB of data fit in ldram: nothing to place."
+    took = seconds_text(comparison.chosen["prediction"]["time_s"])
+    assert verdict(comparison) == f"{took}: all 21.1GiB of data fit in ldram, nothing to place."
+
+
+def test_where_first_touch_does_its_time_stands_beside_that_with_more_fast_memory() -> None:
+    comparison = tierloom.plan("mg-e", "liu-a", threads=32, fast_memory="64GiB", policies=["local"])
+    text = verdict(comparison)
+    assert f"first touch does: {seconds_text(comparison.chosen['prediction']['time_s'])}, " in text
+    assert "more than with 142" in text
+
+
+def anchored(wall_s: float, measured_s: float, modelled_s: float) -> SimpleNamespace:
+    """A plan from a run that was measured."""
+    program = {"wall_s": wall_s, "threads": 1, "sampled_s": wall_s - measured_s}
+    anchor = {"machine": "vm", "threads": 1, "measured_s": measured_s, "least_s": measured_s, "most_s": measured_s}
+    brief = {"threads": 1, "anchor": {**anchor, "modelled_s": modelled_s}}
+    return SimpleNamespace(profile=SimpleNamespace(data={"program": program, "sampling": {}}), brief=brief)
+
+
+def test_what_the_model_alone_says_stands_beside_what_it_is_held_against() -> None:
+    text = measured(anchored(6.96, 6.47, 6.35))
+    assert "anchored to the 6.47 s that it would have taken alone on vm" in text
+    assert "6.35 s (-2%)" in text
 
 
 def test_a_profile_on_paper_was_never_measured() -> None:

@@ -106,20 +106,29 @@ def verdict(comparison: Comparison) -> str:
     fast, used = data["fast_memory"], comparison.chosen["fast_bytes"]
     if not footprint:
         return "There are no data objects: nothing to place."
-    if all_fits(comparison):
-        return f"All {bytes_text(footprint)} of data fit in {fast}: nothing to place."
     time_s, usual_s = comparison.chosen["prediction"]["time_s"], _first_touch_s(comparison)
+    if all_fits(comparison):
+        return f"{seconds_text(time_s)}: all {bytes_text(footprint)} of data fit in {fast}, nothing to place."
     if usual_s is not None and usual_s <= time_s * (1 + SAME):
+        took = ", ".join([seconds_text(usual_s), *_against_most(comparison, usual_s)])
         return (
             f"With at most {bytes_text(data['budget_bytes'])} of {fast} for {bytes_text(footprint)} of data the "
-            f"kernel's first touch does: no policy that was compared is faster by more than {percent_text(SAME)}."
+            f"kernel's first touch does: {took}. No policy that was compared is faster by more than "
+            f"{percent_text(SAME)}."
         )
     gains = [_against(time_s, usual_s, "first touch with as much")] if usual_s is not None else []
-    whole = data["frontier"][-1] if data["frontier"] else None
-    if whole and whole["fast_bytes"] > data["budget_bytes"]:
-        gains.append(_against(time_s, whole["time_s"], f"with {bytes_text(whole['fast_bytes'])} of {fast}"))
+    gains += _against_most(comparison, time_s)
     where = f"{bytes_text(used)} of {bytes_text(footprint)} in {fast}, {_elsewhere(comparison)}"
     return f"{where}: {', '.join([seconds_text(time_s), *gains])}."
+
+
+def _against_most(comparison: Comparison, time_s: float) -> list[str]:
+    """A time against the least with any amount of fast memory, where that is more than may be used."""
+    data = comparison.brief
+    whole = data["frontier"][-1] if data["frontier"] else None
+    if not whole or whole["fast_bytes"] <= data["budget_bytes"]:
+        return []
+    return [_against(time_s, whole["time_s"], f"with {bytes_text(whole['fast_bytes'])} of {data['fast_memory']}")]
 
 
 def of_another_cache(comparison: Comparison) -> str | None:
@@ -179,8 +188,8 @@ def measured(comparison: Comparison) -> str | None:
     if anchor is not None:
         off = anchor["modelled_s"] / anchor["measured_s"] - 1 if anchor["measured_s"] else 0.0
         text += (
-            f". Predictions are anchored to that run on {anchor['machine']}; without it the model says "
-            f"{seconds_text(anchor['modelled_s'])} ({off:+.0%})"
+            f". Predictions are anchored to the {seconds_text(anchor['measured_s'])} that it would have taken alone on "
+            f"{anchor['machine']}; without them the model says {seconds_text(anchor['modelled_s'])} ({off:+.0%})"
         )
         if anchor["most_s"] - anchor["least_s"] > DISTURBED * anchor["measured_s"]:
             least, most = seconds_text(anchor["least_s"]), seconds_text(anchor["most_s"])
