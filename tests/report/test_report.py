@@ -175,6 +175,7 @@ def test_the_flame_graph_adds_up(results: Path) -> None:
         ("no.json", None, "no such file"),
         ("half.json", '{"a": ', "half.json"),
         ("bare.json", "3", "holds no object"),
+        ("empty.toml", "", "empty.toml: nothing is in it"),
         ("bad.toml", "a = = 1", "bad.toml"),
         ("machine.toml", 'sockets = 1\nmemories = 2\npaths = 3\nname = "x"', "machine.toml"),
         ("liu-z", None, "did you mean liu-"),

@@ -186,7 +186,7 @@ def from_data(data: object, name: str, file: str | None = None, shown: str | Non
     Errors call the document `shown`, else by its file, else by its name.
 
     Raises:
-        RequestError: It is neither an object nor a list of objects.
+        RequestError: It is neither an object nor a list of objects, or an empty one.
     """
     if isinstance(data, list):
         for each in data:
@@ -194,6 +194,11 @@ def from_data(data: object, name: str, file: str | None = None, shown: str | Non
         return
     if not isinstance(data, dict):
         message = f"{shown or file or name}: holds no object\nhint: give what a verb printed under --json"
+        raise RequestError(message)
+    if not data:
+        message = (
+            f"{shown or file or name}: nothing is in it\nhint: give a file that a verb wrote or printed under --json"
+        )
         raise RequestError(message)
     kind, data = _identified(data)
     held = [key for key in PARTS if isinstance(data.get(key), dict)]
