@@ -43,6 +43,13 @@ def test_infer_prints_one_document(tierloom: Tierloom) -> None:
     assert answer["whole_tensors"]["loss"] < 0.02
 
 
+def test_requests_beyond_the_longest_context_of_a_model_are_told(tierloom: Tierloom) -> None:
+    words = ("offload", "infer", "--model", "llama-3.1-70b", "--gpu", "a10", "--machine", "liu-a", "--users", "1")
+    told = tierloom(*words, "--prompt", "200000", "--json").stderr
+    assert "at most 131072 tokens, and a request has 200256" in told
+    assert "warning" not in tierloom(*words, "--prompt", "100000", "--json").stderr
+
+
 USERS = ("offload", "infer", "--model", "qwen3-32b", "--gpu", "a10", "--machine", "liu-a", "--compare", "interleave")
 
 

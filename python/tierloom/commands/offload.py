@@ -188,6 +188,8 @@ def infer_(tool: str | None, output: Path | None, plot: Path | None, as_json: bo
         raise RequestError(message)
     with say.progress("planning"):
         answer = offload.infer(**asked)
+    if doubt := beyond_context(answer):
+        say.warn(doubt)
     if plot:
         draw(answer, plot)
     if tool:
@@ -198,6 +200,17 @@ def infer_(tool: str | None, output: Path | None, plot: Path | None, as_json: bo
         show(answer.data)
     if tool is None and not as_json and answer.choice.tool:
         say.then(f"add `--emit {answer.choice.tool}` for the command line of this plan")
+
+
+def beyond_context(answer: InferAnswer) -> str | None:
+    """What to know of requests that are longer than the model's longest context."""
+    model, longest = answer.plan.problem.model, answer.data["longest_request"]
+    if not 0 < model.max_positions < longest:
+        return None
+    return (
+        f"{model.name} was made for contexts of at most {model.max_positions} tokens, and a request has {longest}: it "
+        "takes so long, but what the model then says is worth little unless the runtime stretches its positions"
+    )
 
 
 def draw(answer: InferAnswer, plot: Path) -> None:
