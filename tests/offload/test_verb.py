@@ -43,6 +43,21 @@ def test_infer_prints_one_document(tierloom: Tierloom) -> None:
     assert answer["whole_tensors"]["loss"] < 0.02
 
 
+def test_a_part_has_one_placement_in_the_tables_and_pieces_that_take_no_time_are_left_out(tierloom: Tierloom) -> None:
+    words = ("offload", "infer", "--model", "llama-3.1-70b", "--gpu", "a10", "--machine", "liu-a", "--users", "4")
+    answer = json.loads(tierloom(*words, "--json").stdout)
+    shown = [line.split() for line in tierloom(*words).stdout.splitlines()]
+    for part, counted in answer["whole_tensors"]["tensors"].items():
+        cells = [str(counted[place["place"]] or "·") for place in answer["places"]]
+        row = next(line for line in shown if (line[:2] == ["KV", "cache"] and part == "kv") or line[:1] == [part])
+        assert row[-len(cells) - 1 :] == [str(answer["whole_tensors"]["of"][part]), *cells]
+    pieces = {**answer["prefill_pieces_s"], **answer["decode_pieces_s"]}
+    idle = [piece for piece in pieces if not answer["prefill_pieces_s"].get(piece)]
+    idle = [piece for piece in idle if not answer["decode_pieces_s"].get(piece)]
+    assert idle
+    assert not any(line[: len(piece.split())] == piece.split() for piece in idle for line in shown)
+
+
 def test_requests_beyond_the_longest_context_of_a_model_are_told(tierloom: Tierloom) -> None:
     words = ("offload", "infer", "--model", "llama-3.1-70b", "--gpu", "a10", "--machine", "liu-a", "--users", "1")
     told = tierloom(*words, "--prompt", "200000", "--json").stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tierloom.offload.ceilings import TIED
+from tierloom.offload.runtime import runtime_of
 from tierloom.report.tables.layout import noted, table
 from tierloom.report.tables.marks import LEGEND, marked
 from tierloom.units import bytes_text, count_text, percent_text, rate_text, seconds_text
@@ -134,26 +135,23 @@ def places(data: InferDoc) -> Table:
 
 
 def parts(data: InferDoc) -> Table:
-    """Where each part of the model goes, cut anywhere and in whole tensors."""
+    """Where each part of the model goes, in the whole tensors and pieces of cache that a runtime can place."""
     names = [place["place"] for place in data["places"]]
     made = table(
-        "Where each part goes", ("part", "left"), ("size", "right", "key"), *((name, "right", "key") for name in names)
+        "Where each part goes",
+        ("part", "left"),
+        ("size", "right", "key"),
+        ("pieces", "right"),
+        *((name, "right", "key") for name in names),
     )
     whole = data["whole_tensors"]
     for part, placed in [*data["weights_bytes"].items(), ("kv", data["kv_bytes"])]:
-        size = sum(placed.values())
         counted = whole["tensors"][part]
-        cells = [_share(placed, counted, name) for name in names]
-        made.add_row("KV cache" if part == "kv" else part, bytes_text(size), *cells)
-    note = f"Share, and whole tensors or pieces to apply: these give {whole['tokens_s']:.3g} tokens/s"
-    return noted(made, f"{note}, {percent_text(whole['loss'])} less.")
-
-
-def _share(placed: Mapping[str, float], counted: Mapping[str, int], name: str) -> str:
-    share = placed.get(name, 0.0) / max(sum(placed.values()), 1.0)
-    if share < 0.0005 and not counted[name]:
-        return EMPTY
-    return f"{percent_text(share)} ({counted[name]})"
+        cells = [str(counted[name] or EMPTY) for name in names]
+        named = "KV cache" if part == "kv" else part
+        made.add_row(named, bytes_text(sum(placed.values())), str(whole["of"][part]), *cells)
+    loss = f"{percent_text(whole['loss'])} less than the plan, which cuts them anywhere; --json has its shares."
+    return noted(made, f"In whole tensors, and pieces of the cache: {whole['tokens_s']:.3g} tokens/s, {loss}")
 
 
 def times(data: InferDoc) -> Table:
@@ -161,11 +159,23 @@ def times(data: InferDoc) -> Table:
     made = table("Where the time goes", ("piece", "left"), ("prefill", "right"), ("decode step", "right"))
     prefill, decode = data["prefill_pieces_s"], data["decode_pieces_s"]
     for piece in [*prefill, *(name for name in decode if name not in prefill)]:
-        cells = [seconds_text(pieces[piece]) if pieces.get(piece) else EMPTY for pieces in (prefill, decode)]
-        made.add_row(piece, *cells)
+        if prefill.get(piece) or decode.get(piece):
+            cells = [seconds_text(pieces[piece]) if pieces.get(piece) else EMPTY for pieces in (prefill, decode)]
+            made.add_row(piece, *cells)
     made.add_row("together", seconds_text(data["prefill_s"]), seconds_text(data["decode_step_s"]), style="bold")
     steps = f"Whole block: {seconds_text(data['total_s'])}."
-    return noted(made, f"Pieces of prefill overlap; prefill waits for: {data['prefill_bound']}. {steps}")
+    prefilling = f"Pieces of prefill overlap: it waits for {data['prefill_bound']}."
+    return noted(made, f"{prefilling} {_added(data)} {steps}")
+
+
+def _added(data: InferDoc) -> str:
+    """What a decode step comes to from its pieces."""
+    if runtime_of(data["runtime"]).overlapped:
+        return f"So do those of a decode step: it waits for {data['decode_bound']}."
+    return (
+        "A decode step adds up the longest of link and loads, the longest of the CPU's waits and reads, its arithmetic "
+        f"and the GPU: runtime {data['runtime']} does them one after the other."
+    )
 
 
 def advice(data: InferDoc) -> Table:
