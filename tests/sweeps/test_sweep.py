@@ -49,6 +49,22 @@ def test_the_table_holds_what_the_function_says(folder: Path) -> None:
     assert told[b"study"].decode() == GRID
 
 
+def test_an_axis_that_makes_no_difference_is_told(folder: Path, tierloom: Tierloom) -> None:
+    """A program of which nobody saw more than one thread is predicted with one, however many it may have."""
+    alone = json.loads(package.Profile.load("mg-e").text)
+    alone["program"]["threads"] = 1
+    alone["sampling"] = {"event": "cpu-clock", "hz": 997.0, "samples": 1000, "lost": 0, "skid_purity": 1.0}
+    for phase in alone["phases"]:
+        phase["threads"] = 1
+    package.Profile(json.dumps(alone)).save(folder / "alone.profile", b"")
+    text = GRID.replace('"mg-e"', '"alone.profile"').replace("steps = 21", "steps = 3")
+    (folder / "threads.toml").write_text(text)
+    result = tierloom("sweep", "threads.toml", "--workers", "0", "--json")
+    assert json.loads(result.stdout)["without_effect"] == ["threads"]
+    assert "threads makes no difference here: time_s is the same" in result.stderr
+    assert run_here(GRID, folder).data["without_effect"] == []
+
+
 def test_nothing_is_computed_twice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run_here(GRID, folder)
     again = run_here(GRID, folder)

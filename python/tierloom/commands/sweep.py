@@ -65,6 +65,9 @@ def verb(
         say.document("sweep", found.data)
     else:
         say.show(*sweeps.summary(found))
+    for axis in found.data["without_effect"]:
+        column = found.data["objective"]["column"]
+        say.warn(f"{axis} makes no difference here: {column} is the same at all of its values")
     say.wrote("a row a point", found.table)
     say.then(f"tierloom report {folder}")
     ctx.exit(1 if found.counts["lost"] or not found.counts["done"] else 0)

@@ -190,6 +190,7 @@ def _summary(study: Study, folder: Path, store: Store, total: int, computed: int
         "computing_s": sum(took for _, took in tally.values()),
         "objective": {"column": column, "sense": sense, **spread},
         "best": best,
+        "without_effect": _without_effect(folder / TABLE, column, study),
         "failures": _reasons(store),
         "table": str(folder / TABLE),
     }
@@ -203,6 +204,23 @@ def _reasons(store: Store) -> list[dict[str, Any]]:
         entry = found.setdefault(re.sub(r"\d+(\.\d+)?", "0", reason), {"reason": reason, "points": 0})
         entry["points"] += points
     return sorted(found.values(), key=lambda entry: -int(entry["points"]))[:FAILURES]
+
+
+def _without_effect(table: Path, column: str, study: Study) -> list[str]:
+    """Axes of a grid at whose values, whatever the others have, a column is always the same."""
+    _, parquet = _arrow()
+    if study.sample.method != "grid" or column not in parquet.read_schema(table).names:
+        return []
+    held = parquet.read_table(table, columns=[*study.axes, column])
+
+    def changes(axis: str) -> bool:
+        others = [name for name in study.axes if name != axis]
+        found = held.group_by(others).aggregate([(axis, "count_distinct"), (column, "min"), (column, "max")])
+        values = found[f"{axis}_count_distinct"].to_pylist()
+        least, most = (found[f"{column}_{end}"].to_pylist() for end in ("min", "max"))
+        return max(values, default=0) < 2 or least != most
+
+    return [axis for axis in study.axes if not changes(axis)]
 
 
 def _best(
