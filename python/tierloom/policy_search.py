@@ -190,7 +190,7 @@ def plan(
         "max_slowdown": slowdown,
         "policies": list(policies) if policies is not None else None,
     }
-    known = hosts.of_the_run(program, Machine.of(ran_on)) if ran_on is not None else hosts.ran_on(program, on)
+    known = Machine.of(ran_on) if ran_on is not None else hosts.ran_on(program, on)
     answer = _core.compare(on.core, program.core, request, known.core if known else None)
     return Comparison(on, program, cast("ComparisonDoc", answer.brief()), answer)
 

@@ -94,7 +94,7 @@ def verb(
     PROFILE is a folder that `tierloom profile` wrote, or a profile of the catalog. With --emit it may
     also be a plan that was written before; then nothing is planned again and no machine is needed.
     """
-    from tierloom import policy_search
+    from tierloom import hosts, policy_search
     from tierloom.nouns import Machine, Plan, Profile
 
     if emit and as_json:
@@ -116,7 +116,7 @@ def verb(
         fast_memory=fast_memory,
         max_slowdown=max_slowdown,
         policies=name_list(policies),
-        ran_on=ran_on,
+        ran_on=None if ran_on is None else hosts.of_the_run(program, Machine.load(ran_on)),
     )
     with say.progress("comparing policies"):
         answer = ask(what_if=what_if)
