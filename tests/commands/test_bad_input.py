@@ -102,7 +102,7 @@ OUTPUTS = [
     "machine export liu-a --hwloc -o {}",
     "expand --write-set {}",
     "expand calibrate --measured example -o {}",
-    f"offload infer {INFER} --emit flexgen -o {{}}",
+    f"offload infer {INFER} --prompt 512 --emit flexgen -o {{}}",
     "sweep cxl-share --workers 0 -o {}",
     "report liu-a -o {}",
     "pmem create {} 1MiB",

@@ -129,7 +129,7 @@ def _shares(row: list[float]) -> list[str]:
     return [percent_text(share) if share > 0 else "·" for share in row]
 
 
-def tiers(answer: PredictionDoc) -> Group:
+def tiers(answer: PredictionDoc) -> Table:
     """What each memory does under the chosen placement."""
     made = table(
         "What each memory does",
