@@ -14,6 +14,9 @@ use crate::request::Request;
 
 /// Halvings between a budget that does and one that does not: to a 256th of a step of the frontier.
 const HALVINGS: usize = 8;
+/// Run times that differ by less, relative, are the same: one placement is found in several ways, whose sums are rounded
+/// differently.
+const ROUNDING: f64 = 1e-9;
 
 /// Finds the least fast memory that keeps a bound.
 ///
@@ -33,9 +36,9 @@ pub(crate) fn least_memory<'a>(
     search.compared(&context.without_budget())?;
     loop {
         let best_s = search.best_s();
-        let (compared, chosen) = search.within(best_s * (1.0 + asked))?;
+        let (compared, chosen) = search.within(best_s * (1.0 + asked + ROUNDING))?;
         // Where something faster was found on the way, the bound is tighter than it was.
-        if search.best_s() >= best_s {
+        if search.best_s() >= best_s * (1.0 - ROUNDING) {
             return Ok(Choice { compared, chosen, points: search.points });
         }
     }
