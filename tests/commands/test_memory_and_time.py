@@ -145,11 +145,12 @@ def test_time_in_the_kernel_is_the_kernels(run: Run, folder: Path, made, backend
 
 def test_on_its_own_machine_a_plan_takes_what_the_run_took(run: Run, folder: Path, made) -> None:
     profile = profiled(run, folder, made(SPARSE))
-    here = tierloom.Machine.load("liu-a").data
-    tierloom.Machine.from_data({**here, "host": profile["program"]["host"]}).save(folder / "here.toml")
+    liu, program = tierloom.Machine.load("liu-a").data, profile["program"]
+    sockets = [{**socket, "cpu": program["cpu"]} for socket in liu["sockets"]]
+    here = {**liu, "host": program["host"], "sockets": sockets}
+    tierloom.Machine.from_data(here).save(folder / "here.toml")
     comparison = json.loads(run("plan", "it.profile", "--machine", "here.toml", "--json").stdout)
     times = {each["policy"]: each["prediction"]["time_s"] for each in comparison["policies"]}
-    program = profile["program"]
     undisturbed_s = program["wall_s"] - sum(program.get(part, 0.0) for part in ("queued_s", "held_s", "sampled_s"))
     # On a busy machine a thread that was held may have had no CPU anyway.
     assert times["local"] == pytest.approx(undisturbed_s, rel=0.1)

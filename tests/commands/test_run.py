@@ -227,7 +227,7 @@ def test_a_running_program_takes_a_new_plan(
         (rule, _) = json.loads(done.stdout)["rules"]
         assert (rule["objects"], rule["moved_bytes"], rule["problems"]) == (1, 0, [])
         assert (8 << 20) <= rule["present_bytes"] < (9 << 20)
-        assert "1 object " in text.stdout
+        assert "1 object\n" in text.stdout
         os.kill(pid, signal.SIGTERM)
         report = json.loads(running.stdout.read())
     assert report["rules"][0]["asked"] == {"0": 1.0}
