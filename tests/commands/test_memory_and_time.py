@@ -155,7 +155,7 @@ def test_on_its_own_machine_a_plan_takes_what_the_run_took(run: Run, folder: Pat
     # On a busy machine a thread that was held may have had no CPU anyway.
     assert times["local"] == pytest.approx(undisturbed_s, rel=0.1)
     assert comparison["anchor"]["measured_s"] == pytest.approx(undisturbed_s)
-    assert "anchored to that run" in flat(
+    assert "Predictions are anchored to the " in flat(
         run("plan", "it.profile", "--machine", "liu-a", "--ran-on", "here.toml").stdout
     )
     assert "not anchored" in flat(run("plan", "it.profile", "--machine", "liu-a").stdout)
