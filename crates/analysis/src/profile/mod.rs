@@ -155,7 +155,7 @@ impl ProfileBuilder<'_> {
         let seen = self.samples_of(phase);
         let rows = &self.by_phase[phase];
         let used = self.used(phase);
-        let waits = self.waits(seen, used.user_s);
+        let waits = self.waits(seen, used.user_s, rows);
         // Whom its rows waited for is told by the lines that they had to fetch one after the other.
         let part = |whole_s: f64, object: ObjectId, row: &Traffic, weight: fn(&Traffic) -> f64| {
             let of_object = rows.iter().filter(|((other, _), _)| *other == object).map(|(_, row)| weight(row));
@@ -170,13 +170,15 @@ impl ProfileBuilder<'_> {
             };
             (row.reads + row.writes >= 0.5).then(|| access(name, *pattern, row, of_row))
         });
+        let accesses: Vec<Access> = accesses.collect();
         let (start_s, threads) = (self.begins_s(phase), threads(seen));
         let end_s = self.begins_s(phase + 1).max(start_s);
         let team = f64::from(threads);
         let spun_s = if threads > 1 { used.user_s * spun(self.observed, &self.spaces.modules, seen) } else { 0.0 };
         let worked_s = used.user_s + used.system_s - spun_s;
         let lasted_s = used.undisturbed_s(end_s - start_s);
-        let waited_s: f64 = waits.values().map(|waits| waits.memory_s).sum();
+        // What no access stands for stays with computing: no time is lost.
+        let waited_s: f64 = accesses.iter().filter_map(|access| access.wait_s).sum();
         // At least so long nobody worked: the threads waited for something else than each other.
         let idle_s = (lasted_s - worked_s).max(0.0);
         Phase {
@@ -188,7 +190,7 @@ impl ProfileBuilder<'_> {
             compute_s: (worked_s.min(lasted_s * team) - waited_s).max(0.0),
             idle_s: Some(idle_s),
             meeting_s: Some(lasted_s - worked_s / team - idle_s).filter(|meeting_s| *meeting_s > 0.0),
-            accesses: accesses.collect(),
+            accesses,
         }
     }
 
@@ -220,25 +222,20 @@ impl ProfileBuilder<'_> {
         self.clocks.as_ref().map_or_else(by_samples, between).without(added(seen))
     }
 
-    /// CPU time spent waiting, s, by object: split between cache and memory by where its lines came from.
-    fn waits(&self, seen: &[AttributedSample], user_s: f64) -> BTreeMap<ObjectId, Waits> {
+    /// CPU time spent waiting, s, by object: split between cache and memory by where its lines came from, of these rows.
+    fn waits(
+        &self,
+        seen: &[AttributedSample],
+        user_s: f64,
+        rows: &BTreeMap<Row, Traffic>,
+    ) -> BTreeMap<ObjectId, Waits> {
         let stalls = self.overlaps.waiting(self.observed, seen).into_iter();
         let per_sample_s = user_s / of_user(seen).count().max(1) as f64;
         let split = |(object, waited): (ObjectId, Waited)| {
-            let (all_s, beyond) = (waited.shared * per_sample_s, self.beyond_cache(object));
+            let (all_s, beyond) = (waited.shared * per_sample_s, beyond_cache(rows, object));
             (object, Waits { memory_s: all_s * beyond, cache_s: all_s * (1.0 - beyond) })
         };
         stalls.map(split).collect()
-    }
-
-    fn beyond_cache(&self, object: ObjectId) -> f64 {
-        let rows = self.rows.iter().filter(|((id, _), _)| *id == object).map(|(_, row)| row);
-        let (missed, touched) = rows.fold((0.0, 0.0), |sum, row| {
-            let lines = if row.miss > 0.0 { row.dram_read_bytes / row.miss } else { 0.0 };
-            (sum.0 + row.dram_read_bytes, sum.1 + lines)
-        });
-        let miss: f64 = if touched > 0.0 { missed / touched } else { 0.0 };
-        MEMORY_TO_CACHE * miss / (MEMORY_TO_CACHE * miss + 1.0 - miss)
     }
 
     fn name(&self) -> String {
@@ -327,6 +324,15 @@ impl ProfileBuilder<'_> {
         let lines = names.lineless().map(|(file, missing)| warnings::about_lines(file, missing));
         self.recording.warnings.iter().cloned().chain(doubts.all()).chain(lines).collect()
     }
+}
+
+/// The part of an object's waiting, 0 to 1, that is for lines from memory, by how many of the lines that it touched came
+/// from there.
+fn beyond_cache(rows: &BTreeMap<Row, Traffic>, object: ObjectId) -> f64 {
+    let rows = rows.iter().filter(|((id, _), _)| *id == object).map(|(_, row)| row);
+    let (missed, touched) = rows.fold((0.0, 0.0), |sum, row| (sum.0 + row.dram_read_bytes, sum.1 + row.touched_bytes));
+    let miss: f64 = if touched > 0.0 { (missed / touched).min(1.0) } else { 0.0 };
+    MEMORY_TO_CACHE * miss / (MEMORY_TO_CACHE * miss + 1.0 - miss)
 }
 
 /// CPU time that was spent waiting for lines beyond the last-level cache, and for others, s.
