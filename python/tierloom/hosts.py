@@ -16,6 +16,9 @@ from tierloom.nouns import Machine
 if TYPE_CHECKING:
     from tierloom.nouns import Profile
 
+_MARKS = re.compile(r"\((r|tm)\)|\b(cpu|processor)\b|\b\d+-core\b|@.*")
+"""What some names of a processor have and others of the same one have not."""
+
 
 def keep(machine: Machine) -> Path | None:
     """Keeps the machine of the host that it says it is of; nothing where it says none, or nothing can be written."""
@@ -58,10 +61,6 @@ def _may_be_one(one: str, other: str) -> bool:
     """Whether two names may be of one processor: those of virtual machines leave words out."""
     words = [set(re.findall(r"[a-z0-9]+", _MARKS.sub(" ", name.lower()))) for name in (one, other)]
     return words[0] <= words[1] or words[1] <= words[0]
-
-
-_MARKS = re.compile(r"\((r|tm)\)|\b(cpu|processor)\b|\b\d+-core\b|@.*")
-"""What some names of a processor have and others of the same one have not."""
 
 
 def kept(host: str | None) -> Machine | None:

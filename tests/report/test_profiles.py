@@ -41,6 +41,12 @@ def test_the_table_says_why_what_is_only_written_is_half_reads() -> None:
 
 def test_a_table_of_counts_says_what_their_intervals_leave_open() -> None:
     profile = Profile.load("mg-e")
-    counted = {"event": "cpu-clock", "hz": 1993.0, "samples": 10, "lost": 0, "not_sampled": {}}
-    profile.data["sampling"] = counted  # type: ignore[typeddict-item]
+    profile.data["sampling"] = {
+        "event": "cpu-clock",
+        "hz": 1993.0,
+        "samples": 10,
+        "lost": 0,
+        "skid_purity": 1.0,
+        "not_sampled": {"accesses": 0.0, "bytes": 0.0, "share": 0.0},
+    }
     assert "what ± is left is which object it was" in profiles.caption(profile)

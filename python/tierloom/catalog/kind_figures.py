@@ -17,10 +17,8 @@ DEMAND_LINES = 16.0
 """Fill buffers of Golden Cove, as in the catalog's Sapphire Rapids machines."""
 STREAM_LINES = 27.4
 """One Sapphire Rapids thread that reads 18.1 GB/s at 97 ns, as in bytedance-spr-a1000."""
-WRITE_SHARE = {"cxl": 23.4 / 27.1}
-"""Write peak over read peak of Micron's simulated CXL expander (Mess)."""
 DRAM_WRITE_SHARE = 0.72
-"""The same of a Xeon 8480+ with eight channels of DDR5-4800 (Mess-Results)."""
+"""Write peak over read peak of a Xeon 8480+ with eight channels of DDR5-4800 (Mess-Results)."""
 SHAPES = {
     "cxl": ({"knee": {"linear_ns": 11.6, "wait_ns": 0.08, "exponent": 1.49}}, "Micron's simulated CXL expander (Mess)")
 }
@@ -63,3 +61,9 @@ KIND_FIGURES = {
     ),
 }
 """Latency as `machine measure` has it, of random reads where the source tells them apart."""
+
+
+def write_share(kind: str) -> float:
+    """Write peak over read peak: that of the device of a kind, else that of DRAM."""
+    known = KIND_FIGURES.get(kind)
+    return known.write_gb_s / known.read_gb_s if known else DRAM_WRITE_SHARE

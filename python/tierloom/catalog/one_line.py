@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from tierloom.catalog.kind_figures import (
     DRAM_SHAPE,
-    DRAM_WRITE_SHARE,
     KIND_FIGURES,
     LOCAL_GB_S,
     LOCAL_NS,
     SHAPES,
     SOCKET,
+    write_share,
 )
 from tierloom.errors import MachineError, RequestError
 from tierloom.units import amount_in_bytes
@@ -136,7 +136,7 @@ def _path(memory: Memory) -> str:
     as_kind = known.idle_of if known else "near DRAM"
     idle_ns = memory.idle_ns or (known.idle_ns if known else LOCAL_NS)
     read_gb_s = memory.gb_s or (known.read_gb_s if known else LOCAL_GB_S)
-    share = known.write_gb_s / known.read_gb_s if known else DRAM_WRITE_SHARE
+    share = write_share(memory.kind)
     shape, shape_of = SHAPES.get(memory.kind, DRAM_SHAPE)
     told = "given" if memory.gb_s else f"as of {known.bandwidth_of}" if known else "one channel of DDR5-4800"
     how = f"read peak: {told}; write peak: {share:.2f} of it; rise below the peak: as of {shape_of}"

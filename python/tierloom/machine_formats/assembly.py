@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tierloom.catalog.kind_figures import (
     DEMAND_LINES,
     DRAM_SHAPE,
-    DRAM_WRITE_SHARE,
     KIND_FIGURES,
     LLC_BYTES,
     LOCAL_GB_S,
     LOCAL_NS,
     SHAPES,
     STREAM_LINES,
-    WRITE_SHARE,
+    write_share,
 )
 from tierloom.machine_formats.sketch import Known
 from tierloom.machine_formats.texts import flaw
@@ -187,7 +186,7 @@ class _Builder:
         read = route.read_gb_s or self.nearest_bandwidth(end)
         if kind in KIND_FIGURES and read.source == ASSUMED:
             return self.of_kind(kind)
-        share = WRITE_SHARE.get(kind, DRAM_WRITE_SHARE)
+        share = write_share(kind)
         write_gb_s = route.write_gb_s.value if route.write_gb_s else round(share * read.value, 2)
         shape, shape_of = SHAPES.get(kind, DRAM_SHAPE)
         written = "told" if route.write_gb_s else f"assumed, {share:.2f} of the read peak"

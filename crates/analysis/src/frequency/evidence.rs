@@ -114,8 +114,7 @@ pub(crate) fn counted(
             if clocks.iter().any(|count| count.block == within) {
                 return true;
             }
-            let latches = &function.loops[around].latches;
-            if !latches.iter().all(|latch| function.dominates(within, *latch)) {
+            if !function.in_every_round(around, within) {
                 return false;
             }
             if hard(around) {
@@ -126,11 +125,7 @@ pub(crate) fn counted(
             }
             within = function.loops[around].header;
         }
-        entered
-            && function
-                .blocks
-                .iter_enumerated()
-                .all(|(end, b)| !b.successors.is_empty() || function.dominates(within, end))
+        entered && function.in_every_call(within)
     };
     function.blocks.indices().map(counted).collect()
 }

@@ -1,8 +1,7 @@
 //! How many elements an access moves: a vector of four doubles is four accesses of the program.
 //!
-//! Most instructions say how wide their elements are. Plain vector moves and repeated fills and copies do not; they move what the
-//! packed arithmetic of their loop works on, or else what the rest of the program takes the object
-//! for.
+//! Most instructions say how wide their elements are. Plain vector moves, and repeated fills and copies, do not; they
+//! move what the packed arithmetic of their loop works on, or else what the rest of the program takes the object for.
 
 use std::collections::BTreeMap;
 

@@ -118,6 +118,12 @@ impl Function {
         self.loops[inside].latches.iter().all(|latch| self.dominates(block, *latch))
     }
 
+    /// Whether no call of the function goes past the block.
+    pub fn in_every_call(&self, block: BlockId) -> bool {
+        let mut ends = self.blocks.iter_enumerated().filter(|(_, block)| block.successors.is_empty());
+        ends.all(|(end, _)| self.dominates(block, end))
+    }
+
     /// Blocks outside a loop that enter it.
     pub fn entries(&self, inside: LoopId) -> impl Iterator<Item = BlockId> {
         let natural = &self.loops[inside];

@@ -144,8 +144,7 @@ fn fewest_rounds(function: &Function, block: BlockId, rounds: impl Fn(LoopId) ->
         executions *= rounds(around);
         within = function.loops[around].header;
     }
-    let mut ends = function.blocks.iter_enumerated().filter(|(_, block)| block.successors.is_empty());
-    if ends.all(|(end, _)| function.dominates(within, end)) { executions } else { 0.0 }
+    if function.in_every_call(within) { executions } else { 0.0 }
 }
 
 /// Readings of a clock whose pace nobody knows, in steps of the greatest common divisor of what it moved.

@@ -91,8 +91,8 @@ pub(crate) fn count(observed: &Observed, trips: &TripCounts, period_ns: f64) -> 
         .filter_map(|(told, whole)| Some(told).filter(|told| agrees(observed, trips, &counts, told)).or(whole));
     let kinds: Vec<Count> = kinds.collect();
     counts.extend(kinds);
-    let behind = |count: &Count| falls_behind_calls(observed, trips, &counts, count);
-    let mut counts: Vec<Count> = counts.iter().filter(|count| !behind(count)).cloned().collect();
+    let behind: Vec<bool> = counts.iter().map(|count| falls_behind_calls(observed, trips, &counts, count)).collect();
+    let mut counts: Vec<Count> = counts.into_iter().zip(behind).filter(|(_, behind)| !behind).map(|(c, _)| c).collect();
     counts.sort_by(|left, right| {
         let place = (left.function, left.block).cmp(&(right.function, right.block));
         place.then(left.relative_error.total_cmp(&right.relative_error)).then(right.visible.cmp(&left.visible))
