@@ -18,6 +18,7 @@ pub(crate) mod normal_equations;
 mod pace;
 pub(crate) mod renewal;
 pub(crate) mod sampling;
+pub(crate) mod short_instances;
 pub(crate) mod strata;
 pub(crate) mod trip_count;
 pub(crate) mod windows;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::attribution::Observed;
 use crate::frequency::branches::is_last_round;
+use crate::frequency::short_instances;
 use crate::frequency::trip_count::TripCount;
 use crate::frequency::trip_count::TripCounts;
 use crate::parallel::mapped;
@@ -12,11 +13,13 @@ use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::state::State;
-use tierloom_binary::dataflow::trip_count::{at_entry, remaining, rounds};
+use tierloom_binary::dataflow::trip_count::{at_entry, remaining, remaining_rounds, rounds};
 use tierloom_binary::instruction::Gpr;
 
 /// Samples of a loop that are emulated at most.
 const MOST_SAMPLES: usize = 240;
+/// Samples of a loop that are emulated up to its end at most.
+const MOST_ENDS: usize = 1000;
 /// Share of emulated samples that must give an answer.
 const ANSWERED: f64 = 0.6;
 /// Inventions that lie beyond the end leave the loop at once: a single round is no answer.
@@ -47,11 +50,17 @@ pub(crate) fn trips(observed: &Observed) -> TripCounts {
         let all = &around[&(id, inside)];
         by_code(observed, id, inside)
             .or_else(|| by_registers(observed, id, inside, all))
+            .or_else(|| by_both_ends(observed, id, inside, all))
             .or_else(|| by_positions(observed, id, inside, all))
+            .or_else(|| by_rounds_to_come(observed, id, inside, all))
             .or_else(|| by_last_rounds(observed, id, inside, own))
             .or_else(|| by_rounds_left(observed, id, inside, all))
     });
-    loops.into_iter().zip(trips).filter_map(|(around, trip)| Some((around, trip?))).collect()
+    let mut found: TripCounts = loops.iter().zip(trips).filter_map(|(around, trip)| Some((*around, trip?))).collect();
+    let open = around.iter().filter(|(id, _)| !found.contains_key(id)).map(|(id, samples)| (*id, samples.as_slice()));
+    let short = short_instances::trips(observed, &open.collect());
+    found.extend(short);
+    found
 }
 
 /// Samples in each loop itself, and in each loop with its inner loops.
@@ -95,23 +104,49 @@ fn by_registers(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[
     let movers = Steady::of(function, inside).every_round(function);
     let later = movers.into_iter().find_map(|mover| {
         let positions = chosen.iter().map(|sample| position(observed, function, inside, mover, *sample));
-        let pairs = positions.zip(&tried).map(|(position, rounds)| Some((position?, (*rounds)?)));
-        let known: Vec<(f64, f64)> = pairs.flatten().filter(|(position, rounds)| position < rounds).collect();
-        let enough = known.len() as f64 >= ANSWERED * tried.len() as f64;
-        let later: Vec<f64> = known
-            .iter()
-            .filter(|(position, rounds)| *position > 0.0 && *rounds > LEAST_ROUNDS)
-            .map(|k| k.1 - 1.0)
-            .collect();
-        (enough && later.len() >= FEWEST_POSITIONS).then_some(later)
+        later_rounds(&positions.zip(tried.iter().copied()).collect::<Vec<_>>())
     });
-    Some(match later {
-        Some(later) => {
-            let trip = of_samples(&later);
-            TripCount { rounds: 1.0 + trip.rounds, ..trip }
-        }
-        None => of_samples(&answers),
+    Some(later.unwrap_or_else(|| of_samples(&answers)))
+}
+
+/// From the rounds of instances and how far into them samples are, first rounds left out, where enough samples tell both.
+fn later_rounds(samples: &[(Option<f64>, Option<f64>)]) -> Option<TripCount> {
+    let known: Vec<(f64, f64)> = samples
+        .iter()
+        .filter_map(|(position, rounds)| Some(((*position)?, (*rounds)?)))
+        .filter(|(position, rounds)| position < rounds)
+        .collect();
+    let later: Vec<f64> = known
+        .iter()
+        .filter(|(position, rounds)| *position > 0.0 && *rounds > LEAST_ROUNDS)
+        .map(|(_, rounds)| rounds - 1.0)
+        .collect();
+    if (known.len() as f64) < ANSWERED * samples.len() as f64 || later.len() < FEWEST_POSITIONS {
+        return None;
+    }
+    let trip = of_samples(&later);
+    Some(TripCount { rounds: 1.0 + trip.rounds, ..trip })
+}
+
+/// As [`by_registers`], where no register tells the rounds of an instance, but some how many are behind a sample and
+/// others how many are to come.
+fn by_both_ends(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
+    let function = &observed.code.functions[id].function;
+    let chosen: Vec<(usize, usize)> = some(samples).collect();
+    let movers = Steady::of(function, inside).every_round(function);
+    movers.into_iter().find_map(|mover| {
+        let both = |sample: &(usize, usize)| {
+            let behind = position(observed, function, inside, mover, *sample);
+            let ahead = behind.and_then(|_| to_come(observed, function, inside, *sample));
+            (behind, behind.zip(ahead).map(|(behind, ahead)| behind + 1.0 + ahead))
+        };
+        later_rounds(&chosen.iter().map(both).collect::<Vec<_>>())
     })
+}
+
+/// Rounds that an instance of a loop has before it at a sample.
+fn to_come(observed: &Observed, function: &Function, inside: LoopId, (number, step): (usize, usize)) -> Option<f64> {
+    remaining_rounds(function, inside, step, &observed.seen[number].state)
 }
 
 /// Rounds of the instance that each sample fell into. Many samples show the same in what the loop leaves alone, and
@@ -177,15 +212,29 @@ fn by_positions(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[
     movers.into_iter().find_map(of_register).filter(|trip| trip.rounds > LEAST_ROUNDS)
 }
 
+/// As [`by_positions`], from the other end, where a loop starts at a value that nobody knows: by how far samples are from
+/// the end of instances that are alike. Of others the share in last rounds tells more.
+fn by_rounds_to_come(
+    observed: &Observed,
+    id: FunctionId,
+    inside: LoopId,
+    samples: &[(usize, usize)],
+) -> Option<TripCount> {
+    let function = &observed.code.functions[id].function;
+    let chosen = samples.iter().copied().step_by(samples.len().div_ceil(MOST_ENDS).max(1));
+    let tried: Vec<Option<f64>> = chosen.map(|sample| to_come(observed, function, inside, sample)).collect();
+    let mut found: Vec<f64> = tried.iter().flatten().copied().collect();
+    found.sort_by(f64::total_cmp);
+    let enough = found.len() >= FEWEST_POSITIONS && found.len() as f64 >= ANSWERED * tried.len() as f64;
+    enough.then(|| of_alike(&found)).flatten().filter(|trip| trip.rounds > LEAST_ROUNDS)
+}
+
 /// Rounds of a loop from sorted positions of samples in it, the first round being 0.
 fn of_positions(positions: &[f64]) -> TripCount {
-    let count = positions.len() as f64;
-    let (furthest, middle) = (positions[positions.len() - 1] + 1.0, 2.0 * positions[positions.len() / 2] + 1.0);
-    if middle >= furthest * (1.0 - 3.0 / count.sqrt()) {
-        // Of so many samples the last one lies this far from the end.
-        let rounds = if furthest > count { furthest * (1.0 + 1.0 / count) } else { furthest };
-        return TripCount { rounds, relative_error: 0.003 + 1.0 / count, variance: Some(0.0) };
+    if let Some(alike) = of_alike(positions) {
+        return alike;
     }
+    let (count, middle) = (positions.len() as f64, middle(positions));
     // All instances come to the first rounds, whatever becomes of them later.
     let early = positions.len().div_ceil(EARLY_ONE_IN).max(FEWEST_EARLY);
     let upto = positions[early - 1];
@@ -195,6 +244,20 @@ fn of_positions(positions: &[f64]) -> TripCount {
         return TripCount { rounds: by_early, relative_error: 0.1 + 1.0 / within.sqrt(), variance: Some(1.0) };
     }
     TripCount { rounds: middle, relative_error: 0.1 + 1.0 / count.sqrt(), variance: Some(1.0) }
+}
+
+/// As many as the furthest position shows, where samples do not thin out towards it: then all instances go as far.
+fn of_alike(positions: &[f64]) -> Option<TripCount> {
+    let (count, furthest) = (positions.len() as f64, positions.last()? + 1.0);
+    // Of so many samples the last one lies this far from the end.
+    let rounds = if furthest > count { furthest * (1.0 + 1.0 / count) } else { furthest };
+    let alike = middle(positions) >= furthest * (1.0 - 3.0 / count.sqrt());
+    alike.then_some(TripCount { rounds, relative_error: 0.003 + 1.0 / count, variance: Some(0.0) })
+}
+
+/// Rounds of instances that are alike, by the middle of sorted positions.
+fn middle(positions: &[f64]) -> f64 {
+    2.0 * positions[positions.len() / 2] + 1.0
 }
 
 /// As [`by_last_rounds`], by samples anywhere in the loop: by the registers that are the same all round.
@@ -303,5 +366,17 @@ mod tests {
         positions.extend((128..256).map(f64::from));
         let trip = of_positions(&positions);
         assert!((trip.rounds / 171.0 - 1.0).abs() < trip.relative_error, "{trip:?}");
+    }
+
+    #[test]
+    fn both_ends_of_an_instance_tell_its_rounds_whatever_first_rounds_take() {
+        // Instances of 8 rounds of which the first takes as long as all others, seen at each place.
+        let samples: Vec<_> = (0..100).map(|sample| (Some(f64::from(sample % 14 - 7).max(0.0)), Some(8.0))).collect();
+        assert!((later_rounds(&samples).unwrap().rounds - 8.0).abs() < 1e-9);
+        let mut positions: Vec<f64> = samples.iter().map(|sample| sample.0.unwrap()).collect();
+        positions.sort_by(f64::total_cmp);
+        assert!(of_alike(&positions).is_none(), "places alone do not");
+        let unknown: Vec<_> = samples.iter().map(|sample| (sample.0, None)).collect();
+        assert!(later_rounds(&unknown).is_none());
     }
 }

@@ -1,5 +1,7 @@
 //! Blocks of a function and the loops that they make.
 
+use std::sync::OnceLock;
+
 use crate::instruction::RegisterSet;
 
 pub use crate::index::{BlockId, LoopId};
@@ -48,6 +50,18 @@ pub struct Loop {
     pub parent: Option<LoopId>,
     /// Registers that any instruction of the body writes.
     pub written: RegisterSet,
+    /// Those of them that come back, once somebody asked.
+    pub(crate) kept: OnceLock<Kept>,
+}
+
+/// Registers that a loop writes and that hold again what they held: what lies on the stack or in another register while
+/// something else needs them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Kept {
+    /// At the start of every round.
+    pub(crate) each_round: RegisterSet,
+    /// There, and wherever the loop is left.
+    pub(crate) at_exits: RegisterSet,
 }
 
 impl Loop {

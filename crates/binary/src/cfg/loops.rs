@@ -1,6 +1,7 @@
 //! Natural loops: an edge back to a block that dominates its source; loops of one header are one.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use index_vec::{IndexSlice, IndexVec, index_vec};
 
@@ -39,5 +40,5 @@ fn natural_loop(
     let body: Vec<BlockId> = inside.indices().filter(|block| inside[*block]).collect();
     let inside = body.iter().flat_map(|block| &instructions[blocks[*block].first..blocks[*block].end]);
     let written = inside.fold(RegisterSet::default(), |set, one| set.union(one.clobbered));
-    Loop { header, latches, body, parent: None, written }
+    Loop { header, latches, body, parent: None, written, kept: OnceLock::new() }
 }

@@ -11,6 +11,7 @@ mod loops;
 
 use index_vec::{IndexSlice, IndexVec, index_vec};
 
+pub(crate) use block::Kept;
 pub use block::{Block, BlockId, Loop, LoopId};
 
 use crate::arch;

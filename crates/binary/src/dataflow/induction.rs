@@ -10,11 +10,11 @@
 
 use crate::arch::STACK_POINTER;
 use crate::cfg::{BlockId, Function, LoopId};
-use crate::dataflow::spills::{CopyChain, Move, follow};
+use crate::dataflow::slots;
+use crate::dataflow::spills::{CopyChain, Move, follow, holds, kept};
 use crate::dataflow::state::State;
-use crate::dataflow::trip_count::rounds;
 use crate::dataflow::update::{Step, Update, loaded_step, steady_step, together};
-use crate::instruction::{GENERAL, Gpr, Instruction, Operand, Operation, RegisterSet, Source};
+use crate::instruction::{GENERAL, Gpr, Operand, Operation, RegisterSet, Source};
 
 /// An address that runs on from one instance of a loop to the next leaves out no more of its way than this: rows may
 /// have some points at their ends that a loop passes by (assumed).
@@ -95,56 +95,23 @@ pub fn counters(function: &Function) -> Vec<InductionVariable> {
 
 /// Whether the loop around a loop sets a clock of it to the same value before each instance, or to one that does not go
 /// on where the last instance ended.
-fn restarts(function: &Function, value: &Value, step: Step, region: LoopId) -> bool {
+fn restarts(function: &Function, value: &Value, region: LoopId) -> bool {
     let registers = match value {
         Value::Register(register) => RegisterSet::of(&[*register]),
         Value::Address(operand) => operand.registers(),
         Value::Carried(_) => return false,
     };
     let inner = &function.loops[region];
-    let Some(outer) = inner.parent.map(|parent| &function.loops[parent]) else { return false };
+    let Some(parent) = inner.parent else { return false };
+    let steady = Steady::of(function, parent);
     let (moving, still) = (registers.common(inner.written), registers.without(inner.written));
-    if !still.common(outer.written).is_empty() && !leaps(function, value, step, region) {
+    if !still.common(steady.written).is_empty() {
         return false;
     }
     moving.iter().all(|register| {
-        let writer = |block: &&BlockId| last_write(function, **block, register).is_some();
-        let writers: Vec<BlockId> =
-            outer.body.iter().filter(|block| !inner.contains(**block)).filter(writer).copied().collect();
-        let sets = |block: BlockId| {
-            last_write(function, block, register)
-                .is_some_and(|last| !last.is_call() && sets_alike(&last.operation, outer.written))
-        };
-        let (set, other): (Vec<BlockId>, Vec<BlockId>) = writers.into_iter().partition(|block| sets(*block));
-        // Whatever else is written there in between, it is set again before the next instance.
-        set.iter().any(|block| function.dominates(*block, inner.header))
-            && !other.iter().any(|block| {
-                let behind = function.blocks[*block].successors.clone();
-                let goes_on = |block| outer.contains(block) && !set.contains(&block);
-                function.reaches(behind, |block| block == inner.header, goes_on)
-            })
+        let sets = set_before(function, register, region);
+        sets.is_some_and(|sets| sets.iter().all(|at| steady.start(function, *at) == Some(0)))
     })
-}
-
-/// Whether an address that the loop around moves on goes much further by that than by all rounds of an instance, or
-/// much less far: a block of a matrix is narrower than its rows.
-fn leaps(function: &Function, value: &Value, step: Step, region: LoopId) -> bool {
-    let (Value::Address(operand), Step::Constant(step)) = (value, step) else { return false };
-    let Some(parent) = function.loops[region].parent else { return false };
-    let outer = Steady::of(function, parent);
-    let written = function.loops[region].written;
-    let parts = [(operand.base, 1), (operand.index, operand.scale.cast_signed())];
-    let between = parts.into_iter().try_fold(0i64, |sum, (register, times)| match register {
-        Some(register) if outer.written.contains(register) && !written.contains(register) => {
-            match outer.moves[register.index()]? {
-                (Step::Constant(step), ..) => Some(sum.wrapping_add(step.wrapping_mul(times))),
-                _ => None,
-            }
-        }
-        _ => Some(sum),
-    });
-    let within = rounds(function, region, None).map(|rounds| rounds * step.unsigned_abs() as f64);
-    between.zip(within).is_some_and(|(between, within)| is_far(between, within))
 }
 
 /// How far on a clock starts from one instance of its loop to the next: its registers are copies of what the loop around
@@ -155,18 +122,16 @@ fn start_step(function: &Function, value: &Value, region: LoopId) -> Option<i64>
         Value::Address(operand) => [(operand.base, 1), (operand.index, operand.scale.cast_signed())],
         Value::Carried(_) => return None,
     };
-    let outer = Steady::of(function, function.loops[region].parent?);
-    let moved = |register: Gpr| match outer.moves[register.index()] {
-        _ if !outer.written.contains(register) => Some(0),
-        Some((Step::Constant(step), ..)) => Some(step),
-        _ => None,
-    };
-    let written = function.loops[region].written;
+    let inner = &function.loops[region];
+    let outer = Steady::of(function, inner.parent?);
     let starts = |register: Gpr| {
-        if written.contains(register) {
-            copied_from(function, register, region).and_then(moved)
+        if inner.written.contains(register) {
+            match set_before(function, register, region)?[..] {
+                [at] => outer.start(function, at),
+                _ => None,
+            }
         } else {
-            moved(register)
+            outer.moved(function, register, function.blocks[inner.header].first)
         }
     };
     parts
@@ -175,34 +140,30 @@ fn start_step(function: &Function, value: &Value, region: LoopId) -> Option<i64>
         .try_fold(0i64, |sum, (register, times)| Some(sum.wrapping_add(starts(register)?.wrapping_mul(times))))
 }
 
-/// The register that a register of a loop is a copy of when an instance begins.
-fn copied_from(function: &Function, register: Gpr, region: LoopId) -> Option<Gpr> {
+/// Positions of the instructions of the loop around a loop that set a register to what it is when an instance begins;
+/// `None` where a way comes to the loop without one.
+fn set_before(function: &Function, register: Gpr, region: LoopId) -> Option<Vec<usize>> {
     let inner = &function.loops[region];
-    let around = function.loops[inner.parent?].body.iter().filter(|block| !inner.contains(**block));
-    let mut writes = around.filter_map(|block| Some((*block, last_write(function, *block, register)?)));
-    let (block, last) = writes.next()?;
-    let only = writes.next().is_none() && function.dominates(block, inner.header);
-    match &last.operation {
-        Operation::Move { from: Source::Register(from), .. } if only && !last.is_call() => Some(from.register),
-        _ => None,
-    }
+    let outer = &function.loops[inner.parent?];
+    let around = outer.body.iter().copied().filter(|block| !inner.contains(*block));
+    let writes: Vec<(BlockId, usize)> =
+        around.filter_map(|block| Some((block, last_write(function, block, register)?))).collect();
+    let is_set = |block: BlockId| writes.iter().any(|write| write.0 == block);
+    // Whatever else is written there in between, it is set again before the next instance.
+    let lasts = |block: BlockId| {
+        let behind = function.blocks[block].successors.clone();
+        function.reaches(behind, |to| to == inner.header, |to| outer.contains(to) && !is_set(to))
+    };
+    writes
+        .iter()
+        .any(|write| function.dominates(write.0, inner.header))
+        .then(|| writes.iter().filter(|write| lasts(write.0)).map(|write| write.1).collect())
 }
 
-/// The last instruction of a block that writes a register.
-fn last_write(function: &Function, block: BlockId, register: Gpr) -> Option<&Instruction> {
-    function.instructions_of(block).iter().rfind(|one| one.clobbered.contains(register))
-}
-
-/// Constants, and copies and addresses made of constants and of registers that a loop leaves alone.
-fn sets_alike(operation: &Operation, written: RegisterSet) -> bool {
-    match operation {
-        _ if operation.constant().is_some() => true,
-        Operation::Move { from: Source::Register(from), .. } => !written.contains(from.register),
-        Operation::Address { address, .. } => {
-            address.base.into_iter().chain(address.index).all(|register| !written.contains(register))
-        }
-        _ => false,
-    }
+/// Position of the last instruction of a block that writes a register.
+fn last_write(function: &Function, block: BlockId, register: Gpr) -> Option<usize> {
+    let mut block = function.blocks[block].first..function.blocks[block].end;
+    block.rfind(|at| function.instructions[*at].clobbered.contains(register))
 }
 
 fn same_clock(left: &InductionVariable, right: &InductionVariable) -> bool {
@@ -289,8 +250,39 @@ impl Steady {
         !operand.registers().iter().any(|register| self.written.contains(register))
     }
 
+    /// How far on a register is from one round to the next, before an instruction, where it is moved by a constant or not
+    /// at all.
+    fn moved(&self, function: &Function, register: Gpr, at: usize) -> Option<i64> {
+        match self.moves[register.index()] {
+            _ if !self.written.contains(register) => Some(0),
+            Some((Step::Constant(step), ..)) => Some(step),
+            None if kept(function, self.inside).each_round.contains(register) => {
+                holds(function, self.inside, register, at).then_some(0)
+            }
+            _ => None,
+        }
+    }
+
+    /// How far on what an instruction sets a register to is from one round to the next.
+    fn start(&self, function: &Function, at: usize) -> Option<i64> {
+        let sets = &function.instructions[at];
+        match &sets.operation {
+            operation if operation.constant().is_some() => Some(0),
+            _ if sets.is_call() => None,
+            Operation::Move { from: Source::Register(from), .. } => self.moved(function, from.register, at),
+            Operation::Move { from: Source::Memory, .. } => slots::step(function, self.inside, sets.operands.first()?),
+            Operation::Address { address, .. } => {
+                let part =
+                    |register: Option<Gpr>| register.map_or(Some(0), |register| self.moved(function, register, at));
+                let index = part(address.index)?.wrapping_mul(address.scale.cast_signed());
+                Some(part(address.base)?.wrapping_add(index))
+            }
+            _ => None,
+        }
+    }
+
     fn counter(&self, function: &Function, value: Value, (step, counted, narrow): Update) -> InductionVariable {
-        let restarts = restarts(function, &value, step, self.inside);
+        let restarts = restarts(function, &value, self.inside);
         let start_step = start_step(function, &value, self.inside);
         InductionVariable { value, step, counted, region: self.inside, narrow, restarts, start_step }
     }
@@ -406,7 +398,8 @@ mod tests {
         let address = |step: u8| {
             let code = [&BLOCKED[..24], &[step], &BLOCKED[25..]].concat();
             let clocks = counters(&Function::decode(&code, 0));
-            clocks.iter().find(|clock| matches!(clock.value, Value::Address(_))).unwrap().restarts
+            let clock = clocks.iter().find(|clock| matches!(clock.value, Value::Address(_))).unwrap();
+            clock.starts_elsewhere_after(32.0)
         };
         assert!(address(0x10), "rows of 4096 bytes, of which 512 are walked over");
         assert!(!address(0x02) && !address(0x03), "rows of 512, and of 768");
@@ -435,5 +428,22 @@ mod tests {
         let mut told = of(&lent);
         told.sort_unstable();
         assert_eq!(told, [false, true], "what it held in between is gone");
+    }
+
+    #[test]
+    fn a_counter_that_is_loaded_from_a_slot_restarts_where_nothing_moves_the_slot() {
+        // 0: mov rax,[rsp-8] | 5: add rax,8; cmp rax,rsi; jne 5 | add qword [rsp-16],96; dec rdi; jne 0 | ret
+        let code = [
+            0x48, 0x8b, 0x44, 0x24, 0xf8, 0x48, 0x83, 0xc0, 8, 0x48, 0x39, 0xf0, 0x75, 0xf7, 0x48, 0x83, 0x44, 0x24,
+            0xf0, 96, 0x48, 0xff, 0xcf, 0x75, 0xe7, 0xc3,
+        ];
+        let of = |code: &[u8]| {
+            let clocks = counters(&Function::decode(code, 0));
+            let clock = clocks.iter().find(|clock| clock.value == Value::Register(Gpr::new(0))).unwrap();
+            (clock.restarts, clock.start_step)
+        };
+        assert_eq!(of(&code), (true, Some(0)));
+        let moved = [&code[..4], &[0xf0], &code[5..]].concat();
+        assert_eq!(of(&moved), (false, Some(96)), "each instance starts 96 bytes further");
     }
 }

@@ -1,10 +1,13 @@
 //! Where values come from and how they change from round to round.
 
 pub mod dependence;
+mod emulator;
 pub mod induction;
 pub mod modular;
+mod slots;
 pub mod spills;
 pub mod state;
 mod stores;
 pub mod trip_count;
 pub mod update;
+pub mod way;

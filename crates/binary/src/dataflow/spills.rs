@@ -9,8 +9,9 @@
 use std::rc::Rc;
 
 use crate::arch::STACK_POINTER;
-use crate::cfg::{BlockId, Function, LoopId};
-use crate::instruction::{self, GENERAL, Gpr, Instruction, Operand, Operation, Part, Source};
+use crate::cfg::{BlockId, Function, Kept, LoopId};
+use crate::dataflow::slots::{self, is_slot};
+use crate::instruction::{self, GENERAL, Gpr, Instruction, Operation, Part, Source};
 
 /// Loops with more instructions than this are not followed: generated code.
 const MOST_INSTRUCTIONS: usize = 4000;
@@ -50,8 +51,8 @@ pub struct Move {
 
 /// Follows what `moved` moves on through a loop; `None` where it does not come back.
 pub fn follow(function: &Function, inside: LoopId, moved: Move) -> Option<CopyChain> {
-    let web = Web::new(function, inside, moved)?;
-    let held = web.settle();
+    let web = Web::new(function, inside, Some(moved))?;
+    let held = web.settle(ALL, true);
     let mut holders = vec![None; function.instructions.len()];
     let mut comes_back = false;
     for (&block, entry) in function.loops[inside].body.iter().zip(held) {
@@ -65,6 +66,39 @@ pub fn follow(function: &Function, inside: LoopId, moved: Move) -> Option<CopyCh
     comes_back.then(|| CopyChain { moved_at: moved.at, holders: holders.into() })
 }
 
+/// Registers that a loop writes and that come back.
+pub(super) fn kept(function: &Function, inside: LoopId) -> Kept {
+    let natural = &function.loops[inside];
+    *natural.kept.get_or_init(|| {
+        let Some(web) = Web::new(function, inside, None) else { return Kept::default() };
+        let is_exit = |block: BlockId| {
+            let content = &function.blocks[block];
+            content.leaves || content.successors.iter().any(|to| !natural.contains(*to))
+        };
+        let mut kept = Kept::default();
+        for register in natural.written.iter().filter(|register| *register != STACK_POINTER) {
+            let held = web.held_at_ends(register);
+            if natural.latches.iter().all(|latch| held(*latch)) {
+                kept.each_round.insert(register);
+                if natural.body.iter().filter(|block| is_exit(**block)).all(|block| held(*block)) {
+                    kept.at_exits.insert(register);
+                }
+            }
+        }
+        kept
+    })
+}
+
+/// Whether a register still holds before an instruction of a loop what it held at the start of the round.
+pub(super) fn holds(function: &Function, inside: LoopId, register: Gpr, at: usize) -> bool {
+    let Some(web) = Web::new(function, inside, None) else { return false };
+    let block = function.block_of(at);
+    let Ok(position) = function.loops[inside].body.binary_search(&block) else { return false };
+    let entry = web.settle(1 << register.index(), false)[position];
+    let places = (function.blocks[block].first..at).fold(entry, |places, at| web.after(at, places));
+    places >> register.index() & 1 == 1
+}
+
 /// Places as bits: registers, then slots.
 type Places = u128;
 const ALL: Places = !(1 << STACK_POINTER.index());
@@ -72,13 +106,14 @@ const ALL: Places = !(1 << STACK_POINTER.index());
 struct Web<'a> {
     function: &'a Function,
     inside: LoopId,
-    moved: Move,
+    /// What moves the value on, if anything does.
+    moved: Option<Move>,
     /// Displacements from the stack pointer.
     slots: Vec<u64>,
 }
 
 impl<'a> Web<'a> {
-    fn new(function: &'a Function, inside: LoopId, moved: Move) -> Option<Self> {
+    fn new(function: &'a Function, inside: LoopId, moved: Option<Move>) -> Option<Self> {
         let natural = &function.loops[inside];
         let positions = || natural.body.iter().flat_map(|block| positions(function, *block));
         let all = || positions().map(|at| &function.instructions[at]);
@@ -90,22 +125,29 @@ impl<'a> Web<'a> {
             slots.extend(all().filter_map(copied).flat_map(|(to, from)| [to, from]).filter_map(slot));
             slots.sort_unstable();
             slots.dedup();
+            // Of a place whose address is taken others may write.
+            slots.retain(|slot| !function.instructions.iter().any(|one| is_address_of(one, *slot)));
             slots.truncate(Places::BITS as usize - GENERAL);
         }
         Some(Self { function, inside, moved, slots })
     }
 
-    /// Places that hold the counter at the start of each block: the most that no way contradicts.
-    fn settle(&self) -> Vec<Places> {
-        let body = &self.function.loops[self.inside].body;
-        let mut held = vec![ALL; body.len()];
-        let mut left: Vec<Places> = body.iter().map(|block| self.through(*block, ALL)).collect();
+    /// Places that hold the value at the start of each block of the body, the most that no way contradicts; at the
+    /// header those that are given, and if it `comes_back` only where other rounds leave it there.
+    fn settle(&self, at_header: Places, comes_back: bool) -> Vec<Places> {
+        let natural = &self.function.loops[self.inside];
+        let body = &natural.body;
+        let start = |block: BlockId| if block == natural.header { at_header } else { ALL };
+        let mut held: Vec<Places> = body.iter().map(|block| start(*block)).collect();
+        let mut left: Vec<Places> = body.iter().zip(&held).map(|(block, entry)| self.through(*block, *entry)).collect();
         let mut changed = true;
         while changed {
             changed = false;
-            for (position, &block) in body.iter().enumerate() {
+            for (position, &block) in
+                body.iter().enumerate().filter(|(_, block)| comes_back || **block != natural.header)
+            {
                 let before = self.function.blocks[block].predecessors.iter().filter_map(|b| body.binary_search(b).ok());
-                let entry = before.fold(ALL, |places, from| places & left[from]);
+                let entry = before.fold(start(block), |places, from| places & left[from]);
                 if entry != held[position] {
                     held[position] = entry;
                     left[position] = self.through(block, entry);
@@ -116,14 +158,24 @@ impl<'a> Web<'a> {
         held
     }
 
+    /// Whether a register holds at the end of a block what it held at the start of the round.
+    fn held_at_ends(&self, register: Gpr) -> impl Fn(BlockId) -> bool {
+        let body = &self.function.loops[self.inside].body;
+        let held = self.settle(1 << register.index(), false);
+        move |block| {
+            let position = body.binary_search(&block);
+            position.is_ok_and(|position| self.through(block, held[position]) >> register.index() & 1 == 1)
+        }
+    }
+
     fn through(&self, block: BlockId, entry: Places) -> Places {
         positions(self.function, block).fold(entry, |places, at| self.after(at, places))
     }
 
     fn after(&self, at: usize, places: Places) -> Places {
         let instruction = &self.function.instructions[at];
-        if at == self.moved.at {
-            return (places >> self.moved.from.index() & 1) << self.moved.to.index();
+        if let Some(moved) = self.moved.filter(|moved| moved.at == at) {
+            return (places >> moved.from.index() & 1) << moved.to.index();
         }
         if let Some((to, from)) = copied(instruction)
             && let Some(to) = self.bit(to)
@@ -137,18 +189,8 @@ impl<'a> Web<'a> {
 
     /// Slots that an instruction writes.
     fn overwritten(&self, instruction: &Instruction) -> Places {
-        let written = |operand: &&Operand| operand.write && is_slot(operand);
-        instruction.operands.iter().filter(written).fold(0, |lost, operand| {
-            let hit = |slot: &&u64| {
-                let ahead = slot.wrapping_sub(operand.displacement).cast_signed();
-                -8 < ahead && ahead < i64::from(operand.bytes)
-            };
-            self.slots
-                .iter()
-                .filter(hit)
-                .filter_map(|slot| self.bit(Place::Slot(*slot)))
-                .fold(lost, |l, bit| l | 1 << bit)
-        })
+        let written = self.slots.iter().filter(|slot| slots::writes(instruction, **slot));
+        written.filter_map(|slot| self.bit(Place::Slot(*slot))).fold(0, |lost, bit| lost | 1 << bit)
     }
 
     fn bit(&self, place: Place) -> Option<usize> {
@@ -176,6 +218,12 @@ fn slot(place: Place) -> Option<u64> {
     }
 }
 
+/// Whether an instruction computes the address of a slot.
+fn is_address_of(instruction: &Instruction, slot: u64) -> bool {
+    let Operation::Address { address, .. } = &instruction.operation else { return false };
+    address.base == Some(STACK_POINTER) && address.index.is_none() && address.displacement == slot
+}
+
 /// To and from of a plain move of a whole register, from, to, or between registers and slots.
 fn copied(instruction: &Instruction) -> Option<(Place, Place)> {
     let Operation::Move { to, from } = instruction.operation else { return None };
@@ -194,14 +242,10 @@ fn copied(instruction: &Instruction) -> Option<(Place, Place)> {
     to.zip(from)
 }
 
-/// Whether an operand lies on the stack, at a place that the instruction says.
-fn is_slot(operand: &Operand) -> bool {
-    operand.base == Some(STACK_POINTER) && operand.index.is_none()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instruction::RegisterSet;
 
     // 0: mov [rsp-8],rdi | 5: xor edi,edi | 7: inc rdi; cmp rdi,rsi; jne 7 | f: mov rdi,[rsp-8]
     // 14: inc rdi; cmp rdi,rdx; jne 0 | ret
@@ -246,5 +290,29 @@ mod tests {
         let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
         let at = function.instruction_at(0x14).unwrap();
         assert!(follow(&function, outer, Move { at, from: DI, to: DI }).is_none());
+    }
+
+    #[test]
+    fn registers_that_wait_elsewhere_are_kept_from_round_to_round() {
+        // 0: mov [rsp-8],rdi; mov r8,rsi; xor edi,edi | a: inc rdi; mov rsi,rdi; cmp rdi,rdx; jne a
+        // | mov rdi,[rsp-8]; mov rsi,r8; dec rcx; jne 0 | ret
+        let code = [
+            0x48, 0x89, 0x7c, 0x24, 0xf8, 0x49, 0x89, 0xf0, 0x31, 0xff, 0x48, 0xff, 0xc7, 0x48, 0x89, 0xfe, 0x48, 0x39,
+            0xd7, 0x75, 0xf5, 0x48, 0x8b, 0x7c, 0x24, 0xf8, 0x4c, 0x89, 0xc6, 0x48, 0xff, 0xc9, 0x75, 0xde, 0xc3,
+        ];
+        let function = Function::decode(&code, 0);
+        let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
+        let (source, counter) = (Gpr::new(6), Gpr::new(1));
+        let kept_by = |function: &Function| kept(function, outer);
+        let found = kept_by(&function);
+        assert_eq!(found.each_round, RegisterSet::of(&[DI, source]), "not the counter, nor what holds another");
+        assert_eq!(found.at_exits, found.each_round);
+        assert!(!found.each_round.contains(counter));
+        let at = |address| function.instruction_at(address).unwrap();
+        assert!(holds(&function, outer, DI, at(0x8)) && !holds(&function, outer, DI, at(0xa)));
+        assert!(!holds(&function, outer, source, at(0x15)) && holds(&function, outer, source, at(0x1d)));
+        // lea rax,[rsp-8] behind it: somebody else may write there. mov rsi,r8 gives way to it.
+        let shared = [&code[..26], &[0x90, 0x48, 0x8d, 0x44, 0x24, 0xf8], &code[29..33], &[0xdb, 0xc3]].concat();
+        assert!(!kept_by(&Function::decode(&shared, 0)).each_round.contains(DI));
     }
 }

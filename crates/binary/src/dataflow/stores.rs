@@ -7,21 +7,34 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// Values by address.
 #[derive(Debug, Default)]
-pub(super) struct Stores(HashMap<u64, u64, BuildHasherDefault<AddressHasher>>);
+pub(super) struct Stores(HashMap<u64, Stored, BuildHasherDefault<AddressHasher>>);
+
+/// What was stored last.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stored {
+    pub(super) value: u64,
+    /// In a place on the stack that the instruction names: nothing else writes there.
+    pub(super) in_slot: bool,
+}
 
 impl Stores {
     /// What was stored at an address last.
     pub(super) fn get(&self, address: u64) -> Option<u64> {
-        self.0.get(&address).copied()
+        self.0.get(&address).map(|stored| stored.value)
     }
 
-    pub(super) fn set(&mut self, address: u64, value: u64) {
-        self.0.insert(address, value);
+    pub(super) fn set(&mut self, address: u64, stored: Stored) {
+        self.0.insert(address, stored);
     }
 
-    /// Nothing is known any more.
-    pub(super) fn forget(&mut self) {
-        self.0.clear();
+    /// Only what lies in slots is known any more.
+    pub(super) fn forget_all_but_slots(&mut self) {
+        self.0.retain(|_, stored| stored.in_slot);
+    }
+
+    /// What lies at an address is not known any more.
+    pub(super) fn forget(&mut self, address: u64) {
+        self.0.remove(&address);
     }
 }
 
@@ -52,13 +65,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_store_counts_until_all_is_forgotten() {
+    fn the_last_store_counts_until_it_is_forgotten() {
         let mut stores = Stores::default();
-        for (address, value) in [(8, 1), (u64::MAX, 2), (8, 3)] {
-            stores.set(address, value);
+        for (address, value, in_slot) in [(8, 1, true), (u64::MAX, 2, false), (8, 3, true)] {
+            stores.set(address, Stored { value, in_slot });
         }
         assert_eq!([8, u64::MAX, 0].map(|address| stores.get(address)), [Some(3), Some(2), None]);
-        stores.forget();
+        stores.forget_all_but_slots();
+        assert_eq!([8, u64::MAX].map(|address| stores.get(address)), [Some(3), None]);
+        stores.forget(8);
         assert_eq!(stores.get(8), None);
     }
 }

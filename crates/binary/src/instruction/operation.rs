@@ -3,6 +3,8 @@
 //! Only what addresses, counters and branches are made of is told; everything else is [`Operation::Other`],
 //! of which no more is known than which registers it writes.
 
+use super::flags::sign_extended;
+use super::flow::Condition;
 use super::registers::{Gpr, Part};
 
 /// Where a value comes from.
@@ -41,6 +43,8 @@ pub enum Arithmetic {
     Xor,
     ShiftLeft,
     ShiftRight,
+    /// The sign fills the upper bits.
+    ShiftRightSigned,
 }
 
 /// Two numbers made into one.
@@ -71,6 +75,7 @@ impl Compute {
             Arithmetic::Xor => left ^ right,
             Arithmetic::ShiftLeft => left << count,
             Arithmetic::ShiftRight => left >> count,
+            Arithmetic::ShiftRightSigned => (sign_extended(left, self.bits()) >> count).cast_unsigned(),
         }
     }
 
@@ -130,6 +135,17 @@ pub enum Operation {
     },
     /// Makes two numbers into one, or compares them.
     Compute(Compute),
+    /// Copies where the last comparison came out so.
+    Select {
+        /// Where to.
+        to: Part,
+        /// Where from.
+        from: Source,
+        /// When.
+        condition: Condition,
+    },
+    /// All ones where the last unsigned comparison came out below, else 0.
+    Borrow(Part),
     /// Changes the sign.
     Negate(Part),
     /// Inverts all bits.

@@ -9,7 +9,9 @@ pub(super) fn flow(code: &Code) -> Flow {
         FlowControl::Next => Flow::Next,
         FlowControl::UnconditionalBranch => Flow::Jump(code.near_branch_target()),
         FlowControl::ConditionalBranch => {
-            Flow::Branch { target: code.near_branch_target(), condition: condition(code) }
+            // Loop instructions and jumps that ask for a zero in CX ask for more than flags.
+            let condition = if code.is_jcc_short_or_near() { condition(code) } else { None };
+            Flow::Branch { target: code.near_branch_target(), condition }
         }
         FlowControl::IndirectBranch => Flow::IndirectJump,
         FlowControl::Call => Flow::Call(code.near_branch_target()),
@@ -23,11 +25,8 @@ pub(super) fn flow(code: &Code) -> Flow {
     }
 }
 
-/// What a jump asks of the flags; loop instructions and those that ask for a zero in CX are no such jumps.
-fn condition(code: &Code) -> Option<Condition> {
-    if !code.is_jcc_short_or_near() {
-        return None;
-    }
+/// What an instruction asks of the flags.
+pub(super) fn condition(code: &Code) -> Option<Condition> {
     Some(match code.condition_code() {
         ConditionCode::o => Condition::Overflow,
         ConditionCode::no => Condition::NoOverflow,

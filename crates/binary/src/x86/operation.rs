@@ -1,7 +1,8 @@
 //! What an x86-64 instruction does, as far as that is followed.
 
-use iced_x86::{Instruction as Code, Mnemonic, OpKind, Register};
+use iced_x86::{ConditionCode, Instruction as Code, Mnemonic, OpKind, Register};
 
+use super::flow::condition;
 use super::registers::gpr;
 use crate::instruction::{Arithmetic, Compute, EffectiveAddress, Operation, Part, Place, Source};
 
@@ -21,13 +22,24 @@ fn known(code: &Code) -> Option<Operation> {
             Some(Operation::Extend { to: part(Register::RAX)?, from, signed: true })
         }
         Mnemonic::Lea => Some(Operation::Address { to: target(code)?, address: address(code) }),
+        Mnemonic::Sbb if itself(code) => Some(Operation::Borrow(target(code)?)),
         Mnemonic::Neg => Some(Operation::Negate(target(code)?)),
         Mnemonic::Not => Some(Operation::Complement(target(code)?)),
         Mnemonic::Push => Some(Operation::Push),
         Mnemonic::Pop => Some(Operation::Pop { to: gpr(code.op0_register()) }),
         Mnemonic::Pause => Some(Operation::Pause),
+        _ if code.op_count() == 2 && code.condition_code() != ConditionCode::None => {
+            Some(Operation::Select { to: target(code)?, from: source(code, 1), condition: condition(code)? })
+        }
         _ => compute(code).map(Operation::Compute),
     }
+}
+
+/// Whether both operands are the same register.
+fn itself(code: &Code) -> bool {
+    code.op0_kind() == OpKind::Register
+        && code.op1_kind() == OpKind::Register
+        && code.op0_register() == code.op1_register()
 }
 
 fn compute(code: &Code) -> Option<Compute> {
@@ -42,6 +54,7 @@ fn compute(code: &Code) -> Option<Compute> {
         Mnemonic::Xor => (Arithmetic::Xor, place(code)?),
         Mnemonic::Shl => (Arithmetic::ShiftLeft, place(code)?),
         Mnemonic::Shr => (Arithmetic::ShiftRight, place(code)?),
+        Mnemonic::Sar => (Arithmetic::ShiftRightSigned, place(code)?),
         _ => return None,
     };
     let (left, right) = match (code.mnemonic(), code.op_count()) {

@@ -13,7 +13,7 @@ use crate::attribution::{AttributedSample, Observed};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::state::State;
-use tierloom_binary::dataflow::trip_count::{Behind, behind};
+use tierloom_binary::dataflow::way::{Behind, behind};
 use tierloom_binary::instruction::{Arithmetic, Flags, Operation};
 
 /// Blocks that one sample is run on for.

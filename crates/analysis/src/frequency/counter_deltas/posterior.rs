@@ -66,7 +66,8 @@ pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
     }
     rates.sort_by(f64::total_cmp);
     let median = rates[rates.len() / 2];
-    if median < clock.least {
+    // Less than one round in an interval shows in some of them alone.
+    if median < clock.least.floor() {
         return None;
     }
     let always_forwards = backward as f64 <= RARELY * adjacent.len() as f64 && adjacent.len() >= ALWAYS_FORWARDS;

@@ -1,0 +1,78 @@
+//! Places on the stack that instructions name, and what a loop does to them.
+//!
+//! A slot is written by its name alone, as compilers do with what they have no register for; a program that also does so
+//! by pointer is not followed.
+
+use crate::arch::STACK_POINTER;
+use crate::cfg::{BlockId, Function, LoopId};
+use crate::instruction::flags::sign_extended;
+use crate::instruction::{Arithmetic, Instruction, Operand, Operation, Source};
+
+/// Bytes of a slot.
+const SLOT: i64 = 8;
+
+/// Whether an operand lies on the stack, at a place that the instruction says.
+pub(super) fn is_slot(operand: &Operand) -> bool {
+    operand.base == Some(STACK_POINTER) && operand.index.is_none()
+}
+
+/// Whether an instruction writes the slot at a displacement from the stack pointer, or a part of it.
+pub(super) fn writes(instruction: &Instruction, slot: u64) -> bool {
+    instruction.operands.iter().any(|operand| {
+        let ahead = slot.wrapping_sub(operand.displacement).cast_signed();
+        operand.write && is_slot(operand) && -SLOT < ahead && ahead < i64::from(operand.bytes)
+    })
+}
+
+/// How far on the value of a slot is from one round of a loop to the next: by nothing, or by the constant that the one
+/// instruction adds which writes it, once a round.
+pub(super) fn step(function: &Function, inside: LoopId, slot: &Operand) -> Option<i64> {
+    let natural = &function.loops[inside];
+    if !is_slot(slot) || natural.written.contains(STACK_POINTER) {
+        return None;
+    }
+    let of_block = |block: BlockId| function.instructions_of(block).iter().map(move |one| (block, one));
+    let mut writers = natural.body.iter().copied().flat_map(of_block).filter(|(_, one)| writes(one, slot.displacement));
+    let Some((block, writer)) = writers.next() else { return Some(0) };
+    let Operation::Compute(compute) = writer.operation else { return None };
+    let whole = |operand: &Operand| operand.displacement == slot.displacement && operand.bytes == slot.bytes;
+    if !writer.operands.iter().any(whole) {
+        return None;
+    }
+    let Source::Constant(amount) = compute.right else { return None };
+    let amount = sign_extended(amount, compute.bits());
+    let step = match compute.what {
+        Arithmetic::Add => amount,
+        Arithmetic::Subtract => amount.wrapping_neg(),
+        _ => return None,
+    };
+    (writers.next().is_none() && function.once_per_round(inside, block)).then_some(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // 0: mov rax,[rsp-8]; mov rcx,[rsp-16]; add qword [rsp-16],96; dec rdi; jne 0 | ret
+    const LOOP: &[u8] = &[
+        0x48, 0x8b, 0x44, 0x24, 0xf8, 0x48, 0x8b, 0x4c, 0x24, 0xf0, 0x48, 0x83, 0x44, 0x24, 0xf0, 96, 0x48, 0xff, 0xcf,
+        0x75, 0xeb, 0xc3,
+    ];
+
+    fn steps(code: &[u8]) -> [Option<i64>; 2] {
+        let function = Function::decode(code, 0);
+        [0, 1].map(|load| step(&function, LoopId::new(0), &function.instructions[load].operands[0]))
+    }
+
+    #[test]
+    fn a_slot_moves_by_what_is_added_to_it() {
+        assert_eq!(steps(LOOP), [Some(0), Some(96)]);
+        // sub qword [rsp-16],96
+        assert_eq!(steps(&[&LOOP[..12], &[0x6c], &LOOP[13..]].concat()), [Some(0), Some(-96)]);
+        // add qword [rsp-12],96 reaches into both.
+        assert_eq!(steps(&[&LOOP[..14], &[0xf4], &LOOP[15..]].concat()), [None, None]);
+        // mov [rdi],rcx in the place of the second load: by pointer, and so not of a slot.
+        let by_pointer = Function::decode(&[&LOOP[..5], &[0x48, 0x89, 0x0f, 0x66, 0x90], &LOOP[10..]].concat(), 0);
+        assert_eq!(step(&by_pointer, LoopId::new(0), &by_pointer.instructions[1].operands[0]), None);
+    }
+}
