@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 Finished = subprocess.CompletedProcess[bytes]
 Start = Callable[..., Finished]
@@ -87,12 +88,21 @@ class ThreeWays:
 
     def objects(self, name: str) -> list[dict]:
         """Objects by the function that allocated them, or by their symbol."""
-        return [item for item in self.profile["objects"] if re.split("[@:]| by ", item["name"])[0] == name]
+        return [item for item in self.profile["objects"] if allocated_by(item) == name]
 
     def allocations(self, function: str | None = None) -> int:
         """Recorded allocations on the heap, all or by one function."""
         items = self.profile["objects"] if function is None else self.objects(function)
         return sum(item["allocations"] for item in items if item["kind"] == "heap")
+
+
+def allocated_by(item: dict[str, Any]) -> str:
+    """The function that allocated an object, without its parameters, or its symbol: its name is that of a variable."""
+    site = item["site"]
+    if "symbol" in site:
+        return site["symbol"]["symbol"]
+    frames = site.get("stack", [])
+    return re.split("[(<]", frames[0].get("function", ""))[0] if frames else ""
 
 
 def run_three_ways(executable: Path, folder: Path, start: Start) -> ThreeWays:
