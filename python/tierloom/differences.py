@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ from tierloom.readers import reading
 
 Verdict = Literal["changed", "within uncertainty", "only in A", "only in B"]
 Kind = Literal["profiles", "results"]
+Item = Mapping[str, Any]
+"""An object of a profile."""
 
 FALSE_ALARMS = 0.05
 """Chance that two runs alike show any changed share, over all shares that are compared together."""
@@ -113,6 +116,9 @@ class DifferenceDoc(TypedDict):
 def diff(a: str | Path, b: str | Path) -> Difference:
     """What changed between two profiles, or between two results of one verb.
 
+    Objects of profiles are the same where they have one name, or one place of allocation in one program; all others
+    are in one profile only.
+
     Args:
         a: A profile's folder, JSON file or catalog name, or a file with what a verb printed under ``--json``.
         b: The same of the other, of the same kind.
@@ -147,7 +153,10 @@ def diff(a: str | Path, b: str | Path) -> Difference:
 
 
 def _remarks(a: Profile, b: Profile) -> Iterator[str]:
-    """Whether something else than the program changed."""
+    """Whether something else than the program changed, or the program itself is another."""
+    first, second = _program(a), _program(b)
+    if not _may_be_one(first, second):
+        yield f"A is of {first} and B of {second}: what has one name in both need not be the same data"
     one, other = (profile.data["program"] for profile in (a, b))
     if not one or not other or one.get("command") != other.get("command"):
         return
@@ -157,6 +166,16 @@ def _remarks(a: Profile, b: Profile) -> Iterator[str]:
             f"B took {after / before - 1.0:+.0%} CPU time for the command of A: what else the machine did is in the "
             "shares, beyond their intervals; compare several runs of each"
         )
+
+
+def _program(profile: Profile) -> str | None:
+    """The file name of what ran; none where nothing ran (the command is a description then), or nobody knows it."""
+    command = profile.data["program"]["command"]
+    return Path(command[0]).name if command and "sampling" in profile.data else None
+
+
+def _may_be_one(one: str | None, other: str | None) -> bool:
+    return one is None or other is None or one == other
 
 
 def _depth(change: Change) -> tuple[bool, int]:
@@ -191,7 +210,7 @@ def _of_file(path: Path) -> Profile | dict[str, Any]:
 
 
 def _profiles(a: Profile, b: Profile) -> Iterator[Change]:
-    pairs = _matched(a.data["objects"], b.data["objects"])
+    pairs = _matched(a.data["objects"], b.data["objects"], one_program=_may_be_one(_program(a), _program(b)))
     yield from _shares(a, b, pairs)
     for name, one, other in pairs:
         if one is None or other is None:
@@ -205,26 +224,44 @@ def _profiles(a: Profile, b: Profile) -> Iterator[Change]:
     yield from _traffic(a, b, pairs)
 
 
-def _matched(
-    a: Sequence[Mapping[str, Any]], b: Sequence[Mapping[str, Any]]
-) -> list[tuple[str, Mapping[str, Any] | None, Mapping[str, Any] | None]]:
-    """Objects of both by name; those that are left, by where they are allocated."""
-    rest = {item["name"]: item for item in b}
-    pairs: list[Any] = [(item["name"], item, rest.pop(item["name"], None)) for item in a]
-    by_site = {_site(item["site"]): item["name"] for item in rest.values()}
-    for index, (name, one, other) in enumerate(pairs):
-        match = by_site.pop(_site(one["site"]), None) if other is None else None
-        if match is not None:
-            pairs[index] = (name, one, rest.pop(match))
-    return [*pairs, *[(name, None, item) for name, item in rest.items()]]
+def _matched(a: Sequence[Item], b: Sequence[Item], *, one_program: bool) -> list[tuple[str, Item | None, Item | None]]:
+    """Objects of both by name; of one program, those that are left by where they are allocated."""
+    by_name = {item["name"]: item for item in b}
+    names = {item["name"]: item["name"] for item in a if item["name"] in by_name}
+    if one_program:
+        left = [item for item in b if item["name"] not in names]
+        names |= _renamed([item for item in a if item["name"] not in names], left)
+    found: list[Any] = []
+    for item in a:
+        name, other = item["name"], names.get(item["name"])
+        label = name if other in (None, name) else f"{name} ({other} in B)"
+        found.append((label, item, by_name.get(other)))
+    matched = set(names.values())
+    return [*found, *[(name, None, item) for name, item in by_name.items() if name not in matched]]
 
 
-def _site(site: Mapping[str, Any]) -> str:
-    """What survives a rebuild of where an object comes from: functions, a symbol, a path, a name."""
-    frames = site.get("stack")
-    if frames is None:
-        return json.dumps(site, sort_keys=True)
-    return json.dumps([frame.get("function") or f"{frame['module']}+{frame['offset']:x}" for frame in frames])
+def _renamed(a: Sequence[Item], b: Sequence[Item]) -> dict[str, str]:
+    """Names in B of objects of A; several objects of one place cannot be told apart, and are left."""
+    at_place = {one["name"]: [other["name"] for other in b if _at_one_place(one["site"], other["site"])] for one in a}
+    claims = Counter(name for names in at_place.values() for name in names)
+    return {name: names[0] for name, names in at_place.items() if len(names) == 1 and claims[names[0]] == 1}
+
+
+def _at_one_place(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a site is the same: a symbol, a path or a name; of a call stack every frame."""
+    frames, others = one.get("stack"), other.get("stack")
+    if frames is None or others is None:
+        return one == other
+    return len(frames) == len(others) and all(map(_is_one_frame, frames, others))
+
+
+def _is_one_frame(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a return address is the same: its offset in one build, its function after a rebuild."""
+    functions = (one.get("function"), other.get("function"))
+    builds = (one.get("build_id"), other.get("build_id"))
+    if one["module"] == other["module"] and (builds[0] == builds[1] or None in functions):
+        return bool(one["offset"] == other["offset"])
+    return functions[0] is not None and functions[0] == functions[1]
 
 
 def _shares(a: Profile, b: Profile, pairs: Sequence[tuple[str, Any, Any]]) -> Iterator[Change]:

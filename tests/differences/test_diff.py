@@ -125,7 +125,61 @@ def test_objects_are_found_again_under_another_name_where_they_are_allocated(
         for access in phase["accesses"]:
             access["object"] = "grid" if access["object"] == old else access["object"]
     found = differences.diff(write(folder, "a.json", recorded), write(folder, "b.json", later))
-    assert [(change.where, change.what, change.b) for change in found.changes] == [(old, "size_bytes", float(1 << 30))]
+    assert [(change.where, change.what, change.b) for change in found.changes] == [
+        (f"{old} (grid in B)", "size_bytes", float(1 << 30))
+    ]
+
+
+def allocated_in(program: str, function: str, offset: int, data: dict[str, Any], name: str) -> dict[str, Any]:
+    """The profile with its first object under another name, allocated in a function of a program."""
+    made = copy.deepcopy(data)
+    made["program"] = {
+        "command": [f"./{program}"],
+        "wall_s": 1.0,
+        "cpu_s": 1.0,
+        "threads": 1,
+        "cpu": "x",
+        "llc_bytes": 1,
+    }
+    made["sampling"] = {"event": "cpu-clock", "hz": 2000.0, "samples": 2000, "lost": 0, "skid_purity": 1.0}
+    old = made["objects"][0]["name"]
+    frame = {"module": program, "build_id": f"{program}1", "offset": offset, "function": function}
+    made["objects"][0].update(name=name, site={"stack": [frame]})
+    for access in (access for phase in made["phases"] for access in phase["accesses"]):
+        access["object"] = name if access["object"] == old else access["object"]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("program", "offset"), [("spmv", 64), ("lu", 80)], ids=["of another program", "of another place in one build"]
+)
+def test_objects_of_another_name_and_place_are_in_one_profile_only(
+    recorded: dict[str, Any], folder: Path, program: str, offset: int
+) -> None:
+    a = allocated_in("lu", "main", 64, recorded, "mat")
+    b = allocated_in(program, "main", offset, recorded, "rowptr")
+    found = differences.diff(write(folder, "a.json", a), write(folder, "b.json", b))
+    assert {(change.where, change.verdict) for change in found.changes} == {
+        ("mat", "only in A"),
+        ("rowptr", "only in B"),
+    }
+    of_two = ["A is of lu and B of spmv: what has one name in both need not be the same data"]
+    assert list(found.remarks) == (of_two if program == "spmv" else [])
+
+
+def test_objects_of_one_function_are_not_told_apart_after_a_rebuild(recorded: dict[str, Any], folder: Path) -> None:
+    a, b = ({**recorded, "objects": copy.deepcopy(recorded["objects"]), "phases": []} for _ in range(2))
+    for data, build, names in ((a, "aa", ("mat", "rhs")), (b, "bb", ("val", "col"))):
+        for index, name in enumerate(names):
+            frame = {"module": "app", "build_id": build, "offset": 64 + index, "function": "main"}
+            data["objects"][index].update(name=name, site={"stack": [frame]})
+    found = differences.diff(write(folder, "a.json", a), write(folder, "b.json", b))
+    assert {(change.where, change.verdict) for change in found.changes} == {
+        ("mat", "only in A"),
+        ("rhs", "only in A"),
+        ("val", "only in B"),
+        ("col", "only in B"),
+    }
 
 
 def test_objects_of_one_side_are_named(tierloom: Tierloom) -> None:
