@@ -91,6 +91,21 @@ def test_a_run_that_took_another_time_is_remarked(recorded: dict[str, Any], fold
     assert remark.startswith("B took +30% CPU time for the command of A")
 
 
+@pytest.mark.parametrize("width", [120, 80, 60])
+def test_a_and_b_are_shown_at_any_width(
+    recorded: dict[str, Any], folder: Path, tierloom: Tierloom, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    later = copy.deepcopy(recorded)
+    recorded["objects"][0]["stall"] = {"share": 0.0001573, "low": 0.0000278, "high": 0.000891}
+    later["objects"][0]["stall"] = {"share": 0.0003677, "low": 0.000101, "high": 0.00134}
+    later["objects"][1]["size_bytes"] = 3 << 40
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = tierloom("diff", write(folder, "a.json", recorded), write(folder, "b.json", later)).stdout
+    assert all(figure in shown for figure in ("0.0001573", "0.0003677", "3TiB")), shown
+    gone = shown.partition("Left out at")[2].partition(".")[0].replace(",", "").split()
+    assert not {"A", "B", "verdict"} & set(gone)
+
+
 def test_many_shares_raise_no_more_false_alarms_than_one(recorded: dict[str, Any], folder: Path) -> None:
     """2.5 standard errors are a change alone, and none among thirty."""
     one = recorded["objects"][0]

@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from tierloom.report.tables.layout import noted, table
+from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
     from tierloom.differences import Change, Difference, DifferenceDoc
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 STYLE = {"changed": "yellow", "within uncertainty": "dim", "only in A": "red", "only in B": "green"}
 SHOWN = 40
 """Changes that a table shows; the document has all."""
+LONG = 1e6
+"""A number of more digits than A and B have room for side by side in 80 columns; the document has all of them."""
 
 
 def document(difference: Difference) -> DifferenceDoc:
@@ -45,9 +48,10 @@ def shown(difference: Difference, a: str, b: str) -> Group:
         f"A: {a}   B: {b}",
         ("object" if difference.kind == "profiles" else "where", "left"),
         ("figure", "left", "key"),
-        ("A", "right"),
-        ("B", "right"),
-        ("change", "right", "key"),
+        ("A", "right", "key"),
+        ("B", "right", "key"),
+        ("ranges", "right", "extra"),
+        ("change", "right"),
         ("verdict", "left", "key"),
     )
     for change in difference.changes[:SHOWN]:
@@ -58,18 +62,22 @@ def shown(difference: Difference, a: str, b: str) -> Group:
     return Group(made, Text(_words(difference), style="bold")) if difference.changes else Group(Text("nothing changed"))
 
 
-def _cells(change: Change) -> tuple[str, str, str]:
-    sides = ((change.a, change.range_a), (change.b, change.range_b))
-    first, second = (_figure(value, ends) for value, ends in sides)
+def _cells(change: Change) -> tuple[str, str, str, str]:
     relative = change.relative
-    return first, second, "" if relative is None else f"{relative:+.1%}"
+    return (
+        _figure(change.what, change.a),
+        _figure(change.what, change.b),
+        ", ".join(f"{ends[0]:.3g} to {ends[1]:.3g}" for ends in (change.range_a, change.range_b) if ends),
+        "" if relative is None else f"{relative:+.1%}",
+    )
 
 
-def _figure(value: float | None, ends: tuple[float, float] | None) -> str:
+def _figure(what: str, value: float | None) -> str:
     if value is None:
         return ""
-    number = f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-    return f"{number} ({ends[0]:.3g} to {ends[1]:.3g})" if ends else number
+    if what.endswith("_bytes") and value >= 0:
+        return bytes_text(value)
+    return f"{value:,.0f}" if LONG > abs(value) >= 1e4 else f"{value:.4g}"
 
 
 def _words(difference: Difference) -> str:
