@@ -26,6 +26,31 @@ def test_what_does_not_fit_is_named_with_where_it_goes_and_what_that_costs() -> 
     assert all(f"{name} in " in text for name in names)
 
 
+@pytest.mark.parametrize(
+    ("shares", "others"),
+    [
+        ([0.0], "1 more object"),
+        ([0.5], "parts of 1 more object"),
+        ([0.0, 0.5, 0.0], "2 more objects, parts of 1 more object"),
+    ],
+)
+def test_objects_that_are_not_named_are_said_to_go_whole_or_in_parts(shares: list[float], others: str) -> None:
+    """Three are named, those with most bytes outside fast memory."""
+    inside = [0.0] * 3 + shares
+    rows = [{"name": f"o{index}", "size_bytes": 1 << (40 - index)} for index in range(len(inside))]
+    prediction = {"tiers": [{"memory": "ldram"}, {"memory": "cxl"}], "objects": [{"stall_s": 0.0}] * len(rows)}
+    chosen = {
+        "prediction": {**prediction, "time_s": 1.0},
+        "fast_bytes": 0,
+        "fractions": [[share, 1 - share] for share in inside],
+        "actions": ["first_touch"] * len(rows),
+    }
+    brief = {"fast_memory": "ldram", "frontier": [], "policies": [], "budget_bytes": 0}
+    profile = SimpleNamespace(data={"objects": rows}, footprint_bytes=1 << 41)
+    text = verdict(SimpleNamespace(chosen=chosen, brief=brief, profile=profile))
+    assert f"o0 in cxl, o1 in cxl, o2 in cxl, {others}: 1.00 s" in text
+
+
 def small(factor: float, threads: int | None = None) -> Profile:
     """mg-e with smaller objects, and as if it had been recorded with some threads."""
     data = json.loads(Profile.load("mg-e").text)

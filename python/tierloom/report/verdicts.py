@@ -9,7 +9,7 @@ from tierloom.report.tables.plans import placed
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tierloom.nouns import Plan, Profile
     from tierloom.page_migration import Simulation
@@ -238,8 +238,15 @@ def _elsewhere(comparison: Comparison) -> str:
 
     moved = sorted((row for row in placed(comparison) if row.shares[fast] < 1 - SAME), key=lambda row: -outside(row))
     named = [sentence(row) for row in moved[:NAMED]]
-    more = [f"parts of {count_text(len(moved) - NAMED, 'more object')}"] if len(moved) > NAMED else []
-    return ", ".join([*named, *more])
+    return ", ".join([*named, *_others([row.shares[fast] <= SAME for row in moved[NAMED:]])])
+
+
+def _others(whole: Sequence[bool]) -> Iterator[str]:
+    """How many more objects are not in fast memory, each all of it or a part."""
+    if any(whole):
+        yield count_text(sum(whole), "more object")
+    if not all(whole):
+        yield f"parts of {count_text(len(whole) - sum(whole), 'more object')}"
 
 
 def changed(before: Comparison, after: Comparison, what_if: Sequence[str]) -> str:
