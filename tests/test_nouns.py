@@ -103,6 +103,27 @@ def test_samples_that_are_cut_off_name_their_file(tmp_path: Path, kept: int) -> 
 
 
 @pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (toy_profile()[:100].encode(), "it is cut off or damaged"),
+        (b"", "it is cut off or damaged"),
+        (b"\xff\xfe", "not a text file"),
+        (toy_profile(colour="red").encode(), "remove the key"),
+        (toy_profile(version=9).encode(), "update tierloom"),
+    ],
+)
+def test_a_damaged_profile_is_made_again_and_one_that_was_edited_is_mended(
+    tmp_path: Path, content: bytes, says: str
+) -> None:
+    folder = tmp_path / "toy.profile"
+    folder.mkdir()
+    (folder / "profile.json").write_bytes(content)
+    with pytest.raises(ProfileError, match=says) as caught:
+        tierloom.Profile.load(folder)
+    assert ("hint: profile the program again" in str(caught.value)) == says.startswith(("it is", "not a"))
+
+
+@pytest.mark.parametrize(
     ("read", "error"),
     [
         (lambda path: tierloom.Machine.load(path), MachineError),

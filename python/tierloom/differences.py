@@ -196,6 +196,8 @@ def _load(name: str) -> Profile | dict[str, Any]:
     try:
         return Profile.load(name)
     except ProfileError as problem:
+        if path.is_dir():
+            raise
         first = str(problem).partition("\n")[0]
         message = f"{first}\nhint: give a profile's folder or name, or a file with what a verb printed under --json"
         raise RequestError(message) from problem

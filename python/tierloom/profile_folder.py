@@ -23,6 +23,8 @@ PROFILE_FILE = "profile.json"
 SAMPLES_FILE = "samples.npy"
 RECORDING_FILE = "run.recording"
 ENDING = ".profile"
+AGAIN = "profile the program again, or work out the recording with `tierloom analyse` where `profile --keep` left one"
+"""What to do about a file that a profiler wrote and that is damaged: nobody mends it by hand."""
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from tierloom.profile_folder import PROFILE_FILE, SAMPLES_FILE
 
 __all__ = ["PROFILE_FILE", "SAMPLES_FILE"]
 
+NO_TEXT = "give a file that tierloom wrote, not the program or its data"
+
 
 @dataclass(frozen=True)
 class Text:
@@ -62,7 +64,9 @@ def profile_text(name_or_path: str) -> Text:
     if path.is_dir():
         profile_folder.check_samples(path)
         unfinished = profile_folder.finish(path)
-        return _file_text(path / PROFILE_FILE, ProfileError) if unfinished is None else Text(unfinished, str(path))
+        if unfinished is not None:
+            return Text(unfinished, str(path))
+        return _file_text(path / PROFILE_FILE, ProfileError, profile_folder.AGAIN)
     if path.name.endswith(".plan.toml") and path.is_file():
         message = (
             f"{path}: a plan is no profile, which is a folder that `tierloom profile` wrote\n"
@@ -185,14 +189,15 @@ def _looks_like_path(text: str) -> bool:
     return "/" in text or text.endswith((".toml", ".json", ".profile")) or Path(text).exists()
 
 
-def _file_text(path: Path, error: type[RequestError]) -> Text:
+def _file_text(path: Path, error: type[RequestError], no_text: str = NO_TEXT) -> Text:
+    """What a file says; `no_text` is what to do where it holds none."""
     try:
         return Text(path.read_text(encoding="utf-8"), str(path))
     except OSError as problem:
         message = f"{path}: {problem.strerror}\nhint: check the path"
         raise error(message) from problem
     except UnicodeDecodeError as problem:
-        message = f"{path}: not a text file\nhint: give a file that tierloom wrote, not the program or its data"
+        message = f"{path}: not a text file\nhint: {no_text}"
         raise error(message) from problem
 
 

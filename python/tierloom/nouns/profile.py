@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -75,7 +76,14 @@ class Profile(Tabular):
         """
         text = catalog.profile_text(arguments.path("profile", name_or_path, ProfileError))
         path = Path(name_or_path)
-        return cls(text.content, text.file, path if path.is_dir() else None)
+        try:
+            return cls(text.content, text.file, path if path.is_dir() else None)
+        except ProfileError as problem:
+            if Path(text.file).name != catalog.PROFILE_FILE or _is_json(text.content):
+                raise
+            what, _, _ = str(problem).partition("\nhint:")
+            message = f"{what}; it is cut off or damaged\nhint: {profile_folder.AGAIN}"
+            raise ProfileError(message) from problem
 
     @classmethod
     def of(cls, given: Profile | str | Path) -> Profile:
@@ -186,6 +194,14 @@ class Profile(Tabular):
 
     def __repr__(self) -> str:
         return f"<Profile {self.name}: {len(self.data['objects'])} objects>"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _row(item: ObjectDoc, accesses: list[AccessDoc]) -> Row:
