@@ -118,6 +118,13 @@ def finish(folder: Path) -> str | None:
     return text
 
 
+def is_one(path: Path) -> bool:
+    """Whether a path is a profile's folder, or the file in it."""
+    return path.name == PROFILE_FILE or (
+        path.is_dir() and (path.name.endswith(ENDING) or (path / PROFILE_FILE).exists())
+    )
+
+
 def check_samples(folder: Path) -> None:
     """A file of samples, where there is one, holds as many as it says.
 

@@ -172,6 +172,15 @@ def test_a_plan_is_not_read_as_a_profile(tierloom: Tierloom) -> None:
     assert "mg.plan.toml: a plan is no profile" in result.stderr
 
 
+@pytest.mark.parametrize("name", ["mg.profile", "mg.profile/profile.json"])
+def test_a_profile_is_not_read_as_a_plan(tierloom: Tierloom, folder: Path, name: str) -> None:
+    package.Profile.load("mg-e").save(folder / "mg.profile")
+    result = tierloom("run", "--plan", name, "--", "true")
+    assert result.exit_code == 2
+    assert f"{name}: a profile is no plan" in result.stderr
+    assert f"hint: make a plan of it with `tierloom plan {name}`" in result.stderr
+
+
 def test_a_profile_without_objects_is_told_to_have_nothing_to_place(tierloom: Tierloom, folder: Path) -> None:
     empty = json.loads(package.Profile.load("mg-e").text)
     empty["objects"], empty["phases"][0]["accesses"] = [], []

@@ -115,8 +115,14 @@ def plan_text(path: str) -> Text:
     """Text of a plan file.
 
     Raises:
-        PlanError: The file cannot be read.
+        PlanError: The file cannot be read, or is a profile.
     """
+    if profile_folder.is_one(Path(path)):
+        message = (
+            f"{path}: a profile is no plan, which is a file that `tierloom plan` writes\n"
+            f"hint: make a plan of it with `tierloom plan {path}`"
+        )
+        raise PlanError(message)
     return _file_text(Path(path), PlanError)
 
 
