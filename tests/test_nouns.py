@@ -16,7 +16,7 @@ import tierloom
 from tierloom import Machine, Profile, Workload
 from tierloom.errors import MachineError, PlanError, ProfileError, RequestError, TierloomError
 from tierloom.report.tables.machines import sparkline
-from tierloom.units import amount_in_bytes, bytes_text, fraction, percent_text, seconds_text
+from tierloom.units import amount_in_bytes, bytes_text, fraction, percent_text, seconds_text, tally_text
 
 FILES = ("profile.json", "samples.npy")
 
@@ -160,10 +160,19 @@ def test_what_is_no_amount_is_refused(text: str) -> None:
 
 
 def test_words_for_numbers() -> None:
-    assert [seconds_text(s) for s in (123.4, 1.234, 0.01234, 2e-6)] == ["123 s", "1.23 s", "12.3 ms", "2.00 µs"]
+    assert [seconds_text(s) for s in (123.4, 1.234, 0.01234, 2e-6, 1e-9)] == [
+        *("123 s", "1.23 s", "12.3 ms", "2.00 µs", "0 µs")
+    ]
     assert [percent_text(p) for p in (0.734, 0.0123, 0.0)] == ["73 %", "1.2 %", "0 %"]
     assert sparkline([1.0, 1.0, 2.0]) == "▁▁█"
     assert len(sparkline([3.0] * 7)) == 7
+
+
+def test_few_accesses_are_written_plainly() -> None:
+    """Also where they are no whole number, and up to where rounding reaches a thousand."""
+    assert [tally_text(number) for number in (0, 0.4, 8.002, 999.4, 999.6, 7.842e8)] == [
+        *("0", "0", "8", "999", "1.0e+03", "7.8e+08")
+    ]
 
 
 def test_nouns_go_to_other_processes() -> None:

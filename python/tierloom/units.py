@@ -87,6 +87,16 @@ def count_text(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
+def tally_text(number: float) -> str:
+    """Writes how often something happened: with two significant digits, and plainly below a thousand.
+
+    Example:
+        >>> tally_text(7.842e8), tally_text(8.002), tally_text(0.0)
+        ('7.8e+08', '8', '0')
+    """
+    return f"{number:.0f}" if round(number) < 1000 else f"{number:.1e}"
+
+
 def bytes_text(amount: float) -> str:
     """Writes bytes with the largest binary unit that keeps the number at or above one.
 
@@ -112,13 +122,14 @@ def seconds_text(seconds: float) -> str:
     """Writes a time with three significant digits, in s, ms or µs.
 
     Example:
-        >>> seconds_text(0.01234)
-        '12.3 ms'
+        >>> seconds_text(0.01234), seconds_text(0.0)
+        ('12.3 ms', '0 µs')
     """
     for scale, unit in ((1.0, "s"), (1e-3, "ms")):
         if seconds >= scale:
             return f"{_significant(seconds / scale)} {unit}"
-    return f"{_significant(seconds * 1e6)} µs"
+    shown = _significant(seconds * 1e6)
+    return f"{shown} µs" if float(shown) else "0 µs"
 
 
 def rate_text(rate: float) -> str:

@@ -50,3 +50,15 @@ def test_a_table_of_counts_says_what_their_intervals_leave_open() -> None:
         "not_sampled": {"accesses": 0.0, "bytes": 0.0, "share": 0.0},
     }
     assert "what ± is left is which object it was" in profiles.caption(profile)
+
+
+def test_the_table_writes_few_accesses_plainly() -> None:
+    profile = Profile.load("mg-e")
+    name = profile.objects[0]["name"]
+    for phase in profile.data["phases"]:
+        for access in phase["accesses"]:
+            if access["object"] == name:
+                access["reads"], access["writes"] = 0.0, 0.0
+    profile.data["phases"][0]["accesses"][0].update(object=name, reads=8.002)
+    row = next(cells for cells, _ in profiles.objects(profile).rows if cells[0] == name)
+    assert row[5] == "8"

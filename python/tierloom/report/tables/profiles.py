@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tierloom.report.tables.layout import noted, table
-from tierloom.units import bytes_text, count_text, percent_text
+from tierloom.units import bytes_text, count_text, percent_text, tally_text
 
 if TYPE_CHECKING:
     from tierloom.nouns import Profile
@@ -93,7 +93,7 @@ def objects(profile: Profile) -> Table:
 def _not_sampled(profile: Profile) -> str:
     """Accesses that were counted and belong to no object, with their share of all bytes."""
     missed = profile.data.get("sampling", {}).get("not_sampled")
-    return f"{missed['accesses']:.1e} {percent_text(missed['share'])}" if missed and missed["accesses"] else ""
+    return f"{tally_text(missed['accesses'])} {percent_text(missed['share'])}" if missed and missed["accesses"] else ""
 
 
 def data_sources(profile: Profile) -> list[Table]:
@@ -209,7 +209,7 @@ def _size(memory: int, addresses: int) -> str:
 
 
 def _accesses(item: ObjectDoc, total: Traffic) -> str:
-    count = f"{total.accesses:.1e}"
+    count = tally_text(total.accesses)
     known = item.get("accesses")
     if not known or not known["count"]:
         return count
