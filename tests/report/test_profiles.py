@@ -39,6 +39,10 @@ def test_the_table_says_why_what_is_only_written_is_half_reads() -> None:
     assert "a line that is only written is read first" in profiles.objects(Profile.load("mg-e")).note
 
 
+def test_the_table_says_what_an_access_is() -> None:
+    assert "a vector load of four doubles is four" in profiles.objects(Profile.load("mg-e")).note
+
+
 def test_a_table_of_counts_says_what_their_intervals_leave_open() -> None:
     profile = Profile.load("mg-e")
     profile.data["sampling"] = {

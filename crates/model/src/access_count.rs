@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A number of accesses with its 95 % confidence interval.
+/// How often instructions touched an object, with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AccessCount {
-    /// Reads and writes.
+    /// Executions, of a string instruction its rounds: one that moves a vector counts once, whatever elements it has, and
+    /// so does one that reads and writes back.
     pub count: f64,
     /// Lower end of the interval.
     pub low: f64,

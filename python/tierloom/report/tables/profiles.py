@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ROWS = 20
 """Objects that a table shows; the rest is summed in one line."""
 READS = "reads: their share of the memory traffic; a line that is only written is read first, and counts half as reads."
+ACCESSES = "accesses: one for each element; a vector load of four doubles is four."
 COUNTED = (
     " counted: valgrind counted every execution, and of a string instruction every round; what ± is left is which "
     "object it was, by samples."
@@ -87,7 +88,7 @@ def objects(profile: Profile) -> Table:
         made.add_row(rest["name"], "", "", percent_text(share["share"]), _interval(share), *[""] * 5, style="dim")
     if missed := _not_sampled(profile):
         made.add_row("[not sampled]", *[""] * 4, missed, *[""] * 4, style="dim")
-    return noted(made, f"{caption(profile)} {READS}")
+    return noted(made, f"{caption(profile)} {ACCESSES} {READS}")
 
 
 def _not_sampled(profile: Profile) -> str:
