@@ -43,6 +43,16 @@ def test_the_table_says_what_an_access_is() -> None:
     assert "a vector load of four doubles is four" in profiles.objects(Profile.load("mg-e")).note
 
 
+def test_the_table_says_what_the_two_sizes_of_an_object_are_where_it_has_two() -> None:
+    profile = Profile.load("mg-e")
+    told = "size: memory that was touched, of the addresses that were asked for."
+    assert told not in profiles.objects(profile).note
+    profile.objects[0]["address_bytes"] = 2 * profile.objects[0]["size_bytes"]
+    made = profiles.objects(profile)
+    assert told in made.note
+    assert any(" of " in str(cells[2]) for cells, _ in made.rows)
+
+
 def test_a_table_of_counts_says_what_their_intervals_leave_open() -> None:
     profile = Profile.load("mg-e")
     profile.data["sampling"] = {

@@ -19,10 +19,13 @@ ROWS = 20
 """Objects that a table shows; the rest is summed in one line."""
 READS = "reads: their share of the memory traffic; a line that is only written is read first, and counts half as reads."
 ACCESSES = "accesses: one for each element; a vector load of four doubles is four."
+SIZE = "size: memory that was touched, of the addresses that were asked for."
 COUNTED = (
     " counted: valgrind counted every execution, and of a string instruction every round; what ± is left is which "
     "object it was, by samples."
 )
+SPARSE = 1.1
+"""Addresses over memory from which on both are worth their room."""
 HARDLY = 0.005
 """A doubt about what was counted that is not worth its room: it would be shown as none."""
 
@@ -65,7 +68,7 @@ def traffic(profile: Profile) -> dict[str, Traffic]:
 def objects(profile: Profile) -> Table:
     """The program's data objects, those that it waits for most first."""
     made = table(
-        f"Data objects of {profile.name}: {_size(profile.footprint_bytes, _addresses(profile.data['objects']))}",
+        f"Data objects of {profile.name}: {_size(profile.data['objects'])}",
         ("object", "left"),
         ("kind", "left", "extra"),
         ("size", "right", "key"),
@@ -79,16 +82,18 @@ def objects(profile: Profile) -> Table:
     )
     totals = traffic(profile)
     ordered = sorted(profile.data["objects"], key=lambda item: (-_waits(item, totals), item["name"]))
-    for item in ordered[:ROWS]:
+    first, others = ordered[:ROWS], ordered[ROWS:]
+    for item in first:
         made.add_row(*_cells(item, totals[item["name"]]))
-    if ordered[ROWS:]:
-        made.add_row(*_rest(ordered[ROWS:], totals))
+    if others:
+        made.add_row(*_rest(others, totals))
     for rest in profile.data.get("unattributed", []):
         share = rest["stall"]
         made.add_row(rest["name"], "", "", percent_text(share["share"]), _interval(share), *[""] * 5, style="dim")
     if missed := _not_sampled(profile):
         made.add_row("[not sampled]", *[""] * 4, missed, *[""] * 4, style="dim")
-    return noted(made, f"{caption(profile)} {ACCESSES} {READS}")
+    size = f" {SIZE}" if any(map(_is_sparse, [ordered, others, *([item] for item in first)])) else ""
+    return noted(made, f"{caption(profile)}{size} {ACCESSES} {READS}")
 
 
 def _not_sampled(profile: Profile) -> str:
@@ -172,7 +177,7 @@ def _cells(item: ObjectDoc, total: Traffic) -> list[str]:
     return [
         item["name"],
         item["kind"],
-        _size(item["size_bytes"], _addresses([item])),
+        _size([item]),
         percent_text(stall["share"]) if stall else "",
         _interval(stall) if stall else "",
         _accesses(item, total),
@@ -188,7 +193,7 @@ def _rest(items: list[ObjectDoc], totals: dict[str, Traffic]) -> list[str]:
     return [
         f"and {len(items)} more",
         "",
-        _size(sum(item["size_bytes"] for item in items), _addresses(items)),
+        _size(items),
         percent_text(sum(stalls)) if stalls else "",
         "",
         "",
@@ -199,14 +204,22 @@ def _rest(items: list[ObjectDoc], totals: dict[str, Traffic]) -> list[str]:
     ]
 
 
+def _size(items: list[ObjectDoc]) -> str:
+    """Memory, and the addresses that were asked for, where there are more of them than was ever touched."""
+    told = bytes_text(_memory(items))
+    return f"{told} of {bytes_text(_addresses(items))}" if _is_sparse(items) else told
+
+
+def _is_sparse(items: list[ObjectDoc]) -> bool:
+    return _addresses(items) > SPARSE * _memory(items)
+
+
+def _memory(items: list[ObjectDoc]) -> int:
+    return sum(item["size_bytes"] for item in items)
+
+
 def _addresses(items: list[ObjectDoc]) -> int:
     return sum(item.get("address_bytes", item["size_bytes"]) for item in items)
-
-
-def _size(memory: int, addresses: int) -> str:
-    """Memory, and the addresses that were asked for, where most of them were never touched."""
-    told = bytes_text(memory)
-    return told if addresses <= 1.1 * memory else f"{told} of {bytes_text(addresses)}"
 
 
 def _accesses(item: ObjectDoc, total: Traffic) -> str:
