@@ -245,10 +245,12 @@ CountSourceDoc = Literal["estimated", "counted"]
 
 
 class AccessCountDoc(TypedDict):
-    """A number of accesses with its 95 % confidence interval."""
+    """How often instructions touched an object, with its 95 % confidence interval."""
 
     count: float
-    """Reads and writes."""
+    """Executions, of a string instruction its rounds: one that moves a vector counts once, whatever elements it has,
+    and so does one that reads and writes back.
+    """
     low: float
     """Lower end of the interval."""
     high: float

@@ -242,6 +242,9 @@ fn read_all(observed: &Observed, clocks: &mut Clocks) -> (ByClock, Vec<Vec<Readi
         }
         shown.push(all);
     }
+    for reading in readings.values_mut() {
+        reading.threads = reading.inside.len();
+    }
     (readings, shown)
 }
 

@@ -4,6 +4,8 @@
 //! and gives rates far off the usual. Intervals without a trusted pair count as the mean of the trusted
 //! ones.
 
+use std::collections::BTreeMap;
+
 use crate::frequency::counter_deltas::delta::{Count, Delta, Readings};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::InductionVariable;
@@ -73,18 +75,42 @@ pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
     let always_forwards = backward as f64 <= RARELY * adjacent.len() as f64 && adjacent.len() >= ALWAYS_FORWARDS;
     let near = |rate: f64| rate <= RATE_SPREAD * median + 2.0 && rate >= median / RATE_SPREAD - 2.0;
     let fast = rates[rates.len() - 1 - rates.len() / LEAPS_ONE_IN];
-    let usual = |rate: f64| if always_forwards { rate <= RATE_SPREAD * fast + 2.0 } else { near(rate) };
+    let beside = Beside::of(&readings.pairs);
+    let usual = |pair: &Delta, rate: f64| {
+        if always_forwards { rate <= RATE_SPREAD * fast.max(beside.fastest(pair)) + 2.0 } else { near(rate) }
+    };
     let trusted: Vec<(&Delta, f64)> = readings
         .pairs
         .iter()
         .filter_map(|pair| Some((pair, possible(pair)?)))
-        .filter(|(pair, executions)| usual(executions / pair.intervals as f64))
+        .filter(|(pair, executions)| usual(pair, executions / pair.intervals as f64))
         .collect();
     if (trusted.len() as f64) < TRUSTED_SHARE * readings.seen.len() as f64 {
         return None;
     }
     let backward = backward as f64 / adjacent.len() as f64;
     Some(Count { backward, ..total(clock, readings, &trusted) })
+}
+
+/// Rates of the pairs before and behind each: rounds that get shorter and shorter, as those of a factorisation do, are fast
+/// one after the other; a leap stands alone.
+struct Beside {
+    by_start: BTreeMap<usize, f64>,
+    by_end: BTreeMap<usize, f64>,
+}
+
+impl Beside {
+    fn of(pairs: &[Delta]) -> Self {
+        let rate = |pair: &Delta| pair.executions.map(|executions| executions / pair.intervals as f64);
+        let by =
+            |place: fn(&Delta) -> usize| pairs.iter().filter_map(|pair| Some((place(pair), rate(pair)?))).collect();
+        Self { by_start: by(|pair| pair.before), by_end: by(|pair| pair.seen) }
+    }
+
+    fn fastest(&self, pair: &Delta) -> f64 {
+        let beside = [self.by_end.get(&pair.before), self.by_start.get(&pair.seen)];
+        beside.into_iter().flatten().copied().fold(0.0, f64::max)
+    }
 }
 
 /// Whether the clock, where it ran backwards, fell back much further than it moves between samples:
@@ -107,7 +133,8 @@ fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Co
     let (counted, told) = trusted.iter().fold((0.0, 0), |sum, (pair, n)| (sum.0 + n, sum.1 + pair.inside));
     let all = readings.around.len();
     let guessed = all.saturating_sub(told) as f64;
-    let executions = counted + guessed * counted / told.max(1) as f64;
+    let rate = counted / told.max(1) as f64;
+    let executions = counted + guessed * rate + ends(readings) * (1.0 - rate).max(0.0);
     let by_sample = trusted.iter().map(|(pair, n)| (pair.seen, n / pair.intervals as f64)).collect();
     // Each guessed interval is off by the spread of the known ones.
     let share = guessed / (all as f64).max(1.0);
@@ -124,6 +151,14 @@ fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Co
         backward: 0.0,
         by_sample,
     }
+}
+
+/// How often an instance of the loop ended: where the clock ran backwards, and at last in each thread. Of an end no sample
+/// shows the last round: where rounds take longer than intervals, that is one execution in an interval that the mean of the
+/// others has less of.
+fn ends(readings: &Readings) -> f64 {
+    let falls = readings.pairs.iter().filter(|pair| pair.executions.is_some_and(|executions| executions < 0.0)).count();
+    (falls + readings.threads) as f64
 }
 
 #[cfg(test)]
@@ -202,5 +237,39 @@ mod tests {
         let slow = Clock { least: 100.0, ..CLOCK };
         let pair = Delta { before: 0, seen: 1, executions: Some(3.0), intervals: 1, inside: 1, elapsed_ns: 1e6 };
         assert!(evaluate(slow, &readings(vec![pair; 12])).is_none());
+    }
+
+    #[test]
+    fn the_last_round_of_an_instance_is_seen_by_no_sample() {
+        // Five rounds of a hundred samples each: the clock moves four times between the first sample and the last.
+        let rounds = |instances: usize| {
+            let one: Vec<f64> = (1..500).map(|sample| f64::from(u8::from(sample % 100 == 0))).collect();
+            let moves: Vec<Vec<f64>> = (0..instances).map(|_| one.clone()).collect();
+            moves.join(&-4.0)
+        };
+        let counted = |moves: &[f64]| {
+            let pair = |(seen, moved): (usize, &f64)| Delta {
+                before: seen,
+                seen: seen + 1,
+                executions: Some(*moved),
+                intervals: 1,
+                inside: 1,
+                elapsed_ns: 1e6,
+            };
+            let readings = readings(moves.iter().enumerate().map(pair).collect());
+            evaluate(CLOCK, &Readings { threads: 1, ..readings }).unwrap().executions
+        };
+        assert!((counted(&rounds(1)) - 5.0).abs() < 0.02, "{}", counted(&rounds(1)));
+        assert!((counted(&rounds(3)) - 15.0).abs() < 0.1, "{}", counted(&rounds(3)));
+        // Of rounds that are shorter than intervals the mean tells the last ones, too.
+        assert!((counted(&[40.0; 99]) - 4000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn rounds_that_get_shorter_and_shorter_are_no_leaps() {
+        let shorter: Vec<f64> = (0..8).map(|doubled| 2f64.powi(doubled)).collect();
+        let count = |ends: &[f64]| evaluated(&[&[1.0; 200][..], ends].concat()).unwrap().trusted;
+        assert_eq!(count(&shorter), 208);
+        assert_eq!(count(&[1.0, 128.0, 1.0]), 202, "what stands alone may be another thread's part");
     }
 }
