@@ -18,6 +18,8 @@ use tierloom_binary::instruction::Gpr;
 
 /// Samples of a loop that are emulated at most.
 const MOST_SAMPLES: usize = 240;
+/// The same where rounds take differently long: the few samples of the shortest then stand for most instances.
+const MOST_TIMED: usize = 4000;
 /// Samples of a loop that are emulated up to its end at most.
 const MOST_ENDS: usize = 1000;
 /// Share of emulated samples that must give an answer.
@@ -90,36 +92,41 @@ fn some<T: Copy>(all: &[T]) -> impl Iterator<Item = T> {
 }
 
 /// From the registers that the loop leaves alone. Samples fall into an instance in proportion to its
-/// rounds, so the mean over instances is the harmonic mean over samples. What an instance does once it
+/// rounds and to how long these take, so each counts by one over that (the harmonic mean, where rounds are alike). What an instance does once it
 /// does in or before its first round, which then takes longer and draws samples to short instances: where
 /// samples tell how far they are into the loop, those of first rounds are left out.
 fn by_registers(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
-    let chosen: Vec<(usize, usize)> = some(samples).collect();
+    let chosen = timed(observed, function, inside, samples);
     let tried = rounds_of_samples(observed, function, inside, &chosen);
-    let answers: Vec<f64> = tried.iter().flatten().copied().filter(|rounds| *rounds > LEAST_ROUNDS).collect();
+    let tried: Vec<Option<Instance>> = tried
+        .into_iter()
+        .zip(&chosen)
+        .map(|(rounds, (_, per_round))| Some(Instance { rounds: rounds?, per_round: *per_round }))
+        .collect();
+    let answers: Vec<Instance> = tried.iter().flatten().copied().filter(|one| one.rounds > LEAST_ROUNDS).collect();
     if answers.is_empty() || (answers.len() as f64) < ANSWERED * tried.len() as f64 {
         return None;
     }
     let movers = Steady::of(function, inside).every_round(function);
     let later = movers.into_iter().find_map(|mover| {
-        let positions = chosen.iter().map(|sample| position(observed, function, inside, mover, *sample));
+        let positions = chosen.iter().map(|(sample, _)| position(observed, function, inside, mover, *sample));
         later_rounds(&positions.zip(tried.iter().copied()).collect::<Vec<_>>())
     });
     Some(later.unwrap_or_else(|| of_samples(&answers)))
 }
 
 /// From the rounds of instances and how far into them samples are, first rounds left out, where enough samples tell both.
-fn later_rounds(samples: &[(Option<f64>, Option<f64>)]) -> Option<TripCount> {
-    let known: Vec<(f64, f64)> = samples
+fn later_rounds(samples: &[(Option<f64>, Option<Instance>)]) -> Option<TripCount> {
+    let known: Vec<(f64, Instance)> = samples
         .iter()
-        .filter_map(|(position, rounds)| Some(((*position)?, (*rounds)?)))
-        .filter(|(position, rounds)| position < rounds)
+        .filter_map(|(position, instance)| Some(((*position)?, (*instance)?)))
+        .filter(|(position, instance)| *position < instance.rounds)
         .collect();
-    let later: Vec<f64> = known
+    let later: Vec<Instance> = known
         .iter()
-        .filter(|(position, rounds)| *position > 0.0 && *rounds > LEAST_ROUNDS)
-        .map(|(_, rounds)| rounds - 1.0)
+        .filter(|(position, instance)| *position > 0.0 && instance.rounds > LEAST_ROUNDS)
+        .map(|(_, instance)| Instance { rounds: instance.rounds - 1.0, ..*instance })
         .collect();
     if (known.len() as f64) < ANSWERED * samples.len() as f64 || later.len() < FEWEST_POSITIONS {
         return None;
@@ -132,13 +139,14 @@ fn later_rounds(samples: &[(Option<f64>, Option<f64>)]) -> Option<TripCount> {
 /// others how many are to come.
 fn by_both_ends(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
-    let chosen: Vec<(usize, usize)> = some(samples).collect();
+    let chosen = timed(observed, function, inside, samples);
     let movers = Steady::of(function, inside).every_round(function);
     movers.into_iter().find_map(|mover| {
-        let both = |sample: &(usize, usize)| {
+        let both = |(sample, per_round): &((usize, usize), f64)| {
             let behind = position(observed, function, inside, mover, *sample);
             let ahead = behind.and_then(|_| to_come(observed, function, inside, *sample));
-            (behind, behind.zip(ahead).map(|(behind, ahead)| behind + 1.0 + ahead))
+            let rounds = behind.zip(ahead).map(|(behind, ahead)| behind + 1.0 + ahead);
+            (behind, rounds.map(|rounds| Instance { rounds, per_round: *per_round }))
         };
         later_rounds(&chosen.iter().map(both).collect::<Vec<_>>())
     })
@@ -155,25 +163,68 @@ fn rounds_of_samples(
     observed: &Observed,
     function: &Function,
     inside: LoopId,
-    samples: &[(usize, usize)],
+    samples: &[((usize, usize), f64)],
 ) -> Vec<Option<f64>> {
     let mut found: BTreeMap<State, Option<f64>> = BTreeMap::new();
-    let of_sample = |(number, _): &(usize, usize)| {
-        let mut kept = observed.seen[*number].state;
-        kept.forget(function.loops[inside].written);
+    let of_sample = |((number, _), _): &((usize, usize), f64)| {
+        let kept = left_alone(observed, function, inside, *number);
         *found.entry(kept).or_insert_with(|| rounds(function, inside, Some(&kept)))
     };
     samples.iter().map(of_sample).collect()
 }
 
-/// From the rounds of the instances that samples fell into, in proportion to these rounds.
-fn of_samples(rounds: &[f64]) -> TripCount {
-    let count = rounds.len() as f64;
-    let mean = rounds.iter().sum::<f64>() / count;
-    let inverse = rounds.iter().map(|rounds| 1.0 / rounds).sum::<f64>() / count;
-    let spread = rounds.iter().map(|rounds| (1.0 / rounds - inverse).powi(2)).sum::<f64>() / count;
-    let relative_error = 0.003 + spread.sqrt() / inverse / count.sqrt();
-    TripCount { rounds: 1.0 / inverse, relative_error, variance: Some((mean * inverse - 1.0).max(0.0)) }
+/// The instance that a sample fell into.
+#[derive(Debug, Clone, Copy)]
+struct Instance {
+    rounds: f64,
+    /// How long a round of it takes, against others.
+    per_round: f64,
+}
+
+/// From the instances that samples fell into, in proportion to how long these took.
+fn of_samples(instances: &[Instance]) -> TripCount {
+    let sum = |part: &dyn Fn(&Instance) -> f64| instances.iter().map(part).sum::<f64>();
+    let weight = |one: &Instance| 1.0 / (one.rounds * one.per_round);
+    let (weights, rounds) = (sum(&weight), sum(&|one| weight(one) * one.rounds));
+    let mean = rounds / weights;
+    let spread = sum(&|one| (weight(one) * (one.rounds - mean)).powi(2)).sqrt() / rounds;
+    let squares = sum(&|one| weight(one) * one.rounds.powi(2)) / weights;
+    let variance = (squares / mean.powi(2) - 1.0).max(0.0);
+    TripCount { rounds: mean, relative_error: 0.003 + spread, variance: Some(variance) }
+}
+
+/// Evenly chosen samples of a loop and how long a round takes at each: as many rounds as loops inside have there. Where
+/// most samples lie in loops inside, the few others tell nothing of that.
+fn timed(
+    observed: &Observed,
+    function: &Function,
+    inside: LoopId,
+    samples: &[(usize, usize)],
+) -> Vec<((usize, usize), f64)> {
+    let inner = |step: usize| function.loops_around(function.block_of(step)).take_while(move |id| *id != inside);
+    let within: Vec<(usize, usize)> =
+        samples.iter().filter(|(_, step)| inner(*step).next().is_some()).copied().collect();
+    if 2 * within.len() < samples.len() {
+        return some(samples).map(|sample| (sample, 1.0)).collect();
+    }
+    let mut found: BTreeMap<(LoopId, State), Option<f64>> = BTreeMap::new();
+    let mut long = |(number, step): (usize, usize)| {
+        inner(step).try_fold(1.0, |times, id| {
+            let kept = left_alone(observed, function, id, number);
+            Some(times * (*found.entry((id, kept)).or_insert_with(|| rounds(function, id, Some(&kept))))?)
+        })
+    };
+    let chosen = within.iter().copied().step_by(within.len().div_ceil(MOST_TIMED).max(1));
+    let chosen: Vec<((usize, usize), Option<f64>)> = chosen.map(|sample| (sample, long(sample))).collect();
+    let all_known = chosen.iter().all(|(_, long)| long.is_some());
+    chosen.into_iter().map(|(sample, long)| (sample, long.filter(|_| all_known).unwrap_or(1.0))).collect()
+}
+
+/// What a sample shows of the registers that a loop leaves alone.
+fn left_alone(observed: &Observed, function: &Function, inside: LoopId, number: usize) -> State {
+    let mut kept = observed.seen[number].state;
+    kept.forget(function.loops[inside].written);
+    kept
 }
 
 /// Rounds that an instance of a loop has behind it at a sample, by a register that moves once a round:
@@ -327,13 +378,25 @@ fn of_last_rounds(tried: &[Option<f64>]) -> Option<TripCount> {
 mod tests {
     use super::*;
 
+    fn instances(rounds: &[f64], per_round: impl Fn(f64) -> f64) -> Vec<Instance> {
+        rounds.iter().map(|rounds| Instance { rounds: *rounds, per_round: per_round(*rounds) }).collect()
+    }
+
     #[test]
     fn rounds_of_single_samples_give_the_mean_of_instances_and_how_they_vary() {
         // An instance of 4 rounds for each one of 16: 10 rounds on average, which vary by 6.
-        let trip = of_samples(&[[4.0; 1].as_slice(), &[16.0; 4]].concat());
+        let trip = of_samples(&instances(&[[4.0; 1].as_slice(), &[16.0; 4]].concat(), |_| 1.0));
         assert!((trip.rounds - 10.0).abs() < 1e-9, "{trip:?}");
         assert!((trip.variance.unwrap() - 0.36).abs() < 1e-9, "{trip:?}");
-        assert!(of_samples(&[5.0; 9]).variance.unwrap() < 1e-9, "always the same");
+        assert!(of_samples(&instances(&[5.0; 9], |_| 1.0)).variance.unwrap() < 1e-9, "always the same");
+    }
+
+    #[test]
+    fn instances_of_long_rounds_draw_more_samples() {
+        // Of a factorisation: n rounds of n inner ones each, for each n from 1 to 20, and n² samples.
+        let samples: Vec<f64> = (1..=20).flat_map(|n: u16| vec![f64::from(n); usize::from(n * n)]).collect();
+        let trip = of_samples(&instances(&samples, |rounds| rounds));
+        assert!((trip.rounds - 10.5).abs() < 1e-9, "{trip:?}");
     }
 
     #[test]
@@ -371,7 +434,9 @@ mod tests {
     #[test]
     fn both_ends_of_an_instance_tell_its_rounds_whatever_first_rounds_take() {
         // Instances of 8 rounds of which the first takes as long as all others, seen at each place.
-        let samples: Vec<_> = (0..100).map(|sample| (Some(f64::from(sample % 14 - 7).max(0.0)), Some(8.0))).collect();
+        let samples: Vec<_> = (0..100).map(|sample| (Some(f64::from(sample % 14 - 7).max(0.0)), 8.0)).collect();
+        let told = |rounds: Option<f64>| rounds.map(|rounds| Instance { rounds, per_round: 1.0 });
+        let samples: Vec<_> = samples.into_iter().map(|(position, rounds)| (position, told(Some(rounds)))).collect();
         assert!((later_rounds(&samples).unwrap().rounds - 8.0).abs() < 1e-9);
         let mut positions: Vec<f64> = samples.iter().map(|sample| sample.0.unwrap()).collect();
         positions.sort_by(f64::total_cmp);

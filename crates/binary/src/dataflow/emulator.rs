@@ -84,8 +84,7 @@ impl<'a> Machine<'a> {
         self.state = kept;
         for (block, passed) in way.blocks.iter().zip(&way.passed).rev() {
             self.state.forget(passed.changed(self.function));
-            let back = self.function.instructions_of(*block).iter().rev();
-            back.for_each(|instruction| self.state.undo(instruction));
+            self.function.instructions_of(*block).iter().rev().for_each(|instruction| self.undo(instruction));
             shown.push(self.state);
         }
         self.fill();
@@ -110,6 +109,25 @@ impl<'a> Machine<'a> {
             if let Some(address) = self.state.address(operand) {
                 self.stored.forget(address);
             }
+        }
+    }
+
+    /// Goes back over an instruction. A copy of the lower half of a register, as of an `int`, is taken for all of it: its
+    /// upper half counts nothing.
+    fn undo(&mut self, instruction: &Instruction) {
+        let copied = match instruction.operation {
+            Operation::Move { to: Place::Register(to), from: Source::Register(from) }
+                if (to.bytes, from.bytes) == (4, 4) =>
+            {
+                Some((from.register, self.state.get(to.register))).filter(|_| from.register != to.register)
+            }
+            _ => None,
+        };
+        self.state.undo(instruction);
+        if let Some((from, value @ Some(_))) = copied
+            && self.state.get(from).is_none()
+        {
+            self.state.set(from, value);
         }
     }
 

@@ -29,6 +29,10 @@ pub(crate) const TRUSTED_SHARE: f64 = 0.25;
 const FEWEST_PAIRS: usize = 3;
 /// Relative error of a single pair, which nothing confirms.
 const SINGLE_PAIR_ERROR: f64 = 0.3;
+/// Samples one after the other that tell nothing: more than this is no chance. How far the pace is off there that others
+/// show, relative. Both assumed: the last third of a factorisation was at 1.6 times the pace of the rest.
+const LONG_GAP: usize = 16;
+const ELSEWHERE: f64 = 0.5;
 /// More instructions per ns than any processor retires (8 wide at 6 GHz).
 pub(crate) const MOST_INSTRUCTIONS_PER_NS: f64 = 48.0;
 
@@ -141,6 +145,7 @@ fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Co
     let few = SINGLE_PAIR_ERROR / (adjacent.len().max(1) as f64).powi(2);
     let relative_error =
         0.003 + few + share * spread.min(1.0) / (guessed.max(1.0)).sqrt() + 0.05 * share + 0.2 * share.powi(4);
+    let relative_error = relative_error + ELSEWHERE * long_gaps(readings, trusted) / (all as f64).max(1.0);
     Count {
         function: clock.function,
         block: clock.counter.counted,
@@ -151,6 +156,17 @@ fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Co
         backward: 0.0,
         by_sample,
     }
+}
+
+/// Samples in the clock's region that no trusted pair tells of, in long gaps: there code may run at another pace.
+fn long_gaps(readings: &Readings, trusted: &[(&Delta, f64)]) -> f64 {
+    let mut told = vec![false; readings.around.len()];
+    for (pair, _) in trusted {
+        let end = readings.around.partition_point(|sample| *sample <= pair.seen);
+        told[end.saturating_sub(pair.inside)..end].fill(true);
+    }
+    let gaps = told.chunk_by(|left, right| left == right).filter(|run| !run[0] && run.len() > LONG_GAP);
+    gaps.map(<[bool]>::len).sum::<usize>() as f64
 }
 
 /// How often an instance of the loop ended: where the clock ran backwards, and at last in each thread. Of an end no sample
