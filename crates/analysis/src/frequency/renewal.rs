@@ -254,10 +254,7 @@ fn by_positions(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[
     let of_register = |mover: (Gpr, usize, i64)| {
         let tried: Vec<Option<f64>> =
             samples.iter().map(|sample| position(observed, function, inside, mover, *sample)).collect();
-        let mut found: Vec<f64> = tried.iter().flatten().copied().collect();
-        found.sort_by(f64::total_cmp);
-        let enough = found.len() >= FEWEST_POSITIONS && found.len() as f64 >= ANSWERED * tried.len() as f64;
-        enough.then(|| of_positions(&found))
+        enough_positions(&tried).map(|found| of_positions(&found))
     };
     let movers = Steady::of(function, inside).every_round(function);
     movers.into_iter().find_map(of_register).filter(|trip| trip.rounds > LEAST_ROUNDS)
@@ -274,10 +271,14 @@ fn by_rounds_to_come(
     let function = &observed.code.functions[id].function;
     let chosen = samples.iter().copied().step_by(samples.len().div_ceil(MOST_ENDS).max(1));
     let tried: Vec<Option<f64>> = chosen.map(|sample| to_come(observed, function, inside, sample)).collect();
+    enough_positions(&tried).and_then(|found| of_alike(&found)).filter(|trip| trip.rounds > LEAST_ROUNDS)
+}
+
+/// Those that are known, sorted, if they are enough to tell anything.
+fn enough_positions(tried: &[Option<f64>]) -> Option<Vec<f64>> {
     let mut found: Vec<f64> = tried.iter().flatten().copied().collect();
     found.sort_by(f64::total_cmp);
-    let enough = found.len() >= FEWEST_POSITIONS && found.len() as f64 >= ANSWERED * tried.len() as f64;
-    enough.then(|| of_alike(&found)).flatten().filter(|trip| trip.rounds > LEAST_ROUNDS)
+    (found.len() >= FEWEST_POSITIONS && found.len() as f64 >= ANSWERED * tried.len() as f64).then_some(found)
 }
 
 /// Rounds of a loop from sorted positions of samples in it, the first round being 0.

@@ -18,8 +18,9 @@ const FEWEST: usize = 40;
 /// Where instances are short, the later of two samples is as often nearer to the start as further from it: by so much
 /// the share may be off one half. Assumed: six standard deviations of the fewest differences are as much.
 const EVEN: f64 = 0.1;
-/// Percentiles of differences of which each must give the same rounds, within a factor.
+/// Percentiles of differences of which each must give the same rounds.
 const PERCENTILES: [usize; 3] = [50, 75, 90];
+/// Within this factor. Assumed.
 const ALIKE: f64 = 1.25;
 
 /// Rounds of those of these loops that have such a clock: samples in each, as (position of the sample, of the instruction).

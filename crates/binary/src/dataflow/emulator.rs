@@ -18,6 +18,7 @@ const MOST_INSTRUCTIONS: usize = 6000;
 const ROUNDS_SEEN: usize = 3;
 /// Stands for every place outside of the function: no function has so many blocks.
 const OUTSIDE: BlockId = BlockId::from_raw_unchecked(u32::MAX);
+
 /// Where invented numbers come from. Large and small ones, so that halving takes differently long.
 #[derive(Clone, Copy)]
 pub(super) struct Invention {
@@ -107,7 +108,7 @@ impl<'a> Machine<'a> {
         let operands = body.flat_map(|instruction| &instruction.operands);
         for operand in operands.filter(|operand| operand.write && slots::is_slot(operand)) {
             if let Some(address) = self.state.address(operand) {
-                self.stored.forget(address);
+                self.stored.forget(address, u64::from(operand.bytes));
             }
         }
     }

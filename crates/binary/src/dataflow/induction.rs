@@ -93,8 +93,7 @@ pub fn counters(function: &Function) -> Vec<InductionVariable> {
     found
 }
 
-/// Whether the loop around a loop sets a clock of it to the same value before each instance, or to one that does not go
-/// on where the last instance ended.
+/// Whether the loop around a loop sets a clock of it to the same value before each instance.
 fn restarts(function: &Function, value: &Value, region: LoopId) -> bool {
     let registers = match value {
         Value::Register(register) => RegisterSet::of(&[*register]),

@@ -9,6 +9,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 #[derive(Debug, Default)]
 pub(super) struct Stores(HashMap<u64, Stored, BuildHasherDefault<AddressHasher>>);
 
+/// Bytes of what is stored at most.
+const WORD: u64 = 8;
+
 /// What was stored last.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stored {
@@ -32,9 +35,11 @@ impl Stores {
         self.0.retain(|_, stored| stored.in_slot);
     }
 
-    /// What lies at an address is not known any more.
-    pub(super) fn forget(&mut self, address: u64) {
-        self.0.remove(&address);
+    /// What so many bytes from an address on are part of is not known any more.
+    pub(super) fn forget(&mut self, address: u64, bytes: u64) {
+        for reached in address.wrapping_sub(WORD - 1)..address.saturating_add(bytes) {
+            self.0.remove(&reached);
+        }
     }
 }
 
@@ -73,7 +78,9 @@ mod tests {
         assert_eq!([8, u64::MAX, 0].map(|address| stores.get(address)), [Some(3), Some(2), None]);
         stores.forget_all_but_slots();
         assert_eq!([8, u64::MAX].map(|address| stores.get(address)), [Some(3), None]);
-        stores.forget(8);
-        assert_eq!(stores.get(8), None);
+        stores.forget(16, 16);
+        assert_eq!(stores.get(8), Some(3), "the word before");
+        stores.forget(12, 4);
+        assert_eq!(stores.get(8), None, "its upper half");
     }
 }

@@ -36,8 +36,6 @@ pub(crate) struct Readings {
     pub(crate) pairs: Vec<Delta>,
     /// By thread: samples in its region.
     pub(super) inside: BTreeMap<usize, usize>,
-    /// Threads with samples in its region.
-    pub(super) threads: usize,
 }
 
 impl Readings {
@@ -49,7 +47,7 @@ impl Readings {
 
     /// The same samples with other pairs.
     pub(crate) fn with(&self, pairs: Vec<Delta>) -> Self {
-        Self { around: self.around.clone(), seen: self.seen.clone(), pairs, threads: self.threads, ..Self::default() }
+        Self { around: self.around.clone(), seen: self.seen.clone(), pairs, inside: self.inside.clone() }
     }
 }
 

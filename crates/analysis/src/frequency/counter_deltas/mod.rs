@@ -54,7 +54,7 @@ pub(crate) fn count(observed: &Observed, trips: &TripCounts, period_ns: f64) -> 
         let least = slowest(&observed.code.functions[function].function, function, block, trips, period_ns);
         let length = round_length(&observed.code.functions[function].function, function, block, trips);
         let clock = Clock { function, counter, length, least };
-        let restarts = counter.restarts || starts_elsewhere(function, counter, trips);
+        let restarts = is_set_anew(function, counter, trips);
         let trusted =
             |readings: &Readings| evaluate(clock, readings).filter(|count| !aliased(observed, count, restarts, trips));
         let close = readings.close();
@@ -110,7 +110,7 @@ fn across(
     (function, counter): (FunctionId, &InductionVariable),
     (shown, pairs): (&[Vec<Reading>], &[Delta]),
 ) -> Vec<Delta> {
-    let outer = outer_clocks(observed, clocks, function, counter);
+    let outer = outer_clocks(observed, clocks, trips, (function, counter));
     let every_round = observed.code.functions[function].function.once_per_round(counter.region, counter.counted);
     let exact = trips.get(&(function, counter.region)).filter(|trip| every_round && trip.relative_error < EXACT_TRIP);
     let passed = |pair: &Delta| {
@@ -134,10 +134,11 @@ fn across(
     pairs.into_iter().map(corrected).collect()
 }
 
-/// Whether a clock is set anew by where its instances start, of which the rounds are known.
-fn starts_elsewhere(id: FunctionId, counter: &InductionVariable, trips: &TripCounts) -> bool {
+/// Whether a clock is set anew for each instance of its loop: as its code says, or by where instances start of which the
+/// rounds are known.
+fn is_set_anew(id: FunctionId, counter: &InductionVariable, trips: &TripCounts) -> bool {
     let exact = trips.get(&(id, counter.region)).filter(|trip| trip.relative_error < EXACT_TRIP);
-    exact.is_some_and(|trip| counter.starts_elsewhere_after(trip.rounds))
+    counter.restarts || exact.is_some_and(|trip| counter.starts_elsewhere_after(trip.rounds))
 }
 
 /// Fewest instructions of a round of the loop around a block: what each round passes, and loops inside of which the rounds
@@ -174,8 +175,8 @@ fn runs_on(pairs: &[(&Delta, f64)]) -> bool {
 fn outer_clocks(
     observed: &Observed,
     clocks: &Clocks,
-    id: FunctionId,
-    counter: &InductionVariable,
+    trips: &TripCounts,
+    (id, counter): (FunctionId, &InductionVariable),
 ) -> Vec<(FunctionId, usize)> {
     let function = &observed.code.functions[id].function;
     let (outer, around) = match function.loops[counter.region].parent {
@@ -190,7 +191,9 @@ fn outer_clocks(
     let counts_rounds = |clock: &InductionVariable| {
         clock.step != Step::Unknown && function.blocks[clock.counted].inner_loop == Some(around)
     };
-    all.filter(|(_, clock)| counts_rounds(clock) && !clock.restarts).map(|(number, _)| (outer, number)).collect()
+    all.filter(|(_, clock)| counts_rounds(clock) && !is_set_anew(outer, clock, trips))
+        .map(|(number, _)| (outer, number))
+        .collect()
 }
 
 /// Function, number of the clock, value, pace.
@@ -241,9 +244,6 @@ fn read_all(observed: &Observed, clocks: &mut Clocks) -> (ByClock, Vec<Vec<Readi
             }
         }
         shown.push(all);
-    }
-    for reading in readings.values_mut() {
-        reading.threads = reading.inside.len();
     }
     (readings, shown)
 }
@@ -347,8 +347,7 @@ mod tests {
             restarts: false,
             start_step,
         };
-        let elsewhere =
-            |start_step, trips: &TripCounts| starts_elsewhere(FunctionId::new(0), &counter(start_step), trips);
+        let elsewhere = |start_step, trips: &TripCounts| is_set_anew(FunctionId::new(0), &counter(start_step), trips);
         assert!(elsewhere(Some(16), &trips(128.0, 0.003)) && elsewhere(Some(0), &trips(128.0, 0.003)));
         assert!(elsewhere(Some(128 * 2048 * 16), &trips(128.0, 0.003)), "it leaves out 15 of 16 blocks");
         assert!(!elsewhere(Some(130 * 2048), &trips(128.0, 0.003)), "rows with two points at their ends");

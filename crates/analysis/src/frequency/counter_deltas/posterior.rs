@@ -29,9 +29,10 @@ pub(crate) const TRUSTED_SHARE: f64 = 0.25;
 const FEWEST_PAIRS: usize = 3;
 /// Relative error of a single pair, which nothing confirms.
 const SINGLE_PAIR_ERROR: f64 = 0.3;
-/// Samples one after the other that tell nothing: more than this is no chance. How far the pace is off there that others
-/// show, relative. Both assumed: the last third of a factorisation was at 1.6 times the pace of the rest.
+/// Samples one after the other that tell nothing: more than this is no chance. Assumed.
 const LONG_GAP: usize = 16;
+/// How far the pace in such a gap is off from that of the rest, relative. Assumed: the last third of a factorisation was
+/// at 1.6 times the pace of the others.
 const ELSEWHERE: f64 = 0.5;
 /// More instructions per ns than any processor retires (8 wide at 6 GHz).
 pub(crate) const MOST_INSTRUCTIONS_PER_NS: f64 = 48.0;
@@ -174,7 +175,7 @@ fn long_gaps(readings: &Readings, trusted: &[(&Delta, f64)]) -> f64 {
 /// others has less of.
 fn ends(readings: &Readings) -> f64 {
     let falls = readings.pairs.iter().filter(|pair| pair.executions.is_some_and(|executions| executions < 0.0)).count();
-    (falls + readings.threads) as f64
+    (falls + readings.inside.len()) as f64
 }
 
 #[cfg(test)]
@@ -204,7 +205,7 @@ mod tests {
         readings
     }
 
-    fn evaluated(moves: &[f64]) -> Option<Count> {
+    fn moved(moves: &[f64]) -> Readings {
         let pair = |(seen, moved): (usize, &f64)| Delta {
             before: seen,
             seen: seen + 1,
@@ -213,8 +214,11 @@ mod tests {
             inside: 1,
             elapsed_ns: 1e6,
         };
-        let pairs = moves.iter().enumerate().map(pair).collect();
-        evaluate(CLOCK, &readings(pairs))
+        readings(moves.iter().enumerate().map(pair).collect())
+    }
+
+    fn evaluated(moves: &[f64]) -> Option<Count> {
+        evaluate(CLOCK, &moved(moves))
     }
 
     #[test]
@@ -264,16 +268,8 @@ mod tests {
             moves.join(&-4.0)
         };
         let counted = |moves: &[f64]| {
-            let pair = |(seen, moved): (usize, &f64)| Delta {
-                before: seen,
-                seen: seen + 1,
-                executions: Some(*moved),
-                intervals: 1,
-                inside: 1,
-                elapsed_ns: 1e6,
-            };
-            let readings = readings(moves.iter().enumerate().map(pair).collect());
-            evaluate(CLOCK, &Readings { threads: 1, ..readings }).unwrap().executions
+            let of_one_thread = Readings { inside: BTreeMap::from([(0, moves.len() + 1)]), ..moved(moves) };
+            evaluate(CLOCK, &of_one_thread).unwrap().executions
         };
         assert!((counted(&rounds(1)) - 5.0).abs() < 0.02, "{}", counted(&rounds(1)));
         assert!((counted(&rounds(3)) - 15.0).abs() < 0.1, "{}", counted(&rounds(3)));
