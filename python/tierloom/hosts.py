@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tierloom.catalog.one_line import ANY_CPU
 from tierloom.errors import RequestError, TierloomError
 from tierloom.nouns import Machine
 
@@ -34,18 +35,19 @@ def keep(machine: Machine) -> Path | None:
     return path
 
 
-def ran_on(profile: Profile, planned_for: Machine) -> Machine | None:
-    """The machine that a profile was recorded on, as it was measured; nothing where nobody did."""
+def ran_on(profile: Profile, planned_for: Machine, said: Machine | str | Path | None = None) -> Machine | None:
+    """The machine that a profile was recorded on, as somebody says or as it was measured; nothing where nobody did.
+
+    Raises:
+        RequestError: The profile names another processor than what is said.
+    """
+    if said is not None:
+        return _of_the_run(profile, Machine.of(said))
     host = profile.data["program"].get("host")
     return planned_for if host is not None and planned_for.data.get("host") == host else kept(host)
 
 
-def of_the_run(profile: Profile, machine: Machine) -> Machine:
-    """A machine that somebody says a profile was recorded on.
-
-    Raises:
-        RequestError: The profile names another processor.
-    """
+def _of_the_run(profile: Profile, machine: Machine) -> Machine:
     ran_on = profile.data["program"]["cpu"]
     cpus = [socket["cpu"] for socket in machine.data["sockets"]]
     if "sampling" in profile.data and not any(_may_be_one(ran_on, cpu) for cpu in cpus):
@@ -58,7 +60,9 @@ def of_the_run(profile: Profile, machine: Machine) -> Machine:
 
 
 def _may_be_one(one: str, other: str) -> bool:
-    """Whether two names may be of one processor: those of virtual machines leave words out."""
+    """Whether two names may be of one processor: those of virtual machines leave words out, a machine on a line all."""
+    if ANY_CPU in {one, other}:
+        return True
     words = [set(re.findall(r"[a-z0-9]+", _MARKS.sub(" ", name.lower()))) for name in (one, other)]
     return words[0] <= words[1] or words[1] <= words[0]
 

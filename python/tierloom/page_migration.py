@@ -39,6 +39,8 @@ class Simulation(Tabular):
     machine: Machine
     workload: str
     data: OutcomeDoc
+    ran_on: str | None = None
+    """The machine that a profile was recorded on, where its waiting is anchored to that run."""
 
     @property
     def time_s(self) -> float:
@@ -77,6 +79,7 @@ def simulate(
     costs: CostsDoc | None = None,
     seed: int = 0,
     samples: bool = False,
+    ran_on: Machine | str | Path | None = None,
 ) -> Simulation:
     """Runs a workload on a machine while a policy moves its pages.
 
@@ -99,6 +102,8 @@ def simulate(
         seed: Seed of the visits of the exact evaluator.
         samples: Follow a recorded profile's samples in the order of time: which pages it was at when, each sample
             standing for its share of the visits; page by page, so not for ``tierloom``.
+        ran_on: The machine that a profile was recorded on, measured; known by default where ``machine measure`` ran
+            there. It waits as it did in that run then, times the latencies here over those there.
 
     Raises:
         RequestError: A quantity or a name is wrong, or there are no samples to follow.
@@ -110,7 +115,7 @@ def simulate(
         1.0
     """
     on = Machine.of(machine)
-    workload = _behind(workload, on, socket)
+    workload, known = _likely_on(workload, on, socket, ran_on)
     source = Workload.of(workload, threads)
     request = _request(policy, placement, socket, nodes, knobs, evaluator, tiers, lru, costs, seed)
     if fast_memory is not None:
@@ -121,7 +126,7 @@ def simulate(
         answer = _core.simulate_samples(on.core, profile.core, wide, rows, request)
     else:
         answer = _core.simulate(on.core, source.core, request)
-    return Simulation(on, source.name, cast("OutcomeDoc", answer))
+    return Simulation(on, source.name, cast("OutcomeDoc", answer), known)
 
 
 @arguments.reads(trace=arguments.path, threads=arguments.THREADS)
@@ -221,14 +226,18 @@ def terms() -> SimulatorTermsDoc:
     return cast("SimulatorTermsDoc", _core.simulator_terms())
 
 
-def _behind(given: Workload | Profile | str | Path, on: Machine, socket: str | None) -> Workload | Profile | str | Path:
-    """A profile as it would be behind the last-level cache of the socket that it runs on; anything else as it is."""
+def _likely_on(
+    given: Workload | Profile | str | Path, on: Machine, socket: str | None, said: Machine | str | Path | None
+) -> tuple[Workload | Profile | str | Path, str | None]:
+    """A profile as it likely is on the socket that it runs on, and on which machine it ran; anything else as it is."""
     if isinstance(given, Workload):
-        return given
+        return given, None
     if not isinstance(given, Profile) and not catalog.is_profile(arguments.path("workload", given, WorkloadError)):
-        return given
+        return given, None
     profile = Profile.of(given)
-    return profile.behind(on, socket, hosts.ran_on(profile, on))
+    ran_on = hosts.ran_on(profile, on, said)
+    likely = profile.likely_on(on, socket, ran_on)
+    return likely, ran_on.name if ran_on and likely.is_anchored else None
 
 
 def _with_samples(given: Workload | Profile | str | Path) -> tuple[Profile, bytes]:

@@ -190,7 +190,7 @@ def plan(
         "max_slowdown": slowdown,
         "policies": list(policies) if policies is not None else None,
     }
-    known = Machine.of(ran_on) if ran_on is not None else hosts.ran_on(program, on)
+    known = hosts.ran_on(program, on, ran_on)
     answer = _core.compare(on.core, program.core, request, known.core if known else None)
     return Comparison(on, program, cast("ComparisonDoc", answer.brief()), answer)
 

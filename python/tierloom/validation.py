@@ -90,7 +90,7 @@ def validate(
     Example:
         >>> import sys
         >>> program = [sys.executable, "-c", "sum(i * i for i in range(3_000_000))"]
-        >>> answer = validate([program], machine="liu-a", runs=1)
+        >>> answer = validate([program], machine="dram 64GiB 100ns 100GB/s", runs=1)
         >>> [(row["threads"], len(row["measured_s"])) for row in answer.data["rows"]]
         [(1, 1)]
     """

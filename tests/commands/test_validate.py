@@ -19,9 +19,9 @@ BUSY = ("sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo don
 
 @pytest.fixture
 def here(folder: Path) -> Path:
-    """A machine file that passes for this machine's."""
+    """A machine file that passes for this machine's: any processor, and memory as anybody may have it."""
     path = folder / "here.toml"
-    tierloom.Machine.load("liu-a").save(path)
+    tierloom.Machine.of("dram 64GiB 100ns 100GB/s").save(path)
     return path
 
 
@@ -31,7 +31,7 @@ def test_what_was_predicted_stands_beside_what_was_measured(run: Run, here: Path
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
     [row] = found["rows"]
-    assert (found["machine"], found["runs"], len(row["measured_s"])) == ("liu-a", 2, 2)
+    assert (found["runs"], len(row["measured_s"])) == (2, 2)
     middle_s = sum(row["measured_s"]) / 2
     assert row["error"] == pytest.approx(row["predicted_s"] / middle_s - 1)
     assert row["residual"] == pytest.approx(row["modelled_s"] / middle_s - 1)

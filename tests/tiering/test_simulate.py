@@ -72,6 +72,7 @@ def test_the_tables_and_the_picture(tierloom: Tierloom, folder: Path) -> None:
         (("mg-e", "-w", "silo"), "and 2 are"),
         (("mg-e", "--size", "1GiB"), "--size does nothing without --workload zipf|"),
         (("mg-e", "--mlp", "8"), "--mlp does nothing without"),
+        (("-w", "silo", "--ran-on", "liu-a"), "--ran-on does nothing without PROFILE"),
         (("-w", "silo", "--threads", "8"), "--threads does nothing beside --workload silo"),
         (("-w", "silo", "--ns-per-access", "5"), "--ns-per-access does nothing without --trace"),
         (("--trace", "t.npy", "--evaluator", "exact"), "--evaluator does nothing beside --trace"),
@@ -103,6 +104,27 @@ def test_without_migration_it_is_the_prediction(name: str, memory: str) -> None:
     predicted = package.predict(profile, MACHINE, [row] * len(profile.data["objects"]), threads=32)
     moved = simulate(profile, MACHINE, "none", placement=f"preferred:{memory}", threads=32)
     assert moved.time_s == pytest.approx(predicted.time_s, rel=1e-6)
+
+
+@pytest.mark.parametrize("memory", ["ldram", "cxl"])
+def test_a_run_that_was_recorded_waits_as_in_its_prediction(memory: str) -> None:
+    """Each access waits by a factor of its own, and the kernel brought some of the lines."""
+    document = json.loads(package.Profile.load("xsbench-xl").text)
+    accesses = [access for phase in document["phases"] for access in phase["accesses"]]
+    for at, access in enumerate(accesses):
+        bytes_read = access["dram_read_bytes"]
+        access["touched"] = {"bytes": 2 * bytes_read, "filled_bytes": 0.1 * at * bytes_read, "mlp": 4.0}
+        access["touched"]["cache_wait_s"] = 0.0
+        access["wait_s"] = 200.0 * (at + 1)
+    document["sampling"] = {"event": "cpu-clock", "hz": 997.0, "samples": 10000, "lost": 0, "skid_purity": 1.0}
+    profile = package.Profile(json.dumps(document))
+    policy = f"preferred:{memory}"
+    planned = package.plan(profile, MACHINE, threads=32, policies=[policy], ran_on=MACHINE)
+    moved = simulate(profile, MACHINE, "none", placement=policy, threads=32, ran_on=MACHINE)
+    alone = simulate(profile, MACHINE, "none", placement=policy, threads=32)
+    assert moved.time_s == pytest.approx(planned.policy(policy)["prediction"]["time_s"], rel=1e-6)
+    assert moved.time_s != pytest.approx(alone.time_s, rel=0.05)
+    assert (moved.ran_on, alone.ran_on) == ("liu-a", None)
 
 
 def test_spread_data_takes_as_long_as_predicted() -> None:

@@ -54,21 +54,6 @@ pub(crate) fn ran_here(machine: &Machine, profile: &Profile) -> bool {
     machine.host.is_some() && machine.host == profile.program.host
 }
 
-/// The profile as it would be behind the last-level cache of a machine's socket, as far as that is known: what other engines
-/// take. `ran_on` is the machine that it was recorded on, where somebody measured it.
-pub fn behind_cache(profile: &Profile, machine: &Machine, socket: usize, ran_on: Option<&Machine>) -> Profile {
-    let cache_bytes = cache_of(machine, profile, std::iter::once(socket));
-    let mut behind_it = profile.clone();
-    if let Some(socket) = ran_on.and_then(|machine| machine.sockets.first()) {
-        set_beyond_core(&mut behind_it, socket);
-    }
-    let phases = behind(&behind_it, cache_bytes, Lines::Likely);
-    if let Cow::Owned(phases) = phases {
-        (behind_it.phases, behind_it.program.llc_bytes) = (phases, cache_bytes);
-    }
-    behind_it
-}
-
 /// Phases of a profile behind a last-level cache of so many bytes.
 pub(crate) fn behind(profile: &Profile, cache_bytes: u64, lines: Lines) -> Cow<'_, [Phase]> {
     if cache_bytes == profile.program.llc_bytes || !is_known(profile) {

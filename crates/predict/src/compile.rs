@@ -120,27 +120,27 @@ pub(crate) fn work(access: &Access, team: &Team, doubt: Doubt, object: &Object) 
     if team.share <= 0.0 {
         return Work::default();
     }
-    let in_doubt = || in_a_row(access, team, doubt.in_flight) * doubt.of_count(object);
     // Waiting that was seen is known, whatever it consists of.
-    let seen = |factor: f64| in_a_row(access, team, 1.0) * factor * doubt.of_share(object);
-    let in_a_row = access.wait_factor.map_or_else(in_doubt, seen);
+    let (in_flight, factor) = access
+        .wait_factor
+        .map_or_else(|| (doubt.in_flight, doubt.of_count(object)), |factor| (1.0, factor * doubt.of_share(object)));
+    let waits = |in_a_row: f64| in_a_row * factor / team.threads * NS;
+    let [by_demand, brought] = in_a_row(access, team, in_flight).map(waits);
     let traffic = doubt.traffic * doubt.of_count(object) * team.share;
-    let wait = in_a_row / team.threads * NS;
     Work {
-        wait,
-        random: if access.pattern.is_random() { wait } else { 0.0 },
+        wait: by_demand + brought,
+        random: if access.pattern.is_random() { by_demand } else { 0.0 },
         read: access.dram_read_bytes * traffic,
         write: access.dram_write_bytes * traffic,
     }
 }
 
-/// Lines that one thread waits for one after the other, when `doubt` times as many are in flight as thought.
-fn in_a_row(access: &Access, team: &Team, doubt: f64) -> f64 {
+/// Lines that one thread waits for one after the other, when `doubt` times as many are in flight as thought: its own, and
+/// those of pages that the kernel filled, which came in order.
+fn in_a_row(access: &Access, team: &Team, doubt: f64) -> [f64; 2] {
     let filled = access.filled_bytes();
-    let at_once = |lines: f64| (lines * doubt).max(1.0);
-    let one_by_one = (access.dram_read_bytes - filled) / at_once(misses_in_flight(access, team))
-        + filled / at_once(team.stream_lines);
-    one_by_one / LINE_BYTES_F64
+    let of_lines = |bytes: f64, at_once: f64| bytes / LINE_BYTES_F64 / (at_once * doubt).max(1.0);
+    [of_lines(access.dram_read_bytes - filled, misses_in_flight(access, team)), of_lines(filled, team.stream_lines)]
 }
 
 /// Misses that one thread keeps in flight: what the program offers, up to what a core can hold.

@@ -48,6 +48,7 @@ mod demand;
 mod doubt;
 mod error;
 mod labels;
+mod likely;
 mod open;
 mod phase;
 mod predictor;
@@ -57,9 +58,9 @@ mod run;
 mod timed;
 
 pub use anchor::anchored;
-pub use behind::behind_cache;
 pub use demand::Demand;
 pub use error::PredictError;
+pub use likely::likely_on;
 pub use predictor::Predictor;
 pub use prices::Prices;
 pub use run::Run;

@@ -61,18 +61,20 @@ impl Profile {
         py.detach(|| self.0.to_json())
     }
 
-    /// The profile as it would be behind the last-level cache of a machine's socket, the first one where none is named;
-    /// nothing where there is no such socket.
-    fn behind(
+    /// The profile as it likely is on a machine's socket, the first one where none is named; nothing where there is no
+    /// such socket.
+    fn likely_on(
         &self,
         py: Python<'_>,
         machine: Py<Machine>,
         socket: Option<&str>,
         ran_on: Option<Py<Machine>>,
-    ) -> Option<Self> {
+    ) -> PyResult<Option<Self>> {
         let (machine, ran_on) = (&machine.get().0, ran_on.as_ref().map(|machine| &machine.get().0));
-        let socket = socket.map_or((!machine.sockets.is_empty()).then_some(0), |name| machine.socket_index(name))?;
-        Some(Self(py.detach(|| tierloom_predict::behind_cache(&self.0, machine, socket, ran_on))))
+        let socket = socket.map_or((!machine.sockets.is_empty()).then_some(0), |name| machine.socket_index(name));
+        let likely = |socket| py.detach(|| tierloom_predict::likely_on(&self.0, machine, socket, ran_on));
+        let found = socket.map(likely).transpose().map_err(|error| errors::from_predict(&error))?;
+        Ok(found.map(Self))
     }
 
     /// The profile as plain data.

@@ -111,6 +111,7 @@ fn uniform(bytes: u64, visits: f64, seconds: f64) -> Workload {
         read_bytes: visits * 64.0,
         write_bytes: 0.0,
         mlp: 8.0,
+        wait_factor: 1.0,
         shared: false,
         source: String::new(),
     };

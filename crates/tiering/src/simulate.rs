@@ -158,12 +158,12 @@ fn run_cohort(
 /// Which evaluator, and in words why.
 fn choose(workload: &Workload, layout: &Layout, asked: Evaluator) -> Result<(Evaluator, String)> {
     let visits: f64 = workload.phases.iter().flat_map(|phase| &phase.streams).map(|stream| stream.visits).sum();
-    let pages = layout.span();
+    let pages: u64 = layout.regions.iter().map(|region| region.pages).sum();
     let size = format!("{visits:.1e} page visits to {pages} pages");
     match asked {
-        Evaluator::Exact if pages > 1 << 31 => {
-            let problem =
-                format!("{pages} pages would take {} GB of state", pages * BYTES_PER_PAGE as u64 / 1_000_000_000);
+        Evaluator::Exact if layout.span() > 1 << 31 => {
+            let gigabytes = layout.span() * BYTES_PER_PAGE as u64 / 1_000_000_000;
+            let problem = format!("{pages} pages would take {gigabytes} GB of state");
             Err(TieringError::request("evaluator", problem, "use the cohort evaluator"))
         }
         Evaluator::Exact => Ok((Evaluator::Exact, format!("exact, as asked: {size}"))),

@@ -139,6 +139,7 @@ fn workload(experiment: &Experiment) -> Workload {
         read_bytes: 0.0,
         write_bytes: 0.0,
         mlp: 1.0,
+        wait_factor: 1.0,
         shared: false,
         source: String::new(),
     };

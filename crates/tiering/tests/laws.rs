@@ -29,6 +29,7 @@ fn stream(region: &str, spread: Spread, visits: f64, pattern: Pattern) -> Stream
         read_bytes: visits * bytes,
         write_bytes: visits * bytes * 0.2,
         mlp: 4.0,
+        wait_factor: 1.0,
         shared: false,
         source: String::new(),
     }

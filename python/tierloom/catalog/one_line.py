@@ -26,6 +26,8 @@ KINDS = ("dram", "lpddr", "cxl", "hbm", "pmem", "ssd")
 FORM = "write for example `dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s`: kind and size, and latency and bandwidth"
 CORES = 32
 """Of a server of 2020 to 2025; `N cores` in front says another number."""
+ANY_CPU = "any"
+"""The processor of a machine whose line says nothing of one."""
 GIVEN = {"kind": "assumed", "source": "given", "how": "given by hand"}
 
 
@@ -109,7 +111,7 @@ def _head(text: str, cores: int | None) -> list[str]:
         'assumed = "taken for granted where the line says nothing; each figure says why"',
         "[[sockets]]",
         'name = "socket0"',
-        'cpu = "any"',
+        f"cpu = {json.dumps(ANY_CPU)}",
         f"cores = {given}",
         *(f"{key} = {_figure(value, _assumed(how))}" for key, (value, how) in SOCKET.items()),
     ]

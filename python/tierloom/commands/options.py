@@ -56,6 +56,16 @@ def machine(function: F) -> F:
     )(function)
 
 
+def ran_on(function: F) -> F:
+    """``--ran-on``: where a profile was recorded."""
+    return click.option(
+        "--ran-on",
+        metavar="M",
+        help="Machine that PROFILE was recorded on, measured: predictions are anchored to that run. Known by itself "
+        "where `tierloom machine measure` ran there.",
+    )(function)
+
+
 def binaries(function: F) -> F:
     """``--binaries``: folders with the files of code of a recording."""
     return click.option(

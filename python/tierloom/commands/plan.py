@@ -49,12 +49,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     help="Policies to compare; all by default. local, preferred:NODE, bind:A+B, interleave:A+B, weighted:A=3+B=1, "
     "weighted-auto:A+B, object-interleave:A+B, object-interleave-traffic:A+B, soar, balanced, tierloom.",
 )
-@click.option(
-    "--ran-on",
-    metavar="M",
-    help="Machine that PROFILE was recorded on, measured: predictions are anchored to that run. Known by itself where "
-    "`tierloom machine measure` ran there.",
-)
+@options.ran_on
 @click.option(
     "--what-if",
     multiple=True,
@@ -94,7 +89,7 @@ def verb(
     PROFILE is a folder that `tierloom profile` wrote, or a profile of the catalog. With --emit it may
     also be a plan that was written before; then nothing is planned again and no machine is needed.
     """
-    from tierloom import hosts, policy_search
+    from tierloom import policy_search
     from tierloom.nouns import Machine, Plan, Profile
 
     if emit and as_json:
@@ -116,7 +111,7 @@ def verb(
         fast_memory=fast_memory,
         max_slowdown=max_slowdown,
         policies=name_list(policies),
-        ran_on=None if ran_on is None else hosts.of_the_run(program, Machine.load(ran_on)),
+        ran_on=ran_on,
     )
     with say.progress("comparing policies"):
         answer = ask(what_if=what_if)

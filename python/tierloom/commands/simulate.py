@@ -45,6 +45,7 @@ DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
 @click.option("--placement", metavar="P", help="Where pages are put at first: first-touch, interleave, …")
 @click.option("--plan", type=FILE, metavar="FILE", help="A plan instead of a placement.")
 @options.threads
+@options.ran_on
 @click.option("--socket", metavar="S", help="Socket where the threads run; the machine's first by default.")
 @click.option("--nodes", metavar="A,B", help="Memories that may be used, separated by commas; all by default.")
 @click.option("--fast-memory", metavar="SIZE", help="Nearest memory that may be used: 64GiB, or 50% of the data.")
@@ -178,6 +179,8 @@ def refuse_idle(asked: dict[str, Any]) -> None:
         options.refuse_idle(["ns_per_access"], "without --trace")
     if trace:
         options.refuse_idle(["evaluator", "seed"], "beside --trace")
+    if named or trace:
+        options.refuse_idle(["ran_on"], "without PROFILE")
     if named and not pattern:
         options.refuse_idle(["threads"], f"beside --workload {asked['workload']}, which says how many it has")
 
@@ -192,7 +195,7 @@ def run_one(
         threads = asked["threads"] or 1
         pace = {"threads": threads, "mlp": asked["mlp"], "ns_per_access": asked["ns_per_access"]}
         return simulate_trace(source, machine, policy, **given, **pace)
-    width = {"threads": asked["threads"]} if isinstance(source, Profile) else {}
+    width = {key: asked[key] for key in ("threads", "ran_on")} if isinstance(source, Profile) else {}
     ways = {"evaluator": asked["evaluator"], "seed": asked["seed"], "samples": asked["samples"]}
     return simulate(source, machine, policy, **ways, **width, **given)
 

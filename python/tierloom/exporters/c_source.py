@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tierloom.exporters.steps import FIRST_TOUCH, Step, comment, title
+from tierloom.exporters.steps import Step, comment, title
+from tierloom.nouns import FIRST_TOUCH
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from tierloom.units import bytes_text
 if TYPE_CHECKING:
     from tierloom.schema import Action, PlanDoc, RuleDoc
 
-FIRST_TOUCH = "first_touch"
 MODES = ("bind", "prefer", "prefer_many", "interleave", "weighted")
 """The kernel's policies, as plans spell them."""
 

@@ -5,8 +5,8 @@ change. ``data`` is the document, ``text`` what the file says.
 """
 
 from tierloom.nouns.machine import Curve, Machine
-from tierloom.nouns.plan import Plan, action_text
+from tierloom.nouns.plan import FIRST_TOUCH, Plan, action_text
 from tierloom.nouns.profile import Profile
 from tierloom.nouns.workload import Workload
 
-__all__ = ["Curve", "Machine", "Plan", "Profile", "Workload", "action_text"]
+__all__ = ["FIRST_TOUCH", "Curve", "Machine", "Plan", "Profile", "Workload", "action_text"]

@@ -14,6 +14,9 @@ from tierloom.tables import Row, Tabular
 if TYPE_CHECKING:
     from tierloom.schema import Action, PlanDoc
 
+FIRST_TOUCH = "first_touch"
+"""The action of an object that is left to the kernel."""
+
 
 class Plan(Tabular):
     """Rules that say which object goes where; a person can read and edit its file."""

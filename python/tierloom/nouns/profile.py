@@ -134,18 +134,26 @@ class Profile(Tabular):
             rows: npt.NDArray[np.void] = np.lib.format.open_memmap(path, mode="r")
         return rows
 
-    def behind(self, machine: Machine, socket: str | None = None, ran_on: Machine | None = None) -> Profile:
-        """The profile as it would be behind another machine's last-level cache.
+    @property
+    def is_anchored(self) -> bool:
+        """Whether it waits as it was seen to, and not as the model says."""
+        return any("wait_factor" in access for phase in self.data["phases"] for access in phase["accesses"])
+
+    def likely_on(self, machine: Machine, socket: str | None = None, ran_on: Machine | None = None) -> Profile:
+        """The profile as it likely is on another machine: behind its last-level cache, waiting as it did in its run.
 
         Args:
-            machine: Whose cache.
+            machine: Where it is to run.
             socket: Where its threads run; the machine's first socket by default.
-            ran_on: The machine that it was recorded on, where somebody measured it.
+            ran_on: The machine that it was recorded on, where somebody measured it: what its waiting is held against.
 
         Returns:
-            What it is where nothing is known of other caches than the run's, or there is no such socket.
+            What it is where nothing more is known, or there is no such socket.
+
+        Raises:
+            MachineError: `ran_on` cannot be what it ran on; says why.
         """
-        core = self.core.behind(machine.core, socket, None if ran_on is None else ran_on.core)
+        core = self.core.likely_on(machine.core, socket, None if ran_on is None else ran_on.core)
         return self if core is None else Profile.of_core(core, self.folder)
 
     def save(self, folder: str | Path, samples: bytes | None = None) -> None:

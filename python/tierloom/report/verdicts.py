@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tierloom.report.tables.plans import Placed
     from tierloom.schema import RunDoc
 
-FIRST_TOUCH = "local"
+LOCAL = "local"
 """The policy that the kernel has when nobody asks for anything."""
 NAMED = 3
 """Objects that the sentence names."""
@@ -207,7 +207,7 @@ def measured(comparison: Comparison) -> str | None:
 
 def _first_touch_s(comparison: Comparison) -> float | None:
     for policy in comparison.brief["policies"]:
-        if policy["policy"] == FIRST_TOUCH and "prediction" in policy:
+        if policy["policy"] == LOCAL and "prediction" in policy:
             return policy["prediction"]["time_s"]
     return None
 

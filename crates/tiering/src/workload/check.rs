@@ -88,9 +88,12 @@ impl Stream {
         if !(0.0 <= from && from < to && to <= 1.0) {
             return Err(Flaw::new(format!("part: {from} to {to} is no part"), "write for example [0.0, 0.5]"));
         }
-        for (key, value) in
-            [("visits", self.visits), ("read_bytes", self.read_bytes), ("write_bytes", self.write_bytes)]
-        {
+        for (key, value) in [
+            ("visits", self.visits),
+            ("read_bytes", self.read_bytes),
+            ("write_bytes", self.write_bytes),
+            ("wait_factor", self.wait_factor),
+        ] {
             if !at_least_zero(value) {
                 return Err(Flaw::new(format!("{key}: {value} is not a number of at least 0"), "check the number"));
             }

@@ -8,7 +8,8 @@ use super::description::{Phase, Stream};
 
 /// Work of a whole stream if it were on one node.
 pub(crate) fn work_of(stream: &Stream, phase: &Phase, socket: &Socket) -> Work {
-    let wait = stream.read_bytes / LINE_BYTES_F64 / (f64::from(phase.threads) * in_flight(stream, socket)) * NS;
+    let in_a_row = stream.read_bytes / LINE_BYTES_F64 / in_flight(stream, socket);
+    let wait = in_a_row * stream.wait_factor / f64::from(phase.threads) * NS;
     Work {
         wait,
         random: if stream.pattern.is_random() { wait } else { 0.0 },

@@ -93,6 +93,9 @@ pub struct Stream {
     pub write_bytes: f64,
     /// Misses that one thread keeps in flight.
     pub mlp: f64,
+    /// What a run waited, over what its lines, their misses in flight and the latency make of it.
+    #[serde(default = "unchanged", skip_serializing_if = "is_unchanged")]
+    pub wait_factor: f64,
     /// Whether threads meet each other's pages though they go in order, as where loops are scheduled dynamically.
     #[serde(default, skip_serializing_if = "is_false")]
     pub shared: bool,
@@ -133,6 +136,15 @@ fn one() -> u32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_one(count: &u32) -> bool {
     *count == 1
+}
+
+fn unchanged() -> f64 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, clippy::float_cmp, reason = "serde asks for a reference; one is exact")]
+fn is_unchanged(factor: &f64) -> bool {
+    *factor == 1.0
 }
 
 fn whole() -> [f64; 2] {

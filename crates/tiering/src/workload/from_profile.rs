@@ -23,8 +23,8 @@ impl Workload {
         let by_name: BTreeMap<&str, &Object> = order.iter().map(|object| (object.name.as_str(), *object)).collect();
         let phases = profile.phases.iter().map(|phase| {
             let threads = threads_of(profile, phase, threads);
-            let streams =
-                phase.accesses.iter().filter_map(|access| Some(stream(by_name.get(access.object.as_str())?, access)));
+            let of = |access: &Access| by_name.get(access.object.as_str()).map(|object| streams(object, access));
+            let streams = phase.accesses.iter().filter_map(of).flatten();
             Phase {
                 name: phase.name.clone(),
                 threads,
@@ -68,6 +68,23 @@ fn region(object: &Object) -> Region {
     Region { name: object.name.clone(), size_bytes: object.size_bytes, locked: false, source: String::new() }
 }
 
+/// An access as a stream, and beside it the part of its lines that the kernel brought, which the next access finds as it
+/// finds prefetched ones.
+fn streams(object: &Object, access: &Access) -> Vec<Stream> {
+    let whole = stream(object, access);
+    let filled = if whole.read_bytes > 0.0 { access.filled_bytes() / whole.read_bytes } else { 0.0 };
+    if filled <= 0.0 {
+        return vec![whole];
+    }
+    let brought = Stream {
+        pattern: Pattern::Stream,
+        mlp: MOST_LINES,
+        shared: !matches!(access.pattern, Pattern::Stream | Pattern::Strided),
+        ..whole.part_of(filled)
+    };
+    vec![whole.part_of(1.0 - filled), brought]
+}
+
 fn stream(object: &Object, access: &Access) -> Stream {
     let bytes = access.read_bytes + access.write_bytes;
     let dram_bytes = access.dram_read_bytes + access.dram_write_bytes;
@@ -86,19 +103,22 @@ fn stream(object: &Object, access: &Access) -> Stream {
         visits,
         read_bytes: access.dram_read_bytes,
         write_bytes: access.dram_write_bytes,
-        mlp: overlap(access),
+        mlp: access.mlp,
+        wait_factor: access.wait_factor.unwrap_or(1.0),
         shared: false,
         source: String::new(),
     }
 }
 
-/// Misses in flight, of all its lines: nobody waits for those that the kernel brought.
-fn overlap(access: &Access) -> f64 {
-    let waited = access.dram_read_bytes - access.filled_bytes();
-    if waited < access.dram_read_bytes {
-        access.mlp * (access.dram_read_bytes / waited).min(MOST_LINES)
-    } else {
-        access.mlp
+impl Stream {
+    /// So much of it, all else alike.
+    fn part_of(&self, share: f64) -> Self {
+        Self {
+            visits: self.visits * share,
+            read_bytes: self.read_bytes * share,
+            write_bytes: self.write_bytes * share,
+            ..self.clone()
+        }
     }
 }
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tierloom.nouns import action_text
+from tierloom.nouns import FIRST_TOUCH, action_text
 from tierloom.report.tables.layout import noted, table
 from tierloom.report.tables.profiles import ROWS
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tierloom.policy_search import Comparison
     from tierloom.report.tables.layout import Table
     from tierloom.schema import Action, ComparisonDoc, ObjectDoc, ObjectUseDoc, PolicyDoc, PredictionDoc
@@ -113,7 +115,22 @@ def places(comparison: Comparison) -> Table:
         made.add_row(row.item["name"], *_size_and_cost([row], _shares(row.shares)), action_text(row.action))
     if items[ROWS:]:
         made.add_row(f"and {len(items) - ROWS} more", *_size_and_cost(items[ROWS:], [""] * len(nodes)), "")
-    return made
+    return noted(made, _unasked(comparison, items))
+
+
+def _unasked(comparison: Comparison, items: Sequence[Placed]) -> str:
+    """What no rule holds to the budget: objects that are left to first touch, beside others that are placed."""
+    fast = comparison.brief["fast_memory"]
+    near = [tier["memory"] for tier in comparison.chosen["prediction"]["tiers"]].index(fast)
+    left = [row.action == FIRST_TOUCH for row in items]
+    spills = any(is_left and row.shares[near] < 1 for is_left, row in zip(left, items, strict=True))
+    capacity = next(one for one in comparison.machine.data["memories"] if one["name"] == fast)["capacity_bytes"]
+    if all(left) or not spills or comparison.brief["budget_bytes"] >= capacity["value"]:
+        return ""
+    return (
+        f"first touch: no rule holds these objects to the {bytes_text(comparison.brief['budget_bytes'])}; they spill "
+        f"as shown where {fast} has no more than that for the program, and stay in {fast} where it has"
+    )
 
 
 def _size_and_cost(rows: list[Placed], shares: list[str]) -> list[str]:

@@ -27,6 +27,13 @@ COUNTERS = (
     "pgmigrate_fail",
 )
 """Counters of migration, in the order of a page's way."""
+FAULTS_AGAIN = (
+    "more faults than entries that the scanner made fault, because TPP protects a page as it demotes it, which counts "
+    "as no update, and leaves the entry of a page that is not active as it is, so one access faults up to 30 times "
+    "(patches 1 and 5)"
+)
+SAME = 0.001
+"""Faults and updates that differ by less are the same number of pages."""
 
 
 def runs(simulations: Sequence[Simulation]) -> Table:
@@ -58,7 +65,9 @@ def runs(simulations: Sequence[Simulation]) -> Table:
             _share(parts["shootdown_s"] + parts["sample_s"], run.time_s),
             percent_text(run.data["fast_share"]),
         )
-    return noted(made, f"evaluator: {simulations[0].data['evaluator']}")
+    first = simulations[0]
+    waits = f"; waiting: as in the run that was profiled on {first.ran_on}" if first.ran_on else ""
+    return noted(made, f"evaluator: {first.data['evaluator']}{waits}")
 
 
 def _share(part: float, whole: float) -> str:
@@ -73,7 +82,12 @@ def counters(simulations: Sequence[Simulation]) -> Table:
         values = [run.data["counters"][name] for run in simulations]
         if any(values):
             made.add_row(name, *(f"{value:,.0f}" for value in values))
-    return made
+    again = [run.data["policy"] for run in simulations if _faults_again(run.data["counters"])]
+    return noted(made, f"{', '.join(again)}: {FAULTS_AGAIN}.") if again else made
+
+
+def _faults_again(counters: dict[str, float]) -> bool:
+    return counters["numa_hint_faults"] > counters["numa_pte_updates"] * (1 + SAME)
 
 
 def nodes(outcome: OutcomeDoc) -> Table:
