@@ -13,10 +13,23 @@ from hypothesis import settings
 from support import ROOT, Tierloom, lacking
 
 from tierloom.commands import main
+from tierloom.debian.packages import bringing
 
 # The same cases in every run: a test that fails fails again.
 settings.register_profile("house", max_examples=50, derandomize=True, deadline=None)
 settings.load_profile("house")
+
+
+OTHER_RINGS = ("live", "long", "lab")
+"""Marks of the tests that `make test` leaves out."""
+INSTALLED = ("build", "verbs", "tests")
+"""Groups of packages that `make test` installs: a new machine has no others, whatever this one has."""
+
+
+def installed_for_others(programs: tuple[str, ...]) -> str | None:
+    """The first of some programs whose package only other rings install."""
+    packages = [package for program in programs if (package := bringing(program)) is not None]
+    return next((f"{each.name} is in group `{each.group}`" for each in packages if each.group not in INSTALLED), None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,7 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips a test whose programs are not on this machine: `@pytest.mark.needs("redis-server")`."""
+    is_of_first_ring = not any(item.get_closest_marker(ring) for ring in OTHER_RINGS)
     for marker in item.iter_markers("needs"):
+        if is_of_first_ring and (other := installed_for_others(marker.args)):
+            pytest.fail(f"{other}: move it to `tests`, or the test to `live`")
         if reason := lacking(*marker.args):
             pytest.skip(reason)
 

@@ -179,6 +179,7 @@ def test_a_program_that_is_gone_when_it_has_ended_has_a_profile(run: Run, folder
 
 def test_an_analysis_that_breaks_leaves_the_recording(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recording = folder / "app.recording"
+    (folder / "numbers.txt").write_text("2\n1\n")
     real = _core.record_profile
 
     def broken(*words: object) -> tuple[str, bytes]:
@@ -189,7 +190,7 @@ def test_an_analysis_that_breaks_leaves_the_recording(folder: Path, monkeypatch:
     with monkeypatch.context() as patched:
         patched.setattr(_core, "record_profile", broken)
         with pytest.raises(RecordingError):
-            record(["sort", "/etc/services"], folder=folder / "app.profile", keep=recording)
+            record(["sort", "numbers.txt"], folder=folder / "app.profile", keep=recording)
     assert recordings.analyse(recording).exit_code == 0
     assert not (folder / "app.profile").exists()
 

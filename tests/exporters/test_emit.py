@@ -18,7 +18,8 @@ from tierloom.debian import packages
 from tierloom.errors import RequestError
 from tierloom.exporters import FORMS, emit
 from tierloom.exporters.numactl import MOST_WEIGHT
-from tierloom.exporters.steps import FIRST_TOUCH, steps_of
+from tierloom.exporters.steps import steps_of
+from tierloom.nouns import FIRST_TOUCH
 
 HEADERS = {"libnuma": ("numa.h", "-lnuma", "libnuma-dev"), "hwloc": ("hwloc.h", "-lhwloc", "libhwloc-dev")}
 
