@@ -14,7 +14,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 pub use fields::Fields;
 pub use format::{Damaged, Format};
-pub use record::{Fault, REGISTERS, Record, Sample};
+pub use record::{Fault, REGISTERS, Record, STACK_WORDS, Sample};
 pub use ring::Ring;
 pub use sample::GENERAL_REGISTERS;
 
@@ -33,6 +33,10 @@ const SAMPLE_ADDR: u64 = 1 << 3;
 const SAMPLE_READ: u64 = 1 << 4;
 const SAMPLE_CPU: u64 = 1 << 7;
 const SAMPLE_REGS_USER: u64 = 1 << 12;
+const SAMPLE_STACK_USER: u64 = 1 << 13;
+/// What is copied of the stack, bytes.
+#[allow(clippy::cast_possible_truncation, reason = "some hundred")]
+const STACK_BYTES: u32 = 8 * STACK_WORDS as u32;
 const FORMAT_GROUP: u64 = 1 << 3;
 /// As CPU of an event: all of them.
 const ANY_CPU: u32 = u32::MAX;
@@ -226,11 +230,12 @@ impl SelfSampler {
 
 fn clock_attributes(request: &Request) -> Attributes {
     let group = if request.instructions { SAMPLE_READ } else { 0 };
+    let user = SAMPLE_REGS_USER | SAMPLE_STACK_USER;
     Attributes {
         kind: TYPE_SOFTWARE,
         config: SOFTWARE_CPU_CLOCK,
         period: request.period_ns,
-        sample_type: SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_REGS_USER | group,
+        sample_type: SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | user | group,
         read_format: if request.instructions { FORMAT_GROUP } else { 0 },
         flags: flag::DISABLED
             | flag::INHERIT
@@ -248,6 +253,7 @@ fn clock_attributes(request: &Request) -> Attributes {
             | flag::USE_CLOCKID,
         wakeup_watermark: ring::WATERMARK,
         sample_regs_user: GENERAL_REGISTERS,
+        sample_stack_user: STACK_BYTES,
         ..common()
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn recording(file: &mut PerfFile<impl Read + Seek>, wanted: Option<&s
     file.records(|events, event, record| {
         let Some(sample) = gathered.take(event, record).filter(|_| unit.drives(event)) else { return };
         let ns = unit.ns(events, event, &sample);
-        match kept(sample) {
+        match kept(&sample) {
             Some(sample) => taken.push((sample, ns)),
             None => gathered.lost.without_registers += 1,
         }
@@ -93,8 +93,8 @@ fn sampled(taken: &[(Sample, f64)]) -> BTreeMap<u32, u64> {
 }
 
 /// `None` without registers.
-fn kept(sample: perf::Sample) -> Option<Sample> {
-    let perf::Sample { time_ns, pid, tid, kernel, .. } = sample;
+fn kept(sample: &perf::Sample) -> Option<Sample> {
+    let &perf::Sample { time_ns, pid, tid, kernel, .. } = sample;
     sample.registers.map(|registers| Sample { time_ns, pid, tid, instructions: 0, registers, kernel, copy: InCopy::No })
 }
 

@@ -24,7 +24,7 @@ pub(super) fn recording(
     let (mut gathered, mut accesses, mut used) = (Gathered::default(), Vec::new(), Used::default());
     file.records(|events, event, record| {
         let sample = gathered.take(event, record).filter(|sample| event.says_sources() && sample.address != 0);
-        let period = sample.map(|sample| events.period(event, sample.period));
+        let period = sample.as_ref().map(|sample| events.period(event, sample.period));
         let taken = sample.zip(period).and_then(|(sample, period)| access(&sample, period));
         taken.iter().zip(period).for_each(|(_, period)| used.add(event, period));
         accesses.extend(taken);
@@ -70,7 +70,7 @@ pub(super) fn recording(
 /// `None` of what is no access.
 fn access(sample: &Sample, period: Period) -> Option<MemoryAccess> {
     let (store, source) = decoded(sample.source)?;
-    let (Sample { time_ns, pid, tid, address, weight: cycles, .. }, period) = (*sample, known(period));
+    let (&Sample { time_ns, pid, tid, address, weight: cycles, .. }, period) = (sample, known(period));
     Some(MemoryAccess { time_ns, pid, tid, address, store, source, cycles, period })
 }
 

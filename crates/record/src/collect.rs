@@ -13,16 +13,20 @@ use crate::alive::Alive;
 use crate::builds::Builds;
 use crate::clocks::Clocks;
 use crate::maps::Watch;
+use crate::ptrace::Taken;
 use crate::request::Progress;
 use crate::residents::Residents;
+use crate::stack_tops::keeps_stack;
 use tierloom_model::Warning;
 use tierloom_recording::{
     Allocation, AllocationEvent, Calibration, Change, Clock, Event, Exit, Fault, InCopy, MOST_STACKS, Mapping, Portion,
-    Process, Processor, Recording, Resident, Sample, Window, next,
+    Process, Processor, Recording, Resident, STACK_WORDS, Sample, StackTop, Window, next,
 };
 
 /// Samples that are kept: 1.8 GB of memory, or three hours of one thread at the usual rate.
 const MOST_SAMPLES: usize = 10_000_000;
+/// What is kept of stacks: 260 MB of memory.
+const MOST_STACK_TOPS: usize = 500_000;
 /// Windows that are kept: three hours' worth.
 const MOST_WINDOWS: usize = 1_000_000;
 /// Page faults that are kept: 100 MB of memory, or 260 GiB of small pages. Later ones are not first ones.
@@ -35,6 +39,7 @@ pub(super) struct Gathered {
     start_ns: u64,
     end_ns: u64,
     samples: Vec<Sample>,
+    stack_tops: Vec<StackTop>,
     windows: Vec<Window>,
     faults: Vec<Fault>,
     residents: Vec<Resident>,
@@ -87,6 +92,7 @@ pub(super) struct Marks {
     named: usize,
     builds: usize,
     samples: usize,
+    stack_tops: usize,
     windows: usize,
     faults: usize,
     residents: usize,
@@ -100,7 +106,7 @@ impl Marks {
     /// Records between two marks.
     pub(super) fn records_since(&self, earlier: &Self) -> usize {
         let kinds = |marks: &Self| {
-            let seen = marks.samples + marks.windows + marks.faults + marks.residents + marks.clocks;
+            let seen = marks.samples + marks.stack_tops + marks.windows + marks.faults + marks.residents + marks.clocks;
             seen + marks.allocations + marks.mappings + marks.processes + marks.named + marks.builds
         };
         kinds(self) - kinds(earlier)
@@ -170,8 +176,9 @@ impl Gathered {
     }
 
     /// A sample that was taken from outside.
-    pub(super) fn take_sample(&mut self, sample: Sample) {
+    pub(super) fn take_sample(&mut self, Taken { sample, stack }: Taken) {
         self.watch.meet(sample.pid);
+        self.keep_stack(sample.time_ns, sample.tid, stack.as_ref());
         self.keep(sample);
     }
 
@@ -188,6 +195,7 @@ impl Gathered {
             perf::Record::Sample(sample) => {
                 let instructions = self.counters.since_last(&sample);
                 let perf::Sample { pid, tid, time_ns, kernel, .. } = sample;
+                self.keep_stack(time_ns, tid, sample.stack.as_deref().filter(|_| keeps_stack(time_ns)));
                 match sample.registers {
                     Some(registers) => self.keep(Sample { time_ns, pid, tid, instructions, registers, kernel, copy }),
                     // Of 32-bit code, or of a process that is going.
@@ -243,6 +251,12 @@ impl Gathered {
         }
     }
 
+    fn keep_stack(&mut self, time_ns: u64, tid: u32, words: Option<&[u64; STACK_WORDS]>) {
+        if let Some(words) = words.filter(|_| self.stack_tops.len() < MOST_STACK_TOPS) {
+            self.stack_tops.push(StackTop { time_ns, tid, words: *words });
+        }
+    }
+
     fn change(&mut self, time_ns: u64, pid: u32, change: Change) {
         self.processes.push(Process { time_ns, pid, change });
     }
@@ -279,6 +293,7 @@ impl Gathered {
             binaries: self.builds.by_path(),
             warnings: self.warnings(),
             samples: self.samples,
+            stack_tops: self.stack_tops,
             accesses: Vec::new(),
             windows: self.windows,
             faults: self.faults,
@@ -319,6 +334,7 @@ impl Gathered {
             binaries: built.iter().map(|(path, build)| (path.as_str(), build.as_str())).collect(),
             accesses: &[],
             samples: next(&self.samples, marks.samples),
+            stack_tops: next(&self.stack_tops, marks.stack_tops),
             windows: next(&self.windows, marks.windows),
             faults: next(&self.faults, marks.faults),
             residents: next(&self.residents, marks.residents),
@@ -331,6 +347,7 @@ impl Gathered {
             named: marks.named + fresh.len(),
             builds: marks.builds + built.len(),
             samples: marks.samples + portion.samples.len(),
+            stack_tops: marks.stack_tops + portion.stack_tops.len(),
             windows: marks.windows + portion.windows.len(),
             faults: marks.faults + portion.faults.len(),
             residents: marks.residents + portion.residents.len(),
@@ -348,6 +365,7 @@ impl Gathered {
             named: self.named.len(),
             builds: self.builds.named().len(),
             samples: self.samples.len(),
+            stack_tops: self.stack_tops.len(),
             windows: self.windows.len(),
             faults: self.faults.len(),
             residents: self.residents.len(),

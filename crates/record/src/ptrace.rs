@@ -32,14 +32,15 @@ use tierloom_linux::LinuxError;
 use tierloom_linux::clock::monotonic_ns;
 use tierloom_linux::cpus::run_soon;
 use tierloom_linux::ptrace::interrupted::{Held, Remedy, Rest, call_of};
-use tierloom_linux::ptrace::{Halt, Registers, Tracer, USER_CODE_64, Why};
+use tierloom_linux::ptrace::{Halt, Registers, Tracer, USER_CODE_64, Why, read_words};
 use tierloom_linux::root::Root;
 use tierloom_linux::shared::{self, SharedFile};
 use tierloom_wire::Region;
 
 use crate::bursts::{AGAIN_NS, Bursts, Processes};
 use crate::running::{ThreadId, Threads};
-use tierloom_recording::{InCopy, REGISTERS, Sample, Window};
+use crate::stack_tops::keeps_stack;
+use tierloom_recording::{InCopy, REGISTERS, STACK_WORDS, Sample, Window, register};
 
 /// Samples per second of CPU time unless asked otherwise: a halt takes some 50 us (measured on Linux 6.18 in a virtual
 /// machine), so these are under 1 % of the run. A prime, as for other samples.
@@ -58,7 +59,7 @@ pub(super) struct PtraceSampler {
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
-    samples: Mutex<Vec<Sample>>,
+    samples: Mutex<Vec<Taken>>,
     windows: Mutex<Vec<Window>>,
     processes: Mutex<Vec<u32>>,
     copied: Processes,
@@ -107,7 +108,7 @@ impl PtraceSampler {
     }
 
     /// The samples since this was last asked.
-    pub(super) fn drain(&self) -> Vec<Sample> {
+    pub(super) fn drain(&self) -> Vec<Taken> {
         std::mem::take(&mut *locked(&self.shared.samples))
     }
 
@@ -362,7 +363,7 @@ impl<'a> Session<'a> {
     fn first_halt(&mut self, halt: Halt, registers: &Registers) -> (ThreadId, Option<Box<Rest>>) {
         let id = self.whose(halt.tid);
         if self.period_ns.is_some() {
-            locked(&self.shared.samples).extend(sample(id, registers));
+            locked(&self.shared.samples).extend(sample(id, registers).map(Taken::of));
             self.shared.copied.note(id.pid, registers.rip);
         }
         let held = Held { root: &self.target.root, pid: id.pid, tid: id.tid, registers };
@@ -442,6 +443,21 @@ impl Drop for Session<'_> {
         }
         self.settle();
         self.tell_holding(false);
+    }
+}
+
+/// A sample, and what it found on the stack, of some.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) sample: Sample,
+    pub(super) stack: Option<[u64; STACK_WORDS]>,
+}
+
+impl Taken {
+    /// Of a thread that is halted.
+    fn of(sample: Sample) -> Self {
+        let words = || read_words(sample.pid, sample.registers[register::SP], STACK_WORDS)?.try_into().ok();
+        Self { stack: keeps_stack(sample.time_ns).then(words).flatten(), sample }
     }
 }
 

@@ -90,7 +90,7 @@ impl Samples {
                 });
                 sampler.drain_faults(|fault| gathered.take_fault(fault));
             }
-            Samples::Ptrace(sampler) => sampler.drain().into_iter().for_each(|sample| gathered.take_sample(sample)),
+            Samples::Ptrace(sampler) => sampler.drain().into_iter().for_each(|taken| gathered.take_sample(taken)),
             Samples::None => {}
         }
         let windows = self.ptrace().map(PtraceSampler::drain_windows).unwrap_or_default();

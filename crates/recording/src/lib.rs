@@ -5,14 +5,17 @@
 //! and done on another machine. Nothing is interpreted here: addresses are those of the process that they
 //! were seen in.
 
+mod fault;
 mod file;
 mod instruction_counts;
 mod ours;
 mod processor;
 mod signals;
+mod stack_top;
 
 use std::collections::BTreeMap;
 
+pub use fault::{FAULTS_PER_RECORD, Fault};
 pub use file::{
     Beginning, MOST_STACKS, PORTION_RECORDS, Portion, VERSION, chunk_of, ending, is_recording, magic, next,
 };
@@ -21,6 +24,7 @@ pub use instruction_counts::{CountedPart, InstructionCounts};
 pub use ours::{PRELOAD_LIBRARY, is_ours};
 pub use processor::Processor;
 use signals::signal_name;
+pub use stack_top::{STACK_WORDS, StackTop};
 use tierloom_model::Warning;
 // Those that the kernel tells and that code is followed with.
 pub use tierloom_binary::arch::{REGISTERS, register};
@@ -58,6 +62,8 @@ pub struct Recording {
     pub binaries: BTreeMap<String, String>,
     /// In time order.
     pub samples: Vec<Sample>,
+    /// In time order: what some of the samples found on the stack. Empty in what other recorders wrote.
+    pub stack_tops: Vec<StackTop>,
     /// In time order: accesses that the processor sampled.
     pub accesses: Vec<MemoryAccess>,
     /// In time order: stretches of time in which every block of code was counted.
@@ -102,6 +108,7 @@ impl Recording {
     pub fn put_in_order(&mut self) {
         self.samples.sort_by_key(|sample| sample.time_ns);
         self.windows.sort_by_key(|window| window.time_ns);
+        self.stack_tops.sort_by_key(|top| top.time_ns);
         self.faults.sort_by_key(|fault| fault.time_ns);
         self.residents.sort_by_key(|resident| resident.time_ns);
         self.clocks.sort_by_key(|clock| clock.time_ns);
@@ -314,22 +321,6 @@ pub struct BlockCount {
     pub bytes: u64,
     /// How often.
     pub executions: u64,
-}
-
-/// One of so many page faults is recorded, to see when which object got its pages. A program that did nothing but
-/// fault took 5 % longer (measured on Linux 6.18 in a virtual machine: 0.1 us a fault, most of it for counting them).
-/// A prime, so that it does not run in step with arrays that are filled in turn.
-pub const FAULTS_PER_RECORD: u64 = 17;
-
-/// Memory was touched where there was no page yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
-    /// When, ns.
-    pub time_ns: u64,
-    /// Process.
-    pub pid: u32,
-    /// Address that was read or written.
-    pub address: u64,
 }
 
 /// What all threads of all processes together had used by a moment.

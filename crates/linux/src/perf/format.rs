@@ -250,9 +250,9 @@ mod tests {
         let registers = if abi == 0 { &[] } else { &registers[..] };
         let body = words(&[&[42, pair(7, 8), 99, pair(3, 0)][..], counted, &[abi], registers].concat());
         let records = parsed(format, &framed(SAMPLE, USER, &body));
-        let [Record::Sample(sample)] = records[..] else { panic!("{records:?}") };
+        let [Record::Sample(sample)] = &records[..] else { panic!("{records:?}") };
         assert_eq!((sample.pid, sample.tid, sample.time_ns, sample.cpu, sample.kernel), (7, 8, 99, 3, false));
-        sample
+        sample.clone()
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
         let raw = [&4_u32.to_le_bytes()[..], &[0; 4]].concat();
         let tail = words(&[&[1, 1, 2, 3, 2][..], &[7; REGISTERS], &[16, 0, 0, 16]].concat());
         let records = parsed(&format, &framed(SAMPLE, 1, &[head, raw, tail].concat()));
-        let [Record::Sample(sample)] = records[..] else { panic!("{records:?}") };
+        let [Record::Sample(sample)] = &records[..] else { panic!("{records:?}") };
         assert_eq!((sample.registers, sample.kernel), (Some([7; REGISTERS]), true));
     }
 
@@ -297,7 +297,7 @@ mod tests {
         let body = words(&[pair(7, 8), 99, 0x7000_1000, 1000, pair(300, 55), 0x1234]);
         for (weight, cycles) in [(1 << 14, pair(300, 55)), (1 << 24, 300)] {
             let records = parsed(&format(fields | weight, 0), &framed(SAMPLE, USER, &body));
-            let [Record::Sample(sample)] = records[..] else { panic!("{records:?}") };
+            let [Record::Sample(sample)] = &records[..] else { panic!("{records:?}") };
             assert_eq!((sample.address, sample.period), (0x7000_1000, 1000));
             assert_eq!((sample.weight, sample.source), (cycles, 0x1234));
         }

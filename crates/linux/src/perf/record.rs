@@ -3,8 +3,11 @@
 /// Registers of a sample: AX BX CX DX SI DI BP SP IP FLAGS R8..R15.
 pub const REGISTERS: usize = 18;
 
+/// Words of the stack that a sample keeps of those that it brings.
+pub const STACK_WORDS: usize = 64;
+
 /// One sample; what its event does not take is 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sample {
     /// Process.
     pub pid: u32,
@@ -26,6 +29,8 @@ pub struct Sample {
     pub source: u64,
     /// Registers of 64-bit code of user space; a sample of 32-bit code or of a thread without any has none.
     pub registers: Option<[u64; REGISTERS]>,
+    /// Words of the stack, from the stack pointer on, where its event takes them and there are so many.
+    pub stack: Option<Box<[u64; STACK_WORDS]>>,
     /// Taken in the kernel.
     pub kernel: bool,
 }

@@ -7,7 +7,7 @@ use linux_perf_event_reader::SampleFormat;
 use linux_perf_event_reader::constants::PERF_SAMPLE_REGS_ABI_64;
 
 use super::fields::Fields;
-use super::record::{REGISTERS, Sample};
+use super::record::{REGISTERS, STACK_WORDS, Sample};
 
 /// Bits of `read_format`.
 mod read {
@@ -54,7 +54,7 @@ impl SampleLayout {
         sample.instructions = self.counters(&mut fields)?;
         self.pass_over_variable_parts(&mut fields)?;
         self.registers(&mut fields, &mut sample.registers)?;
-        self.pass_over_stack(&mut fields)?;
+        self.stack(&mut fields, &mut sample.stack)?;
         (sample.weight, sample.source) = self.weight_and_source(&mut fields)?;
         Some(())
     }
@@ -107,12 +107,16 @@ impl SampleLayout {
         Some(())
     }
 
-    fn pass_over_stack(&self, fields: &mut Fields<'_>) -> Option<()> {
-        if self.fields.contains(SampleFormat::STACK_USER) {
-            let size = fields.u64()?;
-            fields.skip(size)?;
-            fields.skip_words(u64::from(size > 0))?;
+    /// What was copied of the stack, and how much of that could be.
+    fn stack(&self, fields: &mut Fields<'_>, into: &mut Option<Box<[u64; STACK_WORDS]>>) -> Option<()> {
+        let size = if self.fields.contains(SampleFormat::STACK_USER) { fields.u64()? } else { 0 };
+        if size == 0 {
+            return Some(());
         }
+        let taken = fields.bytes(size)?;
+        let copied = usize::try_from(fields.u64()?).ok()?;
+        let words = taken.get(..copied)?.as_chunks::<8>().0.first_chunk::<STACK_WORDS>();
+        *into = words.map(|words| Box::new(words.map(u64::from_le_bytes)));
         Some(())
     }
 

@@ -22,7 +22,7 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 /// How every recording begins; the version of its format follows, a byte.
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
-pub const VERSION: u8 = 9;
+pub const VERSION: u8 = 10;
 /// The oldest that is read: it has no windows, the one behind it no touches, the next no residents.
 const OLDEST: u8 = 4;
 /// What is wrong with a file whose recorder was stopped before its program did anything.
@@ -79,9 +79,9 @@ impl Recording {
     fn longest(&self) -> usize {
         let Self { binaries, samples, accesses, windows, faults, mappings, processes, allocations, stacks, .. } = self;
         let seen = [samples.len(), accesses.len(), faults.len(), mappings.len(), processes.len()];
-        let others =
-            [windows.len(), self.residents.len(), self.clocks.len(), binaries.len(), allocations.len(), stacks.len()];
-        let lengths = seen.into_iter().chain(others);
+        let others = [windows.len(), binaries.len(), allocations.len(), stacks.len()];
+        let looks = [self.residents.len(), self.clocks.len(), self.stack_tops.len()];
+        let lengths = seen.into_iter().chain(others).chain(looks);
         lengths.into_iter().max().unwrap_or(0)
     }
 
@@ -98,6 +98,7 @@ impl Recording {
             stacks: stacks.skip(at).take(PORTION_RECORDS).collect(),
             binaries: binaries.skip(at).take(PORTION_RECORDS).collect(),
             samples: next(&self.samples, at),
+            stack_tops: next(&self.stack_tops, at),
             accesses: next(&self.accesses, at),
             windows: next(&self.windows, at),
             faults: next(&self.faults, at),
@@ -162,7 +163,8 @@ mod tests {
     use super::*;
     use crate::{
         Allocation, AllocationEvent, BlockCount, Calibration, Change, Clock, DataSource, Event, Exit, Fault, InCopy,
-        Mapping, MemoryAccess, Outcome, Process, Processor, Resident, Sample, Source, Stretch, Touch, Which, Window,
+        Mapping, MemoryAccess, Outcome, Process, Processor, Resident, Sample, Source, StackTop, Stretch, Touch, Which,
+        Window,
     };
 
     fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
@@ -223,6 +225,9 @@ mod tests {
                 binaries: pairs().map(|(word, small)| (format!("{text}{small}"), word.to_string())).collect(),
                 lost: u64::from(smalls[2]),
                 samples: pairs().map(|(word, small)| sample(word, small)).collect(),
+                stack_tops: pairs().map(|(word, small)| StackTop {
+                    time_ns: word, tid: small, words: std::array::from_fn(|at| word ^ at as u64),
+                }).collect(),
                 accesses: pairs().map(|(word, small)| MemoryAccess {
                     time_ns: word, pid: small, tid: !small, address: word, store: small.is_multiple_of(2),
                     source: DataSource {

@@ -8,7 +8,7 @@ use crate::file::reader::Reader;
 use crate::file::writer::{Writer, event_code};
 use crate::{
     Allocation, Calibration, Clock, Event, Fault, Mapping, MemoryAccess, Process, Processor, Recording, Resident,
-    Sample, Window,
+    Sample, StackTop, Window,
 };
 
 const BEGINNING: u64 = 0;
@@ -57,6 +57,8 @@ pub struct Portion<'a> {
     pub binaries: Vec<(&'a str, &'a str)>,
     /// Samples.
     pub samples: &'a [Sample],
+    /// What some of them found on the stack.
+    pub stack_tops: &'a [StackTop],
     /// Accesses that the processor sampled.
     pub accesses: &'a [MemoryAccess],
     /// Page faults.
@@ -117,6 +119,7 @@ impl Portion<'_> {
         out.touches(self.windows);
         out.residents(self.residents);
         out.clocks(self.clocks);
+        out.stack_tops(self.stack_tops);
         out.0
     }
 }
@@ -189,6 +192,8 @@ impl Assembly {
         // One of version 6 here.
         let (residents, clocks) =
             if reader.rest.is_empty() { Default::default() } else { (reader.residents()?, reader.clocks()?) };
+        // One of version 9 here.
+        let stack_tops = if reader.rest.is_empty() { Vec::new() } else { reader.stack_tops()? };
         let is_known = |(id, _): &(u32, Vec<u64>)| usize::try_from(*id).is_ok_and(|id| id < MOST_STACKS);
         (reader.rest.is_empty() && stacks.iter().all(is_known)).then_some(())?;
         let all = &mut self.recording;
@@ -199,6 +204,7 @@ impl Assembly {
         }
         all.binaries.extend(binaries);
         all.samples.extend(samples);
+        all.stack_tops.extend(stack_tops);
         all.accesses.extend(accesses);
         all.mappings.extend(mappings);
         all.processes.extend(processes);

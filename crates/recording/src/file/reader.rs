@@ -2,7 +2,8 @@
 
 use crate::{
     Allocation, AllocationEvent, BlockCount, Change, Clock, DataSource, Event, Exit, Fault, InCopy, Mapping,
-    MemoryAccess, Outcome, Process, REGISTERS, Resident, Sample, Source, Stretch, Touch, Which, Window,
+    MemoryAccess, Outcome, Process, REGISTERS, Resident, STACK_WORDS, Sample, Source, StackTop, Stretch, Touch, Which,
+    Window,
 };
 
 /// Bytes that shrink from the front.
@@ -111,6 +112,17 @@ impl Reader<'_> {
                 reader.step(register)?;
             }
             Some(Sample { time_ns, pid, tid, instructions, registers: last, kernel, copy })
+        })
+    }
+
+    pub(super) fn stack_tops(&mut self) -> Option<Vec<StackTop>> {
+        let (mut time, mut words) = (0, [0; STACK_WORDS]);
+        self.list(|reader| {
+            let (time_ns, tid) = (reader.step(&mut time)?, reader.small()?);
+            for word in &mut words {
+                reader.step(word)?;
+            }
+            Some(StackTop { time_ns, tid, words })
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Allocation, AllocationEvent, Change, Clock, DataSource, Event, Exit, Fault, InCopy, Mapping, MemoryAccess, Outcome,
-    Process, REGISTERS, Resident, Sample, Source, Which, Window,
+    Process, REGISTERS, Resident, STACK_WORDS, Sample, Source, StackTop, Which, Window,
 };
 
 /// Bytes that grow at the end.
@@ -59,6 +59,17 @@ impl Writer {
             out.numbers(&[u64::from(sample.pid), u64::from(sample.tid), sample.instructions]);
             out.number(u64::from(sample.kernel) + 2 * copy_code(sample.copy));
             for (value, previous) in sample.registers.iter().zip(&mut registers) {
+                out.step(*value, previous);
+            }
+        });
+    }
+
+    pub(super) fn stack_tops(&mut self, tops: &[StackTop]) {
+        let (mut time, mut words) = (0, [0; STACK_WORDS]);
+        self.list(tops, |out, top| {
+            out.step(top.time_ns, &mut time);
+            out.number(u64::from(top.tid));
+            for (value, previous) in top.words.iter().zip(&mut words) {
                 out.step(*value, previous);
             }
         });
