@@ -29,9 +29,12 @@ use tierloom_binary::call_graph::unique_callers::{Level, Levels};
 use tierloom_binary::cfg::{Block, BlockId, Function, LoopId};
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::Steady;
+use tierloom_binary::dataflow::left_alone::Shown;
 use tierloom_binary::dataflow::state::State;
 use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
-use tierloom_recording::{Change, Fault, InCopy, InstructionCounts, Recording, Resident, Sample, Window, register};
+use tierloom_recording::{
+    Change, Fault, InCopy, InstructionCounts, Recording, Resident, STACK_WORDS, Sample, StackTop, Window, register,
+};
 
 /// What a sample waited on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +67,8 @@ pub(crate) struct AttributedSample {
     /// Function and position of the sampled instruction, where the code is known.
     pub(crate) at: Option<(FunctionId, usize)>,
     pub(crate) state: State,
+    /// Which of the stack's tops it brought.
+    pub(crate) stack_top: Option<usize>,
     pub(crate) verdict: Attribution,
     /// Position of the instruction that it waited for, where that is an object's. Where the skid blurs
     /// instructions it may be a neighbour: enough to count by, for what waits is then near.
@@ -92,6 +97,8 @@ impl OperandAddress {
 /// Everything the pass found.
 pub(crate) struct Observed {
     pub(crate) seen: Vec<AttributedSample>,
+    /// Words of the stack, from the stack pointer on, that some samples brought.
+    pub(crate) stack_tops: Vec<[u64; STACK_WORDS]>,
     pub(crate) operand_addresses: Vec<OperandAddress>,
     /// Places of operands whose address is in the code, of blocks that were counted.
     pub(crate) fixed: BTreeMap<OperandId, Place>,
@@ -112,6 +119,14 @@ pub(crate) struct Observed {
     pub(crate) generated: usize,
 }
 
+impl Observed {
+    /// What a sample shows, by its position.
+    pub(crate) fn shown(&self, number: usize) -> Shown<'_> {
+        let AttributedSample { state, stack_top, .. } = &self.seen[number];
+        Shown { state, stack: stack_top.map_or(&[], |at| &self.stack_tops[at]) }
+    }
+}
+
 /// Runs the pass.
 pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces: &mut AddressSpaces<'_>) -> Observed {
     let faults = PageFaults::of(recording);
@@ -126,6 +141,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
         tells_instruction: recording.calibration.tells_instruction(),
         found: Observed {
             seen: Vec::with_capacity(recording.samples.len()),
+            stack_tops: Vec::with_capacity(recording.stack_tops.len()),
             operand_addresses: Vec::new(),
             fixed: BTreeMap::new(),
             windows: Vec::new(),
@@ -144,7 +160,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
     for sample in &recording.samples {
         pass.catch_up(&mut events, sample.time_ns);
         pass.spaces.advance(sample.time_ns);
-        pass.take(sample);
+        pass.take(sample, StackTop::find(&recording.stack_tops, sample.time_ns, sample.tid));
     }
     pass.catch_up(&mut events, u64::MAX);
     pass.spaces.advance(u64::MAX);
@@ -272,7 +288,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    fn take(&mut self, sample: &Sample) {
+    fn take(&mut self, sample: &Sample, top: Option<&StackTop>) {
         let next = self.threads.len();
         let thread = *self.threads.entry((sample.pid, sample.tid)).or_insert(next);
         if thread == next {
@@ -283,6 +299,10 @@ impl Pass<'_, '_> {
         let state = State::of_sample(&sample.registers, self.spaces.bias_at(sample.pid, sample.ip()));
         let (verdict, waited) = self.verdict(sample, at, &state);
         let instructions = sample.instructions;
+        let stack_top = top.map(|top| {
+            self.found.stack_tops.push(top.words);
+            self.found.stack_tops.len() - 1
+        });
         self.found.seen.push(AttributedSample {
             time_ns: sample.time_ns,
             thread,
@@ -290,6 +310,7 @@ impl Pass<'_, '_> {
             copy: sample.copy,
             at,
             state,
+            stack_top,
             verdict,
             waited,
         });

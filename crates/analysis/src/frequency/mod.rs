@@ -38,9 +38,8 @@ use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::counter_deltas::posterior::MOST_INSTRUCTIONS_PER_NS;
 use crate::frequency::evidence::{best_clocks, by_clocks, contradicting, counted};
 use crate::frequency::flow_network::{FlowNetwork, MOST_TOGETHER, Observation, solve};
-use crate::frequency::sampling::Densities;
-use crate::frequency::trip_count::TripCount;
-use crate::frequency::trip_count::TripCounts;
+use crate::frequency::sampling::{Densities, plausible};
+use crate::frequency::trip_count::{TripCount, TripCounts, rounds_within};
 use index_vec::IndexVec;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
@@ -61,7 +60,7 @@ pub(crate) struct Counts {
 
 /// Counts the blocks of all functions that have samples or clocks.
 pub(crate) fn counts(observed: &Observed, clocks: &[Count], trips: &TripCounts, period_ns: f64) -> Counts {
-    let mut clocks = clocks.to_vec();
+    let mut clocks = plausible(observed, clocks, period_ns);
     let mut outcomes = outcomes(observed);
     for (branch, outcome) in settled(observed) {
         outcomes.entry(branch).or_insert(outcome);
@@ -279,7 +278,9 @@ impl<'a> Evidence<'a> {
         let size = |block| densities.size(block, 1.0);
         let mut observations = by_clocks(&clocks);
         observations.extend(self.trips_of(id).map(|(inside, trip)| {
-            let deviation = trip.relative_error * size(function.loops[inside].header);
+            let header = function.loops[inside].header;
+            let deviation =
+                trip.relative_error * densities.size(header, rounds_within(function, id, inside, self.trips));
             Observation::rounds(function, inside, trip.rounds, deviation)
         }));
         let batches = self.batches.get(&id).map_or(&[][..], Vec::as_slice);

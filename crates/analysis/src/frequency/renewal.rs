@@ -1,6 +1,7 @@
 //! Rounds per instance of a loop: from the code alone, from the registers of samples, or from how many
 //! samples fell into the last round.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::attribution::Observed;
@@ -12,7 +13,7 @@ use crate::parallel::mapped;
 use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::Steady;
-use tierloom_binary::dataflow::state::State;
+use tierloom_binary::dataflow::left_alone::{LeftAlone, reads_stack};
 use tierloom_binary::dataflow::trip_count::{at_entry, remaining, remaining_rounds, rounds};
 use tierloom_binary::instruction::Gpr;
 
@@ -49,7 +50,9 @@ pub(crate) fn trips(observed: &Observed) -> TripCounts {
     let loops: Vec<(FunctionId, LoopId)> = around.keys().copied().collect();
     let trips = mapped(&loops, |&(id, inside)| {
         let own = samples.get(&(id, inside)).map_or(&[][..], Vec::as_slice);
-        let all = &around[&(id, inside)];
+        let function = &observed.code.functions[id].function;
+        let (own, all) = (telling(observed, function, inside, own), &around[&(id, inside)]);
+        let (own, all) = (&*own, &*telling(observed, function, inside, all));
         by_code(observed, id, inside)
             .or_else(|| by_registers(observed, id, inside, all))
             .or_else(|| by_both_ends(observed, id, inside, all))
@@ -154,7 +157,7 @@ fn by_both_ends(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[
 
 /// Rounds that an instance of a loop has before it at a sample.
 fn to_come(observed: &Observed, function: &Function, inside: LoopId, (number, step): (usize, usize)) -> Option<f64> {
-    remaining_rounds(function, inside, step, &observed.seen[number].state)
+    remaining_rounds(function, inside, step, observed.shown(number))
 }
 
 /// Rounds of the instance that each sample fell into. Many samples show the same in what the loop leaves alone, and
@@ -165,11 +168,8 @@ fn rounds_of_samples(
     inside: LoopId,
     samples: &[((usize, usize), f64)],
 ) -> Vec<Option<f64>> {
-    let mut found: BTreeMap<State, Option<f64>> = BTreeMap::new();
-    let of_sample = |((number, _), _): &((usize, usize), f64)| {
-        let kept = left_alone(observed, function, inside, *number);
-        *found.entry(kept).or_insert_with(|| rounds(function, inside, Some(&kept)))
-    };
+    let mut found = InstancesAlike::default();
+    let of_sample = |(sample, _): &((usize, usize), f64)| found.rounds(observed, function, inside, *sample);
     samples.iter().map(of_sample).collect()
 }
 
@@ -207,11 +207,10 @@ fn timed(
     if 2 * within.len() < samples.len() {
         return some(samples).map(|sample| (sample, 1.0)).collect();
     }
-    let mut found: BTreeMap<(LoopId, State), Option<f64>> = BTreeMap::new();
-    let mut long = |(number, step): (usize, usize)| {
-        inner(step).try_fold(1.0, |times, id| {
-            let kept = left_alone(observed, function, id, number);
-            Some(times * (*found.entry((id, kept)).or_insert_with(|| rounds(function, id, Some(&kept))))?)
+    let mut found: BTreeMap<LoopId, InstancesAlike> = BTreeMap::new();
+    let mut long = |sample: (usize, usize)| {
+        inner(sample.1).try_fold(1.0, |times, id| {
+            Some(times * found.entry(id).or_default().rounds(observed, function, id, sample)?)
         })
     };
     let chosen = within.iter().copied().step_by(within.len().div_ceil(MOST_TIMED).max(1));
@@ -220,11 +219,40 @@ fn timed(
     chosen.into_iter().map(|(sample, long)| (sample, long.filter(|_| all_known).unwrap_or(1.0))).collect()
 }
 
-/// What a sample shows of the registers that a loop leaves alone.
-fn left_alone(observed: &Observed, function: &Function, inside: LoopId, number: usize) -> State {
-    let mut kept = observed.seen[number].state;
-    kept.forget(function.loops[inside].written);
-    kept
+/// Rounds of a loop, by what samples show of what it leaves alone.
+#[derive(Default)]
+struct InstancesAlike(BTreeMap<LeftAlone, Option<f64>>);
+
+impl InstancesAlike {
+    fn rounds(
+        &mut self,
+        observed: &Observed,
+        function: &Function,
+        inside: LoopId,
+        (number, step): (usize, usize),
+    ) -> Option<f64> {
+        let known = LeftAlone::of(function, inside, step, observed.shown(number));
+        if let Some(found) = self.0.get(&known) {
+            return *found;
+        }
+        let found = rounds(function, inside, Some(&known));
+        self.0.insert(known, found);
+        found
+    }
+}
+
+/// Of a loop that keeps something on the stack, the samples that show it, where there are enough.
+fn telling<'s>(
+    observed: &Observed,
+    function: &Function,
+    inside: LoopId,
+    samples: &'s [(usize, usize)],
+) -> Cow<'s, [(usize, usize)]> {
+    let shows = |(number, _): &&(usize, usize)| observed.seen[*number].stack_top.is_some();
+    if !reads_stack(function, inside) || samples.iter().filter(shows).count() < FEWEST_POSITIONS {
+        return Cow::Borrowed(samples);
+    }
+    samples.iter().filter(shows).copied().collect()
 }
 
 /// Rounds that an instance of a loop has behind it at a sample, by a register that moves once a round:
@@ -236,8 +264,9 @@ fn position(
     (register, moved_at, pace): (Gpr, usize, i64),
     (number, step): (usize, usize),
 ) -> Option<f64> {
-    let state = &observed.seen[number].state;
-    let moved = state.get(register)?.wrapping_sub(at_entry(function, inside, register, state)?).cast_signed();
+    let shown = observed.shown(number);
+    let entered = at_entry(function, inside, register, &LeftAlone::of(function, inside, step, shown))?;
+    let moved = shown.state.get(register)?.wrapping_sub(entered).cast_signed();
     let behind = function.block_of(moved_at) == function.block_of(step) && step > moved_at
         || function.block_of(moved_at) != function.block_of(step)
             && function.dominates(function.block_of(moved_at), function.block_of(step));
@@ -358,10 +387,8 @@ fn by_last_rounds(
 
 fn last_rounds(observed: &Observed, id: FunctionId, inside: LoopId, samples: &[(usize, usize)]) -> Option<TripCount> {
     let function = &observed.code.functions[id].function;
-    let tried: Vec<Option<f64>> = samples
-        .iter()
-        .map(|(number, step)| remaining(function, inside, *step, &observed.seen[*number].state))
-        .collect();
+    let tried: Vec<Option<f64>> =
+        samples.iter().map(|(number, step)| remaining(function, inside, *step, observed.shown(*number))).collect();
     of_last_rounds(&tried)
 }
 

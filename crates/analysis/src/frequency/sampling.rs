@@ -32,6 +32,9 @@ const ENOUGH_SAMPLES: f64 = 8.0;
 const DENSITY_RANGE: f64 = 50.0;
 /// A block without samples may be hidden behind the waiting of others. Assumed.
 const ABSENCE_SPREAD: f64 = 3.0;
+/// Instructions per ns that a loop which waits for no memory executes at the least: a division of 40 cycles at 3 GHz is 13 ns,
+/// a locked instruction 10. Assumed, with some room for waits that nobody could attribute.
+const SLOWEST: f64 = 0.03;
 /// Ratios of blocks that fill less than this share of a sample are not worth knowing well: what is known
 /// too well of next to nothing drowns what is known of the rest in rounding.
 const LEAST_SIZE: f64 = 1e-3;
@@ -224,6 +227,18 @@ fn typical_density(
         }
     }
     if total.0 > 0.0 && total.1 > 0.0 { total.0 / total.1 } else { INSTRUCTIONS_PER_NS * period_ns }
+}
+
+/// The clocks whose loops are not slower than any processor: of what did not wait for memory in them the samples say how long
+/// it took. One that is set anew unseen between two samples shows a small part of its rounds.
+pub(crate) fn plausible(observed: &Observed, clocks: &[Count], period_ns: f64) -> Vec<Count> {
+    let samples = samples_by_block(observed);
+    let is_plausible = |count: &&Count| {
+        let function = &observed.code.functions[count.function].function;
+        let (instructions, seen) = samples.get(&count.function).map_or((0.0, 0.0), |of| round(function, count, of));
+        seen < ENOUGH_SAMPLES || waits_idly(function, count.block) || instructions > SLOWEST * seen * period_ns
+    };
+    clocks.iter().filter(is_plausible).cloned().collect()
 }
 
 /// Whether a block's loop only waits for another thread: `pause` takes 40 to 140 cycles, so its pace is no

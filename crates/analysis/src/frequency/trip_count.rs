@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tierloom_binary::cfg::LoopId;
+use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 
 /// How often a loop goes round each time it is entered, on average.
@@ -18,3 +18,16 @@ pub(crate) struct TripCount {
 
 /// Of the loops of all functions, as far as they can be had.
 pub(crate) type TripCounts = BTreeMap<(FunctionId, LoopId), TripCount>;
+
+/// Rounds of a loop and of those inside it, for each time that it is entered, as far as they are known: so much rarer the way
+/// into it is than what fills the time.
+pub(crate) fn rounds_of_nest(function: &Function, id: FunctionId, inside: LoopId, trips: &TripCounts) -> f64 {
+    let own = trips.get(&(id, inside)).map_or(1.0, |trip| trip.rounds.max(1.0));
+    own * rounds_within(function, id, inside, trips)
+}
+
+/// The same of the loops inside alone, for each round.
+pub(crate) fn rounds_within(function: &Function, id: FunctionId, inside: LoopId, trips: &TripCounts) -> f64 {
+    let children = function.loops.iter_enumerated().filter(|(_, inner)| inner.parent == Some(inside));
+    children.map(|(inner, _)| rounds_of_nest(function, id, inner, trips)).fold(1.0, f64::max)
+}

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use crate::cfg::places::Places;
 use crate::instruction::RegisterSet;
 
 pub use crate::index::{BlockId, LoopId};
@@ -52,6 +53,8 @@ pub struct Loop {
     pub written: RegisterSet,
     /// Those of them that come back, once somebody asked.
     pub(crate) kept: OnceLock<Kept>,
+    /// Where to look in a sample for what it leaves alone, once somebody asked.
+    pub(crate) left_alone: OnceLock<Places>,
 }
 
 /// Registers that a loop writes and that hold again what they held: what lies on the stack or in another register while

@@ -40,5 +40,5 @@ fn natural_loop(
     let body: Vec<BlockId> = inside.indices().filter(|block| inside[*block]).collect();
     let inside = body.iter().flat_map(|block| &instructions[blocks[*block].first..blocks[*block].end]);
     let written = inside.fold(RegisterSet::default(), |set, one| set.union(one.clobbered));
-    Loop { header, latches, body, parent: None, written, kept: OnceLock::new() }
+    Loop { header, latches, body, parent: None, written, kept: OnceLock::new(), left_alone: OnceLock::new() }
 }

@@ -8,11 +8,13 @@
 mod block;
 mod dominators;
 mod loops;
+mod places;
 
 use index_vec::{IndexSlice, IndexVec, index_vec};
 
 pub(crate) use block::Kept;
 pub use block::{Block, BlockId, Loop, LoopId};
+pub(crate) use places::{Holder, Places, Slot, Waiting};
 
 use crate::arch;
 use crate::instruction::{Flow, Instruction};

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::cfg::{BlockId, Function, LoopId};
+use crate::arch::STACK_POINTER;
+use crate::cfg::{BlockId, Function, LoopId, Slot};
+use crate::dataflow::left_alone::{LeftAlone, changes_on};
 use crate::dataflow::modular::steps;
 use crate::dataflow::slots;
 use crate::dataflow::state::State;
@@ -76,10 +78,11 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs the way into the loop, then takes over what the loop itself leaves alone.
-    pub(super) fn start(&mut self, known: Option<&State>) {
+    pub(super) fn start(&mut self, known: Option<&LeftAlone>) {
         let way = way(self.function, self.inside, self.invention.seed);
-        let mut kept = known.copied().unwrap_or_else(State::unknown);
-        kept.forget(self.function.loops[self.inside].written);
+        let kept = known.map_or_else(State::unknown, |known| known.state);
+        let slots = known.map_or(&[][..], |known| &known.slots);
+        let stack = kept.get(STACK_POINTER);
         // Back to the start of the way, for what the loop still shows of it.
         let mut shown = vec![kept];
         self.state = kept;
@@ -89,6 +92,8 @@ impl<'a> Machine<'a> {
             shown.push(self.state);
         }
         self.fill();
+        let as_before = slots.iter().filter(|(slot, _)| !changes_on(self.function, &way, *slot));
+        self.place(stack, as_before);
         for ((block, passed), shown) in way.blocks.iter().zip(&way.passed).zip(shown.iter().rev().skip(1)) {
             self.run_block(*block);
             passed.all().for_each(|id| self.forget_slots(id));
@@ -96,6 +101,16 @@ impl<'a> Machine<'a> {
             self.state = shown.or(&self.state);
         }
         self.fill();
+        self.place(stack, slots);
+    }
+
+    /// Takes over what a sample shows of places on the stack.
+    pub(super) fn place<'s>(&mut self, stack: Option<u64>, shown: impl IntoIterator<Item = &'s (Slot, u64)>) {
+        let Some(stack) = stack else { return };
+        for (Slot { displacement, bytes }, value) in shown {
+            let address = stack.wrapping_add(*displacement);
+            self.stored.set(address, Stored { value: *value, bytes: *bytes, in_slot: true });
+        }
     }
 
     pub(super) fn run_block(&mut self, block: BlockId) {
@@ -224,16 +239,17 @@ impl<'a> Machine<'a> {
         }
         let address = instruction.operands.first().and_then(|operand| self.state.address(operand));
         let moved = self.stored_value(&instruction.operation, loaded);
+        let computed = self.computed(&instruction.operation, loaded);
         self.state.execute(instruction);
         if let (Some(operand), Some(address)) = (instruction.operands.first(), address) {
             if operand.write {
                 let value = moved.unwrap_or_else(|| self.invent());
-                self.stored.set(address, Stored { value, in_slot: slots::is_slot(operand) });
+                self.stored.set(address, Stored { value, bytes: operand.bytes, in_slot: slots::is_slot(operand) });
             } else if let (Some(target), Some(value)) = (load_target(&instruction.operation), loaded) {
                 self.state.set(target, Some(value));
             }
         }
-        if let Some((target, value)) = selected {
+        if let Some((target, value)) = computed.or(selected) {
             self.state.set(target, Some(value));
         }
         self.fill();
@@ -255,6 +271,16 @@ impl<'a> Machine<'a> {
             Operation::Select { to, .. } => (to, self.value(Source::Register(to), None)),
             _ => return None,
         };
+        (to.bytes >= 4).then_some((to.register, to.of(value)))
+    }
+
+    /// What arithmetic on a register and memory leaves in the register.
+    fn computed(&mut self, operation: &Operation, loaded: Option<u64>) -> Option<(Gpr, u64)> {
+        let Operation::Compute(compute @ Compute { to: Place::Register(to), right: Source::Memory, .. }) = operation
+        else {
+            return None;
+        };
+        let value = compute.result(self.value(compute.left, None), loaded?);
         (to.bytes >= 4).then_some((to.register, to.of(value)))
     }
 

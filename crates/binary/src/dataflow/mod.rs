@@ -3,6 +3,7 @@
 pub mod dependence;
 mod emulator;
 pub mod induction;
+pub mod left_alone;
 pub mod modular;
 mod slots;
 pub mod spills;

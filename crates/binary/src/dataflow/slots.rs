@@ -4,12 +4,40 @@
 //! by pointer is not followed.
 
 use crate::arch::STACK_POINTER;
-use crate::cfg::{BlockId, Function, LoopId};
+use crate::cfg::{BlockId, Function, LoopId, Slot};
 use crate::instruction::flags::sign_extended;
 use crate::instruction::{Arithmetic, Instruction, Operand, Operation, Source};
 
 /// Bytes of a slot.
 const SLOT: i64 = 8;
+
+impl Slot {
+    /// That of an operand, where it is one.
+    pub(super) fn of(operand: &Operand) -> Option<Self> {
+        let Operand { displacement, bytes, .. } = *operand;
+        (is_slot(operand) && bytes <= 8).then_some(Self { displacement, bytes })
+    }
+
+    /// Whether an instruction writes any of it.
+    pub(super) fn is_written_by(self, instruction: &Instruction) -> bool {
+        instruction.operands.iter().any(|operand| {
+            let ahead = self.displacement.wrapping_sub(operand.displacement).cast_signed();
+            operand.write && is_slot(operand) && -i64::from(self.bytes) < ahead && ahead < i64::from(operand.bytes)
+        })
+    }
+
+    /// What it holds, of words from the stack pointer on.
+    pub(super) fn value(self, stack: &[u64]) -> Option<u64> {
+        let end = self.displacement.checked_add(u64::from(self.bytes))?;
+        if end > 8 * stack.len() as u64 {
+            return None;
+        }
+        let (word, shift) = (usize::try_from(self.displacement / 8).ok()?, 8 * (self.displacement % 8));
+        let above = stack.get(word + 1).copied().unwrap_or(0);
+        let value = stack[word] >> shift | above.checked_shl(u32::try_from(64 - shift).ok()?).unwrap_or(0);
+        Some(if self.bytes >= 8 { value } else { value & ((1 << (8 * self.bytes)) - 1) })
+    }
+}
 
 /// Whether an operand lies on the stack, at a place that the instruction says.
 pub(super) fn is_slot(operand: &Operand) -> bool {

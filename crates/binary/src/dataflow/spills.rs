@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use crate::arch::STACK_POINTER;
-use crate::cfg::{BlockId, Function, Kept, LoopId};
+use crate::cfg::{BlockId, Function, Holder, Kept, LoopId, Slot, Waiting};
 use crate::dataflow::slots::{self, is_slot};
 use crate::instruction::{self, GENERAL, Gpr, Instruction, Operation, Part, Source};
 
@@ -87,6 +87,30 @@ pub(super) fn kept(function: &Function, inside: LoopId) -> Kept {
         }
         kept
     })
+}
+
+impl Waiting {
+    /// All of a loop.
+    pub(super) fn all(function: &Function, inside: LoopId) -> Vec<Self> {
+        let kept = kept(function, inside).each_round;
+        let Some(web) = Web::new(function, inside, None).filter(|_| !kept.is_empty()) else { return Vec::new() };
+        kept.iter().map(|register| Self { register, holders: web.holders_of(register) }).collect()
+    }
+
+    /// What holds it before an instruction of the loop; a register for choice.
+    pub(super) fn holder(&self, function: &Function, inside: LoopId, at: usize) -> Option<Holder> {
+        *self.holders.get(at.checked_sub(first_of(function, inside))?)?
+    }
+
+    /// Whether the stack alone holds it somewhere.
+    pub(super) fn is_on_stack(&self) -> bool {
+        self.holders.iter().any(|holder| matches!(holder, Some(Holder::Slot(_))))
+    }
+}
+
+/// Position of the first instruction of a loop.
+fn first_of(function: &Function, inside: LoopId) -> usize {
+    function.blocks[function.loops[inside].body[0]].first
 }
 
 /// Whether a register still holds before an instruction of a loop what it held at the start of the round.
@@ -168,6 +192,35 @@ impl<'a> Web<'a> {
         }
     }
 
+    /// By instruction from the first one of the loop on, what holds what a register held at the start of the round.
+    fn holders_of(&self, register: Gpr) -> Box<[Option<Holder>]> {
+        let body = &self.function.loops[self.inside].body;
+        let first = first_of(self.function, self.inside);
+        let end = body.iter().map(|block| self.function.blocks[*block].end).max().unwrap_or(first);
+        let slots: Vec<Option<Slot>> = self.slots.iter().map(|slot| self.narrowest(*slot)).collect();
+        let holder = |held: Places| {
+            let bit = (held != 0).then(|| held.trailing_zeros() as usize)?;
+            let slot = || *slots.get(bit.checked_sub(GENERAL)?)?;
+            Gpr::all().nth(bit).map(Holder::Register).or_else(|| slot().map(Holder::Slot))
+        };
+        let mut holders = vec![None; end - first];
+        for (block, entry) in body.iter().zip(self.settle(1 << register.index(), false)) {
+            positions(self.function, *block).fold(entry, |held, at| {
+                holders[at - first] = holder(held);
+                self.after(at, held)
+            });
+        }
+        holders.into()
+    }
+
+    /// The slot at a displacement, as narrow as any instruction of the loop takes it.
+    fn narrowest(&self, displacement: u64) -> Option<Slot> {
+        let body = self.function.loops[self.inside].body.iter();
+        let operands = body.flat_map(|block| self.function.instructions_of(*block)).flat_map(|one| &one.operands);
+        let here = operands.filter_map(Slot::of).filter(|slot| slot.displacement == displacement);
+        here.min_by_key(|slot| slot.bytes)
+    }
+
     fn through(&self, block: BlockId, entry: Places) -> Places {
         positions(self.function, block).fold(entry, |places, at| self.after(at, places))
     }
@@ -208,6 +261,7 @@ fn positions(function: &Function, block: BlockId) -> std::ops::Range<usize> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Register(Gpr),
+    /// Bytes from the stack pointer to it.
     Slot(u64),
 }
 

@@ -16,6 +16,8 @@ const WORD: u64 = 8;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stored {
     pub(super) value: u64,
+    /// How many bytes of it were stored.
+    pub(super) bytes: u32,
     /// In a place on the stack that the instruction names: nothing else writes there.
     pub(super) in_slot: bool,
 }
@@ -37,8 +39,14 @@ impl Stores {
 
     /// What so many bytes from an address on are part of is not known any more.
     pub(super) fn forget(&mut self, address: u64, bytes: u64) {
-        for reached in address.wrapping_sub(WORD - 1)..address.saturating_add(bytes) {
+        for reached in address..address.saturating_add(bytes) {
             self.0.remove(&reached);
+        }
+        for behind in 1..WORD {
+            let start = address.wrapping_sub(behind);
+            if self.0.get(&start).is_some_and(|stored| u64::from(stored.bytes) > behind) {
+                self.0.remove(&start);
+            }
         }
     }
 }
@@ -73,7 +81,7 @@ mod tests {
     fn the_last_store_counts_until_it_is_forgotten() {
         let mut stores = Stores::default();
         for (address, value, in_slot) in [(8, 1, true), (u64::MAX, 2, false), (8, 3, true)] {
-            stores.set(address, Stored { value, in_slot });
+            stores.set(address, Stored { value, bytes: 8, in_slot });
         }
         assert_eq!([8, u64::MAX, 0].map(|address| stores.get(address)), [Some(3), Some(2), None]);
         stores.forget_all_but_slots();

@@ -6,11 +6,12 @@
 //! of rounds, the number does not depend on what was invented, and is right. Where the distance to the
 //! end shrinks evenly, the rest of the rounds is computed instead of run.
 
+use crate::arch::STACK_POINTER;
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::dataflow::emulator::{Invention, Machine, scramble};
-use crate::dataflow::slots;
+use crate::dataflow::left_alone::{LeftAlone, Shown, read_in, shown_of};
 use crate::dataflow::state::State;
-use crate::dataflow::way::only_exit;
+use crate::dataflow::way::{changed, only_exit};
 use crate::instruction::Gpr;
 
 /// More rounds than this are a number that was invented.
@@ -18,7 +19,7 @@ const MOST_ROUNDS: f64 = 1e12;
 
 /// Rounds from the entry to the exit: the same each time the loop is entered, whatever is known. Of that only
 /// registers count that the loop leaves alone. Inner loops are run, or passed over where that takes too long.
-pub fn rounds(function: &Function, inside: LoopId, known: Option<&State>) -> Option<f64> {
+pub fn rounds(function: &Function, inside: LoopId, known: Option<&LeftAlone>) -> Option<f64> {
     let attempt = |over: bool| {
         agree(|invention| {
             let mut machine = Machine::new(function, inside, invention).passing_over(over);
@@ -29,8 +30,8 @@ pub fn rounds(function: &Function, inside: LoopId, known: Option<&State>) -> Opt
     attempt(false).or_else(|| attempt(true))
 }
 
-/// Value of a register when the loop is entered, where the sample's registers tell.
-pub fn at_entry(function: &Function, inside: LoopId, register: Gpr, known: &State) -> Option<u64> {
+/// Value of a register when the loop is entered, where a sample tells.
+pub fn at_entry(function: &Function, inside: LoopId, register: Gpr, known: &LeftAlone) -> Option<u64> {
     let value = |invention| {
         let mut machine = Machine::new(function, inside, invention);
         machine.start(Some(known));
@@ -39,61 +40,73 @@ pub fn at_entry(function: &Function, inside: LoopId, register: Gpr, known: &Stat
     all_alike(value, |one, other| one == other)
 }
 
-/// Times the header is reached again before the exit, from the state before an instruction.
-pub fn remaining(function: &Function, inside: LoopId, at: usize, state: &State) -> Option<f64> {
+/// Times the header is reached again before the exit, from a sample at an instruction.
+pub fn remaining(function: &Function, inside: LoopId, at: usize, shown: Shown<'_>) -> Option<f64> {
     let block = function.block_of(at);
-    let from = Resumed { block, skip: at - function.blocks[block].first, state: *state, over: false };
+    let (state, skip) = (*shown.state, at - function.blocks[block].first);
+    let from = Resumed { block, skip, state, at, shown, inner: Inner::Run };
     from.rounds(function, inside)
 }
 
 /// As [`remaining`], with loops inside passed over: of one that the instruction lies in, what it writes is not known.
-pub fn remaining_rounds(function: &Function, inside: LoopId, at: usize, state: &State) -> Option<f64> {
+pub fn remaining_rounds(function: &Function, inside: LoopId, at: usize, shown: Shown<'_>) -> Option<f64> {
     let block = function.block_of(at);
     let within = function.loops_around(block).take_while(|id| *id != inside).last();
     let from = match within.map(|inner| (inner, only_exit(function, inner))) {
-        None => Resumed { block, skip: at - function.blocks[block].first, state: *state, over: true },
+        None => {
+            let (state, skip) = (*shown.state, at - function.blocks[block].first);
+            Resumed { block, skip, state, at, shown, inner: Inner::Passed(None) }
+        }
         Some((inner, exit)) => {
-            let mut state = *state;
-            state.forget(function.loops[inner].written);
-            Resumed { block: exit?, skip: 0, state, over: true }
+            let mut state = LeftAlone::of(function, inner, at, shown).state;
+            state.forget(changed(function, inner));
+            Resumed { block: exit?, skip: 0, state, at, shown, inner: Inner::Passed(Some(inner)) }
         }
     };
     from.rounds(function, inside)
 }
 
 /// Where a loop is gone on with, and what is known there.
-struct Resumed {
+struct Resumed<'a> {
     block: BlockId,
     skip: usize,
     state: State,
-    /// Whether inner loops are passed over.
-    over: bool,
+    at: usize,
+    shown: Shown<'a>,
+    inner: Inner,
 }
 
-impl Resumed {
+/// What becomes of inner loops.
+#[derive(Clone, Copy, PartialEq)]
+enum Inner {
+    Run,
+    /// They are passed over, the first of them from a sample in it on.
+    Passed(Option<LoopId>),
+}
+
+impl Resumed<'_> {
     fn rounds(&self, function: &Function, inside: LoopId) -> Option<f64> {
         if !function.loops[inside].contains(self.block) {
             return None;
         }
-        let slots = reads_slots(function, inside);
+        let read = read_in(function, inside);
+        let (on_stack, stack) = (shown_of(&read, self.shown.stack), self.shown.state.get(STACK_POINTER));
         agree(|invention| {
-            let mut machine = Machine::new(function, inside, invention).passing_over(self.over);
-            if slots {
-                machine.start(Some(&self.state));
+            let mut machine = Machine::new(function, inside, invention).passing_over(self.inner != Inner::Run);
+            if !read.is_empty() {
+                machine.start(Some(&LeftAlone::of(function, inside, self.at, self.shown)));
                 machine.stored.forget_all_but_slots();
                 machine.forget_slots(inside);
+                machine.place(stack, &on_stack);
+                if let Inner::Passed(Some(inner)) = self.inner {
+                    machine.forget_slots(inner);
+                }
             }
             machine.state = self.state;
             machine.fill();
             machine.run(self.block, self.skip)
         })
     }
-}
-
-/// Whether a loop reads any place on the stack that an instruction names.
-fn reads_slots(function: &Function, inside: LoopId) -> bool {
-    let mut body = function.loops[inside].body.iter().flat_map(|block| function.instructions_of(*block));
-    body.any(|one| one.operands.iter().any(|operand| operand.read && slots::is_slot(operand)))
 }
 
 /// One answer of all inventions: a branch on invented data goes either way, so a few agreeing attempts
@@ -152,10 +165,15 @@ mod tests {
         let mut kept = state;
         kept.forget(function.loops[inner].written);
         for known in [state, kept] {
+            let known = LeftAlone::of(&function, inner, function.blocks[2].first, Shown { state: &known, stack: &[] });
             assert_eq!(rounds(&function, inner, Some(&known)), Some(1e6));
         }
         let at = function.blocks[2].first;
-        assert_eq!(remaining(&function, inner, at, &state), Some(9.0), "ten rounds are left, this one included");
+        assert_eq!(
+            remaining(&function, inner, at, Shown { state: &state, stack: &[] }),
+            Some(9.0),
+            "ten rounds are left, this one included"
+        );
     }
 
     #[test]
@@ -210,8 +228,17 @@ mod tests {
         registers[crate::arch::register::AX] = 0x10000 + 640 - 80;
         let state = State::of_sample(&registers, 0);
         let at = function.instruction_at(0xf).unwrap();
-        assert_eq!(rounds(&function, inner, Some(&state)), None, "where it starts lies in memory");
-        assert_eq!(remaining_rounds(&function, inner, at, &state), Some(9.0), "ten are left, this one included");
-        assert_eq!(remaining(&function, inner, at, &state), Some(9.0));
+        let shown = Shown { state: &state, stack: &[] };
+        assert_eq!(
+            rounds(&function, inner, Some(&LeftAlone::of(&function, inner, at, shown))),
+            None,
+            "where it starts lies in memory"
+        );
+        assert_eq!(
+            remaining_rounds(&function, inner, at, Shown { state: &state, stack: &[] }),
+            Some(9.0),
+            "ten are left, this one included"
+        );
+        assert_eq!(remaining(&function, inner, at, Shown { state: &state, stack: &[] }), Some(9.0));
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::frequency::branches::BranchTable;
 use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::flow_network::{Observation, edge};
-use crate::frequency::trip_count::TripCounts;
+use crate::frequency::trip_count::{TripCounts, rounds_of_nest};
 use index_vec::IndexSlice;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
@@ -16,8 +16,8 @@ use tierloom_binary::code::FunctionId;
 /// frequency and program profile analysis* (1994), table 1, loop branch heuristic.
 const ENTERED: f64 = 0.88;
 
-/// No guess is surer than this. Assumed: the doubt of a guess is 0.05 at least.
-const SUREST: f64 = 0.95;
+/// No guess is surer than this: six guards one in another leave 94 % of what is inside. Assumed; 0.95 left 74 %.
+const SUREST: f64 = 0.99;
 
 /// Where samples fell into one side of a branch, they tell how often it ran, and rules of thumb are this
 /// much weaker. Assumed: double moved none of 16 recordings by .1 points of TVD, half moved one (`adi` at -O3,
@@ -44,10 +44,8 @@ pub(crate) fn branches(
             _ => None,
         })
     };
-    let rounds = |block: BlockId| {
-        let trip = entered(block).and_then(|inside| trips.get(&(id_of_function, inside)));
-        trip.map_or(1.0, |trip| trip.rounds.max(1.0))
-    };
+    let rounds =
+        |block: BlockId| entered(block).map_or(1.0, |inside| rounds_of_nest(function, id_of_function, inside, trips));
     let entry = |block: BlockId| {
         let inside = entered(block)?;
         // If rounds end by chance, a loop of n rounds is passed by once in n + 1 times; the less they vary,
