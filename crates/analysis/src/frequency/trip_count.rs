@@ -31,3 +31,26 @@ pub(crate) fn rounds_within(function: &Function, id: FunctionId, inside: LoopId,
     let children = function.loops.iter_enumerated().filter(|(_, inner)| inner.parent == Some(inside));
     children.map(|(inner, _)| rounds_of_nest(function, id, inner, trips)).fold(1.0, f64::max)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // xor ecx,ecx | 2: xor eax,eax | 4: inc eax; cmp eax,40; jne 4 | inc ecx; cmp ecx,5; jne 2 | ret
+    const NEST: &[u8] =
+        &[0x31, 0xc9, 0x31, 0xc0, 0xff, 0xc0, 0x83, 0xf8, 40, 0x75, 0xf9, 0xff, 0xc1, 0x83, 0xf9, 5, 0x75, 0xf0, 0xc3];
+
+    #[test]
+    fn rounds_of_a_nest_are_those_of_all_its_loops_as_far_as_they_are_known() {
+        let (function, id) = (Function::decode(NEST, 0), FunctionId::new(0));
+        let of = |inner: bool| function.loops.position(|natural| natural.parent.is_some() == inner).unwrap();
+        let trip = |rounds| TripCount { rounds, relative_error: 0.001, variance: None };
+        let (outer, inner) = ((id, of(false)), (id, of(true)));
+        let told = |trips: &TripCounts| {
+            (rounds_of_nest(&function, id, outer.1, trips), rounds_within(&function, id, outer.1, trips))
+        };
+        assert_eq!(told(&TripCounts::from([(outer, trip(5.0)), (inner, trip(40.0))])), (200.0, 40.0));
+        assert_eq!(told(&TripCounts::from([(inner, trip(40.0))])), (40.0, 40.0));
+        assert_eq!(told(&TripCounts::new()), (1.0, 1.0));
+    }
+}

@@ -129,6 +129,25 @@ mod tests {
     }
 
     #[test]
+    fn a_register_that_waits_on_the_stack_is_found_there() {
+        // 0: mov [rsp+8],rbx; xor ebx,ebx | 7: inc rbx; cmp rbx,10; jne 7 | mov rbx,[rsp+8]; dec rdi; jne 0 | ret
+        let code = [
+            0x48, 0x89, 0x5c, 0x24, 8, 0x31, 0xdb, 0x48, 0xff, 0xc3, 0x48, 0x83, 0xfb, 10, 0x75, 0xf7, 0x48, 0x8b,
+            0x5c, 0x24, 8, 0x48, 0xff, 0xcf, 0x75, 0xe6, 0xc3,
+        ];
+        let function = Function::decode(&code, 0);
+        let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
+        let (state, kept) = (State::of_sample(&[3; crate::arch::REGISTERS], 0), Gpr::new(3));
+        let at = |address, stack: &[u64]| {
+            let at = function.instruction_at(address).unwrap();
+            LeftAlone::of(&function, outer, at, Shown { state: &state, stack }).state.get(kept)
+        };
+        assert_eq!((at(7, &[0, 77]), at(7, &[])), (Some(77), None), "while the inner loop runs");
+        assert_eq!(at(0, &[]), Some(3), "and before it is where it belongs");
+        assert!(reads_stack(&function, outer));
+    }
+
+    #[test]
     fn what_the_loop_writes_is_known_from_the_sample_on_and_not_before() {
         // 0: mov [rsp+16],eax | add eax,[rsp+4]; mov [rsp+8],ecx; cmp eax,[rsp+8]; jl | ret: the end is set anew each round.
         let code =

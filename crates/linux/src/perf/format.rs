@@ -203,7 +203,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::perf::REGISTERS;
+    use crate::perf::{REGISTERS, STACK_WORDS};
 
     const MMAP2: u32 = 10;
     const SAMPLE: u32 = 9;
@@ -289,6 +289,19 @@ mod tests {
         let records = parsed(&format, &framed(SAMPLE, 1, &[head, raw, tail].concat()));
         let [Record::Sample(sample)] = &records[..] else { panic!("{records:?}") };
         assert_eq!((sample.registers, sample.kernel), (Some([7; REGISTERS]), true));
+    }
+
+    #[test]
+    fn the_top_of_the_stack_is_kept_where_all_of_it_was_copied() {
+        let stack: [u64; STACK_WORDS] = std::array::from_fn(|at| 1000 + at as u64);
+        let bytes = 8 * STACK_WORDS as u64;
+        for (copied, kept) in [(bytes, Some(Box::new(stack))), (bytes - 8, None), (0, None)] {
+            let head = [&[42, pair(7, 8), 99, pair(3, 0), 2][..], &[7; REGISTERS]].concat();
+            let body = words(&[&head[..], &[bytes], &stack, &[copied]].concat());
+            let records = parsed(&format(CLOCK | 1 << 13, 0), &framed(SAMPLE, USER, &body));
+            let [Record::Sample(sample)] = &records[..] else { panic!("{records:?}") };
+            assert_eq!((sample.registers, &sample.stack), (Some([7; REGISTERS]), &kept));
+        }
     }
 
     #[test]
