@@ -91,7 +91,7 @@ def read(path: Path) -> list[Line]:
         ]
 
 
-ROUGH = {"counts_rough", "uncounted", "few_samples", "objects_unseen"}
+ROUGH = {"counts_rough", "few_samples", "objects_unseen"}
 
 
 def is_told(line: Line) -> bool:

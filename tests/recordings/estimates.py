@@ -69,6 +69,49 @@ def profile(name: str) -> dict:
     return analysed(KEPT / name).profile.data
 
 
+LARGE = 0.03
+"""Objects with this share of the accesses are asked for their intervals."""
+
+
+class Interval(NamedTuple):
+    """An object's interval against the truth, both as parts of its count."""
+
+    recording: str
+    object: str
+    low: float
+    true: float
+    high: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the truth lies in it."""
+        return self.low <= self.true <= self.high
+
+    @property
+    def half(self) -> float:
+        """Half of its width."""
+        return (self.high - self.low) / 2
+
+
+def intervals(name: str) -> list[Interval]:
+    """Of the large objects of a recording that are one object in its profile."""
+    found, right = profile(name), truth(name)["objects"]
+    accesses = {one["name"]: one.get("accesses") for one in found["objects"]}
+    counted: dict[str, float] = dict.fromkeys(accesses, 0.0)
+    for access in (access for phase in found["phases"] for access in phase["accesses"]):
+        counted[access["object"]] += access["reads"] + access["writes"]
+    everything = sum(one["reads"] + one["writes"] for one in right)
+    pairs = [(one["name"], one["reads"] + one["writes"], list(bench().find(found, one))) for one in right]
+    return [
+        Interval(
+            name, true_name, known["low"] / known["count"], true / counted[only[0]], known["high"] / known["count"]
+        )
+        for true_name, true, only in pairs
+        if true >= LARGE * everything and len(only) == 1
+        for known in [accesses[only[0]]]
+    ]
+
+
 def truth(name: str) -> dict:
     """What the program really did."""
     return json.loads((KEPT / name / "truth.json").read_text())

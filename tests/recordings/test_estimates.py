@@ -6,10 +6,11 @@ Recording is left out, so nothing here is luck: a figure that moves was moved by
 from __future__ import annotations
 
 import shutil
+import statistics
 from pathlib import Path
 
 import pytest
-from recordings.estimates import KEPT, analysed, bench, estimate, names, of_workloads, profile, table, truth
+from recordings.estimates import KEPT, analysed, bench, estimate, intervals, names, of_workloads, profile, table, truth
 
 MARGIN = 0.1
 """Percent points by which a figure may differ from the table's: another C library rounds a logarithm otherwise."""
@@ -33,6 +34,21 @@ def test_the_estimate_is_what_the_table_says(name: str) -> None:
 def test_a_workload_is_within_its_promise(name: str) -> None:
     found = table()[name]
     assert bench().Found(found.tvd, found.total, found.samples).within(name.rpartition("-")[0])
+
+
+def test_counts_lie_in_their_intervals_and_these_are_narrow() -> None:
+    found = [one for name in names() for one in intervals(name)]
+    outside = [one for one in found if not one.holds]
+    assert len(found) > 150
+    assert len(outside) <= 0.1 * len(found), outside
+    assert statistics.median(one.half for one in found) < 0.15
+
+
+def test_who_guesses_says_so() -> None:
+    sure, guessed = (intervals(name) for name in ("nbody-O2", "search_tree-O2"))
+    assert max(one.half for one in sure) < 0.15
+    assert min(one.half for one in guessed) > 0.5
+    assert "counts_rough" in {one["kind"] for one in profile("search_tree-O2")["sampling"]["warnings"]}
 
 
 @pytest.mark.parametrize("name", names())

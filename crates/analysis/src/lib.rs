@@ -86,7 +86,6 @@ pub fn analyse_counted(
         recording,
         spaces: &spaces,
         observed: &observed,
-        counts: &counts,
         differing: &differing,
         tallies: &tallies,
         intervals: &intervals,

@@ -134,14 +134,8 @@ pub enum Warning {
     )]
     Unrecovered { share: f64 },
     #[error(
-        "{} of the accesses lie in code without a counting register: their numbers follow from samples and flow, good \
-         to a factor rather than to a percent",
-        percent(*.share)
-    )]
-    Uncounted { share: f64 },
-    #[error(
-        "{} of the accesses are to objects whose counts may be off by more than half ({}): too little was seen of their \
-         code; let the program run longer",
+        "{} of the accesses are to objects whose counts may be off by more than half ({}): no register counts in their \
+         code, or too little was seen of it; `profile --count` counts them, in a second run that takes 20 to 50 times as long",
         percent(*.share),
         .objects.join(", ")
     )]

@@ -7,12 +7,17 @@ use tierloom_binary::cfg::BlockId;
 use tierloom_binary::code::FunctionId;
 use tierloom_model::CountSource;
 
+/// One standard deviation of a count that nothing but time, or another run, tells of, as a part of it. Assumed.
+pub(super) const GUESSED: f64 = 1.5;
+
 /// Of one function.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockCounts {
     pub(crate) executions: IndexVec<BlockId, f64>,
     /// Whether clocks, rounds and calls give the count; else it follows from samples.
     pub(crate) counted: IndexVec<BlockId, bool>,
+    /// One standard deviation of the executions, if all that gave them is as good as it says.
+    pub(crate) deviations: IndexVec<BlockId, f64>,
     pub(crate) source: CountSource,
 }
 

@@ -10,7 +10,7 @@ use tierloom_recording::Processor;
 
 use crate::attribution::Observed;
 use crate::frequency::Counts;
-use crate::frequency::blocks::BlockCounts;
+use crate::frequency::blocks::{BlockCounts, GUESSED};
 
 /// No instruction of a program takes longer in the mean of a function, ns: a miss to memory behind a switch takes less, and
 /// whoever waits for memory runs others beside. Assumed.
@@ -26,8 +26,10 @@ pub(crate) fn replace(observed: &Observed, differing: &[FunctionId], counts: &mu
         let executions = |block: BlockId| blocks.get(&block).copied().unwrap_or(0.0);
         let executions: IndexVec<BlockId, f64> = function.blocks.indices().map(executions).collect();
         let counted = function.blocks.iter().map(|_| true).collect();
-        let source = if differing.contains(&id) { CountSource::Estimated } else { CountSource::Counted };
-        counts.blocks.insert(id, BlockCounts { executions, counted, source });
+        let (source, relative) =
+            if differing.contains(&id) { (CountSource::Estimated, GUESSED) } else { (CountSource::Counted, 0.0) };
+        let deviations = executions.iter().map(|executions| relative * executions).collect();
+        counts.blocks.insert(id, BlockCounts { executions, counted, deviations, source });
     }
 }
 

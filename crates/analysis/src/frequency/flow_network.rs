@@ -119,13 +119,28 @@ impl Observation {
 /// Executions of each block, by function, that fit the observations best.
 pub(crate) fn solve(net: &FlowNetwork, observations: &[Observation]) -> Vec<f64> {
     let through = by_edge(&net.circulations, net.edges.len());
-    let rows: Vec<Row> = observations.iter().map(|observation| row(observation, &net.edges, &through)).collect();
-    let flows = fit(&rows, net, &through, scale(observations));
+    let (flows, _) = fitted(net, observations, &through);
     let mut counts = vec![0.0; net.nodes];
     for (edge, flow) in net.edges.iter().zip(&flows) {
         counts[edge.1] += flow.max(0.0);
     }
     counts
+}
+
+/// One standard deviation of what [`solve`] says of each block, if each observation is as good as it says.
+pub(crate) fn deviations(net: &FlowNetwork, observations: &[Observation]) -> Vec<f64> {
+    let through = by_edge(&net.circulations, net.edges.len());
+    let (_, system) = fitted(net, observations, &through);
+    let mut into: Vec<Vec<(usize, f64)>> = vec![Vec::new(); net.nodes];
+    for (edge, circulations) in net.edges.iter().zip(&through) {
+        into[edge.1].extend(circulations);
+    }
+    system.deviations(into.into_iter().map(merged))
+}
+
+fn fitted(net: &FlowNetwork, observations: &[Observation], through: &Through) -> (Vec<f64>, NormalEquations) {
+    let rows: Vec<Row> = observations.iter().map(|observation| row(observation, &net.edges, through)).collect();
+    fit(&rows, net, through, scale(observations))
 }
 
 /// From and to.
@@ -293,7 +308,7 @@ fn scale(observations: &[Observation]) -> f64 {
 /// (Portugal, Júdice and Vicente, *A comparison of block pivoting and interior-point algorithms for linear
 /// least squares problems with nonnegative variables*, 1994), except that in the end nothing is let go: the
 /// fit has to come to an end.
-fn fit(rows: &[Row], net: &FlowNetwork, through: &Through, scale: f64) -> Vec<f64> {
+fn fit(rows: &[Row], net: &FlowNetwork, through: &Through, scale: f64) -> (Vec<f64>, NormalEquations) {
     let mut free = NormalEquations::new(net.circulations.len(), 1.0 / (1e6 * scale).powi(2));
     for row in rows {
         free.add(row.clone());
@@ -301,8 +316,9 @@ fn fit(rows: &[Row], net: &FlowNetwork, through: &Through, scale: f64) -> Vec<f6
     // By edge: the weight of the pull.
     let mut pulled: BTreeMap<usize, f64> = BTreeMap::new();
     let mut flows = vec![0.0; through.len()];
+    let mut system = free.clone();
     for round in 0..ROUNDS {
-        let mut system = free.clone();
+        system.clone_from(&free);
         for (edge, weight) in &pulled {
             system.add(Row { coefficients: through[*edge].clone(), value: 0.0, weight: *weight });
         }
@@ -324,7 +340,7 @@ fn fit(rows: &[Row], net: &FlowNetwork, through: &Through, scale: f64) -> Vec<f6
             *pulled.entry(edge).or_default() += 1.0 / (deviation * deviation);
         }
     }
-    flows
+    (flows, system)
 }
 
 /// By edge: the largest flow through either of its ends.
@@ -407,6 +423,25 @@ mod tests {
             [Observation::block(BlockId::new(0), 100.0, 0.1), Observation::block(BlockId::new(1), 200.0, 30.0), tie];
         let counts = solve(&FlowNetwork::of(&[&function]), &observations);
         assert!((counts[1] - 100.0).abs() < 1.0 && (counts[3] - 20.0).abs() < 1.0, "{counts:?}");
+    }
+
+    #[test]
+    fn a_block_is_as_sure_as_what_tells_of_it() {
+        let function = Function::decode(NEST, 0x1000);
+        let inner = function.blocks[2].inner_loop.unwrap();
+        // The outer loop ran 50 times, give or take one, and its inner loop goes round 20 times, give or take nearly none.
+        let observations = [
+            Observation::block(BlockId::new(3), 50.0, 1.0),
+            Observation::rounds(&function, inner, 20.0, 0.01),
+            Observation::block(BlockId::new(0), 2.0, 0.5),
+        ];
+        let found = deviations(&FlowNetwork::of(&[&function]), &observations);
+        let expected = [0.5, 1.0, 20.0, 1.0, 0.5];
+        let close = found.iter().zip(expected).all(|(found, right)| (found / right - 1.0).abs() < 0.01);
+        assert!(close, "{found:?}");
+        let unsure = Observation::rounds(&function, inner, 20.0, 500.0);
+        let found = deviations(&FlowNetwork::of(&[&function]), &[observations[0].clone(), unsure]);
+        assert!(found[2] > 400.0 && found[3] < 1.1, "{found:?}");
     }
 
     proptest! {

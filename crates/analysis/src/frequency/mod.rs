@@ -26,9 +26,7 @@ pub(crate) mod windows;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attribution::Observed;
-use crate::frequency::blocks::BlockCounts;
-use crate::frequency::blocks::Blocks;
-use crate::frequency::blocks::is_same;
+use crate::frequency::blocks::{BlockCounts, Blocks, GUESSED, is_same};
 use crate::frequency::branches::heuristics::{branches, outermost};
 use crate::frequency::branches::invariant::settled;
 use crate::frequency::branches::{BranchTable, outcomes};
@@ -37,7 +35,7 @@ use crate::frequency::counted_branches::{CountedBranch, batches};
 use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::counter_deltas::posterior::MOST_INSTRUCTIONS_PER_NS;
 use crate::frequency::evidence::{best_clocks, by_clocks, contradicting, counted};
-use crate::frequency::flow_network::{FlowNetwork, MOST_TOGETHER, Observation, solve};
+use crate::frequency::flow_network::{FlowNetwork, MOST_TOGETHER, Observation, deviations, solve};
 use crate::frequency::sampling::{Densities, plausible};
 use crate::frequency::trip_count::{TripCount, TripCounts, rounds_within};
 use index_vec::IndexVec;
@@ -162,6 +160,7 @@ impl<'a> Evidence<'a> {
             }
             self.count_together(&together, pass == 0, &mut blocks);
         }
+        self.deviate(&nets, &together, &mut blocks);
         blocks
     }
 
@@ -181,10 +180,22 @@ impl<'a> Evidence<'a> {
 
     /// Counts a function by itself.
     fn count(&self, id: FunctionId, net: &FlowNetwork, blocks: &Blocks) -> BlockCounts {
+        let solved = self.all_observations(id, net, blocks).map(|observations| solve(net, &observations));
+        let finite = solved.filter(|solved| solved.iter().all(|count| count.is_finite()));
+        let executions = finite.map_or_else(|| self.densities.guesses(id, self.function(id)), Into::into);
+        self.limited(id, executions, blocks)
+    }
+
+    /// Everything known of a function that is solved by itself, if it is worth to be solved.
+    fn all_observations(&self, id: FunctionId, net: &FlowNetwork, blocks: &Blocks) -> Option<Vec<Observation>> {
         let function = self.function(id);
         let before = blocks.get(&id);
         let clocked = self.clocks_of(id).next().is_some();
         let entered = self.entries.entered(blocks, id).filter(|(_, error)| *error < 0.1 || !clocked);
+        let worth = net.is_small() && (clocked || entered.is_some() || self.densities.is_sampled(id));
+        if !worth {
+            return None;
+        }
         let mut observations = self.observations(id, before);
         observations.extend(entered.map(|(count, error)| {
             // Two guesses are off by a share of the larger one.
@@ -195,16 +206,24 @@ impl<'a> Evidence<'a> {
             let has_trip = |inside| self.trips.contains_key(&(id, inside));
             observations.extend(outermost(function, &self.clocks_of(id).collect::<Vec<_>>(), has_trip));
         }
-        let worth = net.is_small() && (clocked || entered.is_some() || self.densities.is_sampled(id));
-        let solved = if worth { solve(net, &observations) } else { Vec::new() };
-        let finite = worth && solved.iter().all(|count| count.is_finite());
-        let executions = if finite { solved.into() } else { self.densities.guesses(id, function) };
-        self.limited(id, executions, blocks)
+        Some(observations)
     }
 
-    /// Counts functions of which every run is known, all at once. At `first` nothing is known yet of
-    /// those with few samples: what the others ask of them decides, not guesses about branches.
+    /// Counts functions of which every run is known, all at once.
     fn count_together(&self, together: &CallTreeSystem, first: bool, blocks: &mut Blocks) {
+        let solved = solve(&together.net, &self.observations_together(together, first, blocks));
+        if solved.iter().any(|count| !count.is_finite()) {
+            return;
+        }
+        for (position, &id) in together.members.iter().enumerate() {
+            let own = together.net.own(position, &solved).to_vec().into();
+            blocks.insert(id, self.limited(id, own, blocks));
+        }
+    }
+
+    /// At `first` nothing is known yet of those with few samples: what the others ask of them decides, not guesses about
+    /// branches.
+    fn observations_together(&self, together: &CallTreeSystem, first: bool, blocks: &Blocks) -> Vec<Observation> {
         let mut observations = Vec::new();
         for (position, &id) in together.members.iter().enumerate() {
             let silent = first && !self.densities.is_sampled(id);
@@ -212,13 +231,28 @@ impl<'a> Evidence<'a> {
             observations.extend(own.into_iter().map(|observation| observation.within(&together.net, position)));
             observations.extend(self.runs(together, position, blocks));
         }
-        let solved = solve(&together.net, &observations);
-        if solved.iter().any(|count| !count.is_finite()) {
-            return;
-        }
+        observations
+    }
+
+    /// How far the counts of all blocks may be off, where that was worth a system of equations; elsewhere as far as a guess by
+    /// time alone.
+    fn deviate(&self, nets: &BTreeMap<FunctionId, FlowNetwork>, together: &CallTreeSystem, blocks: &mut Blocks) {
+        let mut found: BTreeMap<FunctionId, Vec<f64>> = BTreeMap::new();
+        let all = deviations(&together.net, &self.observations_together(together, false, blocks));
         for (position, &id) in together.members.iter().enumerate() {
-            let own = together.net.own(position, &solved).to_vec().into();
-            blocks.insert(id, self.limited(id, own, blocks));
+            found.insert(id, together.net.own(position, &all).to_vec());
+        }
+        for &id in blocks.keys().filter(|id| !together.members.contains(id)) {
+            if let Some(observations) = self.all_observations(id, &nets[&id], blocks) {
+                found.insert(id, deviations(&nets[&id], &observations));
+            }
+        }
+        for (id, counts) in blocks {
+            let known = found.remove(id).filter(|known| known.iter().all(|one| one.is_finite()));
+            counts.deviations = match known {
+                Some(known) => known.into_iter().take(counts.executions.len()).collect(),
+                None => counts.executions.iter().map(|executions| GUESSED * executions).collect(),
+            };
         }
     }
 
@@ -261,6 +295,7 @@ impl<'a> Evidence<'a> {
         BlockCounts {
             executions,
             counted: counted(function, &clocks, has_trip, entered),
+            deviations: function.blocks.iter().map(|_| 0.0).collect(),
             source: CountSource::Estimated,
         }
     }

@@ -77,6 +77,12 @@ impl NormalEquations {
         solution
     }
 
+    /// One standard deviation of each of these sums of unknowns: of circulations with their coefficients.
+    pub(crate) fn deviations(&self, sums: impl Iterator<Item = Vec<(usize, f64)>>) -> Vec<f64> {
+        let factor = Factor::of(self);
+        sums.map(|sum| factor.deviation(&sum)).collect()
+    }
+
     /// How fast the fall along a direction slows down.
     fn curvature(&self, direction: &[f64]) -> f64 {
         let along = |row: &Row| row.coefficients.iter().map(|(id, factor)| factor * direction[*id]).sum::<f64>();
@@ -138,6 +144,22 @@ impl Factor {
             solution[..i].iter_mut().zip(row).for_each(|(other, factor)| *other -= factor * value);
         }
         solution.into_iter().zip(&self.scale).map(|(value, scale)| value / scale).collect()
+    }
+
+    /// The covariance of the unknowns is the inverse of the matrix, so the variance of a sum of them is the square of what
+    /// the lower factor makes of its coefficients.
+    fn deviation(&self, sum: &[(usize, f64)]) -> f64 {
+        let size = self.scale.len();
+        let Some(first) = sum.iter().map(|(id, _)| *id).min() else { return 0.0 };
+        let mut half = vec![0.0; size];
+        for (id, factor) in sum {
+            half[*id] += factor / self.scale[*id];
+        }
+        for i in first..size {
+            let row = &self.lower[i * size..=i * size + i];
+            half[i] = (half[i] - dot(&row[first..i], &half[first..])) / row[i];
+        }
+        dot(&half, &half).sqrt()
     }
 }
 

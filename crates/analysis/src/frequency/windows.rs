@@ -202,6 +202,7 @@ impl<'a> Rates<'a> {
             let mut merged = BlockCounts {
                 executions: by_windows.collect(),
                 counted: function.blocks.iter().map(|_| true).collect(),
+                deviations: function.blocks.iter().map(|_| 0.0).collect(),
                 source: CountSource::Estimated,
             };
             self.hear_registers(observed, id, counts, &mut merged);

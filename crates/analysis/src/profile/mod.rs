@@ -20,7 +20,6 @@ use crate::address_space::AddressSpaces;
 use crate::address_space::objects::{DataObject, ObjectId};
 use crate::attribution::{AttributedSample, Attribution, Observed, Rest};
 use crate::confidence::share;
-use crate::frequency::Counts;
 use crate::profile::hotness::hotness;
 use crate::profile::names::{Named, Names};
 use crate::profile::threads::threads;
@@ -50,7 +49,6 @@ pub(crate) struct ProfileBuilder<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) spaces: &'a AddressSpaces<'a>,
     pub(crate) observed: &'a Observed,
-    pub(crate) counts: &'a Counts,
     /// Functions in which the run that was counted is not like this one.
     pub(crate) differing: &'a [FunctionId],
     pub(crate) tallies: &'a AllAccesses,
@@ -314,7 +312,6 @@ impl ProfileBuilder<'_> {
         let doubts = crate::profile::warnings::Doubts {
             recording: self.recording,
             observed: self.observed,
-            counts: self.counts,
             differing: self.differing,
             tallies: self.tallies,
             intervals: objects.iter().filter_map(|object| Some((&*object.name, object.accesses?))).collect(),

@@ -1,8 +1,6 @@
 //! What a reader must know before believing the numbers: cause and remedy.
 
-use crate::attribution::OperandId;
 use crate::attribution::{Attribution, Observed, Rest};
-use crate::frequency::Counts;
 use crate::traffic::accesses::AllAccesses;
 use tierloom_binary::code::{FunctionId, LoadedFunction};
 use tierloom_binary::debug_info::Missing;
@@ -20,7 +18,6 @@ const NOTEWORTHY: f64 = 0.1;
 pub(crate) struct Doubts<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) observed: &'a Observed,
-    pub(crate) counts: &'a Counts,
     /// Functions in which the run that was counted is not like this one.
     pub(crate) differing: &'a [FunctionId],
     pub(crate) tallies: &'a AllAccesses,
@@ -70,20 +67,10 @@ impl Doubts<'_> {
 
     fn about_counts(&self) -> Vec<Warning> {
         let known: f64 = self.tallies.known.iter().map(|tally| tally.executions).sum();
-        let counted = |operand: &OperandId| {
-            let function = &self.observed.code.functions[operand.function].function;
-            let block = function.block_of(operand.instruction);
-            self.counts.blocks.get(&operand.function).is_some_and(|blocks| blocks.counted[block])
-        };
-        let guessed: f64 =
-            self.tallies.known.iter().filter(|tally| !counted(&tally.operand)).map(|tally| tally.executions).sum();
-        let guessed = guessed / known.max(1.0);
         let unseen = self.tallies.unseen / (known + self.tallies.unseen).max(1.0);
-        let is_guessed = guessed > NOTEWORTHY && self.intervals.is_empty();
-        let uncounted = is_guessed.then_some(Warning::Uncounted { share: guessed });
         let missing = (unseen > NOTEWORTHY).then_some(Warning::ObjectsUnseen { share: unseen });
         let no_time = (self.cut > NOTEWORTHY).then_some(Warning::NoTime { share: self.cut });
-        uncounted.into_iter().chain(self.about_intervals()).chain(missing).chain(no_time).collect()
+        self.about_intervals().into_iter().chain(missing).chain(no_time).collect()
     }
 
     /// Of the run that was counted, against this one.

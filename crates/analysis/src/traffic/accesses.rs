@@ -33,17 +33,21 @@ pub(crate) struct AllAccesses {
     pub(crate) unseen: f64,
     /// Of those the ones that were counted; its share is not told here.
     pub(crate) not_sampled: NotSampled,
-    /// Squares of how far executions of counted operands may be off, by object: too few samples show where they are.
-    pub(crate) doubts: BTreeMap<ObjectId, PlaceDoubt>,
+    /// By object: what its count rests on.
+    pub(crate) support: BTreeMap<ObjectId, Support>,
     /// Executions of operands on the stack or on nothing known.
     pub(crate) elsewhere: f64,
 }
 
-/// Of an object's executions that were counted: how many, and the squares of how many of them may belong elsewhere, and of
-/// others to it.
+/// What the count of an object rests on.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub(crate) struct PlaceDoubt {
+pub(crate) struct Support {
+    pub(crate) executions: f64,
+    /// Those that were counted.
     pub(crate) counted: f64,
+    /// How many of the others there may be more or fewer: one standard deviation, all of them off in the same direction.
+    pub(crate) deviation: f64,
+    /// Squares of how many may belong elsewhere, where too few samples show what an operand touches, and of others to it.
     pub(crate) below: f64,
     pub(crate) above: f64,
 }
@@ -54,6 +58,8 @@ struct Executed<'a> {
     operand: OperandId,
     content: &'a Operand,
     executions: f64,
+    /// One standard deviation as a part of the executions.
+    relative: f64,
     source: CountSource,
 }
 
@@ -74,14 +80,15 @@ impl AllAccesses {
     }
 
     fn add_known(&mut self, executed: Executed<'_>, object: ObjectId, part: Share) {
-        let Executed { operand, executions, source, .. } = executed;
-        self.known.push(OperandAccesses { operand, object, executions: executions * part.share });
-        if source == CountSource::Counted {
-            let doubt = self.doubts.entry(object).or_default();
-            doubt.counted += executions * part.share;
-            doubt.below += (executions * (part.share - part.low)).powi(2);
-            doubt.above += (executions * (part.high - part.share)).powi(2);
-        }
+        let Executed { operand, executions, relative, source, .. } = executed;
+        let own = executions * part.share;
+        self.known.push(OperandAccesses { operand, object, executions: own });
+        let support = self.support.entry(object).or_default();
+        support.executions += own;
+        support.counted += if source == CountSource::Counted { own } else { 0.0 };
+        support.deviation += relative * own;
+        support.below += (executions * (part.share - part.low)).powi(2);
+        support.above += (executions * (part.high - part.share)).powi(2);
     }
 
     fn add_unseen(&mut self, executed: Executed<'_>) {
@@ -120,6 +127,7 @@ pub(crate) fn tally(
         for (instruction, content) in function.instructions.iter().enumerate() {
             let block = function.block_of(instruction);
             let executions = blocks.executions[block];
+            let relative = blocks.deviations[block] / executions.max(1.0);
             let clock = function.loops_around(block).find_map(|around| counts.by_loop.get(&(id, around)));
             for (operand, content) in content.operands.iter().enumerate() {
                 let operand = OperandId { function: id, instruction, operand };
@@ -127,7 +135,7 @@ pub(crate) fn tally(
                 if executions < 0.5 {
                     continue;
                 }
-                let executed = Executed { operand, content, executions, source: blocks.source };
+                let executed = Executed { operand, content, executions, relative, source: blocks.source };
                 let seen = operand_addresses.get(&operand).map_or(&[][..], Vec::as_slice);
                 if let (Some(Place::Object(object, _)), []) = (observed.fixed.get(&operand), seen) {
                     tallies.add_known(executed, *object, SURE);
@@ -203,7 +211,7 @@ mod tests {
 
     fn executed(content: &Operand, source: CountSource) -> Executed<'_> {
         let operand = OperandId { function: FunctionId::new(0), instruction: 0, operand: 0 };
-        Executed { operand, content, executions: 100.0, source }
+        Executed { operand, content, executions: 100.0, relative: 0.2, source }
     }
 
     /// Executions of an operand by object, and those that no sample shows.
@@ -220,7 +228,7 @@ mod tests {
             let mut tallies = AllAccesses::default();
             let counted = executed(&CONTENT, CountSource::Counted);
             tallies.add(counted, &ByObject::from([(Some(ObjectId::new(7)), 1.0)]), seen);
-            tallies.doubts[&ObjectId::new(7)].below.sqrt()
+            tallies.support[&ObjectId::new(7)].below.sqrt()
         };
         assert!(half(1) > 50.0 && half(1000) < 1.0, "{} {}", half(1), half(1000));
     }

@@ -7,6 +7,10 @@
 //!
 //! Executions that were counted are not off. What remains is which object an operand touched, where few samples show it;
 //! and all that no sample shows may be of any one object.
+//!
+//! Without windows the equations that were solved say how far their solution may be off, if all that went into them is as
+//! good as it says. It is not: a clock may be believed that is none. How much wider 95 % intervals have to be was fitted to
+//! programs with known counts ([`STRETCHED`]).
 
 use std::collections::BTreeMap;
 
@@ -21,7 +25,7 @@ use crate::frequency::counted_runs;
 use crate::frequency::strata::CpuTime;
 use crate::frequency::windows::{Doubt, Rates};
 use crate::parallel::mapped;
-use crate::traffic::accesses::{AllAccesses, PlaceDoubt, tally};
+use crate::traffic::accesses::{AllAccesses, Support, tally};
 use crate::traffic::placement::Placements;
 use crate::traffic::string_rounds::StringRounds;
 
@@ -31,6 +35,15 @@ const GROUPS: usize = 10;
 const BY_CHANCE: f64 = 2.262;
 /// The same of the normal distribution.
 const BY_DOUBT: f64 = 1.96;
+
+/// A count that clocks give is this far off all the same, as a logarithm: ends of loops that no sample shows, copies of code
+/// that are taken for one. This and the next two are fitted: with them 97 % of 198 objects of the kept recordings and 87 % of
+/// 354 of random programs (seeds 1 to 60), each with 3 % or more of its program's accesses, lie in their intervals.
+const LEAST: f64 = 0.06;
+/// Half an interval for each relative standard deviation of the equations.
+const STRETCHED: f64 = 8.0;
+/// The widest half of an interval, as a logarithm: time alone is better than a factor of twelve.
+const WIDEST: f64 = 2.5;
 
 /// Counts by windows where there are some.
 pub(crate) struct Estimate<'a> {
@@ -58,13 +71,14 @@ impl Estimate<'_> {
         (counts, accesses)
     }
 
-    /// By object; none where it was not counted and too few windows tell.
+    /// By object.
     pub(crate) fn intervals(&self, whole: &AllAccesses) -> BTreeMap<ObjectId, AccessCount> {
-        let mut intervals = self.by_windows(whole);
-        let counted = |(object, count): (ObjectId, f64)| {
-            Some((object, counted(count, whole.doubts.get(&object)?, whole.not_sampled.accesses)?))
-        };
-        intervals.extend(by_object(whole).into_iter().filter_map(counted));
+        let mut intervals: BTreeMap<ObjectId, AccessCount> =
+            whole.support.iter().map(|(object, support)| (*object, estimated(support))).collect();
+        intervals.extend(self.by_windows(whole));
+        let counted =
+            |(object, support): (&ObjectId, &Support)| Some((*object, counted(support, whole.not_sampled.accesses)?));
+        intervals.extend(whole.support.iter().filter_map(counted));
         intervals
     }
 
@@ -107,12 +121,26 @@ fn interval(object: ObjectId, count: f64, groups: &[ByObject], doubts: &[ByObjec
     AccessCount { count, low: (count - half).max(0.0), high: count + half, source: CountSource::Estimated }
 }
 
+/// Of an object as the equations say: a factor to both sides, for what is off is rates.
+fn estimated(support: &Support) -> AccessCount {
+    /// A part of an object's executions that may belong elsewhere leaves something.
+    const MOST: f64 = 0.99;
+    let count = support.executions;
+    let relative = |executions: f64| executions / count.max(f64::MIN_POSITIVE);
+    let by_equations = WIDEST * -(-STRETCHED * relative(support.deviation) / WIDEST).exp_m1();
+    let half = |by_place: f64| (LEAST.powi(2) + by_equations.powi(2) + by_place.powi(2)).sqrt();
+    let below = half((-relative(support.below.sqrt()).min(MOST)).ln_1p());
+    let above = half(relative(support.above.sqrt()).ln_1p());
+    AccessCount { count, low: count * (-below).exp(), high: count * above.exp(), source: CountSource::Estimated }
+}
+
 /// Of an object all of whose executions were counted.
-fn counted(count: f64, doubt: &PlaceDoubt, unseen: f64) -> Option<AccessCount> {
+fn counted(support: &Support, unseen: f64) -> Option<AccessCount> {
     /// What is left may be estimated: it moves the count by less than rounding does. Assumed.
     const ALL: f64 = 0.99;
-    let (low, high) = ((count - doubt.below.sqrt()).max(0.0), count + doubt.above.sqrt() + unseen);
-    (doubt.counted >= ALL * count).then_some(AccessCount { count, low, high, source: CountSource::Counted })
+    let count = support.executions;
+    let (low, high) = ((count - support.below.sqrt()).max(0.0), count + support.above.sqrt() + unseen);
+    (support.counted >= ALL * count).then_some(AccessCount { count, low, high, source: CountSource::Counted })
 }
 
 #[cfg(test)]
@@ -136,10 +164,24 @@ mod tests {
 
     #[test]
     fn an_object_is_counted_if_all_of_it_was() {
-        let doubt = PlaceDoubt { counted: 100.0, below: 25.0, above: 4.0 };
-        let found = counted(100.0, &doubt, 3.0).unwrap();
+        let all = Support { executions: 100.0, counted: 100.0, below: 25.0, above: 4.0, deviation: 0.0 };
+        let found = counted(&all, 3.0).unwrap();
         assert!((found.low - 95.0).abs() < 1e-9 && (found.high - 105.0).abs() < 1e-9, "{found:?}");
-        assert_eq!(counted(200.0, &doubt, 3.0), None);
+        assert_eq!(counted(&Support { executions: 200.0, ..all }, 3.0), None);
+    }
+
+    #[test]
+    fn an_estimate_is_as_sure_as_its_equations_and_never_below_none() {
+        let off = |deviation, below| {
+            let known = estimated(&Support { executions: 100.0, deviation, below, ..Support::default() });
+            ((known.count / known.low).ln(), (known.high / known.count).ln())
+        };
+        let (below, above) = off(0.0, 0.0);
+        assert!((below - LEAST).abs() < 1e-9 && (above - LEAST).abs() < 1e-9, "what nothing tells");
+        assert!(off(1.0, 0.0).1 > LEAST && off(10.0, 0.0).1 > 3.0 * off(1.0, 0.0).1, "the less sure the wider");
+        assert!(off(1e6, 0.0).1 < WIDEST + LEAST, "time tells something");
+        let (elsewhere, here) = off(1.0, 1e8);
+        assert!(elsewhere > here && elsewhere.is_finite(), "what may be of other objects makes it less");
     }
 
     #[test]

@@ -93,6 +93,10 @@ pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
     if (trusted.len() as f64) < TRUSTED_SHARE * readings.seen.len() as f64 {
         return None;
     }
+    // One that never moved shows that an instance has one round, and not how many instances there are.
+    if trusted.iter().all(|(_, executions)| *executions == 0.0) {
+        return None;
+    }
     let backward = backward as f64 / adjacent.len() as f64;
     Some(Count { backward, ..total(clock, readings, &trusted) })
 }
@@ -250,6 +254,12 @@ mod tests {
         let count = evaluate(outer, &readings((0..1000).map(pair).collect())).unwrap();
         assert_eq!((count.trusted, count.backward), (1000, 0.0));
         assert!((count.executions - 10.0).abs() < 0.1, "{}", count.executions);
+    }
+
+    #[test]
+    fn a_clock_that_never_moves_does_not_tell_how_often_its_loop_is_entered() {
+        assert!(evaluated(&[0.0; 100]).is_none(), "one round each time");
+        assert!(evaluated(&[&[0.0; 99][..], &[1.0]].concat()).is_some());
     }
 
     #[test]
