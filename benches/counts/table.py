@@ -91,7 +91,8 @@ def read(path: Path) -> list[Line]:
         ]
 
 
-ROUGH = {"counts_rough", "few_samples", "objects_unseen"}
+ROUGH = {"counts_rough", "uncounted", "few_samples", "objects_unseen"}
+"""Kinds of warnings; `uncounted` is of tables from before every object had an interval."""
 
 
 def is_told(line: Line) -> bool:

@@ -96,20 +96,20 @@ class Interval(NamedTuple):
 def intervals(name: str) -> list[Interval]:
     """Of the large objects of a recording that are one object in its profile."""
     found, right = profile(name), truth(name)["objects"]
-    accesses = {one["name"]: one.get("accesses") for one in found["objects"]}
-    counted: dict[str, float] = dict.fromkeys(accesses, 0.0)
+    counted: dict[str, float] = {}
     for access in (access for phase in found["phases"] for access in phase["accesses"]):
-        counted[access["object"]] += access["reads"] + access["writes"]
-    everything = sum(one["reads"] + one["writes"] for one in right)
-    pairs = [(one["name"], one["reads"] + one["writes"], list(bench().find(found, one))) for one in right]
-    return [
-        Interval(
-            name, true_name, known["low"] / known["count"], true / counted[only[0]], known["high"] / known["count"]
-        )
-        for true_name, true, only in pairs
-        if true >= LARGE * everything and len(only) == 1
-        for known in [accesses[only[0]]]
-    ]
+        counted[access["object"]] = counted.get(access["object"], 0.0) + access["reads"] + access["writes"]
+    known = {one["name"]: one.get("accesses") for one in found["objects"]}
+    accesses = {one["name"]: one["reads"] + one["writes"] for one in right}
+    large = [one for one in right if accesses[one["name"]] >= LARGE * sum(accesses.values())]
+    all_ = []
+    for one in large:
+        names = list(bench().find(found, one))
+        if len(names) == 1:
+            (own,) = names
+            low, high = (known[own][end] / known[own]["count"] for end in ("low", "high"))
+            all_.append(Interval(name, one["name"], low, accesses[one["name"]] / counted[own], high))
+    return all_
 
 
 def truth(name: str) -> dict:
