@@ -154,6 +154,16 @@ def percent_text(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
+def doubt_text(off: float) -> str:
+    """Writes how much more a figure may be, as a part of it: a percentage, or from twice as much on a factor.
+
+    Example:
+        >>> doubt_text(0.06), doubt_text(10.6)
+        ('±6.0 %', '~12x')
+    """
+    return f"±{percent_text(off)}" if off < 1 else f"~{1 + off:.0f}x"
+
+
 def _significant(number: float) -> str:
     if number >= 100:
         return f"{number:.0f}"

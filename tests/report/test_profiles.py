@@ -66,6 +66,17 @@ def test_a_table_of_counts_says_what_their_intervals_leave_open() -> None:
     assert "what ± is left is which object it was" in profiles.caption(profile)
 
 
+def test_the_table_says_how_far_off_a_count_may_be() -> None:
+    profile = Profile.load("mg-e")
+    assert "95 % interval, so much" not in profiles.objects(profile).note
+    for item, high in zip(profile.data["objects"], (106.0, 1160.0), strict=False):
+        item["accesses"] = {"count": 100.0, "low": 90.0, "high": high}
+    made = profiles.objects(profile)
+    assert "95 % interval, so much or that factor more or fewer" in made.note
+    assert any("±6.0 %" in str(cell) for cells, _ in made.rows for cell in cells)
+    assert any("~12x" in str(cell) for cells, _ in made.rows for cell in cells)
+
+
 def test_the_table_writes_few_accesses_plainly() -> None:
     profile = Profile.load("mg-e")
     name = profile.objects[0]["name"]

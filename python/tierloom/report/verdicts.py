@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.node_match import is_rehearsal
 from tierloom.report.tables.plans import placed
-from tierloom.units import bytes_text, count_text, percent_text, seconds_text
+from tierloom.units import bytes_text, count_text, doubt_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +64,7 @@ def _rough(profile: Profile) -> str:
     if not rough:
         return ""
     named = sorted(rough, key=lambda name: -counts[name]["count"])[:NAMED]
-    return f" Accesses of {_listed([f'{name} (±{percent_text(rough[name])})' for name in named])} are known roughly."
+    return f" Accesses of {_listed([f'{name} ({doubt_text(rough[name])})' for name in named])} are known roughly."
 
 
 def came_of(plan: Plan, run: RunDoc) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tierloom.report.tables.layout import noted, table
-from tierloom.units import bytes_text, count_text, percent_text, tally_text
+from tierloom.units import bytes_text, count_text, doubt_text, percent_text, tally_text
 
 if TYPE_CHECKING:
     from tierloom.nouns import Profile
@@ -19,6 +19,7 @@ ROWS = 20
 """Objects that a table shows; the rest is summed in one line."""
 READS = "reads: their share of the memory traffic; a line that is only written is read first, and counts half as reads."
 ACCESSES = "accesses: one for each element; a vector load of four doubles is four."
+INTERVALS = " ±6 %, ~12x: the 95 % interval, so much or that factor more or fewer."
 SIZE = "size: memory that was touched, of the addresses that were asked for."
 COUNTED = (
     " counted: valgrind counted every execution, and of a string instruction every round; what ± is left is which "
@@ -93,7 +94,8 @@ def objects(profile: Profile) -> Table:
     if missed := _not_sampled(profile):
         made.add_row("[not sampled]", *[""] * 4, missed, *[""] * 4, style="dim")
     size = f" {SIZE}" if any(map(_is_sparse, [ordered, others, *([item] for item in first)])) else ""
-    return noted(made, f"{caption(profile)}{size} {ACCESSES} {READS}")
+    sure = INTERVALS if any("accesses" in item for item in first) else ""
+    return noted(made, f"{caption(profile)}{size} {ACCESSES}{sure} {READS}")
 
 
 def _not_sampled(profile: Profile) -> str:
@@ -231,7 +233,7 @@ def _accesses(item: ObjectDoc, total: Traffic) -> str:
     counted = " counted" if known.get("source") == "counted" else ""
     if counted and off < HARDLY:
         return f"{count}{counted}"
-    return f"{count} ±{percent_text(off)}{counted}" if off < 1 else f"{count} ?{counted}"
+    return f"{count} {doubt_text(off)}{counted}"
 
 
 def _interval(share: ShareDoc) -> str:
