@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import resource
+import select
 import statistics
 import subprocess
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +37,9 @@ LOCAL = "local"
 DISTURBED = 0.05
 """Share of the processors that others may have before a measured time tells of them, too: as much as the error that one
 asks of a prediction."""
+
+PIPE_BYTES = 1 << 16
+"""What a pipe holds by default (pipe(7))."""
 
 
 @dataclass(frozen=True)
@@ -165,13 +170,16 @@ def told(variable: str, threads: int | None) -> Iterator[None]:
 
 
 def timed(command: Sequence[str], exit_code: int) -> Timed:
-    """A run; its output goes nowhere.
+    """A run; its output is read, and kept nowhere.
+
+    Some programs do less work where they see that nobody reads: GNU grep ends at its first match.
 
     Raises:
         ProgramError: It ends otherwise than it did.
     """
     began, busy_s, own_s = time.perf_counter(), machine_busy_s(), children_busy_s()
-    ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+    with reader() as writing:
+        ended = subprocess.run(command, stdout=writing, stderr=writing, check=False).returncode
     took_s = time.perf_counter() - began
     code = ended if ended >= 0 else 128 - ended
     if code != exit_code:
@@ -184,6 +192,30 @@ def timed(command: Sequence[str], exit_code: int) -> Timed:
     return Timed(took_s, max(0.0, others_s - TICKS_S) / (took_s * (os.cpu_count() or 1)))
 
 
+@contextmanager
+def reader() -> Iterator[int]:
+    """A pipe to write to, which is read meanwhile; what a program leaves behind may keep it open for ever."""
+    reading, writing = os.pipe()
+    over = threading.Event()
+
+    def read() -> None:
+        while not over.is_set():
+            if select.select([reading], [], [], LOOK_S)[0] and not os.read(reading, PIPE_BYTES):
+                return
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield writing
+    finally:
+        over.set()
+        os.close(writing)
+        thread.join()
+        os.close(reading)
+
+
+LOOK_S = 0.1
+"""How often the reader of a pipe that nobody writes to looks whether it is needed."""
 TICKS_S = (os.cpu_count() or 1) / os.sysconf("SC_CLK_TCK")
 """How far two looks at `/proc/stat` may be off, in CPU seconds: it counts in ticks, by processor."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,18 @@ def here(folder: Path) -> Path:
     path = folder / "here.toml"
     tierloom.Machine.of("dram 64GiB 100ns 100GB/s").save(path)
     return path
+
+
+def test_a_program_does_not_see_that_nobody_keeps_its_output() -> None:
+    is_lost = "import os, sys; sys.exit(os.path.samestat(os.fstat(1), os.stat(os.devnull)))"
+    assert validation.timed([sys.executable, "-c", is_lost], 0).seconds > 0.0
+    assert validation.timed(["sh", "-c", "yes | head -c 1000000"], 0).seconds > 0.0, "more than a pipe holds"
+
+
+def test_what_a_program_leaves_running_is_not_waited_for(folder: Path) -> None:
+    validation.timed(["sh", "-c", "sleep 1000 & echo $! > left"], 0)
+    left = int((folder / "left").read_text())
+    os.kill(left, signal.SIGKILL)  # An error if it has ended.
 
 
 @pytest.mark.live
