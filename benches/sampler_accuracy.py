@@ -67,12 +67,18 @@ def find(profile: dict, truth: dict) -> set[str]:
     return {o["name"] for o in profile["objects"] if matches(o["site"], truth)}
 
 
-def compare(profile: dict, truth: dict, verbose: bool) -> tuple[float, float]:
-    """TVD of access shares and relative error of the total count, both in percent."""
+def accesses(profile: dict) -> dict[str, float]:
+    """By object, over all phases."""
     counted: dict[str, float] = {}
     for phase in profile["phases"]:
         for access in phase["accesses"]:
             counted[access["object"]] = counted.get(access["object"], 0) + access["reads"] + access["writes"]
+    return counted
+
+
+def compare(profile: dict, truth: dict, verbose: bool) -> tuple[float, float]:
+    """TVD of access shares and relative error of the total count, both in percent."""
+    counted = accesses(profile)
     right = {o["name"]: o["reads"] + o["writes"] for o in truth["objects"]}
     found = {o["name"]: sum(counted.get(n, 0) for n in find(profile, o)) for o in truth["objects"]}
     all_right, all_found = sum(right.values()), sum(found.values()) or 1

@@ -96,9 +96,7 @@ class Interval(NamedTuple):
 def intervals(name: str) -> list[Interval]:
     """Of the large objects of a recording that are one object in its profile."""
     found, right = profile(name), truth(name)["objects"]
-    counted: dict[str, float] = {}
-    for access in (access for phase in found["phases"] for access in phase["accesses"]):
-        counted[access["object"]] = counted.get(access["object"], 0.0) + access["reads"] + access["writes"]
+    counted = bench().accesses(found)
     known = {one["name"]: one.get("accesses") for one in found["objects"]}
     accesses = {one["name"]: one["reads"] + one["writes"] for one in right}
     large = [one for one in right if accesses[one["name"]] >= LARGE * sum(accesses.values())]

@@ -64,16 +64,17 @@ pub(crate) fn counts(observed: &Observed, clocks: &[Count], trips: &TripCounts, 
         outcomes.entry(branch).or_insert(outcome);
     }
     let batches = batches(observed);
-    for _ in 0..MOST_CONTRADICTIONS {
-        let blocks = Evidence::of(observed, &clocks, trips, &outcomes, &batches, period_ns).settle();
-        let doubted = doubted(&clocks, &blocks);
-        if doubted.is_empty() {
-            return Counts { blocks, by_loop: best_clocks(observed, &clocks) };
+    let mut left = MOST_CONTRADICTIONS;
+    loop {
+        let evidence = Evidence::of(observed, &clocks, trips, &outcomes, &batches, period_ns);
+        let settled = evidence.settle();
+        let doubted = doubted(&clocks, &settled.blocks);
+        if doubted.is_empty() || left == 0 {
+            return Counts { blocks: evidence.deviate(settled), by_loop: best_clocks(observed, &clocks) };
         }
         clocks.retain(|count| !doubted.contains(&(count.function, count.block)));
+        left -= 1;
     }
-    let blocks = Evidence::of(observed, &clocks, trips, &outcomes, &batches, period_ns).settle();
-    Counts { blocks, by_loop: best_clocks(observed, &clocks) }
 }
 
 /// Blocks whose clocks contradict others of their function.
@@ -111,6 +112,13 @@ impl CallTreeSystem {
     }
 }
 
+/// Functions that agree with each other, and the flows that they were solved by.
+struct Settled {
+    blocks: Blocks,
+    nets: BTreeMap<FunctionId, FlowNetwork>,
+    together: CallTreeSystem,
+}
+
 /// What is known of all functions before they are solved.
 struct Evidence<'a> {
     observed: &'a Observed,
@@ -139,7 +147,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Solves all functions until they agree with each other.
-    fn settle(&self) -> Blocks {
+    fn settle(&self) -> Settled {
         let functions = self.functions();
         let nets: BTreeMap<FunctionId, FlowNetwork> =
             functions.iter().map(|id| (*id, FlowNetwork::of(&[self.function(*id)]))).collect();
@@ -160,8 +168,7 @@ impl<'a> Evidence<'a> {
             }
             self.count_together(&together, pass == 0, &mut blocks);
         }
-        self.deviate(&nets, &together, &mut blocks);
-        blocks
+        Settled { blocks, nets, together }
     }
 
     /// Those with samples or clocks, and what leads to them.
@@ -236,24 +243,26 @@ impl<'a> Evidence<'a> {
 
     /// How far the counts of all blocks may be off, where that was worth a system of equations; elsewhere as far as a guess by
     /// time alone.
-    fn deviate(&self, nets: &BTreeMap<FunctionId, FlowNetwork>, together: &CallTreeSystem, blocks: &mut Blocks) {
+    fn deviate(&self, settled: Settled) -> Blocks {
+        let Settled { mut blocks, nets, together } = settled;
         let mut found: BTreeMap<FunctionId, Vec<f64>> = BTreeMap::new();
-        let all = deviations(&together.net, &self.observations_together(together, false, blocks));
+        let all = deviations(&together.net, &self.observations_together(&together, false, &blocks));
         for (position, &id) in together.members.iter().enumerate() {
             found.insert(id, together.net.own(position, &all).to_vec());
         }
         for &id in blocks.keys().filter(|id| !together.members.contains(id)) {
-            if let Some(observations) = self.all_observations(id, &nets[&id], blocks) {
+            if let Some(observations) = self.all_observations(id, &nets[&id], &blocks) {
                 found.insert(id, deviations(&nets[&id], &observations));
             }
         }
-        for (id, counts) in blocks {
+        for (id, counts) in &mut blocks {
             let known = found.remove(id).filter(|known| known.iter().all(|one| one.is_finite()));
             counts.deviations = match known {
                 Some(known) => known.into_iter().take(counts.executions.len()).collect(),
                 None => counts.executions.iter().map(|executions| GUESSED * executions).collect(),
             };
         }
+        blocks
     }
 
     /// A function is entered as often as the places that run it are passed.

@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use index_vec::IndexVec;
 use tierloom_binary::cfg::{BlockId, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_model::CountSource;
@@ -22,7 +23,7 @@ use tierloom_recording::InCopy;
 use crate::attribution::Observed;
 use crate::attribution::windows::CountedWindow;
 use crate::frequency::Counts;
-use crate::frequency::blocks::BlockCounts;
+use crate::frequency::blocks::{BlockCounts, GUESSED};
 use crate::frequency::pace::{Correction, Counted, corrections};
 use crate::frequency::strata::{CpuTime, Stratum, instructions, outermost, stratum_at, times};
 
@@ -199,10 +200,12 @@ impl<'a> Rates<'a> {
                 let correction = self.corrections.get(&Some((id, outermost(observed, id, block))));
                 executions.get(&(id, block)).copied().unwrap_or(0.0) * correction.map_or(1.0, |one| one.factor)
             });
+            let executions: IndexVec<BlockId, f64> = by_windows.collect();
             let mut merged = BlockCounts {
-                executions: by_windows.collect(),
+                // Windows themselves tell better how far off they are, unless they are too few to tell anything.
+                deviations: executions.iter().map(|executions| GUESSED * executions).collect(),
+                executions,
                 counted: function.blocks.iter().map(|_| true).collect(),
-                deviations: function.blocks.iter().map(|_| 0.0).collect(),
                 source: CountSource::Estimated,
             };
             self.hear_registers(observed, id, counts, &mut merged);
