@@ -279,9 +279,9 @@ def libpmemobj(_root: Path) -> str:
 
 def gpu(_root: Path) -> str:
     """A CUDA compiler and a driver, to measure what copies cost."""
-    from tierloom import gpu_copies
+    from tierloom import gpu_measurement
 
-    return f"{gpu_copies.compiler()}, NVIDIA driver"
+    return f"{gpu_measurement.compiler()}, NVIDIA driver"
 
 
 def python_packages(extra: str) -> Callable[[Path], str]:

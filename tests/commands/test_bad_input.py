@@ -101,7 +101,7 @@ OUTPUTS = [
     "machine show liu-a --plot {}.png",
     "machine export liu-a --hwloc -o {}",
     "expand --write-set {}",
-    "expand calibrate --measured example -o {}",
+    "expand calibrate --measured h200 -o {}",
     f"offload infer {INFER} --prompt 512 --emit flexgen -o {{}}",
     "sweep cxl-share --workers 0 -o {}",
     "report liu-a -o {}",

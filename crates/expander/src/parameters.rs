@@ -245,6 +245,8 @@ pub struct Medium {
 pub struct Uvm {
     /// Host runtime for one batch of faults, ns.
     pub host_ns: Real,
+    /// Host runtime for each block of 2 MiB that a batch brings pages of, ns; none where a set does not say.
+    pub block_ns: Option<Real>,
     /// Page, bytes.
     pub page_bytes: Bytes,
     /// Pages of one batch at most.
@@ -302,6 +304,9 @@ impl Parameters {
         self.dram.check()?;
         positive("link.gb_s", self.link.gb_s.value)?;
         positive("uvm.copy_gb_s", self.uvm.copy_gb_s.value)?;
+        for time in [Some(&self.uvm.host_ns), self.uvm.block_ns.as_ref()].into_iter().flatten() {
+            no_less_than_nothing("uvm", time.value)?;
+        }
         positive("1 - dev_load.buffer_counts_from", 1.0 - self.dev_load.buffer_counts_from.value)?;
         share("endpoint.occupancy", self.endpoint.occupancy.value)?;
         positive("endpoint.occupancy", self.endpoint.occupancy.value)?;
@@ -346,6 +351,14 @@ fn positive(key: &str, value: f64) -> Result<()> {
         return Ok(());
     }
     let problem = format!("{value} is not a number above 0");
+    Err(ExpanderError::Figure { key: key.to_owned(), problem, hint: "check the number and its unit".to_owned() })
+}
+
+fn no_less_than_nothing(key: &str, value: f64) -> Result<()> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(());
+    }
+    let problem = format!("{value} is not a number of at least 0");
     Err(ExpanderError::Figure { key: key.to_owned(), problem, hint: "check the number and its unit".to_owned() })
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 ALL = "all"
-EXAMPLE = "catalog/expander/example-copies.json"
 
 
 @click.group(
@@ -136,47 +136,53 @@ def draw(run: ExpansionDoc, path: Path) -> Path:
 @verb.command(
     name="calibrate",
     epilog=options.examples(
-        "tierloom expand calibrate --measured example -o here.toml",
-        "tierloom expand calibrate --measured example --json",
+        "tierloom expand calibrate --measured h200 -o h200.toml",
+        "tierloom expand calibrate --measured h200 --json",
     ),
 )
-@click.option("--measured", metavar="FILE", help="Measurements taken elsewhere (JSON), or `example`, which is made up.")
+@click.option("--measured", metavar="FILE", help="Measurements taken elsewhere (JSON), or `h200`, which we measured.")
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Parameter set to write.")
 @options.as_json
 def calibrate(measured: str | None, output: Path | None, as_json: bool) -> None:
-    """Measure copies and loads of host memory on the GPU at hand, and fit the figures that they give.
+    """Measure copies, loads and page faults on the GPU at hand, and fit the figures that they give.
 
-    Needs nvcc and a GPU. FILE is what the kernels print: gpu, copies (bytes and ns), host_load_ns,
-    device_load_ns.
+    Needs nvcc and a GPU with 4 GiB free, and takes half a minute. FILE is what --json prints as `measured`.
     """
-    from tierloom import gpu_copies
+    from tierloom import gpu_measurement
     from tierloom.report.tables import expansions
 
     with say.progress("measuring"):
-        figures = gpu_copies.measure() if measured is None else read_measured(measured)
-    found = gpu_copies.fit(figures)
+        figures = gpu_measurement.measure() if measured is None else read_measured(measured)
+    found = gpu_measurement.fit(figures)
     if output:
-        outputs.write(output, gpu_copies.into_set(ParameterSet.load().text, found))
+        outputs.write(output, gpu_measurement.into_set(ParameterSet.load().text, found))
     if as_json:
+        fitted = asdict(found)
         say.document(
-            "gpu-calibration", {"fit": vars(found), "measured": figures, "published": expansions.published_copies()}
+            "gpu-calibration", {"fit": fitted, "measured": figures, "published": expansions.published_copies()}
         )
     else:
         say.show(expansions.calibration(found, figures))
     if output:
         say.wrote("parameter set", output)
-        say.then(f"tierloom expand --set {output} --workload vadd --config uvm,cxl")
+        say.then(f"tierloom expand --set {output} --gpu here --workload vadd --config uvm,cxl --prefetch tree")
 
 
 def read_measured(name: str) -> dict[str, Any]:
-    """Measurements of a file, or the made-up ones of the catalog.
+    """Measurements of a file, or those of ours that have the name.
 
     Raises:
         RequestError: The file holds something else.
     """
-    from importlib import resources
+    from tierloom import gpu_measurement
 
-    with reading(name, "measurement", "give what `tierloom expand calibrate` measured"):
-        path = Path(str(resources.files("tierloom") / EXAMPLE)) if name == "example" else Path(name)
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return {key: data[key] for key in ("gpu", "copies", "host_load_ns", "device_load_ns")}
+    if name in gpu_measurement.KEPT:
+        return gpu_measurement.kept(name)
+    with reading(name, "measurement", "give what `tierloom expand calibrate --json` printed as `measured`"):
+        data = json.loads(Path(name).read_text(encoding="utf-8"))
+        data = data.get("measured", data)
+        missing = [key for key in (*gpu_measurement.MEASURED, *gpu_measurement.LOADS) if key not in data]
+        if missing:
+            message = f"there is no {', '.join(missing)}"
+            raise ValueError(message)
+        return dict(data)

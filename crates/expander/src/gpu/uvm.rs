@@ -2,7 +2,10 @@
 //! pages come from.
 //!
 //! Faults collect while a batch is served; then the driver takes up to a batch of pages, makes room
-//! by evicting the least recently used, and copies. Every batch costs the host's runtime.
+//! by evicting the least recently used, and copies. Every batch costs the host's runtime, and so does every
+//! block that it brings pages of.
+
+use std::ops::Range;
 
 use tierloom_model::units::LINE_BYTES;
 
@@ -11,9 +14,12 @@ use crate::parameters::{Parameters, Uvm};
 use crate::setup::{Config, Prefetch};
 use crate::time::{Ps, from_ns, ps_per_byte};
 
-/// Bytes of a prefetch leaf and of a prefetch tree in NVIDIA's open driver (`uvm_perf_prefetch.c`).
+/// Bytes of a block, which the driver serves as one (`UVM_VA_BLOCK_SIZE` of NVIDIA's open driver), and of a leaf of the
+/// prefetch tree that is laid over it (`uvm_perf_prefetch.c`).
+const BLOCK_BYTES: u64 = 2 << 20;
 const LEAF_BYTES: u64 = 64 << 10;
-const TREE_BYTES: u64 = 2 << 20;
+/// A part of the tree that is there by more than this is brought whole (`uvm_perf_prefetch_threshold`).
+const DENSE_PERCENT: usize = 51;
 const NONE: u32 = u32::MAX;
 
 /// Pages of GPU memory in order of use.
@@ -55,6 +61,7 @@ pub(crate) struct Driver {
     capacity: usize,
     page_bytes: u64,
     host: Ps,
+    host_per_block: Ps,
     copy_ps_per_byte: f64,
     read: Ps,
     write_ps_per_byte: f64,
@@ -84,6 +91,7 @@ impl Driver {
             capacity: ((local / page_bytes as f64) as usize).max(2),
             page_bytes,
             host: from_ns(uvm.host_ns.value),
+            host_per_block: uvm.block_ns.as_ref().map_or(0, |time| from_ns(time.value)),
             copy_ps_per_byte: read_byte,
             read,
             write_ps_per_byte: write_byte,
@@ -107,7 +115,7 @@ impl Driver {
     }
 
     /// Lines of a page.
-    pub(crate) fn lines(&self, page: u32) -> std::ops::Range<u32> {
+    pub(crate) fn lines(&self, page: u32) -> Range<u32> {
         let lines = (self.page_bytes / LINE_BYTES) as u32;
         page * lines..(page + 1) * lines
     }
@@ -125,8 +133,9 @@ impl Driver {
     /// Serves the faults on `wanted` pages, the oldest first.
     pub(crate) fn serve(&mut self, now: Ps, wanted: impl Iterator<Item = u32>) -> Batch {
         let mut batch = Batch { done: 0, evicted: Vec::new(), fetched: Vec::new() };
-        for page in wanted {
-            if batch.fetched.len() < self.batch && !self.pages.resident[page as usize] {
+        // A batch takes what the GPU has reported, also where one page serves several.
+        for page in wanted.take(self.batch) {
+            if !self.pages.resident[page as usize] {
                 self.faults += 1;
                 self.bring(page, &mut batch);
                 self.bring_around(page, &mut batch);
@@ -137,8 +146,17 @@ impl Driver {
         let out_bytes = batch.evicted.iter().filter(|page| page.dirty).count() as u64 * self.page_bytes;
         self.moved_bytes += in_bytes + out_bytes;
         let copies = in_bytes as f64 * self.copy_ps_per_byte + out_bytes as f64 * self.write_ps_per_byte;
-        batch.done = now + self.host + self.read + copies as Ps;
+        let host = self.host + self.blocks_of(&batch.fetched) * self.host_per_block;
+        batch.done = now + host + self.read + copies as Ps;
         batch
+    }
+
+    /// How many blocks pages are of.
+    fn blocks_of(&self, pages: &[u32]) -> u64 {
+        let mut blocks: Vec<u64> = pages.iter().map(|&page| u64::from(page) * self.page_bytes / BLOCK_BYTES).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks.len() as u64
     }
 
     fn bring(&mut self, page: u32, batch: &mut Batch) {
@@ -155,20 +173,37 @@ impl Driver {
         batch.fetched.push(page);
     }
 
-    /// Prefetching: the leaf of a page, then every larger part of its tree that is more than half
-    /// resident.
+    /// Prefetching: the leaf of a page, and the largest part of its tree that is then there for the most part.
     fn bring_around(&mut self, page: u32, batch: &mut Batch) {
-        let mut bytes = LEAF_BYTES;
-        while self.prefetch != Prefetch::None && bytes <= TREE_BYTES && bytes > self.page_bytes {
-            let count = (bytes / self.page_bytes) as u32;
-            let first = page / count * count;
-            let part = first..(first + count).min(self.pages.resident.len() as u32);
-            let there = part.clone().filter(|&page| self.pages.resident[page as usize]).count() as u32;
-            if bytes > LEAF_BYTES && there * 2 <= count || batch.fetched.len() + part.len() > self.capacity / 2 {
-                return;
+        if self.prefetch == Prefetch::None || LEAF_BYTES <= self.page_bytes {
+            return;
+        }
+        self.bring_all(self.part(page, LEAF_BYTES), batch);
+        if self.prefetch == Prefetch::Tree {
+            let parts = (1..).map(|level| LEAF_BYTES << level).take_while(|&bytes| bytes <= BLOCK_BYTES);
+            // A part that is not there yet says nothing of the larger ones.
+            if let Some(part) = parts.map(|bytes| self.part(page, bytes)).filter(|part| self.is_dense(part)).last() {
+                self.bring_all(part, batch);
             }
+        }
+    }
+
+    /// The pages of an aligned part of a block.
+    fn part(&self, page: u32, bytes: u64) -> Range<u32> {
+        let count = (bytes / self.page_bytes) as u32;
+        let first = page / count * count;
+        first..(first + count).min(self.pages.resident.len() as u32)
+    }
+
+    fn is_dense(&self, part: &Range<u32>) -> bool {
+        let there = part.clone().filter(|&page| self.pages.resident[page as usize]).count();
+        there * 100 > part.len() * DENSE_PERCENT
+    }
+
+    /// Brings what there is room for: a batch never evicts what it has just brought.
+    fn bring_all(&mut self, part: Range<u32>, batch: &mut Batch) {
+        if batch.fetched.len() + part.len() <= self.capacity / 2 {
             part.for_each(|page| self.bring(page, batch));
-            bytes = if self.prefetch == Prefetch::Tree { bytes * 2 } else { TREE_BYTES + 1 };
         }
     }
 }

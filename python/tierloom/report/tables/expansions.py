@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.published_claims import claims
+from tierloom.report.tables.claims import published_text
 from tierloom.report.tables.layout import noted, table
 from tierloom.units import bytes_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.gpu_copies import Fit
+    from tierloom.gpu_measurement import Fit
     from tierloom.report.tables.layout import Table
     from tierloom.schema import ExpansionDoc
 
@@ -64,24 +65,45 @@ def _cells(run: ExpansionDoc, yardstick_s: float) -> list[str]:
 
 
 def calibration(found: Fit, measured: dict[str, Any]) -> Table:
-    """Measured copies beside the fitted line, and what others published."""
+    """Measured copies, and below them the fitted figures and what others published."""
     made = table(
-        f"Copies from pinned host memory on {found.gpu}", ("bytes", "right"), ("time", "right"), ("GB/s", "right")
+        f"Copies between pinned host memory and {found.gpu}",
+        ("bytes", "right"),
+        ("to the GPU", "right"),
+        ("GB/s", "right"),
+        ("from it", "right"),
+        ("GB/s", "right"),
     )
-    for size, ns in measured["copies"]:
-        made.add_row(bytes_text(size), nanoseconds(ns), f"{size / ns:.2f}")
-    return noted(
-        made,
-        f"fit: {found.copy_ns:.0f} ns + bytes / {found.copy_gb_s:.1f} GB/s, "
-        f"at worst {percent_text(found.worst_error)} off; "
-        f"a load of host memory costs {found.extra_load_ns:.0f} ns more than one of GPU memory\n"
-        + "\n".join(f"published: {line}" for line in published_copies()),
+    for (size, there), (_, back) in zip(measured["copies"], measured["copies_out"], strict=True):
+        made.add_row(
+            bytes_text(size), nanoseconds(there), f"{size / there:.2f}", nanoseconds(back), f"{size / back:.2f}"
+        )
+    return noted(made, "\n".join(_fitted(found) + [f"published: {line}" for line in published_copies()]))
+
+
+def _fitted(found: Fit) -> list[str]:
+    """What the figures say, a line each."""
+    said = [
+        f"{name}: {line.ns:.0f} ns + bytes / {line.gb_s:.1f} GB/s, at worst {percent_text(line.worst_error)} off"
+        for name, line in (("copies to the GPU", found.copies), ("from it", found.copies_out))
+    ]
+    said.append(
+        f"a load of one thread: {nanoseconds(found.cache_load_ns)} from the L2, "
+        f"{nanoseconds(found.device_load_ns)} from GPU memory, {nanoseconds(found.host_load_ns)} from the host's\n"
+        f"all of the GPU reads {found.read_gb_s:.0f} GB/s of its memory"
     )
+    if found.faults is None:
+        return [*said, "managed memory: no page faults on this GPU, so the figures of UVM stay as they were published"]
+    batch, block = nanoseconds(found.faults.host_ns), nanoseconds(found.faults.block_ns)
+    return [
+        *said,
+        f"page faults: {batch} a batch, and {block} for each 2 MiB that it brings pages of, besides the copies",
+    ]
 
 
 def published_copies() -> list[str]:
-    """What others measured of such copies: sentences of the ledger."""
-    return [claim.what for claim in claims(["liu24.gpu.spread", "liu24.gpu.latency"])]
+    """What others measured of such copies: sentences of the ledger, with their figures."""
+    return [f"{claim.what}: {published_text(claim)}" for claim in claims(["liu24.gpu.spread", "liu24.gpu.latency"])]
 
 
 def nanoseconds(value: float) -> str:

@@ -1,0 +1,279 @@
+"""Calibration of GPU memory expansion on a GPU at hand: copies, loads and page faults, fitted figures.
+
+The kernels are in ``catalog/expander/gpu.cu``; what they measured of an H200 is kept beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tierloom.errors import MeasurementError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SOURCE = "catalog/expander/gpu.cu"
+KEPT = {"h200": "catalog/expander/h200.json"}
+"""Measurements that come with us, by name."""
+MEASURED = ("gpu", "cores", "clock_ghz", "copies", "copies_out", "read_gb_s")
+LOADS = ("host_load_ns", "device_load_ns", "cache_load_ns")
+BLOCK_BYTES = 2 << 20
+"""What NVIDIA's driver of unified memory serves as one."""
+LEAF_BYTES = 64 << 10
+"""What it brings at least."""
+CHANNEL_GB_S = 44.8
+"""A channel of the parameter set's DRAM, DDR5-5600."""
+ROW_MISS_NS = 33.0
+"""Activate, read and burst of that DRAM: 42 + 42 clocks of 2.8 GHz and 8 transfers."""
+LINK_FROM_BYTES = 1 << 20
+"""Copies from this size on say what the link carries; smaller ones say what a copy costs at all."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What copies of one direction cost: a fixed time, and what a byte adds."""
+
+    ns: float
+    gb_s: float
+    worst_error: float
+    """Largest relative error over all sizes."""
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What the host's runtime takes for page faults of unified memory, without the copies."""
+
+    host_ns: float
+    """For a batch."""
+    block_ns: float
+    """For each block of 2 MiB that the batch brings pages of."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Figures of the parameter set that measurements give."""
+
+    gpu: str
+    copies: Line
+    """From pinned host memory to the GPU."""
+    copies_out: Line
+    """Back."""
+    host_load_ns: float
+    """A load of pinned host memory by one thread, which waits for it."""
+    device_load_ns: float
+    cache_load_ns: float
+    read_gb_s: float
+    """All of the GPU reading its own memory."""
+    cores: int
+    clock_ghz: float
+    faults: Faults | None
+    """None where the GPU takes no page faults of managed memory."""
+
+
+def measure() -> dict[str, Any]:
+    """Builds the kernels and runs them.
+
+    Raises:
+        MeasurementError: There is no compiler or no GPU, or the kernels fail.
+    """
+    nvcc = compiler()
+    source = Path(str(resources.files("tierloom") / SOURCE))
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(Path(folder) / "gpu")
+        _call([nvcc, "-O2", str(source), "-o", program])
+        return dict(json.loads(_call([program])))
+
+
+def kept(name: str) -> dict[str, Any]:
+    """Measurements that come with us.
+
+    Example:
+        >>> kept("h200")["gpu"]
+        'NVIDIA H200'
+    """
+    return dict(json.loads((resources.files("tierloom") / KEPT[name]).read_text(encoding="utf-8")))
+
+
+def compiler() -> str:
+    """Path of the compiler, on a machine that has the driver, too.
+
+    Raises:
+        MeasurementError: There is no compiler or no driver.
+    """
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        message = "there is no nvcc on this machine, so nothing can be measured\nhint: install the CUDA toolkit"
+        raise MeasurementError(message)
+    if shutil.which("nvidia-smi") is None:
+        message = "there is no NVIDIA driver on this machine\nhint: run this where the GPU is"
+        raise MeasurementError(message)
+    return nvcc
+
+
+def _call(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        message = f"{command[0]}: {done.stderr.strip()}\nhint: try it by hand: {' '.join(command)}"
+        raise MeasurementError(message)
+    return done.stdout
+
+
+def fit(measured: dict[str, Any]) -> Fit:
+    """The figures that measurements give.
+
+    Args:
+        measured: What the kernels print: ``copies`` and ``copies_out`` (pairs of bytes and ns), loads in ns,
+            ``read_gb_s``, and ``faults`` (``touches``, ``stride`` in bytes, ``count`` and ``ns``).
+
+    Raises:
+        MeasurementError: The measurements cannot be of copies, loads and faults.
+
+    Example:
+        >>> found = fit(kept("h200"))
+        >>> round(found.copies.gb_s, 1), round(found.copies.ns), round(found.device_load_ns)
+        (55.5, 2638, 334)
+    """
+    host, device = float(measured["host_load_ns"]), float(measured["device_load_ns"])
+    if host <= device:
+        message = "host memory is not slower than GPU memory in these measurements\nhint: measure on an idle GPU"
+        raise MeasurementError(message)
+    copies = copy_line(measured["copies"])
+    return Fit(
+        gpu=str(measured["gpu"]),
+        copies=copies,
+        copies_out=copy_line(measured["copies_out"]),
+        host_load_ns=host,
+        device_load_ns=device,
+        cache_load_ns=float(measured["cache_load_ns"]),
+        read_gb_s=float(measured["read_gb_s"]),
+        cores=int(measured["cores"]),
+        clock_ghz=float(measured["clock_ghz"]),
+        faults=fault_times(measured["faults"], copies) if measured.get("faults") else None,
+    )
+
+
+def copy_line(pairs: Sequence[Sequence[float]]) -> Line:
+    """Copy time = cost + bytes / bandwidth by relative least squares, large copies alone for the slope.
+
+    Raises:
+        MeasurementError: There are too few copies, or they do not take longer where they are larger.
+
+    Example:
+        >>> line = copy_line([(1 << k, 2000 + (1 << k) / 25) for k in range(7, 32)])
+        >>> round(line.gb_s, 3), round(line.ns)
+        (25.0, 2000)
+    """
+    copies = [(float(size), float(ns)) for size, ns in pairs]
+    large = [pair for pair in copies if pair[0] >= LINK_FROM_BYTES]
+    if len(large) < 2 or any(ns <= 0 for _, ns in copies):
+        message = "there are too few copies of 1 MiB and more, or some took no time\nhint: measure again"
+        raise MeasurementError(message)
+    cost, per_byte = relative_line(large)
+    if per_byte <= 0:
+        message = "larger copies take no longer in these measurements\nhint: measure on an idle GPU"
+        raise MeasurementError(message)
+    small = [ns - size * per_byte for size, ns in copies if size < LINK_FROM_BYTES]
+    cost = sorted(small)[len(small) // 2] if small else cost
+    return Line(cost, 1 / per_byte, max(abs((cost + size * per_byte) / ns - 1) for size, ns in copies))
+
+
+def fault_times(faults: Sequence[dict[str, Any]], copies: Line) -> Faults:
+    """What a batch and a block of it take: from touches of blocks one after another, and from most of them at once.
+
+    A touch of its own is a batch of one block. Of many at once, batches are so full that only blocks count. Each
+    brings a leaf.
+
+    Raises:
+        MeasurementError: There are no such touches, or many at once are not served faster.
+
+    Example:
+        >>> alone = {"touches": "one after another", "stride": 2 << 20, "count": 10, "ns": 320_000}
+        >>> fault_times([alone, {**alone, "touches": "all at once", "ns": 180_000}], Line(0, 65.536, 0))
+        Faults(host_ns=14000.0, block_ns=17000.0)
+    """
+
+    def of_block(how: str) -> float:
+        found = [each for each in faults if each["touches"] == how and each["stride"] == BLOCK_BYTES]
+        if not found:
+            message = f"there are no touches of blocks of 2 MiB, {how}\nhint: measure again"
+            raise MeasurementError(message)
+        most = max(found, key=lambda each: each["count"])
+        return float(most["ns"] / most["count"]) - LEAF_BYTES / copies.gb_s
+
+    alone, together = of_block("one after another"), of_block("all at once")
+    if not 0 < together < alone:
+        message = "faults that come together take no less than faults alone\nhint: measure on an idle machine"
+        raise MeasurementError(message)
+    return Faults(alone - together, together)
+
+
+def relative_line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Intercept and slope that make the relative errors of a line through points least.
+
+    Example:
+        >>> intercept, slope = relative_line([(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)])
+        >>> round(intercept, 9), round(slope, 9)
+        (1.0, 2.0)
+    """
+    weights = [1 / y**2 for _, y in points]
+    total = sum(weights)
+    mean_x = sum(w * x for w, (x, _) in zip(weights, points, strict=True)) / total
+    mean_y = sum(w * y for w, (_, y) in zip(weights, points, strict=True)) / total
+    spread = sum(w * (x - mean_x) ** 2 for w, (x, _) in zip(weights, points, strict=True))
+    slope = sum(w * (x - mean_x) * (y - mean_y) for w, (x, y) in zip(weights, points, strict=True)) / spread
+    return mean_y - slope * mean_x, slope
+
+
+def into_set(text: str, found: Fit) -> str:
+    """A parameter set with the GPU at hand in it, as ``gpus.here``, and its driver of unified memory.
+
+    What the kernels do not measure of it stays as assumed of an H100. The CXL link is none of it: no GPU has one yet.
+    """
+    text = _replaced(text, "uvm", {"copy_gb_s": (found.copies.gb_s, f"pinned copies on {found.gpu}")})
+    if found.faults:
+        at_once = f"blocks of 2 MiB touched all at once on {found.gpu}"
+        driver = {
+            "host_ns": (found.faults.host_ns, f"a block touched alone less one of many, on {found.gpu}"),
+            "block_ns": (found.faults.block_ns, at_once),
+        }
+        text = _replaced(text, "uvm", driver)
+    lines = found.read_gb_s * found.device_load_ns / 64 / found.cores
+    own = {
+        "cores": (found.cores, "as the driver says"),
+        "clock_ghz": (found.clock_ghz, "as the driver says"),
+        "core_loads": (round(lines), "reads of all cores, by their bandwidth and the latency of one load"),
+        "llc_ns": (found.cache_load_ns, "loads of one thread that stay in the L2"),
+        "channels": (round(found.read_gb_s / CHANNEL_GB_S), f"reads of all cores at {found.read_gb_s:.0f} GB/s"),
+        "controller_ns": (
+            max(found.device_load_ns - found.cache_load_ns - ROW_MISS_NS, 0.0),
+            "loads of one thread, less those that stay in the L2 and a row miss",
+        ),
+    }
+    here = _replaced(_section(text, "gpus.h100").replace("[gpus.h100]", "[gpus.here]", 1), "gpus.here", own)
+    here = re.sub(r"^title = .*$", f"title = {json.dumps(found.gpu + ', measured')}", here, count=1, flags=re.MULTILINE)
+    return text.rstrip("\n") + "\n\n" + here
+
+
+def _section(text: str, name: str) -> str:
+    """The lines of one table of a set, its head with them."""
+    begin = text.index(f"[{name}]\n")
+    end = text.find("\n[", begin)
+    return text[begin : end + 1 if end >= 0 else len(text)]
+
+
+def _replaced(text: str, section: str, figures: Mapping[str, tuple[float, str]]) -> str:
+    """The text with figures of one of its tables measured."""
+    old = new = _section(text, section)
+    for key, (value, how) in figures.items():
+        shown = str(value) if isinstance(value, int) else f"{value:.3f}"
+        figure = f'{key} = {{ value = {shown}, kind = "measured", source = "model", how = {json.dumps(how)} }}'
+        new = re.sub(rf"^{key} = .*$", figure.replace("\\", r"\\"), new, count=1, flags=re.MULTILINE)
+    return text.replace(old, new, 1)
