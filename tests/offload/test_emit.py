@@ -271,6 +271,8 @@ def test_page_weights_are_small_and_near() -> None:
     assert page_weights({"gpu": 9.0, "a": 2.0, "b": 1.0}) == {"a": 2, "b": 1}
     assert page_weights({"a": 1.0}) == {"a": 1}
     assert page_weights({"a": 999.0, "b": 1.0}) == {"a": 1}
+    assert page_weights({"a": 98.4, "b": 1.6}) == {"a": 1}, "one page of twenty is 5 %"
+    assert page_weights({"a": 60.0, "b": 38.0, "c": 2.0}) == {"a": 3, "b": 2}
     assert page_weights({"gpu": 1.0}) == {}
 
 

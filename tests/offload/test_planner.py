@@ -156,7 +156,7 @@ def test_a_tie_says_why_it_cannot_be_broken(problem: Problem) -> None:
         "a10",
         "liu-a-llm",
         throughput=True,
-        runtime="flexgen",
+        runtime="copied",
         prompt=512,
         answer=128,
         compare=("interleave",),

@@ -254,22 +254,23 @@ def _fabric(made: Programme, problem: Problem, gpu_batch: int, guess: Guess) -> 
 def _prefill(made: Programme, problem: Problem, guess: Guess) -> None:
     """``prefill``: loads, products, and stores of the KV cache, all at the same time."""
     passes, tokens = problem.prefill_passes(guess.batch), problem.pass_tokens(guess.batch)
-    made.at_most("prefill: GPU", {"prefill": -1.0}, -problem.prefill_flop / problem.gpu.prefill_flop_s)
+    waited: Terms = {a(tier.name): problem.hidden_wait_s_per_byte(tier) for tier in problem.host.tiers}
+    made.at_most("prefill: GPU", waited | {"prefill": -1.0}, -problem.prefill_flop / problem.gpu.prefill_flop_s)
     link: Terms = {"prefill": -1.0}
     back: Terms = {"prefill": -1.0}
-    staged: Terms = {"prefill": -1.0}
-    layers, written = problem.model.layers, problem.prompt_share
+    staged: Terms = waited | {"prefill": -1.0}
+    moves, written = problem.hidden_moves, problem.prompt_share
     if problem.runtime.continuous:
         made.at_most("prefill: GPU memory", {"prefill": -1.0}, -problem.prefill_read_s(guess.batch) / guess.batch)
     for tier in problem.host.tiers:
         loaded = [(name, passes * share, grain) for name, share, grain in _streamed(problem, tier, tokens)]
         link |= {name: share * problem.copy_s_per_byte(tier, grain) for name, share, grain in loaded}
-        link[a(tier.name)] = layers * problem.copy_s_per_byte(tier, problem.hidden_bytes)
-        back |= {k(tier.name): written / _out(problem), a(tier.name): layers / _out(problem)}
+        link[a(tier.name)] = moves * problem.copy_s_per_byte(tier, problem.hidden_bytes)
+        back |= {k(tier.name): written / _out(problem), a(tier.name): moves / _out(problem)}
         staged[k(tier.name)] = written / problem.staged_bytes_s(tier)
         shared = {name: share / tier.read_bytes_s for name, share, _ in loaded}
         shared[k(tier.name)] = written / tier.write_bytes_s
-        shared[a(tier.name)] = layers * (1.0 / tier.read_bytes_s + 1.0 / tier.write_bytes_s)
+        shared[a(tier.name)] = moves * (1.0 / tier.read_bytes_s + 1.0 / tier.write_bytes_s)
         made.at_most(f"prefill: all of {tier.name}", shared | {"prefill": -1.0}, 0.0)
     made.at_most("prefill: GPU link in", link, 0.0)
     made.at_most("prefill: GPU link out", back, 0.0)
@@ -280,7 +281,8 @@ def _prefill(made: Programme, problem: Problem, guess: Guess) -> None:
         stored = back | {k(tier.name): back[k(tier.name)] + written / tier.write_bytes_s}
         made.at_most(f"prefill: through the host to {tier.name}", stored, 0.0)
     if problem.runtime.staged:
-        made.at_most("prefill: staged stores", staged, 0.0)
+        apart = problem.prefill_feed_flop / problem.gpu.prefill_flop_s if problem.runtime.halves else 0.0
+        made.at_most("prefill: staged stores", staged, -apart)
 
 
 def _out(problem: Problem) -> float:

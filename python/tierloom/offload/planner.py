@@ -35,7 +35,7 @@ REPEATS = 6
 SETTLED = 1e-4
 """Change of the shares at which a guess holds."""
 
-EQUALLY_FAST = 1e-6
+EQUALLY_FAST = 5e-7
 """Relative difference at which two placements are equally fast, and the nearer one is taken."""
 
 TIMED_ALIKE = 1e-4

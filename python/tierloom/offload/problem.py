@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 GPU = "gpu"
 """Name of the place that is not a tier of the host."""
 
-COPY_THREADS = 4
-"""Threads that move staged copies (FlexGen's default)."""
+ATTENTION = "attention"
+"""Name of the part of a model that attends."""
+
+COPY_THREADS = 2
+"""Staged copies under way: the keys and the values of a layer. FlexGen has four threads, and waits for these two."""
 
 GPU_BATCHES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256)
 """Sequences of a GPU batch that are tried."""
@@ -99,6 +102,11 @@ class Problem:
     def hidden_bytes(self) -> float:
         """Hidden states of one sequence between two layers in prefill, H."""
         return self.model.hidden * self.model.element_bytes * self.computed
+
+    @property
+    def hidden_moves(self) -> int:
+        """How often hidden states move each way in a pass: after each layer, or after each half of one."""
+        return self.model.layers * (2 if self.runtime.halves else 1)
 
     @property
     def prompt_share(self) -> float:
@@ -175,6 +183,12 @@ class Problem:
         scores = looks - self.model.prefill_attention_flop(self.shared)
         return self.computed * self.model.flop_per_token + scores * (2.0 if self.runtime.score_matrix else 1.0)
 
+    @property
+    def prefill_feed_flop(self) -> float:
+        """Those that are not attention's: behind them nothing is stored where the halves of a layer are apart."""
+        attention = sum(2.0 * part.parameters for part in self.model.parts if part.name == ATTENTION)
+        return self.computed * (self.model.flop_per_token - attention) if attention else 0.0
+
     def stream_share(self, part: Part, tokens: float) -> float:
         """Share of a part that a pass over `tokens` tokens reads."""
         return self.model.active_share(part, tokens)
@@ -200,8 +214,23 @@ class Problem:
         return tier.block and not self.runtime.overlapped
 
     def staged_bytes_s(self, tier: Tier) -> float:
-        """What the threads of staged copies reach: lines in flight over the tier's latency."""
-        return min(tier.read_bytes_s, COPY_THREADS * self.host.lines * LINE_BYTES / tier.idle_s)
+        """What staged copies reach: over the link into a buffer, then by threads with lines in flight to the tier.
+
+        A block device takes whole buffers, as fast as it writes.
+        """
+        lines_s = math.inf if tier.block else COPY_THREADS * self.host.lines / tier.idle_s
+        stored_s = min(tier.write_bytes_s, lines_s * LINE_BYTES)
+        return 1.0 / (1.0 / stored_s + 1.0 / (self.gpu.out_gb_s * 1e9))
+
+    def hidden_wait_s_per_byte(self, tier: Tier) -> float:
+        """Seconds that the GPU's work waits in prefill for each byte of hidden states in a tier: to it and back.
+
+        FlexGen copies them on the stream that computes (`load_hidden`, `store_hidden` of its `flex_opt.py`).
+        """
+        if not self.runtime.halves:
+            return 0.0
+        both = self.copy_s_per_byte(tier, self.hidden_bytes) + 1.0 / (self.gpu.out_gb_s * 1e9)
+        return self.hidden_moves * both
 
     def latency_s_per_byte(self, tier: Tier) -> float:
         """Seconds a byte that all cores together take when each keeps its lines in flight."""

@@ -22,6 +22,8 @@ class Runtime:
         cpu_attention: The CPU attends to the KV cache where it lies; else the cache is copied to the GPU.
         cpu_weights: The CPU multiplies with weights where they lie in decode; else they are copied.
         staged: Host memory of the KV cache is not pinned, so copies go through one thread and a buffer.
+        halves: Attention and feed-forward are layers of their own. Hidden states move after each, and the GPU's work
+            waits for that; stores of the KV cache are hidden by attention alone.
         amplification: Bytes that CPU attention moves for each byte of KV cache.
         attention_flop_s: Operations per second of CPU attention on the whole socket; per core when
             `per_core`.
@@ -43,6 +45,7 @@ class Runtime:
     cpu_attention: bool
     cpu_weights: bool
     staged: bool
+    halves: bool = False
     amplification: float
     attention_flop_s: float
     product_flop_s: float = 0.0
@@ -70,6 +73,7 @@ FLEXGEN = Runtime(
     cpu_attention=True,
     cpu_weights=False,
     staged=True,
+    halves=True,
     # The two constants that reproduce the decode gains of the 2024 study of real CXL cards
     # (arXiv 2405.14209, figure 17) at a link of 20 GB/s: a least-squares fit to its three ratios.
     amplification=2.85,

@@ -77,8 +77,8 @@ def _streams(problem: Problem, placement: Placement, tier: Tier, tokens: float) 
 
 
 def _prefill(problem: Problem, placement: Placement) -> dict[str, float]:
-    layers, passes = problem.model.layers, problem.prefill_passes(placement.batch)
-    link_in = link_out = staged = 0.0
+    passes = problem.prefill_passes(placement.batch)
+    link_in = link_out = staged = waited = 0.0
     through: list[tuple[str, float, float]] = []
     pieces = {"GPU": placement.batch * problem.prefill_flop / problem.gpu.prefill_flop_s}
     if problem.runtime.continuous:
@@ -86,7 +86,8 @@ def _prefill(problem: Problem, placement: Placement) -> dict[str, float]:
     for tier in problem.host.tiers:
         once, once_s = _streams(problem, placement, tier, problem.pass_tokens(placement.batch))
         amount, seconds = passes * once, passes * once_s
-        hidden = layers * placement.hidden.get(tier.name, 0.0)
+        hidden = problem.hidden_moves * placement.hidden.get(tier.name, 0.0)
+        waited += placement.hidden.get(tier.name, 0.0) * problem.hidden_wait_s_per_byte(tier)
         stored = problem.prompt_share * placement.kv.get(tier.name, 0.0)
         link_in += seconds + hidden * problem.copy_s_per_byte(tier, problem.hidden_bytes)
         link_out += (stored + hidden) / (problem.gpu.out_gb_s * 1e9)
@@ -95,9 +96,13 @@ def _prefill(problem: Problem, placement: Placement) -> dict[str, float]:
         pieces[tier.name] = read + write
         if problem.staged_by_host(tier):
             through.append((tier.name, read, write))
+    pieces["GPU"] += waited
     pieces |= {"GPU link in": link_in, "GPU link out": link_out}
     if problem.runtime.staged:
-        pieces["staged stores"] = staged
+        apart = (
+            placement.batch * problem.prefill_feed_flop / problem.gpu.prefill_flop_s if problem.runtime.halves else 0.0
+        )
+        pieces["staged stores"] = staged + apart + waited
     for name, read, write in through:
         pieces[f"through the host, {name}"] = max(link_in + read, link_out + write)
     return pieces

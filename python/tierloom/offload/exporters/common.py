@@ -38,17 +38,20 @@ def page_weights(placed: Mapping[str, float]) -> dict[str, int]:
     whole = sum(host.values())
     shares = {place: amount / whole for place, amount in host.items() if amount / whole >= SHOWN}
 
-    def missed(pages: int) -> float:
+    def dealt(pages: int) -> dict[str, int]:
+        """A share below half a page gets none."""
         rounded = {place: round(share * pages) for place, share in shares.items()}
+        return {place: count for place, count in rounded.items() if count}
+
+    def missed(pages: int) -> float:
+        rounded = dealt(pages)
         given = sum(rounded.values())
-        if not all(rounded.values()):
-            return float("inf")
-        return max(abs(count / given - shares[place]) for place, count in rounded.items())
+        return max(abs(rounded.get(place, 0) / given - share) for place, share in shares.items())
 
     if not shares:
         return {}
     best = min(range(len(shares), ROUNDS + 1), key=lambda pages: (round(missed(pages), 6), pages))
-    pages = {place: max(1, round(share * best)) for place, share in shares.items()}
+    pages = dealt(best)
     common = math.gcd(*pages.values())
     return {place: count // common for place, count in pages.items()}
 
