@@ -161,7 +161,7 @@ ASKED = [
     ),
     ("offload", "cpu", "--model", "llama-7b", "--weight-bits", "4.5", "--machine", "bytedance-spr-a1000"),
     ("expand", "--workload", "vadd", "--media", "znand", "--config", "all", "--passes", "0.02"),
-    ("expand", "calibrate", "--measured", "example"),
+    ("expand", "calibrate", "--measured", "h200"),
     ("capacity", "published", "tpch-mssql", "spark-svm", "cost-model", "keydb", "spark-sql"),
     ("capacity", "fit", "duckdb-tpch"),
     ("capacity", "store", "--machine", "bytedance-spr-a1000"),
