@@ -23,21 +23,26 @@ from tierloom.offload.runtime import FLEXGEN
 from tierloom.offload.step_times import Steps, steps
 
 KEPT = json.loads((Path(__file__).parent / "flexgen_h200.json").read_text())
-PROMPT, ANSWER = 512, 8
 
 
 def both() -> Iterator[tuple[dict[str, Any], Steps]]:
     """Each run, and ours."""
-    model, host = opt_6_7b(), host_of_the_runs()
+    models, host = {name: model_of(config) for name, config in KEPT["models"].items()}, host_of_the_runs()
     for run in KEPT["runs"]:
-        runtime = replace(FLEXGEN, cpu_attention=run["cache"] != "copied")
-        problem = Problem(model=model, gpu=load_gpu("h200"), host=host, runtime=runtime, prompt=PROMPT, generate=ANSWER)
+        problem = Problem(
+            model=models[run["model"]],
+            gpu=load_gpu("h200"),
+            host=host,
+            runtime=replace(FLEXGEN, cpu_attention=run["cache"] != "copied"),
+            prompt=run["prompt"],
+            generate=run["answer"],
+        )
         yield run, steps(problem, placement(problem, run))
 
 
-def opt_6_7b() -> Model:
+def model_of(config: dict[str, Any]) -> Model:
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "config.json").write_text(json.dumps(KEPT["model"]))
+        (Path(folder) / "config.json").write_text(json.dumps(config))
         return load_model(str(Path(folder) / "config.json"))
 
 
@@ -70,15 +75,16 @@ def placement(problem: Problem, run: dict[str, Any]) -> Placement:
 
 
 def table() -> Iterator[str]:
-    yield "| weights | KV cache | hidden states | sequences | prefill: ran, ours | step: ran, ours |"
-    yield "|---|---|---|---:|---|---|"
+    yield "| model | prompt | sequences | weights | KV cache | hidden states | prefill: ran, ours | step: ran, ours |"
+    yield "|---|---:|---:|---|---|---|---|---|"
     for run, ours in both():
         told = [
             f"{ran:.2f} s, {made:.2f} s ({made / ran * 100 - 100:+.0f} %)"
             for ran, made in ((run["prefill_s"], ours.prefill_s), (run["step_s"], ours.decode_s))
         ]
         names = [{"gpu": "GPU"}.get(run[key], run[key]) for key in ("weights", "cache", "hidden")]
-        yield f"| {' | '.join(names)} | {run['gpu_batch'] * run['gpu_batches']} | {' | '.join(told)} |"
+        what = (run["model"].upper(), str(run["prompt"]), str(run["gpu_batch"] * run["gpu_batches"]))
+        yield f"| {' | '.join((*what, *names, *told))} |"
 
 
 if __name__ == "__main__":
