@@ -10,12 +10,14 @@ import re
 import shutil
 import subprocess
 import tempfile
+import tomllib
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tierloom.errors import MeasurementError
+from tierloom.units import LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,10 +31,8 @@ BLOCK_BYTES = 2 << 20
 """What NVIDIA's driver of unified memory serves as one."""
 LEAF_BYTES = 64 << 10
 """What it brings at least."""
-CHANNEL_GB_S = 44.8
-"""A channel of the parameter set's DRAM, DDR5-5600."""
-ROW_MISS_NS = 33.0
-"""Activate, read and burst of that DRAM: 42 + 42 clocks of 2.8 GHz and 8 transfers."""
+CHANNEL_BYTES = 8
+"""What a channel of DRAM carries in a transfer."""
 LINK_FROM_BYTES = 1 << 20
 """Copies from this size on say what the link carries; smaller ones say what a copy costs at all."""
 
@@ -88,7 +88,7 @@ def measure() -> dict[str, Any]:
     source = Path(str(resources.files("tierloom") / SOURCE))
     with tempfile.TemporaryDirectory() as folder:
         program = str(Path(folder) / "gpu")
-        _call([nvcc, "-O2", str(source), "-o", program])
+        _call([nvcc, "-O2", "-std=c++17", str(source), "-o", program])
         return dict(json.loads(_call([program])))
 
 
@@ -232,34 +232,50 @@ def relative_line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return mean_y - slope * mean_x, slope
 
 
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a set that measurements give: as it was measured, or derived from what was."""
+
+    value: float
+    how: str
+    kind: Literal["measured", "derived"] = "measured"
+
+
 def into_set(text: str, found: Fit) -> str:
     """A parameter set with the GPU at hand in it, as ``gpus.here``, and its driver of unified memory.
 
     What the kernels do not measure of it stays as assumed of an H100. The CXL link is none of it: no GPU has one yet.
     """
-    text = _replaced(text, "uvm", {"copy_gb_s": (found.copies.gb_s, f"pinned copies on {found.gpu}")})
+    origin = f"here = {json.dumps('the kernels of tierloom expand calibrate on ' + found.gpu)}\n"
+    text = text.replace("[sources]\n", "[sources]\n" + origin, 1)
+    driver = {"copy_gb_s": Figure(found.copies.gb_s, "pinned copies of 1 MiB and more")}
     if found.faults:
-        at_once = f"blocks of 2 MiB touched all at once on {found.gpu}"
-        driver = {
-            "host_ns": (found.faults.host_ns, f"a block touched alone less one of many, on {found.gpu}"),
-            "block_ns": (found.faults.block_ns, at_once),
-        }
-        text = _replaced(text, "uvm", driver)
-    lines = found.read_gb_s * found.device_load_ns / 64 / found.cores
-    own = {
-        "cores": (found.cores, "as the driver says"),
-        "clock_ghz": (found.clock_ghz, "as the driver says"),
-        "core_loads": (round(lines), "reads of all cores, by their bandwidth and the latency of one load"),
-        "llc_ns": (found.cache_load_ns, "loads of one thread that stay in the L2"),
-        "channels": (round(found.read_gb_s / CHANNEL_GB_S), f"reads of all cores at {found.read_gb_s:.0f} GB/s"),
-        "controller_ns": (
-            max(found.device_load_ns - found.cache_load_ns - ROW_MISS_NS, 0.0),
-            "loads of one thread, less those that stay in the L2 and a row miss",
-        ),
-    }
-    here = _replaced(_section(text, "gpus.h100").replace("[gpus.h100]", "[gpus.here]", 1), "gpus.here", own)
+        alone = "a block of 2 MiB touched alone, less one of many"
+        driver["host_ns"] = Figure(found.faults.host_ns, alone, "derived")
+        together = "blocks of 2 MiB touched all at once, less their copies"
+        driver["block_ns"] = Figure(found.faults.block_ns, together, "derived")
+    text = _replaced(text, "uvm", driver)
+    here = _section(text, "gpus.h100").replace("[gpus.h100]", "[gpus.here]", 1)
+    here = _replaced(here, "gpus.here", _gpu(found, tomllib.loads(text)["dram"]))
     here = re.sub(r"^title = .*$", f"title = {json.dumps(found.gpu + ', measured')}", here, count=1, flags=re.MULTILINE)
     return text.rstrip("\n") + "\n\n" + here
+
+
+def _gpu(found: Fit, dram: Mapping[str, Any]) -> dict[str, Figure]:
+    """Figures of the GPU, whose memory is so many channels of the set's DRAM behind a controller."""
+    clock_ghz = dram["mt_s"]["value"] / 2000.0
+    row_miss_ns = sum(dram[part]["value"] for part in ("rcd", "cl", "burst")) / clock_ghz
+    channel_gb_s = dram["mt_s"]["value"] * CHANNEL_BYTES / 1000.0
+    lines = found.read_gb_s * found.device_load_ns / LINE_BYTES / found.cores
+    behind_ns = max(found.device_load_ns - found.cache_load_ns - row_miss_ns, 0.0)
+    return {
+        "cores": Figure(found.cores, "as its driver says"),
+        "clock_ghz": Figure(found.clock_ghz, "as its driver says"),
+        "core_loads": Figure(round(lines), "reads by all cores: bandwidth times latency of one load", "derived"),
+        "llc_ns": Figure(found.cache_load_ns, "loads of one thread that stay in the L2"),
+        "channels": Figure(round(found.read_gb_s / channel_gb_s), f"all read {found.read_gb_s:.0f} GB/s", "derived"),
+        "controller_ns": Figure(behind_ns, "loads of one thread, less the L2 and a row miss", "derived"),
+    }
 
 
 def _section(text: str, name: str) -> str:
@@ -269,11 +285,11 @@ def _section(text: str, name: str) -> str:
     return text[begin : end + 1 if end >= 0 else len(text)]
 
 
-def _replaced(text: str, section: str, figures: Mapping[str, tuple[float, str]]) -> str:
-    """The text with figures of one of its tables measured."""
+def _replaced(text: str, section: str, figures: Mapping[str, Figure]) -> str:
+    """The text with other figures in one of its tables."""
     old = new = _section(text, section)
-    for key, (value, how) in figures.items():
-        shown = str(value) if isinstance(value, int) else f"{value:.3f}"
-        figure = f'{key} = {{ value = {shown}, kind = "measured", source = "model", how = {json.dumps(how)} }}'
-        new = re.sub(rf"^{key} = .*$", figure.replace("\\", r"\\"), new, count=1, flags=re.MULTILINE)
+    for key, figure in figures.items():
+        shown = str(figure.value) if isinstance(figure.value, int) else f"{figure.value:.3f}"
+        line = f'{key} = {{ value = {shown}, kind = "{figure.kind}", source = "here", how = {json.dumps(figure.how)} }}'
+        new = re.sub(rf"^{key} = .*$", line.replace("\\", r"\\"), new, count=1, flags=re.MULTILINE)
     return text.replace(old, new, 1)

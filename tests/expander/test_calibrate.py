@@ -79,6 +79,8 @@ def test_fitted_figures_go_into_a_set_that_can_be_used(tmp_path: Path) -> None:
     assert data["link"] == ours["link"]
     assert data["gpus"]["h100"] == ours["gpus"]["h100"]
     assert (data["gpus"]["here"]["cores"]["value"], data["gpus"]["here"]["cores"]["kind"]) == (100, "measured")
+    assert data["gpus"]["here"]["channels"]["kind"] == "derived"
+    assert data["gpus"]["here"]["cores"]["source"] in data["sources"]
 
 
 def test_a_gpu_without_page_faults_keeps_the_published_driver(tmp_path: Path) -> None:

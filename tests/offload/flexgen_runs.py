@@ -1,7 +1,7 @@
 """What FlexGen took on an H200, and what our model of its execution says of the same placements.
 
 ``python tests/offload/flexgen_runs.py`` prints the table of docs/offload.md. None of it is fitted to these runs: the
-link is what `expand calibrate` measured there, the host what a few loads and copies of it take.
+link is what the kernels of `expand calibrate` measured there, the host what a few loads and copies of it take.
 """
 
 from __future__ import annotations

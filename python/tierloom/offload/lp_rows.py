@@ -164,7 +164,7 @@ def _load_of_decode(made: Programme, problem: Problem, gpu_batch: int, guess: Gu
         terms = {name: share / tier.read_bytes_s for name, share, _ in copied}
         waited = {"load": 1.0, "decode": -1.0} if problem.staged_by_host(tier) else {"load": -1.0}
         made.at_most(f"decode: loads from {tier.name}", terms | waited, 0.0)
-        per_pass = problem.model.layers * problem.speculation.verified / problem.computed
+        per_pass = problem.hidden_moves * problem.speculation.verified / problem.computed
         link[a(tier.name)] = per_pass * problem.copy_s_per_byte(tier, problem.hidden_bytes)
     made.at_most("decode: GPU link", link, 0.0)
 
@@ -281,8 +281,7 @@ def _prefill(made: Programme, problem: Problem, guess: Guess) -> None:
         stored = back | {k(tier.name): back[k(tier.name)] + written / tier.write_bytes_s}
         made.at_most(f"prefill: through the host to {tier.name}", stored, 0.0)
     if problem.runtime.staged:
-        apart = problem.prefill_feed_flop / problem.gpu.prefill_flop_s if problem.runtime.halves else 0.0
-        made.at_most("prefill: staged stores", staged, -apart)
+        made.at_most("prefill: staged stores", staged, -problem.prefill_apart_s)
 
 
 def _out(problem: Problem) -> float:

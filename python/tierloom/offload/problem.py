@@ -184,10 +184,12 @@ class Problem:
         return self.computed * self.model.flop_per_token + scores * (2.0 if self.runtime.score_matrix else 1.0)
 
     @property
-    def prefill_feed_flop(self) -> float:
-        """Those that are not attention's: behind them nothing is stored where the halves of a layer are apart."""
+    def prefill_apart_s(self) -> float:
+        """Seconds of a sequence's prefill on the GPU that hide no stores: all but attention, where halves are apart."""
         attention = sum(2.0 * part.parameters for part in self.model.parts if part.name == ATTENTION)
-        return self.computed * (self.model.flop_per_token - attention) if attention else 0.0
+        if not self.runtime.halves or not attention:
+            return 0.0
+        return self.computed * (self.model.flop_per_token - attention) / self.gpu.prefill_flop_s
 
     def stream_share(self, part: Part, tokens: float) -> float:
         """Share of a part that a pass over `tokens` tokens reads."""

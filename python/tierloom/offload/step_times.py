@@ -99,10 +99,7 @@ def _prefill(problem: Problem, placement: Placement) -> dict[str, float]:
     pieces["GPU"] += waited
     pieces |= {"GPU link in": link_in, "GPU link out": link_out}
     if problem.runtime.staged:
-        apart = (
-            placement.batch * problem.prefill_feed_flop / problem.gpu.prefill_flop_s if problem.runtime.halves else 0.0
-        )
-        pieces["staged stores"] = staged + apart + waited
+        pieces["staged stores"] = staged + placement.batch * problem.prefill_apart_s + waited
     for name, read, write in through:
         pieces[f"through the host, {name}"] = max(link_in + read, link_out + write)
     return pieces
@@ -145,7 +142,7 @@ def _copied(problem: Problem, placement: Placement, tier: Tier) -> tuple[float, 
         cache = problem.copied_share * placement.kv.get(tier.name, 0.0)
         amount += cache
         seconds += cache * problem.copy_s_per_byte(tier, problem.kv_grain(placement.gpu_batch))
-    per_pass = problem.model.layers * problem.speculation.verified / problem.computed
+    per_pass = problem.hidden_moves * problem.speculation.verified / problem.computed
     hidden = per_pass * placement.hidden.get(tier.name, 0.0)
     return amount, seconds + hidden * problem.copy_s_per_byte(tier, problem.hidden_bytes)
 

@@ -1,6 +1,6 @@
 // What `tierloom expand calibrate` measures of a GPU: copies from and to pinned host memory, loads of one thread,
 // reads by all of it, faults of managed memory, and whole kernels on memory of each kind.
-// Prints one JSON document. Build: nvcc -O2 gpu.cu -o gpu
+// Prints one JSON document. Build: nvcc -O2 -std=c++17 gpu.cu -o gpu
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
