@@ -5,8 +5,7 @@
 //! have 325 sums instead of 45^3 placements. Full enumeration therefore covers up to four objects
 //! that all differ, six of two or three kinds, and six that all differ on two nodes. Six that all
 //! differ on three nodes are decided by branch and bound, which proves in some 10^5 evaluations that
-//! nothing is faster by more than the margin. The long ones run on request:
-//! `cargo test --release -p tierloom-place --test exhaustive -- --ignored`.
+//! nothing is faster by more than the margin. The long ones, minutes of them, run in `make live`.
 #![allow(
     clippy::panic,
     clippy::print_stdout,
