@@ -6,8 +6,7 @@ JOBS ?= $(shell nproc)
 # The same cases in every run: a test that fails fails again. Another seed tries others.
 SEED ?= 1
 BIN := .venv/bin
-# Python compiles what is imported; all of a hundred packages beforehand takes a third of their installation.
-PIP := .venv/bin/pip install --quiet --disable-pip-version-check --no-compile --require-hashes
+PIP := .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes
 # `make demo` installs what a user needs, whatever tests or lints the rest; an environment that has the
 # rest has the same packages for a user, so going back and forth installs nothing.
 USERS_GOALS := demo install core man wheel wheel-test
