@@ -2,7 +2,8 @@
 //! stand. `cargo run --release --example analyse -- LIBRARY OUT.json COMMAND...`, or with a saved
 //! recording in the place of the library and without a command; files of code may lie beside it.
 //!
-//! `HZ=…` samples at another rate, `BACKEND=ptrace` by halting threads, `SAVE=…` keeps the recording.
+//! `HZ=…` samples at another rate, `BACKEND=ptrace` by halting threads, `SAVE=…` keeps the recording, `LLC=…` is the last-level
+//! cache, bytes.
 
 #![allow(clippy::print_stderr)]
 
@@ -37,6 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn run(library: PathBuf, command: Vec<OsString>) -> Result<Recording, Box<dyn std::error::Error>> {
     let mut request = RecordRequest::new(command, Some(library));
     request.windows = std::env::var_os("WINDOWS").is_some();
+    request.llc_bytes = std::env::var_os("LLC").and_then(|text| text.to_str()?.parse().ok());
     request.hz = std::env::var("HZ").ok().and_then(|text| text.parse().ok());
     if std::env::var("BACKEND").as_deref() == Ok("ptrace") {
         request.backend = Backend::Ptrace;

@@ -4,11 +4,14 @@
 //! whose base comes, over any number of instructions, from a load that it feeds itself is a chain;
 //! everything else is random but independent.
 
+use std::collections::BTreeMap;
+
 use tierloom_model::Pattern;
 use tierloom_model::units::LINE_BYTES;
 
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::dataflow::dependence::feeds_itself;
+use tierloom_binary::dataflow::forms::RoundForms;
 use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::state::State;
 use tierloom_binary::dataflow::update::Step;
@@ -27,11 +30,12 @@ pub(crate) struct AddressStream {
 /// Shape of an operand at a position, judged in the innermost loop that moves it. `state` gives
 /// strides that are in registers; `rounds` tells the rounds of a loop that starts somewhere else each
 /// time, where they are known.
-pub(crate) fn shape(
-    function: &Function,
+pub(crate) fn shape<'a>(
+    function: &'a Function,
     position: usize,
     operand: &Operand,
     state: Option<&State>,
+    forms: &mut Forms<'a>,
     rounds: impl Fn(LoopId) -> Option<f64>,
 ) -> AddressStream {
     if operand.repeats.is_some() {
@@ -45,7 +49,12 @@ pub(crate) fn shape(
         if steady.still(operand) {
             continue;
         }
-        if let Some((step, _)) = steady.step(operand) {
+        let by_register = steady.step(operand).map(|(step, _)| step);
+        let step = by_register.or_else(|| stride(function, around, position, operand, forms).map(Step::Constant));
+        if step == Some(Step::Constant(0)) {
+            continue;
+        }
+        if let Some(step) = step {
             let shape = moving(step, state);
             match rounds(around).filter(|rounds| walk.is_none() && is_short(shape, *rounds)) {
                 Some(rounds) => walk = Some((shape, rounds)),
@@ -59,6 +68,20 @@ pub(crate) fn shape(
         return AddressStream { pattern, stride, short_walk };
     }
     walk.map_or_else(|| at_rest(function, block, operand), |(walk, _)| walk)
+}
+
+/// What registers are made of, by loop that was asked for.
+pub(crate) type Forms<'a> = BTreeMap<LoopId, RoundForms<'a>>;
+
+/// How far an operand moves in a round of a loop, where no register of it is moved by an instruction alone.
+fn stride<'a>(
+    function: &'a Function,
+    around: LoopId,
+    position: usize,
+    operand: &Operand,
+    forms: &mut Forms<'a>,
+) -> Option<i64> {
+    forms.entry(around).or_insert_with(|| RoundForms::of(function, around)).stride(position, operand)
 }
 
 /// Whether a walk ends before a prefetcher has seen enough of it: three lines (Intel's streamer starts
@@ -94,7 +117,7 @@ mod tests {
     fn pattern_of(code: &[u8], position: usize) -> AddressStream {
         let function = Function::decode(code, 0);
         let operand = function.instructions[position].operands[0];
-        shape(&function, position, &operand, None, |_| None)
+        shape(&function, position, &operand, None, &mut Forms::new(), |_| None)
     }
 
     #[test]
@@ -127,9 +150,9 @@ mod tests {
         ];
         let function = Function::decode(&code, 0);
         let operand = function.instructions[3].operands[0];
-        let known = shape(&function, 3, &operand, None, |_| Some(4.0));
+        let known = shape(&function, 3, &operand, None, &mut Forms::new(), |_| Some(4.0));
         assert_eq!(known, AddressStream { pattern: Pattern::Random, stride: Some(8), short_walk: Some(4.0) });
-        assert_eq!(shape(&function, 3, &operand, None, |_| Some(1e6)).pattern, Pattern::Stream);
+        assert_eq!(shape(&function, 3, &operand, None, &mut Forms::new(), |_| Some(1e6)).pattern, Pattern::Stream);
     }
 
     #[test]

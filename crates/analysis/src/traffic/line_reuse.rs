@@ -43,11 +43,12 @@ struct Member {
 }
 
 /// Sums of line touches by function, object and pattern. `reach` is the distance in bytes within which a
-/// follower finds the lines of its leader still in the cache.
+/// follower finds the lines of its leader still in the cache; `in_windows` has the lines of operands that keep to a window.
 pub(crate) fn touches(
     observed: &Observed,
     tallies: &[OperandAccesses],
     shapes: &BTreeMap<OperandId, AddressStream>,
+    in_windows: &BTreeMap<(OperandId, ObjectId), f64>,
     reach: u64,
 ) -> ByFunction {
     let offsets = offsets(observed);
@@ -59,7 +60,8 @@ pub(crate) fn touches(
         let inside = &observed.code.functions[function].function;
         let walks = matches!(shape.pattern, Pattern::Stream | Pattern::Strided);
         let inner = inside.blocks[inside.block_of(instruction)].inner_loop;
-        let lines = lines_each(shape, content) * tally.executions;
+        let in_window = in_windows.get(&(tally.operand, tally.object)).copied();
+        let lines = in_window.unwrap_or_else(|| lines_each(shape, content) * tally.executions);
         let offset = if walks {
             offsets.get(&(tally.operand, tally.object)).copied().unwrap_or(0)
         } else {

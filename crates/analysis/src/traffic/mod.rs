@@ -8,6 +8,7 @@ pub(crate) mod element_width;
 pub(crate) mod intervals;
 pub(crate) mod line_reuse;
 pub(crate) mod misses;
+pub(crate) mod moving_window;
 pub(crate) mod placement;
 pub(crate) mod row;
 pub(crate) mod string_rounds;
@@ -25,12 +26,13 @@ use crate::attribution::OperandId;
 use crate::frequency::Counts;
 use crate::frequency::trip_count::TripCounts;
 use crate::traffic::accesses::OperandAccesses;
-use crate::traffic::address_stream::{AddressStream, shape};
+use crate::traffic::address_stream::{AddressStream, Forms, shape};
 use crate::traffic::by_phase::{phase_shares, split};
 use crate::traffic::cache_filter::Miss;
 use crate::traffic::element_width::{Elements, operand};
 use crate::traffic::line_reuse::touches;
 use crate::traffic::misses::Sets;
+use crate::traffic::moving_window::follow;
 use crate::traffic::row::{Row, STREAM_LINES, Traffic};
 use crate::traffic::time_bound::limit;
 use tierloom_binary::cfg::{BlockId, LoopId};
@@ -80,9 +82,11 @@ pub(crate) fn traffic(
         let runs_on = counts.by_loop.contains_key(&(id, inside));
         trips.get(&(id, inside)).filter(|_| !runs_on).map(|trip| trip.rounds)
     };
-    let shapes = shapes(observed, tallies, rounds);
+    let mut shapes = shapes(observed, tallies, rounds);
+    let reach = (llc_bytes / REACH_SHARE).max(4 * LINE_BYTES);
+    let in_windows = follow(observed, tallies, &mut shapes, reach);
     let mut rows = by_row(observed, tallies, &shapes);
-    let touched = touches(observed, tallies, &shapes, (llc_bytes / REACH_SHARE).max(4 * LINE_BYTES));
+    let touched = touches(observed, tallies, &shapes, &in_windows, reach);
     let shares = phase_shares(observed, counts, tallies, &shapes, beginnings);
     let sets = Sets::of(&touched, entries, &shares, beginnings.len());
     let misses = memory(&mut rows, &sets, llc_bytes);
@@ -108,11 +112,14 @@ fn shapes(
         state.entry(operand_address.id()).or_insert(operand_address.seen);
     }
     let mut shapes = BTreeMap::new();
+    let mut forms: BTreeMap<FunctionId, Forms<'_>> = BTreeMap::new();
     for id in tallies.iter().map(|tally| tally.operand) {
         shapes.entry(id).or_insert_with(|| {
             let function = &observed.code.functions[id.function].function;
             let seen = state.get(&id).map(|seen| &observed.seen[*seen].state);
-            shape(function, id.instruction, operand(observed, id), seen, |inside| rounds(id.function, inside))
+            let forms = forms.entry(id.function).or_default();
+            let rounds = |inside| rounds(id.function, inside);
+            shape(function, id.instruction, operand(observed, id), seen, forms, rounds)
         });
     }
     shapes

@@ -2,6 +2,7 @@
 
 pub mod dependence;
 mod emulator;
+pub mod forms;
 pub mod induction;
 pub mod left_alone;
 pub mod modular;

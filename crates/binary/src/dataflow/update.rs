@@ -114,15 +114,20 @@ pub(super) fn loaded_step(function: &Function, inside: LoopId, block: BlockId, a
 /// Whether what lies at an address that the loop does not change stays the same, as far as stores of the same
 /// name go.
 fn stays(function: &Function, inside: LoopId, operand: &Operand) -> bool {
-    let natural = &function.loops[inside];
-    let stored = |other: &Operand| {
+    let written = function.loops[inside].written;
+    !operand.registers().iter().any(|register| written.contains(register))
+        && operand.base.is_some()
+        && !stored(function, inside, operand)
+}
+
+/// Whether a loop stores anything at an operand by the same name.
+pub(super) fn stored(function: &Function, inside: LoopId, operand: &Operand) -> bool {
+    let same = |other: &Operand| {
         other.write
             && (other.base, other.index, other.displacement) == (operand.base, operand.index, operand.displacement)
     };
-    let mut body = natural.body.iter().flat_map(|block| function.instructions_of(*block));
-    !operand.registers().iter().any(|register| natural.written.contains(register))
-        && operand.base.is_some()
-        && !body.any(|instruction| instruction.operands.iter().any(stored))
+    let mut body = function.loops[inside].body.iter().flat_map(|block| function.instructions_of(*block));
+    body.any(|instruction| instruction.operands.iter().any(same))
 }
 
 /// A register that is moved by a constant, or by another register that the loop leaves alone: which one, by how much,
