@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn run(library: PathBuf, command: Vec<OsString>) -> Result<Recording, Box<dyn std::error::Error>> {
     let mut request = RecordRequest::new(command, Some(library));
     request.windows = std::env::var_os("WINDOWS").is_some();
-    request.llc_bytes = std::env::var_os("LLC").and_then(|text| text.to_str()?.parse().ok());
+    request.llc_bytes = std::env::var("LLC").ok().and_then(|text| text.parse().ok());
     request.hz = std::env::var("HZ").ok().and_then(|text| text.parse().ok());
     if std::env::var("BACKEND").as_deref() == Ok("ptrace") {
         request.backend = Backend::Ptrace;

@@ -5,7 +5,7 @@
 //! register is followed through a round as a sum: some multiples, and a constant that is known or, where two ways meet or a
 //! value is loaded from a place that stays, only known to be there. What stays the same in all rounds moves by nothing.
 
-use crate::cfg::{BlockId, Function, LoopId};
+use crate::cfg::{BlockId, Function, LoopId, Slot};
 use crate::dataflow::update::stored;
 use crate::instruction::flags::sign_extended;
 use crate::instruction::{
@@ -109,8 +109,7 @@ impl<'a> RoundForms<'a> {
         for at in self.function.blocks[block].first..position {
             self.step(&self.function.instructions[at], &mut forms);
         }
-        let part = |register: Option<Gpr>| register.map_or(Some(Form::constant(0)), |one| forms[one.index()]);
-        let address = part(operand.base)?.and(part(operand.index)?, operand.scale.cast_signed());
+        let address = sum(operand.base, operand.index, operand.scale, &forms)?;
         moved(&address, &self.steps)
     }
 
@@ -136,10 +135,8 @@ impl<'a> RoundForms<'a> {
         }
         // Each turn finds one at least, or none is left to be found.
         for _ in 0..GENERAL {
-            for register in
-                natural.written.iter().filter(|register| steps[register.index()].is_none()).collect::<Vec<_>>()
-            {
-                steps[register.index()] = round[register.index()].and_then(|form| moved(&form, &steps));
+            for register in natural.written.iter().map(Gpr::index) {
+                steps[register] = steps[register].or_else(|| moved(&round[register]?, &steps));
             }
         }
         steps
@@ -186,10 +183,17 @@ impl<'a> RoundForms<'a> {
         }
     }
 
-    /// Whether a place in memory is the same in each round, and nothing of its name is stored there.
+    /// Whether a place in memory is the same in each round, and nothing of its name, or on any of its bytes on the stack, is
+    /// stored there.
     fn stays(&self, operand: &Operand, forms: &Forms) -> bool {
         let same = |register: Gpr| forms[register.index()].is_some_and(Form::is_still);
-        operand.registers().iter().all(same) && !stored(self.function, self.inside, operand)
+        let natural = &self.function.loops[self.inside];
+        let mut body = natural.body.iter().flat_map(|block| self.function.instructions_of(*block));
+        let overwritten = match Slot::of(operand) {
+            Some(slot) => body.any(|instruction| slot.is_written_by(instruction)),
+            None => stored(self.function, self.inside, operand),
+        };
+        operand.registers().iter().all(same) && !overwritten
     }
 }
 
@@ -204,9 +208,14 @@ fn wide(part: Part) -> Option<Gpr> {
     (part.bytes >= 4).then_some(part.register)
 }
 
-fn effective(address: &EffectiveAddress, forms: &Forms) -> Option<Form> {
+/// What the registers of an address add up to.
+fn sum(base: Option<Gpr>, index: Option<Gpr>, scale: u64, forms: &Forms) -> Option<Form> {
     let part = |register: Option<Gpr>| register.map_or(Some(Form::constant(0)), |one| forms[one.index()]);
-    let sum = part(address.base)?.and(part(address.index)?, address.scale.cast_signed());
+    Some(part(base)?.and(part(index)?, scale.cast_signed()))
+}
+
+fn effective(address: &EffectiveAddress, forms: &Forms) -> Option<Form> {
+    let sum = sum(address.base, address.index, address.scale, forms)?;
     Some(sum.and(Form::constant(address.displacement.cast_signed()), 1))
 }
 
@@ -291,6 +300,9 @@ mod tests {
         // With mov [rsp+8],rsi in it.
         let stored = [&code[..16], &[0x48, 0x89, 0x74, 0x24, 8, 0x75, 0xe9, 0xc3]].concat();
         assert_eq!(stride(&stored, 1), None);
+        // With mov dword [rsp+12],1 in it: its upper half.
+        let upper = [&code[..16], &[0xc7, 0x44, 0x24, 12, 1, 0, 0, 0, 0x75, 0xe6, 0xc3]].concat();
+        assert_eq!(stride(&upper, 1), None);
     }
 
     #[test]
