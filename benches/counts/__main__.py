@@ -3,6 +3,7 @@
     python -m benches.counts random 1-30           makes the programs of these seeds, and counts them
     python -m benches.counts field [NAME...]       fetches, builds and counts real programs
     python -m benches.counts judge [NAME...]       profiles programs that were counted, and prints how far off it is
+    python -m benches.counts lines [NAME...]       the same of lines from memory, estimated and by --count traffic
 
 Everything lies in --programs, outside the repository. Seeds up to 999 are for development; the gate's begin at 100000.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import astuple
 from pathlib import Path
 
-from . import field, page
+from . import field, lines, page
 from .build import random_program
 from .generator import DEVELOPMENT, GATE
 from .judge import Verdict, analysed, judged, profiled, recorded
@@ -78,6 +79,15 @@ def judge(args: argparse.Namespace) -> None:
         print(summary(lines))
 
 
+def judge_lines(args: argparse.Namespace) -> None:
+    """Profiles and prints."""
+    folders = [args.programs / name for name in args.names] or sorted(args.programs.iterdir())
+    print("program", *(f"{way}: TVD %,total %" for way in lines.WAYS), sep=",")
+    for program in (Program.read(folder) for folder in folders if (folder / "program.json").exists()):
+        found = lines.verdicts(program, args.tierloom, args.tool)
+        print(program.name, *(f"{one.tvd:.2f},{one.total:+.1f}" for one in found.values()), sep=",", flush=True)
+
+
 def count(programs: Iterable[Program], tool: Path) -> None:
     """Counts programs, and says how many accesses it has."""
     for program in programs:
@@ -94,9 +104,10 @@ def arguments() -> argparse.Namespace:
     verbs.add_parser("field").add_argument("names", nargs="*")
     verbs.add_parser("page").add_argument("page", type=Path)
     judging = verbs.add_parser("judge")
-    judging.add_argument("names", nargs="*")
     judging.add_argument("--times", type=int, default=1, help="recordings of each program")
-    judging.add_argument("--tierloom", type=Path, default=Path(sys.executable).parent / "tierloom")
+    for profiling in (judging, verbs.add_parser("lines")):
+        profiling.add_argument("names", nargs="*")
+        profiling.add_argument("--tierloom", type=Path, default=Path(sys.executable).parent / "tierloom")
     judging.add_argument("--option", action="append", default=[], help="a word for `tierloom profile`")
     judging.add_argument("--label", default="", help="what the profiles' names begin with")
     judging.add_argument("--write", type=Path, metavar="CSV")
@@ -113,6 +124,8 @@ def main() -> None:
     args = arguments()
     if args.verb == "judge":
         judge(args)
+    elif args.verb == "lines":
+        judge_lines(args)
     elif args.verb == "page":
         args.page.write_text(page.written(args.page.read_text(encoding="utf-8")), encoding="utf-8")
     elif args.verb == "random":

@@ -136,7 +136,7 @@ def tool(words: list[str | Path], program: Program, name: str, command: tuple[st
             stdin=given,
             capture_output=True,
             check=False,
-            timeout=300,
+            timeout=1500,
         )
     if not (out / "profile.json").exists():
         message = f"{program.name}: {done.stderr.decode(errors='replace')[-2000:]}"

@@ -29,17 +29,12 @@ def built(folder: Path) -> Path:
         (folder / path.name).unlink(missing_ok=True)
         (folder / path.name).symlink_to(path)
     compile_("-O2", "-fPIC", "-shared", SOURCES / "allocations.c", "-o", folder / "allocations.so")
-    compile_(
-        "-O2",
-        *FREESTANDING,
-        *PLATFORM,
-        "-I/usr/include/valgrind",
-        "-c",
-        SOURCES / "objects.c",
-        "-o",
-        folder / "objects.o",
-    )
+    objects = []
+    for name in ("objects", "caches"):
+        objects.append(folder / f"{name}.o")
+        given = ("-O2", *FREESTANDING, *PLATFORM, "-I/usr/include/valgrind")
+        compile_(*given, "-c", SOURCES / f"{name}.c", "-o", objects[-1])
     parts = [LIBRARIES / f"lib{name}-amd64-linux.a" for name in ("coregrind", "vex", "gcc-sup")]
     link = ["-static", "-no-pie", "-nodefaultlibs", "-nostartfiles", "-u", "_start", LOADED_AT, "-Wl,--build-id=none"]
-    compile_(*link, "-o", tool, folder / "objects.o", *parts[:2], "-lgcc", parts[2])
+    compile_(*link, "-o", tool, *objects, *parts[:2], "-lgcc", parts[2])
     return folder

@@ -3,8 +3,10 @@
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 from .program import Program
 from .statics import REST, Static, statics
@@ -31,6 +33,16 @@ class Truth:
     writes: int
     read_bytes: int
     write_bytes: int
+    lines_into_first: int = 0
+    """Lines that the first level of simulated caches did not have."""
+    lines_from_memory: int = 0
+    """Lines that no level had."""
+
+    @classmethod
+    def read(cls, path: Path) -> list[Self]:
+        """From a file of them."""
+        found = json.loads(path.read_text())
+        return [cls(**one | {"stack": tuple((module, at) for module, at in one["stack"])}) for one in found]
 
     @property
     def accesses(self) -> int:
@@ -47,18 +59,18 @@ def frames(words: list[str]) -> tuple[tuple[str, int], ...]:
 def parsed(line: str, known: list[Static]) -> Truth:
     """A line of the tool's report."""
     what, number, blocks, size, *rest = line.split()
-    counts = [int(word) for word in rest[: 2 * len(WIDTHS)]]
+    words, lines, stack = rest[: 2 * len(WIDTHS)], rest[2 * len(WIDTHS) :][:2], rest[2 * len(WIDTHS) + 2 :]
+    counts = [int(word) for word in words]
     reads, writes = counts[: len(WIDTHS)], counts[len(WIDTHS) :]
     in_bytes = [sum(n * width for n, width in zip(part, WIDTHS, strict=True)) for part in (reads, writes)]
     name = known[int(number)].name if what == "s" else LUMPS.get(what, "")
     kind = "lump" if name == REST else KINDS.get(what, "lump")
-    return Truth(
-        kind, name, int(size), int(blocks), frames(rest[2 * len(WIDTHS) :]), sum(reads), sum(writes), *in_bytes
-    )
+    touched = (sum(reads), sum(writes), *in_bytes, *map(int, lines))
+    return Truth(kind, name, int(size), int(blocks), frames(stack), *touched)
 
 
-def counted(program: Program, folder: Path) -> list[Truth]:
-    """Runs a program under the tool; how it ends is its own affair."""
+def counted(program: Program, folder: Path, options: Sequence[str] = ()) -> list[Truth]:
+    """Runs a program under the tool, with these options of it; how it ends is its own affair."""
     known = statics(program.executable)
     lines = [f"{one.module} {one.offset:x} {one.bytes:x}\n" for one in known]
     (program.folder / "statics.txt").write_text("".join(lines))
@@ -71,7 +83,7 @@ def counted(program: Program, folder: Path) -> list[Truth]:
         "OBJECT_COUNTS_STATICS": str(program.folder / "statics.txt"),
     }
     report.unlink(missing_ok=True)
-    command = ["valgrind", "-q", "--tool=objects", f"--objects-out={report}", *program.command]
+    command = ["valgrind", "-q", "--tool=objects", f"--objects-out={report}", *options, *program.command]
     with program.input() as words:
         environment = {**program.surroundings, **ours}
         subprocess.run(
@@ -85,5 +97,4 @@ def truth(program: Program, tool: Path) -> list[Truth]:
     path = program.folder / "truth.json"
     if not path.exists():
         path.write_text(json.dumps([asdict(one) for one in counted(program, tool)], indent=1) + "\n")
-    found = json.loads(path.read_text())
-    return [Truth(**one | {"stack": tuple((module, at) for module, at in one["stack"])}) for one in found]
+    return Truth.read(path)

@@ -1,5 +1,7 @@
 """A program run once more, under Valgrind's callgrind, which counts every execution of every instruction.
 
+With simulated caches it counts the lines that each instruction fetched, too.
+
 What the program did the first time is not touched: its output goes nowhere, and its counts into a folder that is gone
 when they were read.
 """
@@ -23,10 +25,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 VALGRIND = "valgrind"
-SLOWER = (30, 50)
-"""Times as long as the program itself: conjugate gradients, solver, graph search; a hash join took 20."""
+SLOWER = {"executions": (30, 50), "traffic": (10, 140)}
+"""Times as long as the program itself, by what is counted: conjugate gradients, solver, graph search (a hash join took
+20); lookups that miss, a sparse product that does not."""
 FORKS = ("fork", "vfork", "_Fork", "posix_spawn*")
 """Functions of the C library that copy the process, and its counts with it: these are written down before."""
+COUNTS = ("executions", "traffic")
+"""What can be counted; traffic is executions and lines from memory."""
+SMALLEST_LLC = 64 * 1024
+"""Of a last-level cache, bytes: less is no more than a first level has."""
+FIRST_LEVEL = "--D1=32768,8,64"
+"""The simulated first level of data: 32 KiB, as most cores since 2008 have; others have 48 or 64."""
 OPTIONS = (
     *("--tool=callgrind", "--dump-instr=yes", "--dump-line=no", "--skip-plt=no", "--trace-children=yes"),
     *(f"--dump-before={function}" for function in FORKS),
@@ -43,17 +52,22 @@ class CountedRun:
     folder: Path
     stdin: tuple[str, int] | None
     """The file of the input, and where it begins; None where it is no file."""
+    traffic: bool = False
+    """Whether caches are simulated, and the lines counted that they fetch."""
+    llc_bytes: int | None = None
+    """The last of them; that of the first run's machine where none is given."""
 
-    def files(self, exit_code: int | None = None) -> list[str]:
+    def files(self, exit_code: int | None = None, llc_bytes: int = 0) -> list[str]:
         """Runs the program; the files in which it was counted, one a process or a part of one.
 
         Args:
             exit_code: With which it ended the first time; None where nobody knows.
+            llc_bytes: The last-level cache that it had then.
 
         Raises:
             RecordingError: It was not counted to its end, or ended otherwise than the first time.
         """
-        ended = self._run()
+        ended = self._run(self._caches(llc_bytes))
         code = 128 - ended if ended < 0 else ended
         if exit_code is not None and code != exit_code:
             raise RecordingError(_ended_otherwise(code, exit_code, _said(self.folder)))
@@ -64,9 +78,13 @@ class CountedRun:
             raise RecordingError(message)
         return counted
 
-    def _run(self) -> int:
+    def _caches(self, llc_bytes: int) -> list[str]:
+        size = self.llc_bytes or llc_bytes
+        return ["--cache-sim=yes", FIRST_LEVEL, f"--LL={geometry(size)}"] if self.traffic else []
+
+    def _run(self, caches: Sequence[str]) -> int:
         files = [f"--callgrind-out-file={self.folder}/callgrind.out.%p", f"--log-file={self.folder}/log.%p"]
-        command = [VALGRIND, *OPTIONS, *files, "--", *self.command]
+        command = [VALGRIND, *OPTIONS, *caches, *files, "--", *self.command]
         nowhere = subprocess.DEVNULL
         with self._input() as given:
             return subprocess.run(command, stdin=given, stdout=nowhere, stderr=nowhere, check=False).returncode
@@ -83,18 +101,34 @@ class CountedRun:
             os.close(descriptor)
 
 
+def geometry(size_bytes: int) -> str:
+    """A cache of about this size, as Valgrind takes it: bytes, ways, bytes of a line. It wants a power of two of sets.
+
+    Example:
+        >>> geometry(32 << 20), geometry(30 << 20)
+        ('33554432,16,64', '31457280,30,64')
+    """
+    lines = max(size_bytes, SMALLEST_LLC) // 64
+    sets = 1 << max(lines.bit_length() - 5, 0)
+    ways = round(lines / sets)
+    return f"{sets * ways * 64},{ways},64"
+
+
 @contextmanager
-def prepared(command: Sequence[str]) -> Iterator[CountedRun]:
+def prepared(command: Sequence[str], *, traffic: bool = False, llc_bytes: int | None = None) -> Iterator[CountedRun]:
     """Looks for Valgrind, and where the program's input begins; both runs belong inside.
 
     Raises:
-        RequestError: Valgrind is not here.
+        RequestError: Valgrind is not here, or there is no such cache.
     """
+    if llc_bytes is not None and llc_bytes < SMALLEST_LLC:
+        message = f"a last-level cache of {llc_bytes} bytes is none\nhint: give 64KiB or more"
+        raise RequestError(message)
     if lacking := packages.lacking(VALGRIND):
         message = f"executions are counted by valgrind: {lacking.partition(': ')[0]}\nhint: {_how(lacking)}"
         raise RequestError(message)
     with tempfile.TemporaryDirectory(prefix="tierloom-count-") as folder, same_library():
-        yield CountedRun(tuple(command), Path(folder), _standard_input())
+        yield CountedRun(tuple(command), Path(folder), _standard_input(), traffic, llc_bytes)
 
 
 def _how(lacking: str) -> str:

@@ -18,11 +18,14 @@ from tierloom.arguments import reads, refused
 from tierloom.errors import RequestError
 from tierloom.nouns import Profile
 from tierloom.program import interrupts_go_to_the_program, preload_library
+from tierloom.units import amount_in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from tierloom.schema import NoticeDoc
+    from tierloom.units import Amount
 
 BACKENDS = ("auto", "perf", "ptrace")
 """What can take samples; `auto` is the first of the others that works here."""
@@ -68,7 +71,8 @@ def record(
     windows: bool = False,
     folder: str | Path | None = None,
     keep: str | Path | None = None,
-    count: bool = False,
+    count: bool | str = False,
+    llc: Amount | None = None,
     counting: Callable[[], None] | None = None,
     analysing: Callable[[int], None] | None = None,
 ) -> Recorded:
@@ -89,7 +93,9 @@ def record(
         keep: A file for the recording, which grows there and stays; :func:`tierloom.analyse` reads it.
         count: Run the program a second time, under Valgrind, and take executions from there; 30 to 50 times as long.
             Where that fails, a warning says so, and executions are estimated. Both runs have ``GLIBC_TUNABLES`` set, so
-            that the C library runs the same code in both.
+            that the C library runs the same code in both. ``"traffic"`` simulates caches as well, and takes lines from
+            memory from there.
+        llc: Last-level cache for which ``"traffic"`` counts, as ``"32MiB"``; this machine's by default.
         counting: Called when the program has ended and the second run starts.
         analysing: Called with the number of samples when the program has ended and the analysis starts.
 
@@ -100,9 +106,10 @@ def record(
     """
     if backend not in BACKENDS:
         raise refused(backend, "backend", "no backend", f"use one of: {', '.join(BACKENDS)}")
+    kind = _kind(count, llc)
     called = name or Path(command[0]).name
     with ExitStack() as stack:
-        again = stack.enter_context(counted_run.prepared(command)) if count else None
+        again = stack.enter_context(_again(command, kind, llc)) if kind else None
         journal = None if folder is None else stack.enter_context(profile_folder.prepared(Path(folder)))
         stack.enter_context(interrupts_go_to_the_program())
         journal = journal if keep is None else _kept(Path(keep), journal)
@@ -119,11 +126,29 @@ def record(
     return Recorded(Profile.of_core(profile), samples)
 
 
-def _counted(again: counted_run.CountedRun, counting: Callable[[], None] | None) -> Callable[[int | None], list[str]]:
-    def files(exit_code: int | None) -> list[str]:
+def _kind(count: bool | str, llc: Amount | None) -> str | None:  # noqa: FBT001 (as the caller has it)
+    """What is counted in a second run, if anything."""
+    kind = counted_run.COUNTS[0] if count is True else count or None
+    if kind is not None and kind not in counted_run.COUNTS:
+        raise refused(count, "count", "nothing that can be counted", f"use one of: {', '.join(counted_run.COUNTS)}")
+    if llc is not None and kind != "traffic":
+        message = "llc does nothing without count='traffic'\nhint: leave it out, or count traffic"
+        raise RequestError(message)
+    return kind
+
+
+def _again(command: Sequence[str], kind: str, llc: Amount | None) -> AbstractContextManager[counted_run.CountedRun]:
+    llc_bytes = None if llc is None else amount_in_bytes(llc, 0)
+    return counted_run.prepared(command, traffic=kind == "traffic", llc_bytes=llc_bytes)
+
+
+def _counted(
+    again: counted_run.CountedRun, counting: Callable[[], None] | None
+) -> Callable[[int | None, int], list[str]]:
+    def files(exit_code: int | None, llc_bytes: int) -> list[str]:
         if counting is not None:
             counting()
-        return again.files(exit_code)
+        return again.files(exit_code, llc_bytes)
 
     return files
 

@@ -121,6 +121,50 @@ def test_both_runs_take_the_same_code_of_the_c_library(executable: Path, tmp_pat
 
 
 @pytest.mark.needs("gcc")
+def test_traffic_is_counted_in_the_cache_that_was_asked_for(executable: Path, app: Path) -> None:
+    path = stands_in(app, 'echo "$@" > words')
+    for options, cache in ((["--llc", "30MiB"], "--LL=31457280,30,64"), ([], "--LL=")):
+        words = [executable, "profile", "--count", "traffic", *options, "-o", "it.profile", "--", "./app"]
+        environment = {**os.environ, "PATH": path}
+        done = subprocess.run([*map(str, words)], cwd=app, env=environment, capture_output=True, check=False)
+        assert done.returncode == 1, "it counts nothing"
+        told = (app / "words").read_text()
+        assert "--cache-sim=yes --D1=32768,8,64 " + cache in told, told
+    counted(executable, app, path=path)
+    assert "cache" not in (app / "words").read_text()
+
+
+@pytest.mark.needs("gcc", "valgrind")
+def test_a_program_in_the_place_of_what_is_counted_is_told_apart(executable: Path, app: Path) -> None:
+    def refused(*words: str) -> str:
+        command = [str(executable), "profile", *words]
+        done = subprocess.run(command, cwd=app, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert not done.stdout, "nothing ran"
+        return done.stderr
+
+    assert "write --count -- ./app" in refused("--count", "./app")
+    assert "does nothing without --count traffic" in refused("--count", "--llc", "1MiB", "--", "./app")
+    assert "64KiB or more" in refused("--count", "traffic", "--llc", "1KiB", "--", "./app")
+
+
+@pytest.mark.live
+@pytest.mark.needs("gcc", "valgrind")
+def test_what_is_swept_is_fetched_in_each_sweep(executable: Path, app: Path) -> None:
+    """Behind a cache of 1 MiB `keys`, of 4 MiB, come from memory 41 times, and the run's cache has them or has not."""
+    words = [executable, "profile", "--count", "traffic", "--llc", "1MiB", "-o", "it.profile", "--", "./app"]
+    done = subprocess.run([*map(str, words)], cwd=app, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    profile = profiled(app)
+    traffic = profile["sampling"]["counted_traffic"]
+    assert traffic["llc_bytes"] == 1 << 20
+    assert traffic["elsewhere_bytes"] < 1 << 20
+    keys = next(one for one in profile["objects"] if one["kind"] == "heap" and one["size_bytes"] > 4_000_000)
+    rows = [row for phase in profile["phases"] for row in phase["accesses"] if row["object"] == keys["name"]]
+    assert sum(row["touched"]["bytes"] for row in rows) == pytest.approx(4 * KEYS, rel=0.02)
+
+
+@pytest.mark.needs("gcc")
 def test_without_valgrind_nothing_runs(executable: Path, app: Path) -> None:
     (app / "empty").mkdir()
     done = counted(executable, app, path=str(app / "empty"))

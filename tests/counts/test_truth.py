@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from benches.counts.build import compiled
 from benches.counts.generator import plan
+from benches.counts.lines import caches
 from benches.counts.program import SAME_LIBRARY, Program
 from benches.counts.tool import built
 from benches.counts.truth import Truth, counted
@@ -46,3 +47,21 @@ def test_blocks_have_the_bytes_that_dhat_counts(tool: Path, tmp_path: Path, seed
     assert blocks
     for one in blocks:
         assert dhat[one.bytes] == pytest.approx((one.read_bytes, one.write_bytes), abs=128), one
+
+
+def test_lines_are_as_many_as_callgrind_fetches(tool: Path, tmp_path: Path) -> None:
+    """Its last level holds code, too, and it takes an access to two lines for one."""
+    compiled(plan(2), tmp_path)
+    program = Program("random", ("./program", "1"), tmp_path, "")
+    report = tmp_path / "callgrind.out"
+    simulated = ["--cache-sim=yes", "--D1=32768,8,64", "--LL=262144,16,64"]
+    command = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={report}", *simulated, *program.command]
+    subprocess.run(command, cwd=tmp_path, env={**program.surroundings, **SAME_LIBRARY}, check=True, capture_output=True)
+    lines = report.read_text().splitlines()
+    (events,), (totals,) = (
+        [line.split()[1:] for line in lines if line.startswith(word)] for word in ("events:", "totals:")
+    )
+    total = dict(zip(events, map(int, totals), strict=False))
+    found = counted(program, tool, [f"--caches={caches(262144)}"])
+    assert sum(one.lines_into_first for one in found) == pytest.approx(total["D1mr"] + total["D1mw"], rel=0.02)
+    assert sum(one.lines_from_memory for one in found) == pytest.approx(total["DLmr"] + total["DLmw"], rel=0.02)

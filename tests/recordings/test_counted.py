@@ -1,7 +1,8 @@
 """Recordings that are kept, analysed with counts of callgrind's: what was counted is exact, what was not is listed.
 
 `counted/PROGRAM-LEVEL.callgrind.out` holds the executions of the program in `kept`, which does the same in every run,
-without those of its libraries; its paths are those of the recording.
+without those of its libraries; its paths are those of the recording. `fetched` has the same of programs that ran with
+simulated caches, the last of them 32 MiB as that of the machine that recorded.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ from tierloom.errors import BuildError, RequestError
 
 COUNTED = Path(__file__).with_name("counted")
 NAMES = sorted(file.name.partition(".")[0] for file in COUNTED.iterdir())
+FETCHED = Path(__file__).with_name("fetched")
+LLC = 32 << 20
+#: Lines from memory by object, as the tool of `benches/counts` counts them, which books each line where it lies.
+LINES = {
+    "spmv-O2": {"start": 6_025_240, "column": 45_192_801, "value": 90_385_603, "x": 58_470, "y": 6_119_615},
+    "xsbench-O2": {"nuclide_grid": 5_847_982, "energy_grid": 808_653, "index_grid": 5_125_650},
+}
 
 
 def counts(name: str) -> Path:
@@ -86,6 +94,45 @@ def test_the_truth_lies_in_the_interval(name: str) -> None:
         each = found(profile, true) / one["count"]
         assert 0.999 * one["low"] * each <= accesses_of(true) <= 1.001 * one["high"] * each
         assert one["low"] > 0.8 * one["count"]
+
+
+def lines(profile: dict[str, Any], true: dict[str, Any]) -> float:
+    """Lines of a true object from memory."""
+    names = bench().find(profile, true)
+    accesses = [access for phase in profile["phases"] for access in phase["accesses"] if access["object"] in names]
+    return sum(access["dram_read_bytes"] for access in accesses) / 64
+
+
+@pytest.mark.parametrize("name", sorted(LINES))
+def test_lines_are_those_that_each_object_fetches(name: str) -> None:
+    profile = analysed(name, FETCHED / f"{name}.callgrind.out")
+    trues = {one["name"]: one for one in truth(name)["objects"]}
+    found = {wanted: lines(profile, trues[wanted]) for wanted in LINES[name]}
+    every = sum(LINES[name].values())
+    assert found == pytest.approx(LINES[name], rel=0.01, abs=0.01 * every)
+    traffic = profile["sampling"]["counted_traffic"]
+    assert traffic["llc_bytes"] == LLC
+    (totals,) = re.findall("^totals: (.*)$", (FETCHED / f"{name}.callgrind.out").read_text(), flags=re.MULTILINE)
+    counted = sum(map(int, totals.split()[7:9]))
+    everything = sum(access["dram_read_bytes"] for phase in profile["phases"] for access in phase["accesses"])
+    assert everything + traffic["elsewhere_bytes"] == pytest.approx(64 * counted), "every line is somewhere, once"
+    assert "no_time" not in {one["kind"] for one in profile["sampling"].get("warnings", [])}
+
+
+def test_lines_counted_for_another_cache_are_those_behind_it(tmp_path: Path) -> None:
+    name, other = "xsbench-O2", 1 << 20
+    text = (FETCHED / f"{name}.callgrind.out").read_text()
+    file = tmp_path / "callgrind.out.1"
+    file.write_text(text.replace(f"LL cache: {LLC} B", f"LL cache: {other} B"))
+    profile = analysed(name, file)
+    for true in truth(name)["objects"]:
+        if true["name"] not in LINES[name]:
+            continue
+        (item,) = (one for one in profile["objects"] if one["name"] in bench().find(profile, true))
+        shares = {point["cache_bytes"]: point["share"] for point in item["miss_curve"]}
+        behind = lines(profile, true) * shares[other] / shares[LLC]
+        assert behind == pytest.approx(LINES[name][true["name"]], rel=0.1)
+        assert lines(profile, true) < behind
 
 
 def test_without_counts_nothing_is_said_to_be_counted() -> None:

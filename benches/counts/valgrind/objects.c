@@ -8,6 +8,8 @@
    - a masked move, which it makes lane by lane, is one access of all lanes at the address of the first;
    - a gather is one load for each lane that is not masked out; a string instruction one of each kind a round.
 
+   With `--caches` each access also asks two levels of caches, and lines that it fetches count for their object.
+
    allocations.c, preloaded into the program, says where objects are. Output: see `report`. */
 #include <valgrind/pub_tool_basics.h>
 #include <valgrind/pub_tool_aspacemgr.h>
@@ -23,6 +25,7 @@
 #include <valgrind/pub_tool_tooliface.h>
 #include <valgrind/pub_tool_vki.h>
 
+#include "caches.h"
 #include "requests.h"
 
 /* ---- Objects ---- */
@@ -38,6 +41,8 @@ typedef struct {
 } Object;
 
 static ULong counters[MOST_OBJECTS][SLOTS]; /* [object][width, then the same for stores] */
+static ULong fetched[MOST_OBJECTS][2];      /* [object][lines into the first level, lines from memory] */
+static Bool has_caches = False;
 static Object objects[MOST_OBJECTS];
 static UInt objects_known = FIRST_OBJECT;
 static Addr break_start = ~(Addr)0, break_end = 0;
@@ -208,6 +213,25 @@ static void add(IRSB *out, IRExpr *address, IRExpr *guard, UInt slot)
    addStmtToIRSB(out, IRStmt_Store(Iend_LE, counter, word(out, Iop_Add64, count, more)));
 }
 
+static void fetch(Addr address, UWord bytes)
+{
+   for (Addr line = address >> LINE_SHIFT; line <= (address + bytes - 1) >> LINE_SHIFT; line++) {
+      Level level = caches_touch(line);
+      ULong *lines = fetched[owner(line << LINE_SHIFT > address ? line << LINE_SHIFT : address)];
+      lines[0] += level != IN_FIRST;
+      lines[1] += level == IN_MEMORY;
+   }
+}
+
+/* Asks the caches. */
+static void ask(IRSB *out, IRExpr *address, IRExpr *guard, UInt bytes)
+{
+   IRExpr **given = mkIRExprVec_2(address, number(bytes));
+   IRDirty *asking = unsafeIRDirty_0_N(2, "fetch", VG_(fnptr_to_fnentry)(&fetch), given);
+   if (guard) asking->guard = guard;
+   addStmtToIRSB(out, IRStmt_Dirty(asking));
+}
+
 static UInt width(UInt bytes)
 {
    for (UInt shift = 0; shift < WIDTHS - 1; shift++)
@@ -218,8 +242,12 @@ static UInt width(UInt bytes)
 /* A load or a store, from slot `first` on; of a masked move only the first lane counts, for all of them. */
 static void touch(Instruction *now, Bool *before, UInt first, IRExpr *address, IRExpr *guard, UInt bytes)
 {
-   if (!now->masked_bytes) add(now->out, address, guard, first + width(bytes));
-   else if (!*before) add(now->out, address, NULL, first + width(now->masked_bytes));
+   Bool masked = now->masked_bytes != 0;
+   if (masked) bytes = now->masked_bytes, guard = NULL;
+   if (!masked || !*before) {
+      add(now->out, address, guard, first + width(bytes));
+      if (has_caches) ask(now->out, address, guard, bytes);
+   }
    *before = True;
 }
 
@@ -308,11 +336,17 @@ static const HChar *out_path = "objects.out";
 
 static Bool option(const HChar *text)
 {
+   const HChar *caches;
    if VG_STR_CLO (text, "--objects-out", out_path) return True;
+   if VG_STR_CLO (text, "--caches", caches) return has_caches = caches_of(caches);
    return False;
 }
 
-static void usage(void) { VG_(printf)("    --objects-out=FILE    where the counts go [objects.out]\n"); }
+static void usage(void)
+{
+   VG_(printf)("    --objects-out=FILE            where the counts go [objects.out]\n"
+               "    --caches=SIZE,WAYS,SIZE,WAYS  also count lines that data caches fetch, first and last level\n");
+}
 static void debug_usage(void) { VG_(printf)("    (none)\n"); }
 
 static void frame(UInt depth, DiEpoch epoch, Addr ip, void *given)
@@ -325,7 +359,8 @@ static void frame(UInt depth, DiEpoch epoch, Addr ip, void *given)
    VG_(fprintf)(out, " %s+%lx", path, module ? ip - VG_(DebugInfo_get_text_bias)(module) : ip);
 }
 
-/* A line an object: WHAT NUMBER BLOCKS BYTES, loads of 1, 2, 4 ... 64 and other bytes, stores of the same, frames. */
+/* A line an object: WHAT NUMBER BLOCKS BYTES, loads of 1, 2, 4 ... 64 and other bytes, stores of the same, lines into the
+   first level and from memory, frames. */
 static void report(Int code)
 {
    (void)code;
@@ -340,6 +375,7 @@ static void report(Int code)
       HChar what = id < FIRST_OBJECT ? "-kbat"[id] : object->what;
       VG_(fprintf)(out, "%c %llu %llu %llu", what, object->number, object->blocks, object->most_bytes);
       for (UInt slot = 0; slot < SLOTS; slot++) VG_(fprintf)(out, " %llu", counters[id][slot]);
+      VG_(fprintf)(out, " %llu %llu", fetched[id][0], fetched[id][1]);
       if (object->where) VG_(apply_ExeContext)(frame, out, object->where);
       VG_(fprintf)(out, "\n");
    }

@@ -95,6 +95,7 @@ pub fn analyse_counted(
         rows: &traffic.rows,
         curves: &traffic.curves,
         cut: traffic.cut,
+        counted_traffic: traffic.counted,
         beginnings: &beginnings,
         by_phase: &traffic.by_phase,
     };

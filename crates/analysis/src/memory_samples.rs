@@ -205,6 +205,7 @@ impl ProfileBuilder<'_> {
         let hz = if self.recording.cpu_s > 0.0 { samples as f64 / self.recording.cpu_s } else { 0.0 };
         Sampling {
             not_sampled: None,
+            counted_traffic: None,
             event: "perf-mem".to_owned(),
             hz,
             samples: samples as u64,

@@ -33,6 +33,18 @@ pub enum CallgrindError {
         /// Which part.
         part: u64,
     },
+    /// Lines of two processes that were counted with different caches, or of one of them alone, do not add up.
+    #[error(
+        "{}: it was counted with other caches than {}\n  hint: count all processes in one run of callgrind's",
+        .path.display(),
+        .first.display()
+    )]
+    OtherCaches {
+        /// Which.
+        path: PathBuf,
+        /// The file before it.
+        first: PathBuf,
+    },
     /// It does not hold executions of instructions.
     #[error("{}, line {line}: {problem}\n  hint: {hint}", .path.display())]
     NotCallgrind {

@@ -1,4 +1,5 @@
-//! How often every instruction ran, from files that Valgrind's callgrind wrote with `--dump-instr=yes`.
+//! How often every instruction ran, from files that Valgrind's callgrind wrote with `--dump-instr=yes`; and with
+//! `--cache-sim=yes` how many lines it fetched into the caches that callgrind simulates.
 //!
 //! Format: *Callgrind Format Specification* in Valgrind's manual, with compressed names and positions. A file is read
 //! from front to back and never held as a whole; nothing in it is trusted. Its sums are held against its own totals, so
@@ -33,6 +34,9 @@ pub fn read(paths: &[PathBuf]) -> Result<InstructionCounts, CallgrindError> {
             return Err(CallgrindError::Twice { path: path.clone() });
         }
         let counts = read_one(path)?;
+        if let Some(first) = paths.first().filter(|_| !all.parts.is_empty() && all.caches != counts.caches) {
+            return Err(CallgrindError::OtherCaches { path: path.clone(), first: first.clone() });
+        }
         for part in &counts.parts {
             let process = processes.entry((part.pid, part.command.clone())).or_insert((path, BTreeSet::new()));
             process.1.insert(part.number);
@@ -85,7 +89,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
-    use tierloom_recording::CountedPart;
+    use tierloom_recording::{CacheLines, CountedPart, Fetched, SimulatedCaches};
 
     use super::*;
 
@@ -128,6 +132,38 @@ mod tests {
         assert_eq!(of(&parsed(text).unwrap(), "/a"), [(0x10, 2), (0x12, 3)]);
     }
 
+    /// What [`SMALL`] would be with simulated caches: the program misses at one place, and its library at another.
+    fn with_caches() -> String {
+        let described =
+            "desc: D1 cache: 32768 B, 64 B, 8-way associative\ndesc: LL cache: 1048576 B, 64 B, 16-way associative\n";
+        SMALL
+            .replace("positions: instr", &format!("{described}positions: instr"))
+            .replace("events: Ir", "events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw")
+            .replace("+3 10\n", "+3 10 10 5 0 7 1 0 4 1\n")
+            .replace("0x8000 300\n", "0x8000 300 0 100 1 0 9 1\n")
+            .replace("totals: 338", "totals: 338 10 105 1 7 10 1 4 1")
+    }
+
+    #[test]
+    fn lines_are_counted_where_caches_were_simulated() {
+        let counts = parsed(&with_caches()).unwrap();
+        assert_eq!(counts.caches, Some(SimulatedCaches { first_bytes: 32768, last_bytes: 1 << 20 }));
+        let lines = |into_first, from_memory| CacheLines { into_first, from_memory };
+        let app = Fetched { by_loads: lines(7, 4), by_stores: lines(1, 1) };
+        let library = Fetched { by_loads: lines(0, 0), by_stores: lines(9, 0) };
+        assert_eq!(counts.fetched["/home/me/app"], BTreeMap::from([(0x1003, app)]));
+        assert_eq!(counts.fetched["/lib/libc.so.6"], BTreeMap::from([(0x8000, library)]));
+        assert_eq!(counts.files, parsed(SMALL).unwrap().files, "executions are the same");
+        let wrong = parsed(&with_caches().replace("7 10 1 4 1", "7 10 1 5 1"));
+        assert!(wrong.unwrap_err().contains("DLmr add up to 4"));
+    }
+
+    #[test]
+    fn other_lines_than_of_64_bytes_are_refused() {
+        let told = parsed(&with_caches().replace("32768 B, 64 B", "32768 B, 32 B")).unwrap_err();
+        assert!(told.contains("lines of 32 bytes"), "{told}");
+    }
+
     #[test]
     fn parts_of_one_file_add_up() {
         let text = format!("{SMALL}\npart: 2\n\npositions: instr\nevents: Ir\n\nob=(1)\nfn=(1)\n0x1000 7\ntotals: 7\n");
@@ -165,7 +201,10 @@ mod tests {
         let missing = told(&[first.clone(), third]).unwrap_err();
         assert!(missing.contains("part 2 of this process (pid 7) is missing"), "{missing}");
         assert!(told(&[second]).unwrap_err().contains("part 1 of"));
-        assert!(told(&[first.clone(), first]).unwrap_err().contains("given twice"));
+        assert!(told(&[first.clone(), first.clone()]).unwrap_err().contains("given twice"));
+        let simulated = folder.join("9.1");
+        std::fs::write(&simulated, with_caches().replace("pid: 7", "pid: 9")).unwrap();
+        assert!(told(&[first, simulated]).unwrap_err().contains("9.1: it was counted with other caches than"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -36,6 +36,16 @@ impl CountSource {
     }
 }
 
+/// Memory traffic that was counted in simulated caches.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CountedTraffic {
+    /// Size of the last-level cache for which it was.
+    pub llc_bytes: u64,
+    /// What was fetched and belongs to no object: stacks, and what no sample shows.
+    pub elsewhere_bytes: f64,
+}
+
 /// Accesses that were counted and whose object no sample shows, so that they belong to none.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]

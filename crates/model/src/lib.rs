@@ -32,7 +32,7 @@ pub mod units;
 pub mod warning;
 
 pub use access::{Access, Pattern, Touched};
-pub use access_count::{AccessCount, CountSource, NotSampled};
+pub use access_count::{AccessCount, CountSource, CountedTraffic, NotSampled};
 pub use error::{ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
 pub use file::FORMAT_VERSION;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
-use crate::access_count::{AccessCount, NotSampled};
+use crate::access_count::{AccessCount, CountedTraffic, NotSampled};
 use crate::error::{Flaw, Result, at_least, fraction};
 use crate::figure::Origin;
 use crate::file;
@@ -232,6 +232,9 @@ pub struct Sampling {
     /// What was counted and belongs to no object; absent where nothing was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_sampled: Option<NotSampled>,
+    /// For which cache memory traffic was counted; absent where it was estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_traffic: Option<CountedTraffic>,
     /// What the reader should know before believing the numbers.
     #[serde(default, with = "warning::documents", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<warning::documents::Notice>")]

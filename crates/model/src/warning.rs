@@ -164,7 +164,7 @@ pub enum Warning {
     ObjectsUnseen { share: f64 },
     #[error(
         "{} of the memory traffic that the counts ask for was left out: there was no time for it, so lines were found \
-         in the cache again; what is left is the most that fits",
+         in the cache again; what is left is the most that fits; `profile --count traffic` counts the lines",
         percent(*.share)
     )]
     NoTime { share: f64 },

@@ -196,6 +196,7 @@ pub(crate) fn from_callgrind(error: &CallgrindError) -> PyErr {
         CallgrindError::File { .. }
         | CallgrindError::Twice { .. }
         | CallgrindError::PartMissing { .. }
+        | CallgrindError::OtherCaches { .. }
         | CallgrindError::NotCallgrind { .. } => RequestError::new_err(told(error)),
     }
 }

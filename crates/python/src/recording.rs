@@ -41,8 +41,9 @@ struct Asked {
 }
 
 /// Runs a program and returns its profile and its samples (an `.npy` file). `asked` holds
-/// how. When the program has ended, `counting` is called with its exit code and returns files in which callgrind counted
-/// another run of it; `analysing` is called with the number of samples when the analysis starts.
+/// how. When the program has ended, `counting` is called with its exit code and the size of its last-level cache, bytes, and
+/// returns files in which callgrind counted another run of it; `analysing` is called with the number of samples when the
+/// analysis starts.
 #[pyfunction]
 pub(crate) fn record_profile(
     py: Python<'_>,
@@ -61,7 +62,7 @@ pub(crate) fn record_profile(
         RecordRequest { hz, backend, windows, journal, keep, llc_bytes, ..RecordRequest::new(command, preload) };
     let recorded = py.detach(|| record(&request, &mut |_| ()));
     let mut recording = recorded.map_err(|error| errors::from_record(&error))?;
-    let counted = counting.map(|counting| count(py, &counting, recording.exit));
+    let counted = counting.map(|counting| count(py, &counting, &recording));
     if let Some(analysing) = analysing {
         analysing.call1(py, (recording.samples.len(),))?;
     }
@@ -72,10 +73,10 @@ pub(crate) fn record_profile(
 }
 
 /// What was counted in another run; or why nothing was.
-fn count(py: Python<'_>, counting: &Py<PyAny>, exit: Option<Exit>) -> Result<InstructionCounts, String> {
+fn count(py: Python<'_>, counting: &Py<PyAny>, recording: &Recording) -> Result<InstructionCounts, String> {
     let told = |error: PyErr| error.value(py).to_string();
-    let paths: Vec<PathBuf> =
-        counting.call1(py, (exit.map(Exit::code),)).and_then(|paths| paths.extract(py)).map_err(told)?;
+    let ran = (recording.exit.map(Exit::code), recording.processor.llc_bytes);
+    let paths: Vec<PathBuf> = counting.call1(py, ran).and_then(|paths| paths.extract(py)).map_err(told)?;
     py.detach(|| tierloom_callgrind::read(&paths)).map_err(|error| errors::from_callgrind(&error).value(py).to_string())
 }
 

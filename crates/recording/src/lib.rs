@@ -20,7 +20,7 @@ pub use file::{
     Beginning, MOST_STACKS, PORTION_RECORDS, Portion, VERSION, chunk_of, ending, is_recording, magic, next,
 };
 
-pub use instruction_counts::{CountedPart, InstructionCounts};
+pub use instruction_counts::{CacheLines, CountedPart, Fetched, InstructionCounts, SimulatedCaches};
 pub use ours::{PRELOAD_LIBRARY, is_ours};
 pub use processor::Processor;
 use signals::signal_name;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +12,24 @@ from tierloom import counted_run, profiler
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
 from tierloom.profile_folder import PROFILE_FILE, RECORDING_FILE
+
+
+class Counted(click.Choice[str]):
+    """What is counted. The program's name may stand there, where `--` was left out."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """One of the choices.
+
+        Raises:
+            RequestError: It is none of them.
+        """
+        if value not in self.choices:
+            known = " or ".join(f"`{choice}`" for choice in self.choices)
+            message = (
+                f"--count takes {known}, and not `{value}`\nhint: if that is the program, write --count -- {value}"
+            )
+            raise RequestError(message)
+        return super().convert(value, param, ctx)
 
 
 @click.command(
@@ -45,8 +64,17 @@ from tierloom.profile_folder import PROFILE_FILE, RECORDING_FILE
 )
 @click.option(
     "--count",
-    is_flag=True,
-    help="Run CMD a second time, under valgrind, and count executions there instead of estimating them.",
+    type=Counted(counted_run.COUNTS),
+    is_flag=False,
+    flag_value=counted_run.COUNTS[0],
+    help="Run CMD a second time, under valgrind, and count executions there instead of estimating them; with `traffic` "
+    "also the lines that come from memory. Write `--count -- CMD`.",
+)
+@click.option(
+    "--llc",
+    metavar="SIZE",
+    help="Last-level cache for which --count traffic counts, as that of the machine to plan for; this machine's by "
+    "default.",
 )
 @click.option(
     "--keep",
@@ -76,7 +104,8 @@ def verb(
     hz: int | None,
     backend: str,
     windows: bool,
-    count: bool,
+    count: str | None,
+    llc: str | None,
     keep: Path | None,
     recorded_file: Path | None,
     process: str | None,
@@ -90,8 +119,9 @@ def verb(
     CMD's output goes to stderr too, so that stdout holds the profile and nothing else. A program
     that cannot be started ends with 127 (not found) or 126 (not executable), as in a shell.
 
-    With --count CMD runs twice, and the second time takes 30 to 50 times as long; its output then goes nowhere. In both
-    runs GLIBC_TUNABLES has the C library do without AVX-512, which valgrind does not know.
+    With --count CMD runs twice, and the second time takes 30 to 50 times as long, with --count traffic up to 140 times;
+    its output then goes nowhere. In both runs GLIBC_TUNABLES has the C library do without AVX-512, which valgrind does
+    not know.
 
     Where this cannot run, record there with perf in one of these ways, and read the file here with --from:
 
@@ -107,10 +137,12 @@ def verb(
         if command:
             message = f"--from {recorded_file} runs nothing, so there can be no CMD\nhint: leave one of them out"
             raise RequestError(message)
-        options.refuse_idle(["keep", "windows", "count"], "beside --from")
+        options.refuse_idle(["keep", "windows", "count", "llc"], "beside --from")
         read(recorded_file, output, process=process, binaries=binaries, as_json=as_json)
         return
     options.refuse_idle(["process", "binaries"], "without --from")
+    if count != "traffic":
+        options.refuse_idle(["llc"], "without --count traffic")
     if not command:
         raise click.MissingParameter(param_hint="'-- CMD…'", param_type="argument")
     folder = output or Path(f"{Path(command[0]).name}.profile")
@@ -118,7 +150,7 @@ def verb(
     with say.program_output(to_stderr=as_json), ExitStack() as analysis:
 
         def counting() -> None:
-            low, high = counted_run.SLOWER
+            low, high = counted_run.SLOWER[count or ""]
             say.tell(f"counting: CMD runs a second time, under valgrind, {low} to {high} times as long")
             analysis.enter_context(say.progress("counting every instruction"))
 
@@ -135,7 +167,8 @@ def verb(
             windows=windows,
             folder=folder,
             keep=keep,
-            count=count,
+            count=count or False,
+            llc=llc,
             counting=counting,
             analysing=analysing,
         )

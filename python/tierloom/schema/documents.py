@@ -429,6 +429,15 @@ class NotSampledDoc(TypedDict):
     """Their share of all bytes that were loaded from objects and stored to them, 0 to 1."""
 
 
+class CountedTrafficDoc(TypedDict):
+    """Memory traffic that was counted in simulated caches."""
+
+    llc_bytes: int
+    """Size of the last-level cache for which it was."""
+    elsewhere_bytes: float
+    """What was fetched and belongs to no object: stacks, and what no sample shows."""
+
+
 class NoticeDoc(TypedDict):
     """A warning in a file: its kind and its sentence; what else it holds hangs on the kind."""
 
@@ -453,6 +462,8 @@ class SamplingDoc(TypedDict):
     """Share of calibration samples that landed exactly one instruction past the stalled one."""
     not_sampled: NotRequired[NotSampledDoc]
     """What was counted and belongs to no object; absent where nothing was counted."""
+    counted_traffic: NotRequired[CountedTrafficDoc]
+    """For which cache memory traffic was counted; absent where it was estimated."""
     warnings: NotRequired[list[NoticeDoc]]
     """What the reader should know before believing the numbers."""
 

@@ -12,6 +12,7 @@ use tierloom_binary::cfg::{BlockId, Function};
 use tierloom_binary::code::{Code, CodePlace, FunctionId};
 use tierloom_binary::elf::Binary;
 use tierloom_binary::instruction::{Flow, Instruction};
+use tierloom_recording::{Fetched, InstructionCounts, SimulatedCaches};
 
 /// Executions by virtual address of a file of code.
 pub(crate) type ByAddress = BTreeMap<u64, u64>;
@@ -23,11 +24,23 @@ pub(crate) struct CountedCode {
     pub(crate) functions: BTreeMap<FunctionId, BTreeMap<BlockId, f64>>,
     /// Rounds of string instructions, by position.
     pub(crate) rounds: BTreeMap<(FunctionId, usize), f64>,
+    /// Lines that instructions fetched, by position.
+    pub(crate) fetched: BTreeMap<(FunctionId, usize), Fetched>,
+    /// The caches that were simulated for it.
+    pub(crate) caches: Option<SimulatedCaches>,
+    /// All lines from memory, those of code that nobody knows too.
+    pub(crate) from_memory: f64,
     /// Files of code of which anything was counted.
     modules: BTreeSet<usize>,
 }
 
 impl CountedCode {
+    /// Nothing yet of these counts.
+    pub(crate) fn of(counts: &InstructionCounts) -> Self {
+        let lines = counts.fetched.values().flat_map(BTreeMap::values).map(Fetched::from_memory);
+        Self { caches: counts.caches, from_memory: lines.map(|lines| lines as f64).sum(), ..Self::default() }
+    }
+
     /// Whether a file of code was looked at before; from now on it was.
     pub(crate) fn enter(&mut self, module: usize) -> bool {
         self.modules.insert(module)
@@ -47,11 +60,18 @@ impl CountedCode {
     pub(crate) fn take(
         &mut self,
         module: usize,
-        executions: &ByAddress,
+        counts: &InstructionCounts,
         code: &mut Code,
         modules: &[Binary],
     ) -> Vec<FunctionId> {
+        let path = &modules[module].path;
+        let Some(executions) = counts.files.get(path) else { return Vec::new() };
         let by_function = by_function(module, executions, code, modules).0;
+        for (address, fetched) in counts.fetched.get(path).into_iter().flatten() {
+            if let Some((id, at)) = code.find(modules, CodePlace { module: Some(module), address: *address }) {
+                self.fetched.entry((id, at)).or_default().add(*fetched);
+            }
+        }
         for (id, counted) in &by_function {
             let function = &code.functions[*id].function;
             for block in function.blocks.indices() {

@@ -145,7 +145,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
             operand_addresses: Vec::new(),
             fixed: BTreeMap::new(),
             windows: Vec::new(),
-            counted: CountedCode::default(),
+            counted: CountedCode::of(counts),
             in_faults_s,
             threads: Vec::new(),
             code: Code::default(),
@@ -262,11 +262,10 @@ impl Pass<'_, '_> {
 
     fn count_module(&mut self, module: usize) -> Vec<FunctionId> {
         let modules = &self.spaces.modules;
-        let Some(executions) = self.counts.files.get(&modules[module].path) else { return Vec::new() };
-        if !self.found.counted.enter(module) {
+        if !self.counts.files.contains_key(&modules[module].path) || !self.found.counted.enter(module) {
             return Vec::new();
         }
-        self.found.counted.take(module, executions, &mut self.found.code, modules)
+        self.found.counted.take(module, self.counts, &mut self.found.code, modules)
     }
 
     /// Operands of a block whose address is in the code itself: no sample need show them.

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use tierloom_model::units::round_to_u64;
 use tierloom_model::{
-    Access, AccessCount, AccessKind, FORMAT_VERSION, MissPoint, NotSampled, Object, Pattern, Phase, Profile, Program,
-    SampleRow, Sampling, Touched, Unattributed, Warning,
+    Access, AccessCount, AccessKind, CountedTraffic, FORMAT_VERSION, MissPoint, NotSampled, Object, Pattern, Phase,
+    Profile, Program, SampleRow, Sampling, Touched, Unattributed, Warning,
 };
 
 use crate::address_space::AddressSpaces;
@@ -61,6 +61,7 @@ pub(crate) struct ProfileBuilder<'a> {
     pub(crate) curves: &'a BTreeMap<ObjectId, Vec<MissPoint>>,
     /// Share of the memory traffic for which there was no time.
     pub(crate) cut: f64,
+    pub(crate) counted_traffic: Option<CountedTraffic>,
     /// Position of the first sample of each phase.
     pub(crate) beginnings: &'a [usize],
     pub(crate) by_phase: &'a [BTreeMap<Row, Traffic>],
@@ -297,6 +298,7 @@ impl ProfileBuilder<'_> {
             lost: self.recording.lost,
             skid_purity: self.recording.calibration.purity,
             not_sampled: self.not_sampled(),
+            counted_traffic: self.counted_traffic,
             warnings: self.warnings(names, objects),
         })
     }

@@ -15,18 +15,10 @@ use crate::attribution::OperandId;
 use crate::traffic::accesses::OperandAccesses;
 use crate::traffic::address_stream::AddressStream;
 use crate::traffic::element_width::operand;
-use crate::traffic::row::Row;
+use crate::traffic::row::{Row, Touches};
 use tierloom_binary::cfg::LoopId;
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::instruction::{Gpr, Operand};
-
-/// Touches of whole lines by one pattern on one object, during the run.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Touches {
-    pub(crate) lines: f64,
-    /// Those that leave the line dirty.
-    pub(crate) dirty: f64,
-}
 
 /// Touches by function and row of the profile.
 pub(crate) type ByFunction = BTreeMap<(FunctionId, Row), Touches>;

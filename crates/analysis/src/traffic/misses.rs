@@ -12,8 +12,8 @@ use tierloom_model::{MissPoint, ObjectKind};
 use crate::address_space::objects::{DataObject, ObjectId};
 use crate::traffic::by_phase::PhaseShares;
 use crate::traffic::cache_filter::{Before, Filled, Miss, WorkingSet, characteristic_time};
-use crate::traffic::line_reuse::{ByFunction, Touches};
-use crate::traffic::row::Row;
+use crate::traffic::line_reuse::ByFunction;
+use crate::traffic::row::{Row, Touches};
 
 /// Caches of other machines, as powers of two MiB: what cores of servers and desktops of 2015 to 2026 reach is between
 /// 1.4 MiB (Skylake) and 1.1 GiB (with stacked memory).
@@ -83,6 +83,21 @@ impl<'a> Sets<'a> {
             push_out(&mut before, &objects, cache_lines);
         }
         misses
+    }
+
+    /// By row, the share of touches that a cache of so many bytes does not have.
+    pub(crate) fn let_through(&self, cache_bytes: u64) -> BTreeMap<Row, f64> {
+        let misses = self.misses(cache_bytes);
+        misses.iter().map(|(row, by_phase)| (*row, self.on_average(*row, by_phase).fetched)).collect()
+    }
+
+    /// By object, how many of its touches that are.
+    pub(crate) fn lines_by_object(&self, let_through: &BTreeMap<Row, f64>) -> BTreeMap<ObjectId, f64> {
+        let mut sums: BTreeMap<ObjectId, f64> = BTreeMap::new();
+        for (row, touches) in &self.by_row {
+            *sums.entry(row.0).or_default() += touches.lines * let_through.get(row).copied().unwrap_or(0.0);
+        }
+        sums
     }
 
     /// An object in a phase, `sweeping` as told or as most of its touches do.

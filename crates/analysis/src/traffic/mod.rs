@@ -4,6 +4,7 @@ pub(crate) mod accesses;
 pub(crate) mod address_stream;
 pub(crate) mod by_phase;
 pub(crate) mod cache_filter;
+pub(crate) mod counted_lines;
 pub(crate) mod element_width;
 pub(crate) mod intervals;
 pub(crate) mod line_reuse;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 
 use index_vec::IndexSlice;
 use tierloom_model::units::LINE_BYTES;
-use tierloom_model::{MissPoint, Pattern};
+use tierloom_model::{CountedTraffic, MissPoint, Pattern};
 
 use crate::address_space::objects::{DataObject, ObjectId};
 use crate::attribution::Observed;
@@ -29,6 +30,7 @@ use crate::traffic::accesses::OperandAccesses;
 use crate::traffic::address_stream::{AddressStream, Forms, shape};
 use crate::traffic::by_phase::{phase_shares, split};
 use crate::traffic::cache_filter::Miss;
+use crate::traffic::counted_lines::{CountedLines, raise};
 use crate::traffic::element_width::{Elements, operand};
 use crate::traffic::line_reuse::touches;
 use crate::traffic::misses::Sets;
@@ -53,6 +55,8 @@ pub(crate) struct Traffics {
     pub(crate) curves: BTreeMap<ObjectId, Vec<MissPoint>>,
     /// Share of the lines for which there was no time.
     pub(crate) cut: f64,
+    /// What simulated caches say of it; `None` where none were there.
+    pub(crate) counted: Option<CountedTraffic>,
     pub(crate) patterns: BTreeMap<OperandId, Pattern>,
 }
 
@@ -86,18 +90,31 @@ pub(crate) fn traffic(
     let reach = (llc_bytes / REACH_SHARE).max(4 * LINE_BYTES);
     let in_windows = follow(observed, tallies, &mut shapes, reach);
     let mut rows = by_row(observed, tallies, &shapes);
-    let touched = touches(observed, tallies, &shapes, &in_windows, reach);
+    let mut touched = touches(observed, tallies, &shapes, &in_windows, reach);
     let shares = phase_shares(observed, counts, tallies, &shapes, beginnings);
+    let estimated = Sets::of(&touched, entries, &shares, beginnings.len());
+    let counted = CountedLines::of(observed, tallies, &shapes, counts, |bytes| estimated.let_through(bytes));
+    if let Some(counted) = &counted {
+        counted.replace(&mut touched);
+    }
     let sets = Sets::of(&touched, entries, &shares, beginnings.len());
     let misses = memory(&mut rows, &sets, llc_bytes);
+    if let Some(counted) = &counted {
+        counted.set(&mut rows, &touched, &sets, llc_bytes);
+    }
     overlap(&mut rows, observed, tallies, &shapes, counts);
-    let cut = limit(&mut rows, &touched, observed, sample_ns);
-    let (by_phase, curves) = (split(&rows, &shares, &misses, beginnings.len()), sets.curves(llc_bytes));
+    let cut = limit(&mut rows, &touched, observed, sample_ns, counted.as_ref().map(CountedLines::functions));
+    let by_phase = split(&rows, &shares, &misses, beginnings.len());
+    let mut curves = sets.curves(llc_bytes);
+    if counted.is_some() {
+        raise(&mut curves, &rows, llc_bytes);
+    }
     Traffics {
         rows,
         by_phase,
         curves,
         cut,
+        counted: counted.as_ref().map(CountedLines::told),
         patterns: shapes.into_iter().map(|(operand, shape)| (operand, shape.pattern)).collect(),
     }
 }
@@ -151,15 +168,12 @@ fn by_row(
 
 /// Memory traffic of every row, all objects sharing the last-level cache. What touches found, by phase.
 fn memory(rows: &mut BTreeMap<Row, Traffic>, sets: &Sets<'_>, llc_bytes: u64) -> BTreeMap<Row, Vec<Miss>> {
-    let line = LINE_BYTES as f64;
     let misses = sets.misses(llc_bytes);
     for (key, touches) in &sets.by_row {
         let Some(row) = rows.get_mut(key) else { continue };
         let miss = sets.on_average(*key, &misses[key]);
         (row.miss, row.waited) = (miss.fetched, miss.waited);
-        row.touched_bytes = touches.lines * line;
-        row.dram_read_bytes = touches.lines * row.miss * line;
-        row.dram_write_bytes = touches.dirty * row.miss * line;
+        row.fetch(*touches, touches.lines * miss.fetched);
     }
     misses
 }

@@ -1,6 +1,7 @@
 //! A row of the profile: what one object was asked for in one pattern.
 
 use tierloom_model::Pattern;
+use tierloom_model::units::LINE_BYTES_F64;
 
 use crate::address_space::objects::ObjectId;
 
@@ -30,6 +31,16 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
+    /// Says how many of its touches fetched a line from memory; the part that is waited for stays.
+    pub(crate) fn fetch(&mut self, touches: Touches, fetched: f64) {
+        let waited = if self.miss > 0.0 { self.waited / self.miss } else { 1.0 };
+        let share = |part: f64| if touches.lines > 0.0 { part / touches.lines } else { 0.0 };
+        (self.miss, self.waited) = (share(fetched), share(fetched) * waited);
+        self.touched_bytes = touches.lines * LINE_BYTES_F64;
+        self.dram_read_bytes = fetched * LINE_BYTES_F64;
+        self.dram_write_bytes = fetched * share(touches.dirty) * LINE_BYTES_F64;
+    }
+
     /// Lines from memory that a thread waits for one after the other, bytes.
     pub(crate) fn one_after_the_other(&self) -> f64 {
         let filled = self.filled_bytes();
@@ -59,6 +70,14 @@ impl Traffic {
             ..*self
         }
     }
+}
+
+/// Touches of whole lines by one pattern on one object, during the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Touches {
+    pub(crate) lines: f64,
+    /// Those that leave the line dirty.
+    pub(crate) dirty: f64,
 }
 
 /// Key of a row of the profile.

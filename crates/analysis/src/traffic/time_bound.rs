@@ -4,7 +4,7 @@
 //! back to lines that are still in the cache, which `cache` cannot know. But who waits for a line spends
 //! time, and the time of each function is known. No more lines can have come from memory than fit into it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tierloom_model::Pattern;
 
@@ -20,27 +20,27 @@ const SOONEST_NS: f64 = 60.0;
 /// *Software Optimization Guide for Family 19h*, 2.12). Published.
 const MOST_LINES: f64 = 64.0;
 
-/// Takes from the rows what their functions had no time for. Returns the share of all lines that it takes.
+/// Takes from the rows what their functions had no time for, but for functions whose lines were counted. Returns the share of
+/// all lines that it takes.
 pub(crate) fn limit(
     rows: &mut BTreeMap<Row, Traffic>,
     touched: &ByFunction,
     observed: &Observed,
     sample_ns: f64,
+    counted: Option<&BTreeSet<FunctionId>>,
 ) -> f64 {
     let mut samples: BTreeMap<FunctionId, usize> = BTreeMap::new();
     for (function, _) in observed.seen.iter().filter_map(|seen| seen.at) {
         *samples.entry(function).or_default() += 1;
     }
-    cut(rows, touched, &samples, sample_ns)
+    let mut room = room(rows, touched, &samples, sample_ns);
+    for function in counted.into_iter().flatten() {
+        room.insert(*function, 1.0);
+    }
+    cut(rows, touched, &room)
 }
 
-fn cut(
-    rows: &mut BTreeMap<Row, Traffic>,
-    touched: &ByFunction,
-    samples: &BTreeMap<FunctionId, usize>,
-    sample_ns: f64,
-) -> f64 {
-    let room = room(rows, touched, samples, sample_ns);
+fn cut(rows: &mut BTreeMap<Row, Traffic>, touched: &ByFunction, room: &BTreeMap<FunctionId, f64>) -> f64 {
     let mut kept: BTreeMap<Row, (f64, f64)> = BTreeMap::new();
     for ((function, row), touches) in touched {
         let sum = kept.entry(*row).or_default();
@@ -97,7 +97,7 @@ fn most_samples(seen: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::address_space::objects::ObjectId;
-    use crate::traffic::line_reuse::Touches;
+    use crate::traffic::row::Touches;
 
     const MS: f64 = 1e6;
     const OBJECT: ObjectId = ObjectId::from_raw_unchecked(7);
@@ -116,7 +116,8 @@ mod tests {
         };
         let mut rows = BTreeMap::from([(row, traffic)]);
         let touched = BTreeMap::from([((FIRST, row), Touches { lines, dirty: 1.0 })]);
-        let cut = cut(&mut rows, &touched, &BTreeMap::from([(FIRST, samples)]), MS);
+        let room = room(&rows, &touched, &BTreeMap::from([(FIRST, samples)]), MS);
+        let cut = cut(&mut rows, &touched, &room);
         (rows[&row].dram_read_bytes / 64.0, cut)
     }
 
@@ -141,7 +142,8 @@ mod tests {
         let half = Touches { lines: 1e9, dirty: 0.0 };
         let touched = BTreeMap::from([((FIRST, ROW), half), ((SECOND, ROW), half)]);
         let long = 1_000_000;
-        cut(&mut rows, &touched, &BTreeMap::from([(FIRST, long), (SECOND, 0)]), MS);
+        let room = room(&rows, &touched, &BTreeMap::from([(FIRST, long), (SECOND, 0)]), MS);
+        cut(&mut rows, &touched, &room);
         let lines = rows[&ROW].dram_read_bytes / 64.0;
         assert!((lines - 1e9 - 3.0 * MS / SOONEST_NS).abs() < 1.0, "{lines}");
     }

@@ -270,4 +270,15 @@ def caption(profile: Profile) -> str:
     text = f"{count_text(sampling['samples'], 'sample')} at {sampling['hz']:.0f} Hz of CPU time by {sampling['event']}"
     lost = f", {sampling['lost']} lost" if sampling["lost"] else ""
     counted = COUNTED if "not_sampled" in sampling else ""
-    return f"{text}{lost}. waits: share of CPU time that waited for the object.{counted}"
+    return f"{text}{lost}. waits: share of CPU time that waited for the object.{counted}{_counted_traffic(profile)}"
+
+
+def _counted_traffic(profile: Profile) -> str:
+    """For which cache memory traffic was counted, and how much of it is of no object here."""
+    traffic = profile.data.get("sampling", {}).get("counted_traffic")
+    if traffic is None:
+        return ""
+    elsewhere = traffic["elsewhere_bytes"]
+    cache, other = bytes_text(traffic["llc_bytes"]), bytes_text(elsewhere)
+    rest = f"; {other} more belong to none of these objects" if elsewhere else ""
+    return f" memory traffic: lines counted in a simulated last-level cache of {cache}{rest}."
