@@ -141,7 +141,7 @@ def test_a_program_in_the_place_of_what_is_counted_is_told_apart(executable: Pat
         done = subprocess.run(command, cwd=app, capture_output=True, text=True, check=False)
         assert done.returncode == 2
         assert not done.stdout, "nothing ran"
-        return done.stderr
+        return " ".join(done.stderr.split())
 
     assert "write --count -- ./app" in refused("--count", "./app")
     assert "does nothing without --count traffic" in refused("--count", "--llc", "1MiB", "--", "./app")

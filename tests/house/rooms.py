@@ -65,7 +65,7 @@ ROOMS = {
     "launch": instrument("model", "wire", "binary", "linux"),
     "record": instrument("model", "wire", "recording", "binary", "bursts", "linux", "launch"),
     "perfdata": instrument("model", "recording", "linux"),
-    "callgrind": instrument("recording"),
+    "callgrind": instrument("model", "recording"),
     "runner": instrument("model", "wire", "recording", "binary", "linux", "launch"),
     "python": face(
         *("model", "contention", "predict", "place", "tiering", "expander", "linux", "pmem", "probe"),

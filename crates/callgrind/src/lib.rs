@@ -95,7 +95,8 @@ mod tests {
 
     /// A program, a library that it calls, and the program again, as callgrind writes them.
     const SMALL: &str = "# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npid: 7\ncmd:  ./app 10\npart: 1\n\n\
-        desc: Trigger: Program termination\n\npositions: instr\nevents: Ir\nsummary: 338\n\n\n\
+        desc: I1 cache: \ndesc: D1 cache: \ndesc: LL cache: \n\ndesc: Trigger: Program termination\n\n\
+        positions: instr\nevents: Ir\nsummary: 338\n\n\n\
         ob=(1) /home/me/app\nfl=(1) app.c\nfn=(1) main\n0x1000 1\n+3 10\ncob=(2) /lib/libc.so.6\ncfi=(2)\ncfn=(2) malloc\n\
         calls=5 0x8000 \n* 250\n* 5\n-3 2\nfn=(3) sum\njcnd=9/10 +4\n* \n* 10\n\n\
         ob=(2)\nfn=(2)\n0x8000 300\n\nob=(1)\nfn=(1)\n0x1010 10\n\ntotals: 338\n";
@@ -212,11 +213,11 @@ mod tests {
     fn what_is_wrong_is_told_with_its_line_and_what_to_do() {
         let told = |from: &str, to: &str| parsed(&SMALL.replace(from, to)).unwrap_err();
         let by_line = told("positions: instr", "positions: line");
-        assert!(by_line.starts_with("callgrind.out.7, line 10: "), "{by_line}");
+        assert!(by_line.starts_with("callgrind.out.7, line 14: "), "{by_line}");
         assert!(by_line.contains("hint: ") && by_line.contains("--dump-instr=yes"), "{by_line}");
-        assert!(told("events: Ir", "events: Dr").contains("line 11"));
+        assert!(told("events: Ir", "events: Dr").contains("line 15"));
         assert!(told("totals: 338", "totals: 339").contains("add up to"));
-        assert!(told("0x8000 300", "0x8000 three").contains("line 34"));
+        assert!(told("0x8000 300", "0x8000 three").contains("line 38"));
         assert!(told("ob=(2)\n", "ob=(9)\n").contains("(9)"));
         assert!(told("-3 2", "-4101 2").contains("before the first address"));
         assert!(told("totals: 338\n", "").contains("ends early"));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tierloom_model::units::LINE_BYTES;
 use tierloom_recording::{CacheLines, CountedPart, Fetched, InstructionCounts, SimulatedCaches};
 
 use crate::error::Flaw;
@@ -11,8 +12,6 @@ use crate::line::{Line, Name, number, position, unknown};
 const EVENTS: [&str; 5] = ["Ir", "D1mr", "D1mw", "DLmr", "DLmw"];
 /// Of a line of costs, or of all.
 type Costs = [u64; EVENTS.len()];
-/// Size of a line.
-const LINE_BYTES: u64 = 64;
 /// Code of no file.
 const NO_FILE: &str = "???";
 
@@ -128,9 +127,9 @@ impl Tally {
     fn describe(&mut self, value: &str) -> Result<(), Flaw> {
         self.part.begin = blocks_before(value).unwrap_or(self.part.begin);
         for (name, size) in ["D1 cache:", "LL cache:"].iter().zip(&mut self.caches) {
-            if let Some(told) = value.strip_prefix(name) {
-                *size = Some(cache_bytes(told.trim_ascii())?);
-            }
+            // Without simulation there is nothing behind the name.
+            let told = value.strip_prefix(name).map(str::trim_ascii).filter(|told| !told.is_empty());
+            *size = told.map(cache_bytes).transpose()?.or(*size);
         }
         Ok(())
     }

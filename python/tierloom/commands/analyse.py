@@ -30,7 +30,8 @@ from tierloom.commands.profile import refuse_other_folders, show_profile
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     multiple=True,
-    help="Executions counted by valgrind (callgrind --dump-instr=yes) of the same program and input, once a process.",
+    help="Executions counted by valgrind (callgrind --dump-instr=yes) of the same program and input, once a process; "
+    "with --cache-sim=yes lines from memory, too.",
 )
 @options.binaries
 @options.as_json

@@ -18,17 +18,10 @@ class Counted(click.Choice[str]):
     """What is counted. The program's name may stand there, where `--` was left out."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """One of the choices.
-
-        Raises:
-            RequestError: It is none of them.
-        """
+        """One of the choices."""
         if value not in self.choices:
-            known = " or ".join(f"`{choice}`" for choice in self.choices)
-            message = (
-                f"--count takes {known}, and not `{value}`\nhint: if that is the program, write --count -- {value}"
-            )
-            raise RequestError(message)
+            hint = f"if that is the program, write --count -- {value}"
+            self.fail(f"{value!r} is not one of {', '.join(self.choices)}; {hint}", param, ctx)
         return super().convert(value, param, ctx)
 
 

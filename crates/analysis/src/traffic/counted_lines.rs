@@ -33,7 +33,7 @@ struct Counted {
 #[derive(Debug)]
 pub(crate) struct CountedLines {
     caches: SimulatedCaches,
-    /// All of the run from memory, of no object too.
+    /// All of them from memory, those of no object too.
     all: f64,
     /// Functions whose lines these are: all of the others are estimated.
     functions: BTreeSet<FunctionId>,
@@ -53,16 +53,15 @@ impl CountedLines {
         let caches = observed.counted.caches?;
         let counted = counts.blocks.iter().filter(|(_, blocks)| blocks.source == CountSource::Counted);
         let functions: BTreeSet<FunctionId> = counted.map(|(id, _)| *id).collect();
-        let mut by_instruction: BTreeMap<(FunctionId, usize), Vec<Touching>> = BTreeMap::new();
-        for OperandAccesses { operand: id, object, executions } in tallies {
-            let (row, content) = ((*object, shapes[id].pattern), operand(observed, *id));
-            let touching = Touching { row, loads: content.read, stores: content.write, executions: *executions };
-            by_instruction.entry((id.function, id.instruction)).or_default().push(touching);
-        }
+        let by_instruction = by_instruction(observed, tallies, shapes);
         let [first, last] = [caches.first_bytes, caches.last_bytes].map(let_through);
         let mut by_row: BTreeMap<(FunctionId, Row), Counted> = BTreeMap::new();
-        let own = observed.counted.fetched.iter().filter(|((function, _), _)| functions.contains(function));
-        for (at, fetched) in own {
+        let mut all = observed.counted.from_memory;
+        for (at, fetched) in &observed.counted.fetched {
+            if !functions.contains(&at.0) {
+                all -= fetched.from_memory() as f64;
+                continue;
+            }
             let Some(touching) = by_instruction.get(at) else { continue };
             let sides =
                 [(fetched.by_loads, Touching::loading(touching)), (fetched.by_stores, Touching::storing(touching))];
@@ -75,7 +74,7 @@ impl CountedLines {
                 }
             }
         }
-        Some(Self { caches, all: observed.counted.from_memory, functions, by_row })
+        Some(Self { caches, all, functions, by_row })
     }
 
     /// Functions whose lines were counted.
@@ -162,6 +161,20 @@ struct Touching {
     loads: bool,
     stores: bool,
     executions: f64,
+}
+
+fn by_instruction(
+    observed: &Observed,
+    tallies: &[OperandAccesses],
+    shapes: &BTreeMap<OperandId, AddressStream>,
+) -> BTreeMap<(FunctionId, usize), Vec<Touching>> {
+    let mut sorted: BTreeMap<(FunctionId, usize), Vec<Touching>> = BTreeMap::new();
+    for OperandAccesses { operand: id, object, executions } in tallies {
+        let (row, content) = ((*object, shapes[id].pattern), operand(observed, *id));
+        let touching = Touching { row, loads: content.read, stores: content.write, executions: *executions };
+        sorted.entry((id.function, id.instruction)).or_default().push(touching);
+    }
+    sorted
 }
 
 impl Touching {
