@@ -1,10 +1,13 @@
-"""Kernels that ran on an H200 against what `expand` says of them, as the table of docs/expand.md.
+"""Kernels that ran on an H200 or an H100 against what `expand` says of them, as the tables of docs/expand.md.
+
+    .venv/bin/python benches/gpu_memory.py [h200|h100]
 
 The set is fitted to copies, loads and faults of single blocks of that GPU, and to none of what is compared here.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,10 +28,11 @@ OPTIONS: dict[str, Any] = {"gpu": "here", "prefetch": "tree", "local_ratio": 1.0
 
 
 def main() -> None:
-    measured = kept("h200")
+    name = sys.argv[1] if len(sys.argv) > 1 else "h200"
+    measured = kept(name)
     with tempfile.TemporaryDirectory() as folder:
         text = into_set(ParameterSet.load().text, fit(measured))
-        parameters = ParameterSet(text, "h200.toml")
+        parameters = ParameterSet(text, f"{name}.toml")
         rows = [*kernels(measured, parameters, Path(folder)), *touches(measured, parameters, Path(folder))]
     print("| what ran | memory | measured | `expand` | off |\n|---|---|---:|---:|---:|")
     for what, memory, ran_ns, ours_ns in rows:

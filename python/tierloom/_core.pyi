@@ -86,7 +86,7 @@ def record_profile(
     name: str,
     preload: str | None,
     asked: object,
-    counting: Callable[[int | None, int], Sequence[str]] | None,
+    counting: Callable[[int | None, int, float], Sequence[str]] | None,
     analysing: Callable[[int], None] | None,
 ) -> tuple[Profile, bytes]:
     """Runs a program and returns its profile and its samples (an `.npy` file)."""

@@ -1,6 +1,6 @@
 """Calibration of GPU memory expansion on a GPU at hand: copies, loads and page faults, fitted figures.
 
-The kernels are in ``catalog/expander/gpu.cu``; what they measured of an H200 is kept beside them.
+The kernels are in ``catalog/expander/gpu.cu``; what they measured of an H200 and an H100 is kept beside them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SOURCE = "catalog/expander/gpu.cu"
-KEPT = {"h200": "catalog/expander/h200.json"}
+KEPT = {name: f"catalog/expander/{name}.json" for name in ("h200", "h100")}
 """Measurements that come with us, by name."""
 MEASURED = ("gpu", "cores", "clock_ghz", "copies", "copies_out", "read_gb_s")
 LOADS = ("host_load_ns", "device_load_ns", "cache_load_ns")

@@ -73,7 +73,7 @@ def record(
     keep: str | Path | None = None,
     count: bool | str = False,
     llc: Amount | None = None,
-    counting: Callable[[], None] | None = None,
+    counting: Callable[[float], None] | None = None,
     analysing: Callable[[int], None] | None = None,
 ) -> Recorded:
     """Runs a program unchanged and finds its data objects and how they are touched.
@@ -96,7 +96,7 @@ def record(
             that the C library runs the same code in both. ``"traffic"`` simulates caches as well, and takes lines from
             memory from there.
         llc: Last-level cache for which ``"traffic"`` counts, as ``"32MiB"``; this machine's by default.
-        counting: Called when the program has ended and the second run starts.
+        counting: Called when the program has ended and the second run starts, with the seconds that the first one took.
         analysing: Called with the number of samples when the program has ended and the analysis starts.
 
     Raises:
@@ -143,11 +143,11 @@ def _again(command: Sequence[str], kind: str, llc: Amount | None) -> AbstractCon
 
 
 def _counted(
-    again: counted_run.CountedRun, counting: Callable[[], None] | None
-) -> Callable[[int | None, int], list[str]]:
-    def files(exit_code: int | None, llc_bytes: int) -> list[str]:
+    again: counted_run.CountedRun, counting: Callable[[float], None] | None
+) -> Callable[[int | None, int, float], list[str]]:
+    def files(exit_code: int | None, llc_bytes: int, took_s: float) -> list[str]:
         if counting is not None:
-            counting()
+            counting(took_s)
         return again.files(exit_code, llc_bytes)
 
     return files

@@ -132,6 +132,19 @@ def seconds_text(seconds: float) -> str:
     return f"{shown} µs" if float(shown) else "0 µs"
 
 
+def span_text(seconds: float) -> str:
+    """Writes how long something will take, about: in s, min or h.
+
+    Example:
+        >>> span_text(0.4), span_text(95.0), span_text(1000.0), span_text(20000.0)
+        ('1 s', '95 s', '17 min', '5.6 h')
+    """
+    if seconds < 120.0:
+        return f"{max(seconds, 1.0):.0f} s"
+    minutes = seconds / 60.0
+    return f"{minutes:.0f} min" if minutes < 120.0 else f"{minutes / 60.0:.1f} h"
+
+
 def rate_text(rate: float) -> str:
     """Writes a rate with three significant digits, without powers of ten.
 

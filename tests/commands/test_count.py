@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,9 @@ def test_what_valgrind_does_not_know_costs_the_counts_and_not_the_profile(execut
     assert done.returncode == 1
     assert done.stdout == "once\n"
     assert "AVX-512" in done.stderr
+    assert re.search(
+        r"a second time, under valgrind, 30 to 50 times as long: \d+ s to \d+ s$", done.stderr, re.MULTILINE
+    )
     profile = profiled(app)
     assert "not_sampled" not in profile["sampling"]
     assert "not_counted" in {one["kind"] for one in profile["sampling"]["warnings"]}

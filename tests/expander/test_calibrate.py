@@ -1,8 +1,9 @@
-"""Calibration: the fit finds what measurements were made of; without a GPU it says so; an H200 was measured."""
+"""Calibration: the fit finds what measurements were made of; without a GPU it says so; two GPUs were measured."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,28 +113,39 @@ def test_measurements_of_another_machine_are_read(tierloom: Tierloom, folder: Pa
     assert "there is no cores, clock_ghz, copies" in " ".join(refused.stderr.split())
 
 
-@pytest.fixture(scope="module")
-def h200(tmp_path_factory: pytest.TempPathFactory) -> ParameterSet:
-    """The set that measurements of an H200 give; its kernels are not among what it is fitted to."""
-    file = tmp_path_factory.mktemp("h200") / "h200.toml"
-    file.write_text(into_set(ParameterSet.load().text, fit(kept("h200"))))
-    return ParameterSet.load(file)
+OFF = {"h200": 0.2, "h100": 0.25}
+"""How far what was not fitted to may be off, by GPU; the H100 was held against it when all of it was done."""
 
 
-def kernel(name: str) -> dict[str, Any]:
-    return next(each for each in kept("h200")["kernels"] if each["workload"] == name)
+@dataclass(frozen=True)
+class OnGpu:
+    """A GPU that was measured, with the set that its measurements give; its kernels are not among what that is of."""
+
+    name: str
+    parameters: ParameterSet
+
+    def kernel(self, name: str) -> dict[str, Any]:
+        """What a kernel took there."""
+        return next(each for each in kept(self.name)["kernels"] if each["workload"] == name)
+
+    def expanded(self, name: str, config: str) -> ExpansionDoc:
+        """What `expand` says of it."""
+        options = {"gpu": "here", "prefetch": "tree", "local_ratio": 1.0, "passes": 1.0}
+        data = self.kernel(name)["bytes"]
+        return expand(name, config=config, parameters=self.parameters, data_bytes=data, **options)
 
 
-def on_h200(name: str, config: str, parameters: ParameterSet) -> ExpansionDoc:
-    size = kernel(name)["bytes"]
-    options = {"gpu": "here", "prefetch": "tree", "local_ratio": 1.0, "data_bytes": size, "passes": 1.0}
-    return expand(name, config=config, parameters=parameters, **options)
+@pytest.fixture(scope="module", params=OFF)
+def on_gpu(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> OnGpu:
+    file = tmp_path_factory.mktemp(request.param) / f"{request.param}.toml"
+    file.write_text(into_set(ParameterSet.load().text, fit(kept(request.param))))
+    return OnGpu(request.param, ParameterSet.load(file))
 
 
-def test_a_single_thread_waits_as_long_as_it_did(h200: ParameterSet, tmp_path: Path) -> None:
+def test_a_single_thread_waits_as_long_as_it_did(on_gpu: OnGpu, tmp_path: Path) -> None:
     file = walk(64 << 10, 2000, tmp_path)
-    run = expand_trace(file, config="gpu-dram", parameters=h200, gpu="here")
-    assert run["loads"]["mean_ns"] == pytest.approx(kept("h200")["device_load_ns"], rel=0.1)
+    run = expand_trace(file, config="gpu-dram", parameters=on_gpu.parameters, gpu="here")
+    assert run["loads"]["mean_ns"] == pytest.approx(kept(on_gpu.name)["device_load_ns"], rel=0.1)
 
 
 def walk(stride: int, count: int, folder: Path) -> Path:
@@ -144,18 +156,18 @@ def walk(stride: int, count: int, folder: Path) -> Path:
     return folder / "walk.npy"
 
 
-def test_a_walk_through_managed_memory_takes_what_it_took(h200: ParameterSet, tmp_path: Path) -> None:
-    steps = next(each for each in kept("h200")["faults"] if each["stride"] == 64 << 10)
+def test_a_walk_through_managed_memory_takes_what_it_took(on_gpu: OnGpu, tmp_path: Path) -> None:
+    steps = next(each for each in kept(on_gpu.name)["faults"] if each["stride"] == 64 << 10)
     file = walk(steps["stride"], steps["count"], tmp_path)
-    run = expand_trace(file, config="uvm", parameters=h200, gpu="here", prefetch="tree", local_ratio=1.0)
+    run = expand_trace(file, config="uvm", parameters=on_gpu.parameters, gpu="here", prefetch="tree", local_ratio=1.0)
     blocks = steps["count"] * steps["stride"] // (2 << 20)
     assert run["paging"]["faults"] == 6 * blocks  # leaves 0, 1, 2, 4, 8 and 16: each doubles what is there
-    assert run["time_s"] * 1e9 == pytest.approx(steps["ns"], rel=0.2)
+    assert run["time_s"] * 1e9 == pytest.approx(steps["ns"], rel=OFF[on_gpu.name])
 
 
 @pytest.mark.parametrize("name", ["vadd", "saxpy"])
-def test_kernels_on_an_h200_take_what_they_took(name: str, h200: ParameterSet) -> None:
-    local, paged = (on_h200(name, config, h200)["time_s"] * 1e9 for config in ("gpu-dram", "uvm"))
-    assert local == pytest.approx(kernel(name)["device_ns"], rel=0.2)
+def test_kernels_on_a_gpu_take_what_they_took(name: str, on_gpu: OnGpu) -> None:
+    local, paged = (on_gpu.expanded(name, config)["time_s"] * 1e9 for config in ("gpu-dram", "uvm"))
+    assert local == pytest.approx(on_gpu.kernel(name)["device_ns"], rel=OFF[on_gpu.name])
     # Its warps report the same page many times over, so that a batch holds fewer pages than ours: docs/expand.md.
-    assert 0.4 < paged / kernel(name)["managed_ns"] < 1.1
+    assert 0.4 < paged / on_gpu.kernel(name)["managed_ns"] < 1.1

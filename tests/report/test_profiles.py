@@ -53,7 +53,8 @@ def test_the_table_says_what_the_two_sizes_of_an_object_are_where_it_has_two() -
     assert any(" of " in str(cells[2]) for cells, _ in made.rows)
 
 
-def test_a_table_of_counts_says_what_their_intervals_leave_open() -> None:
+def counted(share: float) -> Profile:
+    """A profile whose executions were counted, with this share of bytes that no sample shows."""
     profile = Profile.load("mg-e")
     profile.data["sampling"] = {
         "event": "cpu-clock",
@@ -61,9 +62,27 @@ def test_a_table_of_counts_says_what_their_intervals_leave_open() -> None:
         "samples": 10,
         "lost": 0,
         "skid_purity": 1.0,
-        "not_sampled": {"accesses": 0.0, "bytes": 0.0, "share": 0.0},
+        "not_sampled": {"accesses": 1e6 * share, "bytes": 8e6 * share, "share": share},
     }
-    assert "what ± is left is which object it was" in profiles.caption(profile)
+    return profile
+
+
+def test_a_table_of_counts_says_what_their_intervals_leave_open() -> None:
+    assert "what ± is left is which object it was" in profiles.caption(counted(0.0))
+
+
+def test_what_no_sample_shows_is_told_with_what_to_do_where_it_is_much() -> None:
+    assert "22 % of the bytes, in code that no sample shows" in profiles.caption(counted(0.22))
+    assert "--hz 9973" not in profiles.caption(counted(0.01))
+
+
+def test_counted_traffic_is_told_with_its_cache_and_what_is_of_no_object() -> None:
+    profile = counted(0.0)
+    assert "lines counted" not in profiles.caption(profile)
+    profile.data["sampling"]["counted_traffic"] = {"llc_bytes": 32 << 20, "elsewhere_bytes": 3 << 20}
+    told = profiles.caption(profile)
+    assert "lines counted in a simulated last-level cache of 32MiB" in told
+    assert "3MiB more belong to none of these objects" in told
 
 
 def test_the_table_says_how_far_off_a_count_may_be() -> None:

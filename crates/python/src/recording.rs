@@ -41,9 +41,9 @@ struct Asked {
 }
 
 /// Runs a program and returns its profile and its samples (an `.npy` file). `asked` holds
-/// how. When the program has ended, `counting` is called with its exit code and the size of its last-level cache, bytes, and
-/// returns files in which callgrind counted another run of it; `analysing` is called with the number of samples when the
-/// analysis starts.
+/// how. When the program has ended, `counting` is called with its exit code, the size of its last-level cache, bytes, and the
+/// time that it took, s, and returns files in which callgrind counted another run of it; `analysing` is called with the
+/// number of samples when the analysis starts.
 #[pyfunction]
 pub(crate) fn record_profile(
     py: Python<'_>,
@@ -75,7 +75,7 @@ pub(crate) fn record_profile(
 /// What was counted in another run; or why nothing was.
 fn count(py: Python<'_>, counting: &Py<PyAny>, recording: &Recording) -> Result<InstructionCounts, String> {
     let told = |error: PyErr| error.value(py).to_string();
-    let ran = (recording.exit.map(Exit::code), recording.processor.llc_bytes);
+    let ran = (recording.exit.map(Exit::code), recording.processor.llc_bytes, recording.wall_s);
     let paths: Vec<PathBuf> = counting.call1(py, ran).and_then(|paths| paths.extract(py)).map_err(told)?;
     py.detach(|| tierloom_callgrind::read(&paths)).map_err(|error| errors::from_callgrind(&error).value(py).to_string())
 }

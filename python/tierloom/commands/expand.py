@@ -140,7 +140,7 @@ def draw(run: ExpansionDoc, path: Path) -> Path:
         "tierloom expand calibrate --measured h200 --json",
     ),
 )
-@click.option("--measured", metavar="FILE", help="Measurements taken elsewhere (JSON), or `h200`, which we measured.")
+@click.option("--measured", metavar="FILE", help="Measurements taken elsewhere (JSON), or `h200`, `h100`: ours.")
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Parameter set to write.")
 @options.as_json
 def calibrate(measured: str | None, output: Path | None, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from tierloom import counted_run, profiler
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
 from tierloom.profile_folder import PROFILE_FILE, RECORDING_FILE
+from tierloom.units import span_text
 
 
 class Counted(click.Choice[str]):
@@ -142,10 +143,11 @@ def verb(
     refuse_other_folders(folder)
     with say.program_output(to_stderr=as_json), ExitStack() as analysis:
 
-        def counting() -> None:
+        def counting(took_s: float) -> None:
             low, high = counted_run.SLOWER[count or ""]
-            say.tell(f"counting: CMD runs a second time, under valgrind, {low} to {high} times as long")
-            analysis.enter_context(say.progress("counting every instruction"))
+            until = f"{span_text(low * took_s)} to {span_text(high * took_s)}"
+            say.tell(f"counting: CMD runs a second time, under valgrind, {low} to {high} times as long: {until}")
+            analysis.enter_context(say.elapsing(f"counting every instruction, of {until}"))
 
         def analysing(samples: int) -> None:
             analysis.close()

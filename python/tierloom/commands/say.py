@@ -105,6 +105,18 @@ def progress(what: str) -> Iterator[None]:
 
 
 @contextmanager
+def elapsing(what: str) -> Iterator[None]:
+    """The same with the time that it has taken so far."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = _console(sys.stderr)
+    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        bars.add_task(what, total=None)
+        yield
+
+
+@contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[float, float, str], None]]:
     """A bar on stderr, moved by calling it with a share, the seconds left, and words; silent in a pipe."""
     from rich.progress import BarColumn, Progress, TextColumn

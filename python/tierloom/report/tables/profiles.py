@@ -25,6 +25,8 @@ COUNTED = (
     " counted: valgrind counted every execution, and of a string instruction every round; what ± is left is which "
     "object it was, by samples."
 )
+MANY = 0.05
+"""Share of bytes that belong to no object from which on it is said what to do."""
 SPARSE = 1.1
 """Addresses over memory from which on both are worth their room."""
 HARDLY = 0.005
@@ -270,7 +272,19 @@ def caption(profile: Profile) -> str:
     text = f"{count_text(sampling['samples'], 'sample')} at {sampling['hz']:.0f} Hz of CPU time by {sampling['event']}"
     lost = f", {sampling['lost']} lost" if sampling["lost"] else ""
     counted = COUNTED if "not_sampled" in sampling else ""
-    return f"{text}{lost}. waits: share of CPU time that waited for the object.{counted}{_counted_traffic(profile)}"
+    told = f"{counted}{_unseen(profile)}{_counted_traffic(profile)}"
+    return f"{text}{lost}. waits: share of CPU time that waited for the object.{told}"
+
+
+def _unseen(profile: Profile) -> str:
+    """What to do about accesses that were counted and belong to no object, where they are many."""
+    missed = profile.data.get("sampling", {}).get("not_sampled")
+    if missed is None or missed["share"] < MANY:
+        return ""
+    return (
+        f" [not sampled]: {percent_text(missed['share'])} of the bytes, in code that no sample shows; a higher rate "
+        "(--hz 9973) or a longer run shows more of it."
+    )
 
 
 def _counted_traffic(profile: Profile) -> str:
