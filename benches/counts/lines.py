@@ -1,18 +1,17 @@
 """Lines from memory, by object: profiles against two levels of caches through which every access went."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tierloom.counted_run import FIRST_LEVEL, geometry
+from tierloom.units import LINE_BYTES
 
 from .judge import profiled, recorded
 from .matching import matched
 from .program import Program
-from .truth import Truth, counted
+from .truth import Truth, truth
 
-LINE = 64
 WAYS = {"estimated": [], "counted": ["--count=traffic"]}
 """How lines come into a profile, with the words that ask for it."""
 
@@ -29,24 +28,14 @@ class LinesVerdict:
 
 def caches(llc_bytes: int) -> str:
     """For the tool: those that `--count traffic` simulates."""
-    first = FIRST_LEVEL.partition("=")[2]
-    return ",".join(",".join(level.split(",")[:2]) for level in (first, geometry(llc_bytes)))
-
-
-def truth(program: Program, tool: Path, llc_bytes: int) -> list[Truth]:
-    """Lines by object behind a last-level cache of this size, counted if they are not there."""
-    path = program.folder / f"lines-{llc_bytes}.json"
-    if not path.exists():
-        found = counted(program, tool, [f"--caches={caches(llc_bytes)}"])
-        path.write_text(json.dumps([asdict(one) for one in found], indent=1) + "\n")
-    return Truth.read(path)
+    return ",".join(",".join(level.split(",")[:2]) for level in (FIRST_LEVEL, geometry(llc_bytes)))
 
 
 def judged(profile: dict[str, Any], truths: list[Truth]) -> LinesVerdict:
     """What a profile's memory traffic is worth."""
     fetched: dict[str, float] = {}
     for access in (access for phase in profile["phases"] for access in phase["accesses"]):
-        fetched[access["object"]] = fetched.get(access["object"], 0.0) + access["dram_read_bytes"] / LINE
+        fetched[access["object"]] = fetched.get(access["object"], 0.0) + access["dram_read_bytes"] / LINE_BYTES
     pairs = [
         (sum(true.lines_from_memory for true in one.true), sum(fetched.get(name, 0.0) for name in one.profiled))
         for one in matched(truths, profile["objects"])
@@ -61,5 +50,6 @@ def verdicts(program: Program, tierloom: Path, tool: Path) -> dict[str, LinesVer
     for way, words in WAYS.items():
         recorded(program, tierloom, f"lines-{way}", words)
     profiles = {way: profiled(program, f"lines-{way}") for way in WAYS}
-    known = truth(program, tool, profiles["counted"]["program"]["llc_bytes"])
+    llc_bytes = profiles["counted"]["program"]["llc_bytes"]
+    known = truth(program, tool, f"lines-{llc_bytes}", [f"--caches={caches(llc_bytes)}"])
     return {way: judged(profile, known) for way, profile in profiles.items()}

@@ -92,9 +92,9 @@ def counted(program: Program, folder: Path, options: Sequence[str] = ()) -> list
     return [parsed(line, known) for line in report.read_text().splitlines()]
 
 
-def truth(program: Program, tool: Path) -> list[Truth]:
-    """The truth of a program, counted if it is not there."""
-    path = program.folder / "truth.json"
+def truth(program: Program, tool: Path, name: str = "truth", options: Sequence[str] = ()) -> list[Truth]:
+    """The truth of a program, counted with these options of the tool if it is not there by this name."""
+    path = program.folder / f"{name}.json"
     if not path.exists():
-        path.write_text(json.dumps([asdict(one) for one in counted(program, tool)], indent=1) + "\n")
+        path.write_text(json.dumps([asdict(one) for one in counted(program, tool, options)], indent=1) + "\n")
     return Truth.read(path)

@@ -34,8 +34,8 @@ COUNTS = ("executions", "traffic")
 """What can be counted; traffic is executions and lines from memory."""
 SMALLEST_LLC = 64 * 1024
 """Of a last-level cache, bytes: less is no more than a first level has."""
-FIRST_LEVEL = "--D1=32768,8,64"
-"""The simulated first level of data: 32 KiB, as most cores since 2008 have; others have 48 or 64."""
+FIRST_LEVEL = "32768,8,64"
+"""The simulated first level of data, as :func:`geometry` tells one: 32 KiB, as many cores have; others have more."""
 OPTIONS = (
     *("--tool=callgrind", "--dump-instr=yes", "--dump-line=no", "--skip-plt=no", "--trace-children=yes"),
     *(f"--dump-before={function}" for function in FORKS),
@@ -57,7 +57,7 @@ class CountedRun:
     llc_bytes: int | None = None
     """The last of them; that of the first run's machine where none is given."""
 
-    def files(self, exit_code: int | None = None, llc_bytes: int = 0) -> list[str]:
+    def files(self, exit_code: int | None, llc_bytes: int) -> list[str]:
         """Runs the program; the files in which it was counted, one a process or a part of one.
 
         Args:
@@ -80,7 +80,7 @@ class CountedRun:
 
     def _caches(self, llc_bytes: int) -> list[str]:
         size = self.llc_bytes or llc_bytes
-        return ["--cache-sim=yes", FIRST_LEVEL, f"--LL={geometry(size)}"] if self.traffic else []
+        return ["--cache-sim=yes", f"--D1={FIRST_LEVEL}", f"--LL={geometry(size)}"] if self.traffic else []
 
     def _run(self, caches: Sequence[str]) -> int:
         files = [f"--callgrind-out-file={self.folder}/callgrind.out.%p", f"--log-file={self.folder}/log.%p"]

@@ -92,8 +92,8 @@ pub(crate) fn traffic(
     let mut rows = by_row(observed, tallies, &shapes);
     let mut touched = touches(observed, tallies, &shapes, &in_windows, reach);
     let shares = phase_shares(observed, counts, tallies, &shapes, beginnings);
-    let estimated = Sets::of(&touched, entries, &shares, beginnings.len());
-    let counted = CountedLines::of(observed, tallies, &shapes, counts, |bytes| estimated.let_through(bytes));
+    let estimated = |bytes| Sets::of(&touched, entries, &shares, beginnings.len()).let_through(bytes);
+    let counted = CountedLines::of(observed, tallies, &shapes, counts, estimated);
     if let Some(counted) = &counted {
         counted.replace(&mut touched);
     }

@@ -13,7 +13,7 @@ from tierloom.units import bytes_text, count_text, doubt_text, percent_text, tal
 if TYPE_CHECKING:
     from tierloom.nouns import Profile
     from tierloom.report.tables.layout import Table
-    from tierloom.schema import ObjectDoc, ShareDoc
+    from tierloom.schema import ObjectDoc, SamplingDoc, ShareDoc
 
 ROWS = 20
 """Objects that a table shows; the rest is summed in one line."""
@@ -272,13 +272,13 @@ def caption(profile: Profile) -> str:
     text = f"{count_text(sampling['samples'], 'sample')} at {sampling['hz']:.0f} Hz of CPU time by {sampling['event']}"
     lost = f", {sampling['lost']} lost" if sampling["lost"] else ""
     counted = COUNTED if "not_sampled" in sampling else ""
-    told = f"{counted}{_unseen(profile)}{_counted_traffic(profile)}"
+    told = f"{counted}{_unseen(sampling)}{_counted_traffic(sampling)}"
     return f"{text}{lost}. waits: share of CPU time that waited for the object.{told}"
 
 
-def _unseen(profile: Profile) -> str:
+def _unseen(sampling: SamplingDoc) -> str:
     """What to do about accesses that were counted and belong to no object, where they are many."""
-    missed = profile.data.get("sampling", {}).get("not_sampled")
+    missed = sampling.get("not_sampled")
     if missed is None or missed["share"] < MANY:
         return ""
     return (
@@ -287,9 +287,9 @@ def _unseen(profile: Profile) -> str:
     )
 
 
-def _counted_traffic(profile: Profile) -> str:
+def _counted_traffic(sampling: SamplingDoc) -> str:
     """For which cache memory traffic was counted, and how much of it is of no object here."""
-    traffic = profile.data.get("sampling", {}).get("counted_traffic")
+    traffic = sampling.get("counted_traffic")
     if traffic is None:
         return ""
     elsewhere = traffic["elsewhere_bytes"]
