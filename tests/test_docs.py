@@ -57,14 +57,19 @@ def reason_to_leave_out(command: str) -> str | None:
 def test_the_commands_of_each_document_run_in_order(executable: Path, folder: Path) -> None:
     commands = [line[2:] for _, text in blocks("console") for line in text.splitlines() if line.startswith("$ ")]
     assert any("profile" in command for command in commands)
-    for _, text in blocks("c"):
+    for _, text in [*blocks("c"), *policy_files()]:
         (folder / text.split()[1].strip(":")).write_text(text)
     left_out = [reason for command in commands if (reason := shell(command, executable, folder))]
     if left_out:
         pytest.skip(f"all but {'; '.join(left_out)}")
 
 
-@pytest.mark.parametrize(("document", "text"), blocks("python"))
+def policy_files() -> list[tuple[str, str]]:
+    """Blocks of Python that are files for a command to read, not to run as they stand: the first line names them."""
+    return [(document, text) for document, text in blocks("python") if re.match(r"# \w+\.py: ", text)]
+
+
+@pytest.mark.parametrize(("document", "text"), [block for block in blocks("python") if block not in policy_files()])
 @pytest.mark.usefixtures("folder")
 def test_python_blocks_run(document: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(ast.parse(text), document, "exec"), {})  # noqa: S102 (that is the test)

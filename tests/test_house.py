@@ -12,6 +12,7 @@ from pathlib import Path
 
 import architecture
 import documents
+import file_reference
 import modules
 import pytest
 from modules import Crate
@@ -178,6 +179,11 @@ SPEAKERS = {
 def test_the_types_of_documents_are_those_of_their_schemas() -> None:
     """A test of `crates/model` holds the schemas to the Rust nouns."""
     assert documents.TYPES.read_text(encoding="utf-8") == documents.written(json.loads(documents.SCHEMAS.read_text()))
+
+
+def test_the_reference_of_files_is_that_of_their_schemas() -> None:
+    files = file_reference.written(json.loads(file_reference.SCHEMAS.read_text()))
+    assert {path: path.read_text(encoding="utf-8") for path in files} == files
 
 
 def test_only_the_api_speaks_to_the_core() -> None:

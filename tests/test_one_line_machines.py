@@ -66,3 +66,31 @@ def test_the_file_of_the_documentation_loads() -> None:
 def test_a_machine_is_written_as_a_file_that_is_it(tierloom: Tierloom, folder: Path, name: str) -> None:
     assert tierloom("machine", "export", name, "--toml", "-o", str(folder / "mine.toml")).exit_code == 0
     assert Machine.load(folder / "mine.toml").data == Machine.load(name).data
+
+
+def test_a_file_is_made_of_a_line(folder: Path, tierloom: Tierloom) -> None:
+    told = tierloom("machine", "new", "16 cores, dram 64GiB, cxl 1TiB 250ns 60GB/s", "--name", "planned", "--json")
+    assert told.exit_code == 0
+    made = Machine.load("planned.toml")
+    assert (made.name, json.loads(told.stdout)["name"]) == ("planned", "planned")
+    assert [memory["name"] for memory in made.data["memories"]] == ["dram", "cxl"]
+    assert made.data["sockets"][0]["cores"]["value"] == 16
+    assert tierloom("machine", "show", "planned.toml", "--toml").stdout == (folder / "planned.toml").read_text()
+
+
+def test_questions_make_the_line(folder: Path) -> None:
+    answers = ["16", "DRAM", "64 GiB", "", "300GB/s", "tape", "1GiB", "", "", "cxl", "1TiB", "250", "60", ""]
+    asked = ["machine", "new", "--name", "asked", "-o", "asked.toml"]
+    told = click.testing.CliRunner().invoke(main, asked, input="\n".join(answers) + "\n", catch_exceptions=False)
+    assert told.exit_code == 0, told.output
+    assert "begins with none of dram" in told.stderr, "what cannot be meant is asked again"
+    same = Machine.load("16 cores, dram 64GiB 300GB/s, cxl 1TiB 250ns 60GB/s")
+    made = Machine.load("asked.toml")
+    assert {**made.data, "name": "", "title": ""} == {**same.data, "name": "", "title": ""}
+    assert (folder / "asked.toml").is_file()
+
+
+def test_what_describes_no_machine_is_refused(tierloom: Tierloom) -> None:
+    told = tierloom("machine", "new", "liu-a")
+    assert told.exit_code == 2
+    assert "`liu-a` describes no machine\nhint: write for example" in told.stderr

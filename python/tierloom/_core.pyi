@@ -69,7 +69,16 @@ def path_curve(
 ) -> tuple[float, list[tuple[float, float]]]:
     """Peak (GB/s) of one path at a read fraction, and `(GB/s, ns)` at even steps up to 99 % of it."""
 
-def compare(machine: Machine, profile: Profile, asked: object, ran_on: Machine | None = None) -> Comparison:
+def placement_policies() -> list[str]:
+    """Names of the planner's policies; shapes where nodes or numbers belong to one."""
+
+def compare(
+    machine: Machine,
+    profile: Profile,
+    asked: object,
+    ran_on: Machine | None = None,
+    brought: Sequence[tuple[str, str, Callable[..., object]]] = (),
+) -> Comparison:
     """Tries every policy; see `tierloom.plan`.
 
     Predictions are anchored to the run where the machine that the profile was recorded on is given.
@@ -152,14 +161,16 @@ def run_plan(
 def apply_plan(pid: int, plan: Plan, nodes: Mapping[str, int]) -> dict[str, Any]:
     """Applies a plan to a program that runs under `run_plan` elsewhere; returns what was moved."""
 
-def simulate(machine: Machine, workload: Workload, asked: object) -> dict[str, Any]:
+def simulate(machine: Machine, workload: Workload, asked: object, brought: object = None) -> dict[str, Any]:
     """Simulates page migration; see `tierloom.simulate`."""
 
-def simulate_samples(machine: Machine, profile: Profile, threads: int, samples: bytes, asked: object) -> dict[str, Any]:
+def simulate_samples(
+    machine: Machine, profile: Profile, threads: int, samples: bytes, asked: object, brought: object = None
+) -> dict[str, Any]:
     """Simulates a profile along its samples (the bytes of `samples.npy`)."""
 
 def simulate_trace(
-    machine: Machine, asked: object, file: str, pace: object, read: Callable[[], bytes]
+    machine: Machine, asked: object, file: str, pace: object, read: Callable[[], bytes], brought: object = None
 ) -> dict[str, Any]:
     """Simulates a trace whose packed rows `read` returns, none at the end; `file` is named in errors."""
 

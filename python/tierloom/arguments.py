@@ -123,6 +123,23 @@ def names(name: str, value: Any) -> list[str]:  # noqa: ANN401 (whatever was han
     return [text(name, each) for each in value]
 
 
+def policy(name: str, value: Any) -> Any:  # noqa: ANN401 (whatever was handed in)
+    """The name of a policy, or a policy of one's own: a function or a class."""
+    return value if callable(value) else text(name, value)
+
+
+def policies(name: str, value: Any) -> list[Any]:  # noqa: ANN401 (whatever was handed in)
+    """Policies as :func:`policy` reads each; one of one's own may stand alone.
+
+    Example:
+        >>> policies("policies", "usual, mine.py:hottest")
+        ['usual', 'mine.py:hottest']
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return [value] if callable(value) else names(name, value)
+    return [policy(name, each) for each in value]
+
+
 def name_list(listed: Iterable[str] | None) -> list[str] | None:
     """Names as the command line and studies take them; none where nothing was listed.
 
@@ -266,8 +283,8 @@ READERS: dict[str, Reader] = {
     "threads": or_none(THREADS),
     "socket": or_none(text),
     "nodes": or_none(names),
-    "policies": or_none(names),
-    "policy": text,
+    "policies": or_none(policies),
+    "policy": policy,
     "what_if": names,
     "compare": names,
     "seed": whole(0, MOST_SEED),

@@ -69,6 +69,19 @@ def _replacing(path: Path) -> Iterator[Path]:
             part.unlink(missing_ok=True)
 
 
+def folder(path: Path) -> Path:
+    """A folder, made where it is not there yet.
+
+    Raises:
+        RequestError: It cannot be made there.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise refused(path, problem) from problem
+    return path
+
+
 def refused(path: Path, problem: OSError) -> TierloomError:
     """The system's refusal to write a file, with what to do."""
     if problem.errno in NO_ROOM:

@@ -19,9 +19,11 @@ from tierloom.errors import RequestError, TraceError, WorkloadError
 from tierloom.nouns import Machine, Plan, Profile, Workload
 from tierloom.tables import Row, Tabular
 from tierloom.units import Amount, amount_in_bytes, seconds_text
+from tierloom.user_policies import MIGRATION, Migrating, migrating
+from tierloom.user_policies import policy as user_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tierloom.schema import CostsDoc, OutcomeDoc, PointDoc, SimulatorTermsDoc
 
@@ -65,7 +67,7 @@ class Simulation(Tabular):
 def simulate(
     workload: Workload | Profile | str | Path,
     machine: Machine | str | Path,
-    policy: str = "tiering",
+    policy: str | Callable[..., object] = "tiering",
     *,
     placement: str | Plan | None = None,
     threads: int | None = None,
@@ -86,13 +88,14 @@ def simulate(
     Args:
         workload: A workload, or a profile as one; either by its name in the catalog or its path, too.
         machine: What memory there is: a machine, a name of the catalog, or a file.
-        policy: A name of :func:`terms`, or ``tierloom``.
+        policy: A name of :func:`terms`, or ``tierloom``; or one of your own: a class, or a name that
+            :mod:`tierloom.user_policies` reads, such as ``"mine.py:Threshold"``.
         placement: Where pages are put at first: a name of :func:`terms` (``first-touch`` by default) or a plan.
         threads: Threads, when the workload is a profile; those of the profile by default.
         socket: Where the threads run; the machine's first socket by default.
         nodes: Memories that may be used; all that the socket reaches by default.
         fast_memory: Nearest memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the footprint.
-        knobs: Knobs of the policy, under the kernel's names.
+        knobs: Knobs of the policy, under the kernel's names; arguments of one of your own.
         evaluator: ``exact``, ``cohort``, or ``auto``.
         tiers: How the kernel sorts nodes into tiers: ``hmat`` (6.7 and later), ``cpuless`` (6.0 and before),
             ``one-tier`` (6.1 to 6.6 with memory that the firmware maps as ordinary); by default that of
@@ -106,7 +109,8 @@ def simulate(
             there. It waits as it did in that run then, times the latencies here over those there.
 
     Raises:
-        RequestError: A quantity or a name is wrong, or there are no samples to follow.
+        RequestError: A quantity or a name is wrong, there are no samples to follow, or a policy of your own raised
+            something.
         PlacementError: The data does not fit.
 
     Example:
@@ -117,15 +121,16 @@ def simulate(
     on = Machine.of(machine)
     workload, known = _likely_on(workload, on, socket, ran_on)
     source = Workload.of(workload, threads)
-    request = _request(policy, placement, socket, nodes, knobs, evaluator, tiers, lru, costs, seed)
+    name, knobs, own = _policy(policy, knobs)
+    request = _request(name, placement, socket, nodes, knobs, evaluator, tiers, lru, costs, seed)
     if fast_memory is not None:
         request["fast_bytes"] = amount_in_bytes(fast_memory, source.footprint_bytes)
     if samples:
         profile, rows = _with_samples(workload)
         wide = source.data["threads"]
-        answer = _core.simulate_samples(on.core, profile.core, wide, rows, request)
+        answer = _core.simulate_samples(on.core, profile.core, wide, rows, request, own)
     else:
-        answer = _core.simulate(on.core, source.core, request)
+        answer = _core.simulate(on.core, source.core, request, own)
     return Simulation(on, source.name, cast("OutcomeDoc", answer), known)
 
 
@@ -133,7 +138,7 @@ def simulate(
 def simulate_trace(
     trace: str | Path,
     machine: Machine | str | Path,
-    policy: str = "tiering",
+    policy: str | Callable[..., object] = "tiering",
     *,
     placement: str | None = None,
     threads: int = 1,
@@ -155,7 +160,7 @@ def simulate_trace(
     Args:
         trace: ``.npy`` (a column of addresses, or a structured array) or ``.parquet``; see docs/simulate.md.
         machine: What memory there is: a machine, a name of the catalog, or a file.
-        policy: A name of :func:`terms`; ``tierloom`` needs a workload or a profile.
+        policy: As for :func:`simulate`; ``tierloom`` needs a workload or a profile.
         placement: As for :func:`simulate`.
         threads: Threads that the accesses come from.
         mlp: Misses that one thread keeps in flight.
@@ -173,14 +178,15 @@ def simulate_trace(
         TraceError: The trace cannot be read; says the row.
         PlacementError: The data does not fit.
     """
-    request = _request(policy, placement, socket, nodes, knobs, "exact", tiers, lru, costs, 0)
+    name, knobs, own = _policy(policy, knobs)
+    request = _request(name, placement, socket, nodes, knobs, "exact", tiers, lru, costs, 0)
     if fast_memory is not None:
         request["fast_bytes"] = share_of_trace(trace, fast_memory)
     pace = {"threads": threads, "mlp": mlp, "ns_per_access": ns_per_access}
     blocks = traces.blocks(Path(trace))
     read = lambda: next(blocks, b"")  # noqa: E731 (an iterator as the core wants it)
     on = Machine.of(machine)
-    answer = _core.simulate_trace(on.core, request, str(trace), pace, read)
+    answer = _core.simulate_trace(on.core, request, str(trace), pace, read, own)
     return Simulation(on, Path(trace).stem, cast("OutcomeDoc", answer))
 
 
@@ -253,6 +259,16 @@ def _with_samples(given: Workload | Profile | str | Path) -> tuple[Profile, byte
     except OSError as problem:
         message = f"{path}: {problem.strerror}\nhint: record the program again, or leave out the samples"
         raise RequestError(message) from problem
+
+
+def _policy(
+    asked: str | Callable[..., object], knobs: Mapping[str, float] | None
+) -> tuple[str, Mapping[str, float] | None, Migrating | None]:
+    """Name and knobs as the simulator takes them; a policy of the caller's own has its knobs with it."""
+    found = user_policy(asked, MIGRATION, lambda: [OURS, *(name for name, *_ in terms()["policies"])])
+    if isinstance(found, str):
+        return found, knobs, None
+    return found.name, None, migrating(found, knobs or {})
 
 
 def _request(

@@ -18,10 +18,11 @@ from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.tables import Row, Tabular
 from tierloom.units import Amount, amount_in_bytes, count_text, fraction, seconds_text
+from tierloom.user_policies import PlacementQuestion, placement_policies, placing
 from tierloom.what_if import changed, changes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tierloom.schema import ComparisonDoc, PolicyDoc, PredictionDoc
@@ -146,7 +147,7 @@ def plan(
     nodes: Sequence[str] | None = None,
     fast_memory: Amount | None = None,
     max_slowdown: str | float | None = None,
-    policies: Sequence[str] | None = None,
+    policies: Sequence[str | Callable[[PlacementQuestion], Mapping[str, str]]] | None = None,
     ran_on: Machine | str | Path | None = None,
     what_if: Sequence[str] = (),
 ) -> Comparison:
@@ -161,7 +162,9 @@ def plan(
         fast_memory: Fast memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the footprint.
         max_slowdown: Take the least fast memory with which the program takes at most so much longer than the least time
             that is found with any amount of it, for example ``"5%"``.
-        policies: Names of the policies to compare, such as ``"interleave:ldram+cxl"``; all by default.
+        policies: Policies to compare; ``"usual"``, which stands for all that make sense, by default. Names such as
+            ``"interleave:ldram+cxl"``, and policies of your own: functions, or names that :mod:`tierloom.user_policies`
+            reads, such as ``"mine.py:hottest_first"``.
         ran_on: The machine that the profile was recorded on, measured; known by default where ``machine measure`` ran
             there. Predictions are anchored to the run then.
         what_if: Changes of the machine first, such as ``"cxl.idle=+70ns"`` or ``"cxl.cards=3"``;
@@ -171,7 +174,7 @@ def plan(
         A table, a row a policy; ``.chosen`` is the best and ``.plan()`` its rules.
 
     Raises:
-        RequestError: A quantity or a name is wrong.
+        RequestError: A quantity or a name is wrong, or a policy of your own raised something.
         PlacementError: No placement does what was asked for.
 
     Example:
@@ -182,17 +185,24 @@ def plan(
     program, on = Profile.of(profile), changed(Machine.of(machine), changes(what_if))
     budget = None if fast_memory is None else amount_in_bytes(fast_memory, program.footprint_bytes)
     slowdown = None if max_slowdown is None else _slowdown(max_slowdown)
+    names, own = placement_policies(policies, _known_policies)
     request = {
         "threads": threads,
         "socket": socket,
         "nodes": list(nodes) if nodes is not None else None,
         "budget": budget,
         "max_slowdown": slowdown,
-        "policies": list(policies) if policies is not None else None,
+        "policies": names,
     }
     known = hosts.ran_on(program, on, ran_on)
-    answer = _core.compare(on.core, program.core, request, known.core if known else None)
+    brought = [placing(policy, program, on) for policy in own]
+    answer = _core.compare(on.core, program.core, request, known.core if known else None, brought)
     return Comparison(on, program, cast("ComparisonDoc", answer.brief()), answer)
+
+
+def _known_policies() -> list[str]:
+    """Names of the policies that the planner has, without what stands behind a colon."""
+    return [shape.partition(":")[0] for shape in _core.placement_policies()]
 
 
 def _slowdown(share: str | float) -> float:

@@ -92,6 +92,12 @@ pub enum PlaceError {
         /// What to write.
         hint: String,
     },
+    /// A policy that the caller brought along has no placement for this.
+    #[error("{reason}")]
+    Brought {
+        /// In its own words.
+        reason: String,
+    },
     /// An amount of fast memory that is none.
     #[error(
         "fast memory: {problem}\nhint: write an amount such as 64GiB, or a share of the program's data such as 40%"

@@ -27,7 +27,7 @@ pub struct Request {
     /// Take the least fast memory that keeps the run time within `1 + max_slowdown` of the least that is found with any
     /// amount of fast memory, instead of the least time within the budget.
     pub max_slowdown: Option<f64>,
-    /// Names of the policies to compare; [`crate::policy::usual`] by default.
+    /// Names of the policies to compare; [`crate::policy::USUAL`], which stands for many, by default.
     pub policies: Option<Vec<String>>,
 }
 

@@ -9,6 +9,7 @@ use tierloom_predict::{Predictor, Run};
 use crate::documents::{request, to_python};
 use crate::errors;
 use crate::nouns::{Machine, Plan, Profile};
+use crate::user_policies::{PlacementPolicy, Raised};
 
 /// Every policy on one profile and machine. What policies do with single objects becomes Python's only when somebody
 /// asks: with many objects few of them are ever read.
@@ -57,19 +58,27 @@ impl Comparison {
 }
 
 /// Tries every policy. `ran_on` is the machine that the profile was recorded on, where that is known: predictions are
-/// anchored to the run then.
+/// anchored to the run then. `brought` are policies of the caller's: a name, a line on what it does, and a function.
 #[pyfunction]
-#[pyo3(signature = (machine, profile, asked, ran_on=None))]
+#[pyo3(signature = (machine, profile, asked, ran_on=None, brought=Vec::new()))]
 pub(crate) fn compare(
     py: Python<'_>,
     machine: Py<Machine>,
     profile: Py<Profile>,
     asked: &Bound<'_, PyAny>,
     ran_on: Option<Py<Machine>>,
+    brought: Vec<(String, String, Py<PyAny>)>,
 ) -> PyResult<Comparison> {
     let asked: Request = request(asked)?;
     let (on, program) = (&machine.get().0, &profile.get().0);
-    let mut brief = py.detach(|| compared(on, program, &asked, ran_on.as_ref().map(|ran_on| &ran_on.get().0)))?;
+    let raised = Raised::default();
+    let brought: Vec<_> = brought.into_iter().map(|policy| PlacementPolicy::new(policy, &raised)).collect();
+    let answer = py.detach(|| {
+        let brought: Vec<&(dyn place::Policy + Sync)> = brought.iter().map(|policy| policy as _).collect();
+        compared(on, program, (&asked, &brought), ran_on.as_ref().map(|ran_on| &ran_on.get().0))
+    });
+    raised.check()?;
+    let mut brief = answer?;
     let whole = std::mem::take(&mut brief.policies);
     brief.policies = whole.iter().map(without_objects).collect();
     Ok(Comparison { machine, profile, brief, whole })
@@ -86,14 +95,20 @@ fn without_objects(result: &PolicyResult) -> PolicyResult {
 fn compared(
     machine: &model::Machine,
     profile: &model::Profile,
-    asked: &Request,
+    (asked, brought): (&Request, place::Brought<'_>),
     ran_on: Option<&model::Machine>,
 ) -> PyResult<model::Comparison> {
     let known = ran_on.map(|ran_on| tierloom_predict::anchored(profile, ran_on)).transpose();
     let known = known.map_err(|error| errors::from_predict(&error))?.flatten();
     let (anchored, anchor) = known.unzip();
-    let answer = place::compare(machine, anchored.as_ref().unwrap_or(profile), asked);
+    let answer = place::compare_with(machine, anchored.as_ref().unwrap_or(profile), asked, brought);
     Ok(model::Comparison { anchor, ..answer.map_err(|error| errors::from_place(&error))? })
+}
+
+/// Names of the planner's policies; shapes where nodes or numbers belong to one.
+#[pyfunction]
+pub(crate) fn placement_policies() -> Vec<&'static str> {
+    place::policy::names()
 }
 
 /// Reads `64GiB`, or `40%` of the program's data, as bytes of fast memory.

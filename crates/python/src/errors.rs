@@ -91,6 +91,7 @@ pub(crate) fn from_place(error: &PlaceError) -> PyErr {
         | PlaceError::NoNodes
         | PlaceError::UnknownPolicy { .. }
         | PlaceError::BadPolicy { .. }
+        | PlaceError::Brought { .. }
         | PlaceError::BadBudget { .. }
         | PlaceError::BadSlowdown { .. } => RequestError::new_err(error.to_string()),
         PlaceError::TooLarge { .. }
@@ -256,5 +257,6 @@ pub(crate) fn wrong_request(text: String) -> PyErr {
 
 /// A promise of our own that does not hold: worth a bug report.
 pub(crate) fn internal(text: &str) -> PyErr {
-    PyRuntimeError::new_err(format!("tierloom broke a promise of its own: {text}"))
+    let hint = "this is a fault of tierloom: please report it, with the command and the files that led to it";
+    PyRuntimeError::new_err(format!("tierloom broke a promise of its own: {text}\nhint: {hint}"))
 }

@@ -21,6 +21,7 @@ mod pools;
 mod probing;
 mod recording;
 mod tiering;
+mod user_policies;
 
 use pyo3::prelude::*;
 
@@ -30,7 +31,7 @@ mod _core {
     #[pymodule_export]
     use super::curves::path_curve;
     #[pymodule_export]
-    use super::engines::{Comparison, compare, parse_budget, predict};
+    use super::engines::{Comparison, compare, parse_budget, placement_policies, predict};
     #[pymodule_export]
     use super::expander::{expand, expand_trace};
     #[pymodule_export]

@@ -13,6 +13,7 @@ use tierloom_tiering::{self as tiering, Costs, PLACEMENTS, Request, TieringError
 use crate::documents::{request, text_of, to_python};
 use crate::errors;
 use crate::nouns::{Machine, Profile};
+use crate::user_policies::{MigrationTerms, Raised};
 
 /// What the simulator is told about a program.
 #[pyclass(frozen)]
@@ -47,21 +48,32 @@ impl Workload {
     }
 }
 
+/// A request, with the policy that the caller brings along, if there is one, and what that raises.
+fn asked_with(asked: &Bound<'_, PyAny>, brought: Option<MigrationTerms>) -> PyResult<(Request, Raised)> {
+    let raised = Raised::default();
+    let asked = Request { brought: brought.map(|terms| terms.brought(&raised)), ..request(asked)? };
+    Ok((asked, raised))
+}
+
 /// Simulates a workload on a machine; returns an outcome as plain data.
 #[pyfunction]
+#[pyo3(signature = (machine, workload, asked, brought=None))]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     machine: Py<Machine>,
     workload: Py<Workload>,
     asked: &Bound<'py, PyAny>,
+    brought: Option<MigrationTerms>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let asked: Request = request(asked)?;
+    let (asked, raised) = asked_with(asked, brought)?;
     let answer = py.detach(|| tiering::simulate(&machine.get().0, &workload.get().0, &asked));
+    raised.check()?;
     to_python(py, &answer.map_err(|error| from_tiering(&error))?)
 }
 
 /// Simulates a profile along its samples (the bytes of `samples.npy`), as [`simulate`] does without.
 #[pyfunction]
+#[pyo3(signature = (machine, profile, threads, samples, asked, brought=None))]
 pub(crate) fn simulate_samples<'py>(
     py: Python<'py>,
     machine: Py<Machine>,
@@ -69,14 +81,16 @@ pub(crate) fn simulate_samples<'py>(
     threads: u32,
     samples: &[u8],
     asked: &Bound<'py, PyAny>,
+    brought: Option<MigrationTerms>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let asked: Request = request(asked)?;
+    let (asked, raised) = asked_with(asked, brought)?;
     let rows = samples_from_npy(samples).map_err(|problem| {
         let hint = "record the program again, or leave out the samples";
         errors::bad_trace(&format!("samples.npy: {problem}\n  hint: {hint}"))
     })?;
     let (machine, profile) = (&machine.get().0, &profile.get().0);
     let answer = py.detach(|| tiering::simulate_samples(machine, profile, threads.max(1), &rows, &asked));
+    raised.check()?;
     to_python(py, &answer.map_err(|error| from_tiering(&error))?)
 }
 
@@ -91,6 +105,7 @@ struct TracePace {
 
 /// Simulates a trace on a machine; `read` returns packed rows, and none at the end; `file` is only named in errors.
 #[pyfunction]
+#[pyo3(signature = (machine, asked, file, pace, read, brought=None))]
 pub(crate) fn simulate_trace<'py>(
     py: Python<'py>,
     machine: Py<Machine>,
@@ -98,8 +113,9 @@ pub(crate) fn simulate_trace<'py>(
     file: &str,
     pace: &Bound<'py, PyAny>,
     read: Py<PyAny>,
+    brought: Option<MigrationTerms>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (asked, pace): (Request, TracePace) = (request(asked)?, request(pace)?);
+    let ((asked, by_policy), pace): (_, TracePace) = (asked_with(asked, brought)?, request(pace)?);
     let pace = Pace { threads: pace.threads, mlp: pace.mlp, ns_per_access: pace.ns_per_access };
     let machine = &machine.get().0;
     let (mut raised, mut row) = (None, 0);
@@ -111,6 +127,7 @@ pub(crate) fn simulate_trace<'py>(
             })
         })
     });
+    by_policy.check()?;
     match (raised, answer) {
         (Some(error), _) => Err(error),
         (None, answer) => to_python(py, &answer.map_err(|error| from_tiering(&error))?),
@@ -182,7 +199,7 @@ pub(crate) fn simulator_terms(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         costs: Costs,
     }
     let mut policies = Vec::new();
-    for name in policy::NAMES {
+    for name in policy::names() {
         let policy = policy::by_name(name).map_err(|error| from_tiering(&error))?;
         policies.push((name.to_owned(), policy.about().to_owned(), policy.knobs()));
     }

@@ -11,7 +11,7 @@ use crate::kernel::nodes::{Nodes, TierRule};
 use crate::kernel::reclaim::LruKind;
 use crate::kernel::vma::VmaPolicy;
 use crate::placement::named;
-use crate::policy::{self, Policy};
+use crate::policy::{self, Brought, Policy};
 use crate::workload::Workload;
 
 /// Name of our own placement, which stands where the name of a policy does.
@@ -36,6 +36,9 @@ pub enum Evaluator {
 pub struct Request {
     /// Name of the policy; `tierloom` is ours.
     pub policy: String,
+    /// The policy itself, where the caller brings it along; `policy` is its name then.
+    #[serde(skip)]
+    pub brought: Option<Brought>,
     /// Knobs of the policy by name.
     #[serde(default)]
     pub knobs: Vec<(String, f64)>,
@@ -127,7 +130,10 @@ impl Request {
     }
 
     fn policy(&self) -> Result<Box<dyn Policy>> {
-        let mut policy = policy::by_name(if self.policy == OURS { "none" } else { &self.policy })?;
+        let mut policy = match &self.brought {
+            Some(brought) => brought.make(),
+            None => policy::by_name(if self.policy == OURS { "none" } else { &self.policy })?,
+        };
         for (name, value) in &self.knobs {
             if !value.is_finite() || *value < 0.0 || !policy.set(name, *value) {
                 let known: Vec<String> = policy.knobs().into_iter().map(|knob| knob.name).collect();

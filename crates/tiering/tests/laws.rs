@@ -103,7 +103,7 @@ proptest! {
         cold in 32u64..128, hot in 16u64..64, fast in 32u64..96, rate in 10_000.0f64..100_000.0,
         which in 0usize..12, exact in any::<bool>(), seed in any::<u64>(),
     ) {
-        let name = policy::NAMES[which];
+        let name = policy::names()[which];
         let evaluator = if exact { Evaluator::Exact } else { Evaluator::Cohort };
         let workload = workload([cold, hot], [rate / 10.0, rate], Spread::Scattered(0.9), 2.0);
         let first = run(&workload, name, evaluator, fast, seed);
@@ -125,7 +125,7 @@ proptest! {
     ) {
         let workload = workload([cold, hot], [cold_rate, hot_rate], Spread::Uniform, 4.0);
         let ours = run(&workload, OURS, Evaluator::Cohort, fast, 0);
-        let other = run(&workload, policy::NAMES[which], Evaluator::Cohort, fast, 0);
+        let other = run(&workload, policy::names()[which], Evaluator::Cohort, fast, 0);
         prop_assert!(ours.time_s <= other.time_s * 1.01, "{} against {} of {}", ours.time_s, other.time_s, other.policy);
     }
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tierloom import catalog, extras
+from tierloom import catalog, extras, outputs
 from tierloom.commands import options, plan, say
 from tierloom.errors import RecordingError
 from tierloom.units import GIB, amount_in_bytes
@@ -55,7 +55,7 @@ def verb(output: Path, machine_name: str, threads: int, fast_memory: str, as_jso
 
     machine = Machine.load(machine_name)
     amount_in_bytes(fast_memory, GIB)  # what cannot be is refused before anything runs
-    output.mkdir(parents=True, exist_ok=True)
+    outputs.folder(output)
     command = [str(program()), *PROGRAM_ARGUMENTS]
     folder = output / f"{PROGRAM}.profile"
     say.step(f"tierloom profile -o {folder} -- {PROGRAM} {' '.join(PROGRAM_ARGUMENTS)}")

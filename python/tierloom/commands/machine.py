@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -9,6 +10,8 @@ import click
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.commands.machine_files import export, import_
+from tierloom.commands.machine_new import new
+from tierloom.errors import RequestError
 from tierloom.nouns import Machine
 
 
@@ -18,9 +21,10 @@ from tierloom.nouns import Machine
     epilog=options.examples("tierloom machine list", "tierloom machine show liu-a"),
 )
 def verb() -> None:
-    """List, show, measure and import machines, every figure with its origin."""
+    """List, show, describe, measure and import machines, every figure with its origin."""
 
 
+verb.add_command(new)
 verb.add_command(import_)
 verb.add_command(export)
 
@@ -36,6 +40,7 @@ def list_(as_json: bool) -> None:
         say.document("machines", {"machines": [{"name": m.name, "title": m.data["title"]} for m in found]})
         return
     say.show(machines.machine_list(found))
+    say.then("tierloom machine show liu-a --sources")
 
 
 @verb.command(
@@ -45,11 +50,15 @@ def list_(as_json: bool) -> None:
 @click.argument("name", metavar="NAME")
 @click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw its curves: .png, .svg or .pdf.")
 @click.option("--sources", is_flag=True, help="Say where every figure comes from and how it came about.")
+@click.option("--toml", is_flag=True, help="Print it as a machine file, to edit.")
 @options.as_json
-def show(name: str, plot: Path | None, sources: bool, as_json: bool) -> None:
+def show(name: str, plot: Path | None, sources: bool, toml: bool, as_json: bool) -> None:
     """Show one machine: NAME is a catalog name or the path of a machine file."""
     from tierloom.report.tables import machines
 
+    if toml and as_json:
+        message = "--toml prints a machine file and --json a document\nhint: ask for one of them"
+        raise RequestError(message)
     machine = Machine.load(name)
     if plot:
         from tierloom.report.charts import machine_curves, picture
@@ -58,6 +67,9 @@ def show(name: str, plot: Path | None, sources: bool, as_json: bool) -> None:
     if as_json:
         say.document("machine", {**machine.data})
         return
+    if toml:
+        say.text(machine.text)
+        return
     say.show(*machines.summary(machine))
     if sources:
         say.show(machines.origins(machine), machines.sources(machine))
@@ -65,6 +77,7 @@ def show(name: str, plot: Path | None, sources: bool, as_json: bool) -> None:
         say.show(f"note: {note}")
     if plot:
         say.wrote("loaded-latency curves", plot)
+    say.then(shlex.join(["tierloom", "plan", "mg-e", "--machine", name]))
 
 
 @verb.command(

@@ -46,8 +46,9 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--policies",
     metavar="A,B",
-    help="Policies to compare; all by default. local, preferred:NODE, bind:A+B, interleave:A+B, weighted:A=3+B=1, "
-    "weighted-auto:A+B, object-interleave:A+B, object-interleave-traffic:A+B, soar, balanced, tierloom.",
+    help="Policies to compare; `usual`, all that make sense, by default. local, preferred:NODE, bind:A+B, "
+    "interleave:A+B, weighted:A=3+B=1, weighted-auto:A+B, object-interleave:A+B, object-interleave-traffic:A+B, soar, "
+    "balanced, tierloom, and your own: FILE.py:FUNCTION.",
 )
 @options.ran_on
 @click.option(

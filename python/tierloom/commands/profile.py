@@ -190,7 +190,8 @@ def tell_end(recorded: profiler.Recorded, folder: Path, keep: Path | None = None
     if keep is not None:
         say.wrote("recording", keep)
     say.wrote("profile", folder)
-    say.then(f"tierloom plan {folder} --machine liu-a")
+    if recorded.profile.data["objects"]:
+        say.then(f"tierloom plan {folder} --machine liu-a")
 
 
 def read(file: Path, output: Path | None, *, process: str | None, binaries: tuple[Path, ...], as_json: bool) -> None:

@@ -40,7 +40,7 @@ DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
     metavar="A,B",
     default=DEFAULT_POLICIES,
     show_default=True,
-    help="Policies to run; `all` for every one.",
+    help="Policies to run; `all` for every one of ours, FILE.py:CLASS for one of your own.",
 )
 @click.option("--placement", metavar="P", help="Where pages are put at first: first-touch, interleave, …")
 @click.option("--plan", type=FILE, metavar="FILE", help="A plan instead of a placement.")

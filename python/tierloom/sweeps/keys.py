@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tierloom import __version__
+from tierloom import __version__, user_policies
 from tierloom.errors import StudyError
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from tierloom.sweeps.points import Point
     from tierloom.sweeps.studies import Study
+
+POLICIES = ("policy", "policies")
+"""Parameters that may name a policy of the user's, whose text a result rests on."""
 
 FACES = ("commands", "report")
 """Rooms that only show results: what changes there changes no key."""
@@ -102,6 +105,8 @@ class Addresses:
 
     def _told(self, name: str, value: Any) -> str:  # noqa: ANN401
         content = self._nouns[name, value][1] if name in self._nouns else value
+        if name in POLICIES and (written := user_policies.source(value)):
+            content = [content, written]
         return f"\0{name}={json.dumps(content, sort_keys=True, default=str)}"
 
 

@@ -92,7 +92,7 @@ def sweep(
     clusters.checked(asked.cluster)
     nouns = Nouns(asked)
     run = _Run(asked, nouns, Addresses(asked, nouns), progress)
-    place.mkdir(parents=True, exist_ok=True)
+    outputs.folder(place)
     with Store(place / STORE) as store:
         outputs.write(place / STUDY, asked.text)
         started = time.perf_counter()

@@ -1,6 +1,6 @@
 //! The list: every policy but `tierloom`, which starts its search from these.
 
-use super::{Balanced, Bind, FirstTouch, Interleave, Large, ObjectInterleave, Policy, Preferred, Soar, Weighted};
+use super::{Bind, FirstTouch, Interleave, LISTED, Large, ObjectInterleave, Policy, Preferred, Weighted};
 use crate::context::Context;
 
 /// All that make sense on the allowed nodes.
@@ -14,8 +14,7 @@ pub(super) fn baselines(context: &Context<'_>) -> Vec<Box<dyn Policy>> {
     for large in [Large::BySize, Large::ByTraffic] {
         policies.extend(sets.iter().map(|nodes| boxed(ObjectInterleave::new(context, nodes, large))));
     }
-    policies.push(Box::new(Soar));
-    policies.push(Box::new(Balanced));
+    policies.extend(LISTED.iter().map(|(_, make)| make()));
     policies
 }
 

@@ -1,7 +1,7 @@
 //! The placement policies: one trait, one file each, one list.
 //!
-//! To add a policy, write its file and name it in `baselines.rs`, and in [`by_name`] when it takes
-//! nodes or numbers.
+//! To add a policy, write its file, declare it, and give it a line in [`LISTED`]; one that takes nodes or numbers has
+//! its line in [`by_name`] and [`SHAPES`], and those that it is compared with in `baselines.rs`.
 
 mod balanced;
 mod baselines;
@@ -63,6 +63,26 @@ pub trait Policy {
     }
 }
 
+impl<P: Policy + ?Sized> Policy for &P {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+
+    fn about(&self) -> String {
+        (**self).about()
+    }
+
+    fn actions(&self, context: &Context<'_>) -> Result<Vec<Action>, PlaceError> {
+        (**self).actions(context)
+    }
+}
+
+/// Policies that whoever asks has brought along; requests call them by their names.
+pub type Brought<'a> = &'a [&'a (dyn Policy + Sync)];
+
+/// What stands for every policy that makes sense on the allowed nodes in a list of names.
+pub const USUAL: &str = "usual";
+
 /// Every policy that makes sense on the allowed nodes, `tierloom` last.
 ///
 /// Interleaving policies are listed over fast memory with each other node, and over all nodes.
@@ -72,9 +92,53 @@ pub fn usual(context: &Context<'_>) -> Vec<Box<dyn Policy>> {
     policies
 }
 
-/// Shapes of the names that [`by_name`] reads.
-const NAMES: &str = "local, preferred:NODE, bind:NODE+…, interleave:NODE+…, weighted:NODE=W+…, weighted-auto:NODE+…, \
-                     object-interleave:NODE+…, object-interleave-traffic:NODE+…, soar, balanced, tierloom";
+/// The policies of some names, in their order; where the usual ones are among them, `tierloom` comes last, since it
+/// starts from all others.
+///
+/// # Errors
+/// [`PlaceError`] as [`by_name`].
+pub(crate) fn of_names<'a>(
+    names: &[String],
+    brought: Brought<'a>,
+    context: &Context<'_>,
+) -> Result<Vec<Box<dyn Policy + 'a>>, PlaceError> {
+    let mut policies: Vec<Box<dyn Policy + 'a>> = Vec::new();
+    for name in names {
+        if name == USUAL {
+            policies.extend(usual(context).into_iter().map(|policy| policy as Box<dyn Policy + 'a>));
+        } else if let Some(policy) = brought.iter().find(|policy| policy.name() == *name) {
+            policies.push(Box::new(*policy));
+        } else {
+            policies.push(by_name(name, context)?);
+        }
+    }
+    if names.iter().any(|name| name == USUAL) {
+        let ours = Tierloom::default();
+        policies.retain(|policy| policy.name() != ours.name());
+        policies.push(Box::new(ours));
+    }
+    Ok(policies)
+}
+
+/// Policies that decide everything by themselves, simple ones first; all are compared.
+const LISTED: [(&str, fn() -> Box<dyn Policy>); 2] = [("soar", || Box::new(Soar)), ("balanced", || Box::new(Balanced))];
+
+/// Names of the policies that take nodes or numbers.
+const SHAPES: [&str; 7] = [
+    "preferred:NODE",
+    "bind:NODE+…",
+    "interleave:NODE+…",
+    "weighted:NODE=W+…",
+    "weighted-auto:NODE+…",
+    "object-interleave:NODE+…",
+    "object-interleave-traffic:NODE+…",
+];
+
+/// The names that a request may have, as a person reads them: shapes where nodes or numbers belong to one.
+pub fn names() -> Vec<&'static str> {
+    let listed = LISTED.iter().map(|(name, _)| *name);
+    [USUAL, "local"].into_iter().chain(SHAPES).chain(listed).chain(["tierloom"]).collect()
+}
 
 /// The policy of a name such as `interleave:ldram+cxl` or `weighted:ldram=3+cxl=1`.
 ///
@@ -84,11 +148,13 @@ const NAMES: &str = "local, preferred:NODE, bind:NODE+…, interleave:NODE+…, 
 /// [`PlaceError`] for a name, a node or a weight that is none.
 pub fn by_name(name: &str, context: &Context<'_>) -> Result<Box<dyn Policy>, PlaceError> {
     let (kind, nodes) = name.split_once(':').map_or((name, None), |(kind, nodes)| (kind, Some(nodes)));
+    let listed = LISTED.iter().find(|(known, _)| *known == name);
+    if let Some((_, make)) = listed {
+        return Ok(make());
+    }
     let over = |default: &[usize]| nodes.map_or(Ok(default.to_vec()), |list| parse_nodes(list, context));
     let policy = match (kind, nodes) {
         ("local", None) => boxed(FirstTouch),
-        ("soar", None) => boxed(Soar),
-        ("balanced", None) => boxed(Balanced),
         ("tierloom", None) => boxed(Tierloom::default()),
         ("preferred", _) => boxed(Preferred::new(context, nodes.map_or(Ok(context.fast), |node| context.node(node))?)),
         ("bind", _) => boxed(Bind::new(context, &over(&[context.fast])?)),
@@ -99,7 +165,7 @@ pub fn by_name(name: &str, context: &Context<'_>) -> Result<Box<dyn Policy>, Pla
         ("object-interleave-traffic", _) => {
             boxed(ObjectInterleave::new(context, &over(&context.nodes)?, Large::ByTraffic))
         }
-        _ => return Err(PlaceError::UnknownPolicy { name: name.to_owned(), known: NAMES.to_owned() }),
+        _ => return Err(PlaceError::UnknownPolicy { name: name.to_owned(), known: names().join(", ") }),
     };
     Ok(policy)
 }

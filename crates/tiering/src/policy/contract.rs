@@ -76,10 +76,10 @@ pub struct Verdict {
 /// - The same questions in the same order give the same answers.
 pub trait Policy {
     /// Name as on the command line.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// What it does, in one line.
-    fn about(&self) -> &'static str;
+    fn about(&self) -> &str;
 
     /// The policy that it stands on, whose knobs, tiers, scanner, kswapd and decisions are its own by default.
     fn base(&self) -> Option<&dyn Policy> {
@@ -164,7 +164,7 @@ pub trait Policy {
     }
 
     /// What a reader has to know about what is left out.
-    fn limits(&self) -> Option<&'static str> {
+    fn limits(&self) -> Option<&str> {
         None
     }
 

@@ -24,13 +24,9 @@ def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
     rows: list[Row] = [_row(change) for change in ordered]
     columns = [
         *(Column("where", "where"), Column("what", "what"), Column("a", "A", "number"), Column("b", "B", "number")),
-        *(
-            Column("relative", "B against A", "percent"),
-            Column("low", "A from", "number"),
-            Column("high", "A to", "number"),
-        ),
-        *(Column("high", "A to", "number"), Column("low_b", "B from", "number"), Column("high_b", "B to", "number")),
-        Column("verdict", "verdict"),
+        *(Column("relative", "B against A", "percent"), Column("verdict", "verdict")),
+        *(Column("low", "A from", "number"), Column("high", "A to", "number")),
+        *(Column("low_b", "B from", "number"), Column("high_b", "B to", "number")),
     ]
     return Section(
         kind="difference",

@@ -25,6 +25,9 @@ DEEPEST = 24
 NAME = 100
 """Letters of a frame's name: names of templates have thousands."""
 
+LETTER = 0.55
+"""Width of a letter for the size of its font: a mean of what browsers take for a name in lower case."""
+
 MOST_OBJECTS = 400
 LIMITS = (0.1, 10.0)
 """Heat beyond these is drawn as these."""
@@ -90,7 +93,7 @@ def path(item: ObjectDoc) -> list[str]:
 
 def _frame(frame: Mapping[str, Any]) -> str:
     name = str(frame.get("function") or frame.get("line") or f"{frame['module']}+{frame['offset']:#x}")
-    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
+    return name if len(name) <= NAME else f"{name[: NAME // 2 - 1]}…{name[-NAME // 2 :]}"
 
 
 def flame(items: Sequence[Heated], program: str, what: str) -> Chart:
@@ -143,6 +146,11 @@ class _Node:
             made += node.boxes(left, depth + 1, whole)
             left += node.value / whole
         return made
+
+
+def _fitting(text: str, room: str, size: int) -> str:
+    """The text with its middle left out where it is too long for so many pixels: names differ at their ends."""
+    return f"truncate({text}, max(floor(({room}) / {LETTER * size:.3g}), 1), 'center')"
 
 
 WIDTH: Spec = {
@@ -236,7 +244,7 @@ def _flame_spec(height: int, what: str) -> Spec:
                         "x": {"signal": f"{left} + 6"},
                         "y": {"signal": f"datum.depth * {ROW} + {ROW / 2 - 1}"},
                         "baseline": {"value": "middle"},
-                        "text": {"field": "name"},
+                        "text": {"signal": _fitting("datum.name", f"{right} - ({left}) - 10", 12)},
                         "limit": {"signal": f"max({right} - ({left}) - 10, 1)"},
                         "opacity": {"signal": f"{right} - ({left}) > 26 ? 1 : 0"},
                         "fill": [{"test": "datum.leaf", "value": "var(--on-heat)"}, {"value": "var(--ink)"}],
@@ -337,8 +345,8 @@ def _tree_spec(what: str) -> Spec:
 
 
 _TREE_LINES = (
-    {"dy": 8, "text": {"field": "id"}, "size": 13, "weight": 600, "room": 24},
-    {"dy": 26, "text": {"field": "held"}, "size": 11, "weight": 400, "room": 44},
+    {"dy": 8, "text": "datum.id", "size": 13, "weight": 600, "room": 24},
+    {"dy": 26, "text": "datum.held", "size": 11, "weight": 400, "room": 44},
 )
 
 
@@ -353,7 +361,7 @@ def _tree_text(line: Mapping[str, Any]) -> Spec:
                 "x": {"signal": "datum.x0 + 9"},
                 "y": {"signal": f"datum.y0 + {line['dy']}"},
                 "baseline": {"value": "top"},
-                "text": line["text"],
+                "text": {"signal": _fitting(line["text"], "datum.x1 - datum.x0 - 14", line["size"])},
                 "limit": {"signal": "max(datum.x1 - datum.x0 - 14, 1)"},
                 "opacity": {"signal": f"{fits} ? 1 : 0"},
                 "fill": {"value": "var(--on-heat)"},

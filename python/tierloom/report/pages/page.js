@@ -45,7 +45,10 @@
               tickColor: of("--edge"), labelFontSize: 11.5, titleFontSize: 11.5, titleFontWeight: "normal", titlePadding: 8,
               labelLimit: narrow.matches ? 104 : 250, labelFont: font, titleFont: font },
       axisX: { tickCount: narrow.matches ? 4 : 7, labelOverlap: true },
-      axisY: { labelFontSize: 12, labelColor: of("--ink") }, axisYQuantitative: { labelColor: of("--soft"), domain: false, ticks: false },
+      axisY: { labelFontSize: 12, labelColor: of("--ink") },
+      // Names differ at their ends: the middle goes.
+      axisYDiscrete: { labelExpr: `truncate(datum.label, ${narrow.matches ? 15 : 36}, 'center')` },
+      axisYQuantitative: { labelColor: of("--soft"), domain: false, ticks: false },
       legend: { labelColor: of("--ink"), titleColor: of("--soft"), labelFontSize: 12, titleFontSize: 11.5, titleFontWeight: "normal",
                 labelFont: font, titleFont: font, columns: narrow.matches ? 2 : 6, symbolSize: 110, labelLimit: 240, titleLimit: 400, offset: 8 },
       text: { font }, bar: { discreteBandSize: { band: 0.68 } }, rule: { color: of("--ink") },

@@ -1,0 +1,305 @@
+"""Policies of users' own: asked as ours are, held against ours, and refused with the line that is at fault."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import ROOT, Tierloom
+
+import tierloom
+from tierloom import Workload, user_policies
+from tierloom.errors import PlacementError, RequestError
+from tierloom.user_policies import MigrationView, PlacementQuestion
+
+ON = {"threads": 12, "nodes": ["ldram", "cxl"], "fast_memory": "50%"}
+
+
+def plan(*policies: object, **other: object) -> tierloom.Comparison:
+    return tierloom.plan("ft-d", "bytedance-spr-a1000", policies=policies, **{**ON, **other})
+
+
+def file(folder: Path, text: str, name: str = "mine.py") -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def interleaved(question: PlacementQuestion) -> dict[str, str]:
+    return dict.fromkeys((item["name"] for item in question.objects), f"interleave:{'+'.join(question.nodes)}")
+
+
+class HeMem:
+    """HeMem once more, from its paper and code, to hold the simulator's own against."""
+
+    period_s = 0.01
+    sample_period = 5003
+    shootdowns = 1 / 512
+    waits_for_copy = True
+
+    def __init__(self) -> None:
+        self.counts = np.zeros((0, 2))
+
+    def look(self, view: MigrationView) -> Iterator[tuple[int, int, int, float]]:
+        if not len(self.counts):
+            self.counts = np.zeros((len(view.reads), 2))
+        self.counts += np.stack([view.reads, view.writes], 1) * 512 * view.since_s / self.sample_period
+        if (fullest := self.counts.max(initial=0.0)) > 18:
+            self.counts *= 0.5 ** math.ceil(math.log2(fullest / 18))
+        heat = (self.counts / [8, 4]).max(1)
+        yield from self.exchanged(view, heat, 10e9 / 4096 * view.since_s)
+
+    def exchanged(
+        self, view: MigrationView, heat: np.ndarray, most: float
+    ) -> Iterator[tuple[int, int, int, float]]:
+        order = np.argsort(-heat, kind="stable")
+        free, held = max(view.free[0] - view.low[0], 0.0), view.pages.copy()
+        victims = [group for group in order[::-1] if heat[group] < 1 and held[group, 0] > 0]
+        for group in (group for group in order if heat[group] >= 1):
+            wanted = min(held[group, 1], most)
+            while wanted > 0 and most > 0:
+                if (step := min(wanted, free)) > 0:
+                    yield group, "cxl", "ldram", step
+                    wanted, most, free = wanted - step, most - step, free - step
+                    continue
+                if not victims or heat[victims[0]] >= heat[group]:
+                    return
+                step = min(held[victims[0], 0], wanted, most)
+                yield victims[0], "ldram", "cxl", step
+                held[victims[0], 0] -= step
+                most, free = most - step, free + step
+                if held[victims[0], 0] <= 0:
+                    victims.pop(0)
+
+
+def test_everything_interleaved_takes_what_interleaving_takes() -> None:
+    answer = plan("interleave:ldram+cxl", interleaved)
+    ours, theirs = (answer.policy(name)["prediction"] for name in ("interleave:ldram+cxl", "interleaved"))
+    assert theirs["time_s"] == ours["time_s"]
+    assert answer.plan("interleaved").rows() == answer.plan("interleave:ldram+cxl").rows()
+
+
+def test_ours_starts_from_a_users_policy_and_is_never_slower() -> None:
+    best = plan("usual").chosen
+    shares = best["actions"]
+    names = [item["name"] for item in tierloom.profile("ft-d").objects]
+    assert len(shares) == len(names)
+
+    def as_found(question: PlacementQuestion) -> dict[str, str]:
+        assert set(question.nodes) == {"ldram", "cxl"}
+        return {names[0]: "bind:ldram"}
+
+    answer = plan("usual", as_found)
+    policies = [policy["policy"] for policy in answer.brief["policies"]]
+    assert policies[-2:] == ["as_found", "tierloom"]
+    times = [policy["prediction"]["time_s"] for policy in answer.data["policies"] if "prediction" in policy]
+    assert times[-1] <= min(times) * (1 + 1e-9)
+
+
+def test_a_policy_is_asked_for_every_amount_of_fast_memory_that_is_tried() -> None:
+    rooms = []
+
+    def hot(question: PlacementQuestion) -> dict[str, str]:
+        rooms.append(question.nodes[question.fast])
+        return {item["name"]: "preferred:ldram" for item in question.objects}
+
+    answer = plan(hot, "local", max_slowdown="5%", fast_memory=None)
+    assert len(set(rooms)) > 3
+    assert answer.chosen["fast_bytes"] <= max(rooms)
+
+
+def test_a_policy_that_has_no_answer_says_why_beside_those_that_have() -> None:
+    def none(question: PlacementQuestion) -> dict[str, str]:
+        raise PlacementError(f"nothing for {question.machine.name}\nhint: take another")
+
+    refused = plan("local", none).policy("none")
+    assert refused["refused"] == "nothing for bytedance-spr-a1000\nhint: take another"
+    with pytest.raises(PlacementError, match="none: nothing for"):
+        plan(none)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ("1 / 0", r"policy `bad`: ZeroDivisionError: division by zero \(.*test_user_policies.py:\d+\)\nhint: mend"),
+        ("{'zorg': 'local'}", "'zorg' is no object of this profile\nhint: use names such as: u0"),
+        ("{'u0': 'everywhere'}", "policy `bad`, object `u0`: 'everywhere' is no place\nhint: write local"),
+        ("{'u0': 3}", "policy `bad`, object `u0`: 3 is no place"),
+        ("['local']", "is no mapping\nhint: return a place by object"),
+        ("{'u0': 'bind:hbm'}", "has no memory `hbm`|hbm"),
+    ],
+)
+def test_what_a_placement_policy_may_not_do(told: str, message: str) -> None:
+    def bad(question: PlacementQuestion) -> object:  # noqa: ARG001 (as it is called)
+        return eval(told)  # noqa: S307 (a literal of this file)
+
+    try:
+        answer = plan("local", bad)
+    except RequestError as error:
+        assert re.search(message, str(error))
+    else:
+        assert re.search(message, answer.policy("bad")["refused"])
+
+
+@pytest.mark.parametrize(("evaluator", "size"), [("cohort", "16GiB"), ("exact", "64MiB")])
+def test_hemem_in_python_does_what_the_simulators_own_does(evaluator: str, size: str) -> None:
+    workload = Workload.synthetic("zipf", size=size, seconds=0.5, gb_s=8, threads=4)
+    runs = [
+        tierloom.simulate(
+            workload, "bytedance-spr-a1000", policy, nodes=["ldram", "cxl"], fast_memory="25%", evaluator=evaluator
+        ).data
+        for policy in ("hemem", HeMem)
+    ]
+    assert runs[0]["nodes"][0]["moved_gb"] if "moved_gb" in runs[0]["nodes"][0] else True
+    assert runs[1]["time_s"] == pytest.approx(runs[0]["time_s"], rel=1e-9)
+    assert runs[1]["counters"] == pytest.approx(runs[0]["counters"], rel=1e-6)
+    assert runs[1]["policy"] == "HeMem"
+    assert runs[1]["about"].startswith("HeMem once more")
+
+
+class Still:
+    """Moves nothing."""
+
+    period_s = 0.1
+
+    def __init__(self, told: object = ()) -> None:
+        self.told = told
+
+    def look(self, view: MigrationView) -> object:
+        assert view.pages.shape == (len(view.reads), len(view.nodes))
+        assert view.nodes == ("ldram", "cxl")
+        assert (view.pages.sum(0) >= 0).all()
+        return self.told
+
+
+def simulated(policy: object, **other: object) -> dict:
+    workload = Workload.synthetic("uniform", size="64MiB", seconds=0.5)
+    asked = {"nodes": ["ldram", "cxl"], "fast_memory": "50%", **other}
+    return tierloom.simulate(workload, "bytedance-spr-a1000", policy, **asked).data
+
+
+def test_a_policy_that_moves_nothing_is_none() -> None:
+    none, still = simulated("none"), simulated(Still)
+    assert still["time_s"] == pytest.approx(none["time_s"], rel=1e-9)
+    assert still["counters"] == none["counters"]
+
+
+@pytest.mark.parametrize("told", [[(0, 0, 9, 1.0)], [(-1, 0, 1, 1.0)], [(0, "hbm", "cxl", 1)], [(0, 0, 1, math.nan)], [(1,)]])
+def test_what_is_no_move_is_refused(told: list) -> None:
+    class Bad(Still):
+        def __init__(self) -> None:
+            super().__init__(told)
+
+    with pytest.raises(RequestError, match=r"policy `Bad`: .* is no move\nhint: return \(group, from, to, pages\)"):
+        simulated(Bad)
+
+
+def test_knobs_are_arguments() -> None:
+    class Knobbed(Still):
+        def __init__(self, hot: float = 1.0) -> None:
+            super().__init__()
+            assert hot == 3.0
+
+    assert simulated(Knobbed, knobs={"hot": 3})["knobs"] == [{"name": "hot", "value": 3.0, "source": "asked"}]
+    with pytest.raises(RequestError, match="policy `Knobbed`: TypeError: .*cold"):
+        simulated(Knobbed, knobs={"cold": 3})
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("period_s = 0.0", "policy `made`, period_s: 0.0 is no such number\nhint: set period_s in the class"),
+        ("", "policy `made`, period_s: None is no such number"),
+        ("period_s = 1.0\n    shootdowns = -1", "policy `made`, shootdowns: -1 is no such number"),
+        ("period_s = 1.0\n    look = None", "policy `made` has no `look`"),
+    ],
+)
+def test_what_a_migration_policy_lacks_is_said(folder: Path, body: str, message: str) -> None:
+    text = f"class Made:\n    def look(self, view):\n        return []\n    {body}\n"
+    found = user_policies.policy(f"{file(folder, text)}:Made", user_policies.MIGRATION, list)
+    assert isinstance(found, user_policies.UserPolicy)
+    with pytest.raises(RequestError, match=message):
+        user_policies.migrating(user_policies.UserPolicy("made", found.made_of), {})
+
+
+def test_an_exception_while_pages_move_ends_the_run() -> None:
+    class Late(Still):
+        def look(self, view: MigrationView) -> object:
+            if view.now_s > 0.2:
+                raise KeyError("late")
+            return ()
+
+    with pytest.raises(RequestError, match=r"policy `Late`: KeyError: 'late' \(.*:\d+\)"):
+        simulated(Late)
+
+
+def test_files_are_read_and_refused_by_name(folder: Path, tierloom: Tierloom) -> None:
+    asked = ("plan", "ft-d", "-m", "bytedance-spr-a1000", "--policies")
+    for named, message in [
+        ("none.py:x", "none.py: no such file"),
+        ("mine.py:x", "mine.py: it has no function or class `x`"),
+        ("bad.py:x", "policy `bad.py:x`: SyntaxError"),
+    ]:
+        file(folder, "def y(question):\n    return {}\n")
+        file(folder, "def (", "bad.py")
+        told = tierloom(*asked, named)
+        assert told.exit_code == 2
+        assert message in told.stderr
+    assert "no policy `zorg`" in tierloom(*asked, "zorg").stderr
+
+
+def test_a_package_offers_policies_as_entry_points(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file(folder, "def first(question):\n    'Of a package.'\n    return {}\n", "some_package.py")
+    monkeypatch.syspath_prepend(folder)
+    entry = importlib.metadata.EntryPoint("theirs", "some_package:first", user_policies.PLACEMENT)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry] if group == entry.group else [])
+    answer = plan("local", "theirs")
+    assert answer.policy("theirs")["prediction"]["time_s"] == answer.policy("local")["prediction"]["time_s"]
+    assert answer.policy("theirs")["about"] == "Of a package."
+    assert user_policies.source("local") == ""
+
+
+def test_a_study_computes_again_what_a_changed_policy_touches(folder: Path) -> None:
+    policy = file(folder, "def far(question):\n    return {}\n")
+    text = f"""version = 1\nverb = "plan"\nname = "own"\n[parameters]\nprofile = "ft-d"\nmachine = "bytedance-spr-a1000"
+nodes = "ldram,cxl"\npolicies = "{policy}:far"\n[axes]\nthreads = [4, 8]\n"""
+    study = file(folder, text, "own.toml")
+    first, again = (tierloom.sweep(study, folder / "own.sweep", workers=0) for _ in range(2))
+    assert (first.computed, again.computed) == (2, 0)
+    file(folder, "def far(question):\n    return {item['name']: 'preferred:cxl' for item in question.objects}\n")
+    changed = tierloom.sweep(study, folder / "own.sweep", workers=0)
+    assert changed.computed == 2
+
+
+PARTS = {"bind": {"bind"}, "interleave": {"interleave"}, "preferred": {"prefer", "prefer_many"}}
+
+
+@given(st.sampled_from(sorted(PARTS)), st.lists(st.sampled_from(["ldram", "cxl", "hbm0"]), min_size=1, max_size=3))
+def test_places_are_written_as_policies_are(kind: str, nodes: list[str]) -> None:
+    found = user_policies.place(f"{kind}:{'+'.join(nodes)}")
+    assert isinstance(found, dict)
+    ((key, told),) = found.items()
+    assert key in PARTS[kind]
+    assert told == (nodes[0] if key == "prefer" else nodes)
+
+
+def documented(folder: Path) -> None:
+    """The files of docs/policies.md."""
+    text = (ROOT / "docs" / "policies.md").read_text()
+    for block in re.findall(r"^```python\n(# \w+\.py.*?)^```", text, re.MULTILINE | re.DOTALL):
+        file(folder, block, block.split()[1].strip(":"))
+
+
+def test_the_documents_policies_run_as_they_stand(folder: Path, tierloom: Tierloom) -> None:
+    documented(folder)
+    commands = re.findall(r"^\$ tierloom (.*)$", (ROOT / "docs" / "policies.md").read_text(), re.MULTILINE)
+    assert len(commands) == 3
+    told = [tierloom(*command.split()).stdout for command in commands]
+    assert re.search(r"hottest\.py:hottest_first +\d+ s", told[0])
+    assert all("threshold.py:Threshold" in each for each in told[1:])
