@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import click.testing
 import pytest
 from support import ROOT, Tierloom
 
 from tierloom import Machine
+from tierloom.commands import main
 from tierloom.errors import MachineError
 
 LINE = "dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s"

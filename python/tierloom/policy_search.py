@@ -18,7 +18,8 @@ from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.tables import Row, Tabular
 from tierloom.units import Amount, amount_in_bytes, count_text, fraction, seconds_text
-from tierloom.user_policies import PlacementQuestion, placement_policies, placing
+from tierloom.user_policies import PLACEMENT, PlacementQuestion, placing
+from tierloom.user_policies import policies as user_policies
 from tierloom.what_if import changed, changes
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def plan(
     program, on = Profile.of(profile), changed(Machine.of(machine), changes(what_if))
     budget = None if fast_memory is None else amount_in_bytes(fast_memory, program.footprint_bytes)
     slowdown = None if max_slowdown is None else _slowdown(max_slowdown)
-    names, own = placement_policies(policies, _known_policies)
+    names, own = user_policies(policies, PLACEMENT, _known_policies)
     request = {
         "threads": threads,
         "socket": socket,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -55,9 +55,7 @@ class HeMem:
         heat = (self.counts / [8, 4]).max(1)
         yield from self.exchanged(view, heat, 10e9 / 4096 * view.since_s)
 
-    def exchanged(
-        self, view: MigrationView, heat: np.ndarray, most: float
-    ) -> Iterator[tuple[int, int, int, float]]:
+    def exchanged(self, view: MigrationView, heat: np.ndarray, most: float) -> Iterator[tuple[int, int, int, float]]:
         order = np.argsort(-heat, kind="stable")
         free, held = max(view.free[0] - view.low[0], 0.0), view.pages.copy()
         victims = [group for group in order[::-1] if heat[group] < 1 and held[group, 0] > 0]
@@ -86,18 +84,14 @@ def test_everything_interleaved_takes_what_interleaving_takes() -> None:
 
 
 def test_ours_starts_from_a_users_policy_and_is_never_slower() -> None:
-    best = plan("usual").chosen
-    shares = best["actions"]
-    names = [item["name"] for item in tierloom.profile("ft-d").objects]
-    assert len(shares) == len(names)
+    def one_near(question: PlacementQuestion) -> dict[str, str]:
+        assert list(question.nodes) == ["ldram", "cxl"]
+        assert question.nodes["ldram"] == question.profile.footprint_bytes // 2
+        return {question.objects[0]["name"]: f"bind:{question.fast}"}
 
-    def as_found(question: PlacementQuestion) -> dict[str, str]:
-        assert set(question.nodes) == {"ldram", "cxl"}
-        return {names[0]: "bind:ldram"}
-
-    answer = plan("usual", as_found)
+    answer = plan("usual", one_near)
     policies = [policy["policy"] for policy in answer.brief["policies"]]
-    assert policies[-2:] == ["as_found", "tierloom"]
+    assert policies[-2:] == ["one_near", "tierloom"]
     times = [policy["prediction"]["time_s"] for policy in answer.data["policies"] if "prediction" in policy]
     assert times[-1] <= min(times) * (1 + 1e-9)
 
@@ -116,7 +110,8 @@ def test_a_policy_is_asked_for_every_amount_of_fast_memory_that_is_tried() -> No
 
 def test_a_policy_that_has_no_answer_says_why_beside_those_that_have() -> None:
     def none(question: PlacementQuestion) -> dict[str, str]:
-        raise PlacementError(f"nothing for {question.machine.name}\nhint: take another")
+        message = f"nothing for {question.machine.name}\nhint: take another"
+        raise PlacementError(message)
 
     refused = plan("local", none).policy("none")
     assert refused["refused"] == "nothing for bytedance-spr-a1000\nhint: take another"
@@ -127,24 +122,29 @@ def test_a_policy_that_has_no_answer_says_why_beside_those_that_have() -> None:
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ("1 / 0", r"policy `bad`: ZeroDivisionError: division by zero \(.*test_user_policies.py:\d+\)\nhint: mend"),
-        ("{'zorg': 'local'}", "'zorg' is no object of this profile\nhint: use names such as: u0"),
-        ("{'u0': 'everywhere'}", "policy `bad`, object `u0`: 'everywhere' is no place\nhint: write local"),
-        ("{'u0': 3}", "policy `bad`, object `u0`: 3 is no place"),
-        ("['local']", "is no mapping\nhint: return a place by object"),
-        ("{'u0': 'bind:hbm'}", "has no memory `hbm`|hbm"),
+        (
+            lambda: 1 / 0,
+            r"policy `bad`: ZeroDivisionError: division by zero \(.*test_user_policies.py:\d+\)\nhint: mend",
+        ),
+        (lambda: {"zorg": "local"}, "'zorg' is no object of this profile\nhint: use names such as: u0"),
+        (lambda: {"u0": "everywhere"}, "policy `bad`, object `u0`: 'everywhere' is no place\nhint: write local"),
+        (lambda: {"u0": 3}, "policy `bad`, object `u0`: 3 is no place"),
+        (lambda: ["local"], "is no mapping\nhint: return a place by object"),
     ],
 )
-def test_what_a_placement_policy_may_not_do(told: str, message: str) -> None:
+def test_what_a_placement_policy_may_not_do(told: Callable[[], object], message: str) -> None:
     def bad(question: PlacementQuestion) -> object:  # noqa: ARG001 (as it is called)
-        return eval(told)  # noqa: S307 (a literal of this file)
+        return told()
 
-    try:
-        answer = plan("local", bad)
-    except RequestError as error:
-        assert re.search(message, str(error))
-    else:
-        assert re.search(message, answer.policy("bad")["refused"])
+    with pytest.raises(RequestError, match=message):
+        plan("local", bad)
+
+
+def test_a_memory_that_may_not_be_used_is_a_refusal_beside_the_others() -> None:
+    def elsewhere(question: PlacementQuestion) -> dict[str, str]:
+        return {question.objects[0]["name"]: "bind:hbm"}
+
+    assert "`hbm`" in plan("local", elsewhere).policy("elsewhere")["refused"]
 
 
 @pytest.mark.parametrize(("evaluator", "size"), [("cohort", "16GiB"), ("exact", "64MiB")])
@@ -156,7 +156,6 @@ def test_hemem_in_python_does_what_the_simulators_own_does(evaluator: str, size:
         ).data
         for policy in ("hemem", HeMem)
     ]
-    assert runs[0]["nodes"][0]["moved_gb"] if "moved_gb" in runs[0]["nodes"][0] else True
     assert runs[1]["time_s"] == pytest.approx(runs[0]["time_s"], rel=1e-9)
     assert runs[1]["counters"] == pytest.approx(runs[0]["counters"], rel=1e-6)
     assert runs[1]["policy"] == "HeMem"
@@ -190,7 +189,9 @@ def test_a_policy_that_moves_nothing_is_none() -> None:
     assert still["counters"] == none["counters"]
 
 
-@pytest.mark.parametrize("told", [[(0, 0, 9, 1.0)], [(-1, 0, 1, 1.0)], [(0, "hbm", "cxl", 1)], [(0, 0, 1, math.nan)], [(1,)]])
+@pytest.mark.parametrize(
+    "told", [[(0, 0, 9, 1.0)], [(-1, 0, 1, 1.0)], [(0, "hbm", "cxl", 1)], [(0, 0, 1, math.nan)], [(1,)]]
+)
 def test_what_is_no_move_is_refused(told: list) -> None:
     class Bad(Still):
         def __init__(self) -> None:
@@ -207,7 +208,7 @@ def test_knobs_are_arguments() -> None:
             assert hot == 3.0
 
     assert simulated(Knobbed, knobs={"hot": 3})["knobs"] == [{"name": "hot", "value": 3.0, "source": "asked"}]
-    with pytest.raises(RequestError, match="policy `Knobbed`: TypeError: .*cold"):
+    with pytest.raises(RequestError, match=r"policy `Knobbed`: TypeError: .*cold"):
         simulated(Knobbed, knobs={"cold": 3})
 
 
@@ -232,7 +233,8 @@ def test_an_exception_while_pages_move_ends_the_run() -> None:
     class Late(Still):
         def look(self, view: MigrationView) -> object:
             if view.now_s > 0.2:
-                raise KeyError("late")
+                message = "late"
+                raise KeyError(message)
             return ()
 
     with pytest.raises(RequestError, match=r"policy `Late`: KeyError: 'late' \(.*:\d+\)"):
@@ -267,14 +269,14 @@ def test_a_package_offers_policies_as_entry_points(folder: Path, monkeypatch: py
 
 def test_a_study_computes_again_what_a_changed_policy_touches(folder: Path) -> None:
     policy = file(folder, "def far(question):\n    return {}\n")
-    text = f"""version = 1\nverb = "plan"\nname = "own"\n[parameters]\nprofile = "ft-d"\nmachine = "bytedance-spr-a1000"
+    text = f"""version = 1\nverb = "plan"\n[parameters]\nprofile = "ft-d"\nmachine = "bytedance-spr-a1000"
 nodes = "ldram,cxl"\npolicies = "{policy}:far"\n[axes]\nthreads = [4, 8]\n"""
     study = file(folder, text, "own.toml")
     first, again = (tierloom.sweep(study, folder / "own.sweep", workers=0) for _ in range(2))
-    assert (first.computed, again.computed) == (2, 0)
+    assert (first.data["computed"], again.data["computed"]) == (2, 0)
     file(folder, "def far(question):\n    return {item['name']: 'preferred:cxl' for item in question.objects}\n")
     changed = tierloom.sweep(study, folder / "own.sweep", workers=0)
-    assert changed.computed == 2
+    assert changed.data["computed"] == 2
 
 
 PARTS = {"bind": {"bind"}, "interleave": {"interleave"}, "preferred": {"prefer", "prefer_many"}}

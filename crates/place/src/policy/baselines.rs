@@ -1,7 +1,11 @@
 //! The list: every policy but `tierloom`, which starts its search from these.
 
-use super::{Bind, FirstTouch, Interleave, LISTED, Large, ObjectInterleave, Policy, Preferred, Weighted};
+use super::{Balanced, Bind, FirstTouch, Interleave, Large, ObjectInterleave, Policy, Preferred, Soar, Weighted};
 use crate::context::Context;
+
+/// Policies that take neither nodes nor numbers, simple ones first; all are compared.
+pub(super) const LISTED: [(&str, fn() -> Box<dyn Policy>); 2] =
+    [("soar", || Box::new(Soar)), ("balanced", || Box::new(Balanced))];
 
 /// All that make sense on the allowed nodes.
 pub(super) fn baselines(context: &Context<'_>) -> Vec<Box<dyn Policy>> {

@@ -1,7 +1,7 @@
 //! The placement policies: one trait, one file each, one list.
 //!
-//! To add a policy, write its file, declare it, and give it a line in [`LISTED`]; one that takes nodes or numbers has
-//! its line in [`by_name`] and [`SHAPES`], and those that it is compared with in `baselines.rs`.
+//! To add a policy, write its file, declare it, and give it a line in `LISTED` of `baselines.rs`; one that takes nodes
+//! or numbers has its line in [`by_name`] and [`SHAPES`], and those that it is compared with in `baselines.rs`.
 
 mod balanced;
 mod baselines;
@@ -30,7 +30,7 @@ pub use tierloom::Tierloom;
 pub(crate) use tierloom::Tried;
 pub use weighted::{Weight, Weighted};
 
-use baselines::{baselines, boxed};
+use baselines::{LISTED, baselines, boxed};
 
 /// Decides where each object of a program goes.
 ///
@@ -119,9 +119,6 @@ pub(crate) fn of_names<'a>(
     }
     Ok(policies)
 }
-
-/// Policies that decide everything by themselves, simple ones first; all are compared.
-const LISTED: [(&str, fn() -> Box<dyn Policy>); 2] = [("soar", || Box::new(Soar)), ("balanced", || Box::new(Balanced))];
 
 /// Names of the policies that take nodes or numbers.
 const SHAPES: [&str; 7] = [
