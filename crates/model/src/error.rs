@@ -30,6 +30,14 @@ pub enum ModelError {
         /// What to do.
         hint: String,
     },
+    /// Several values cannot be true.
+    #[error("{file}: {} things are wrong{}\nhint: mend each of them", .flaws.len(), listed(.flaws))]
+    Several {
+        /// File as the caller named it.
+        file: String,
+        /// In the order in which they were looked at.
+        flaws: Vec<Flaw>,
+    },
     /// The file was written for another version of the format.
     #[error("{file}: version: this is version {found}, and this tierloom reads version {expected}\nhint: {hint}")]
     Version {
@@ -46,10 +54,21 @@ pub enum ModelError {
 
 /// One thing that is wrong with a noun, before it is known which file it came from.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Flaw {
+pub struct Flaw {
     pub(crate) key: String,
     pub(crate) problem: String,
     pub(crate) hint: String,
+}
+
+/// Flaws that a message tells; of more it says how many.
+const TOLD: usize = 20;
+
+/// A line for each flaw, what to do behind it.
+fn listed(flaws: &[Flaw]) -> String {
+    let line = |flaw: &Flaw| format!("\n  {}: {} ({})", flaw.key, flaw.problem, flaw.hint);
+    let more = flaws.len().saturating_sub(TOLD);
+    let rest = (more > 0).then(|| format!("\n  and {more} more"));
+    flaws.iter().take(TOLD).map(line).chain(rest).collect()
 }
 
 impl Flaw {
@@ -63,8 +82,44 @@ impl Flaw {
         self
     }
 
-    pub(crate) fn in_file(self, file: &str) -> ModelError {
+    fn in_file(self, file: &str) -> ModelError {
         ModelError::Invalid { file: file.to_owned(), key: self.key, problem: self.problem, hint: self.hint }
+    }
+}
+
+/// All that is wrong with a noun: its parts are looked at each by itself, so that its author mends them in one go.
+#[derive(Debug, Default)]
+pub(crate) struct Flaws(Vec<Flaw>);
+
+impl Flaws {
+    /// What several looks found.
+    pub(crate) fn of(looks: impl IntoIterator<Item = Result<(), Flaw>>) -> Self {
+        Self(looks.into_iter().filter_map(Result::err).collect())
+    }
+
+    /// Adds what a look found, if anything.
+    pub(crate) fn note(&mut self, look: Result<(), Flaw>) {
+        self.0.extend(look.err());
+    }
+
+    /// Adds what is wrong with a part that sits at a place.
+    pub(crate) fn part(&mut self, place: &str, flaws: impl Into<Self>) {
+        self.0.extend(flaws.into().0.into_iter().map(|flaw| flaw.within(place)));
+    }
+
+    /// Nothing, or an error of the file that says all.
+    pub(crate) fn in_file(mut self, file: &str) -> Result<()> {
+        match self.0.len() {
+            0 => Ok(()),
+            1 => Err(self.0.remove(0).in_file(file)),
+            _ => Err(ModelError::Several { file: file.to_owned(), flaws: self.0 }),
+        }
+    }
+}
+
+impl From<Result<(), Flaw>> for Flaws {
+    fn from(look: Result<(), Flaw>) -> Self {
+        Self::of([look])
     }
 }
 

@@ -33,7 +33,7 @@ pub mod warning;
 
 pub use access::{Access, Pattern, Touched};
 pub use access_count::{AccessCount, CountSource, CountedTraffic, NotSampled};
-pub use error::{ModelError, Result};
+pub use error::{Flaw, ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
 pub use file::FORMAT_VERSION;
 pub use filling::Piece;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Flaw, Result, at_least, positive};
+use crate::error::{Flaw, Flaws, Result, at_least, positive};
 use crate::figure::Figure;
 use crate::file;
 use crate::load::Load;
@@ -160,7 +160,7 @@ impl Machine {
     /// [`crate::ModelError`] with the file, the key, and what to do.
     pub fn from_toml(text: &str, file: &str) -> Result<Self> {
         let machine: Self = file::from_toml(text, file)?;
-        machine.check().map_err(|flaw| flaw.in_file(file))?;
+        machine.check().in_file(file)?;
         Ok(machine)
     }
 
@@ -170,7 +170,7 @@ impl Machine {
     /// As [`Machine::from_toml`].
     pub fn from_json(text: &str, file: &str) -> Result<Self> {
         let machine: Self = file::from_json(text, file)?;
-        machine.check().map_err(|flaw| flaw.in_file(file))?;
+        machine.check().in_file(file)?;
         Ok(machine)
     }
 
@@ -203,26 +203,29 @@ impl Machine {
         order
     }
 
-    fn check(&self) -> Result<(), Flaw> {
-        self.check_names()?;
+    fn check(&self) -> Flaws {
+        let mut flaws = Flaws::from(self.check_names());
         for (index, socket) in self.sockets.iter().enumerate() {
-            socket.check().map_err(|flaw| flaw.within(&format!("sockets[{index}]")))?;
+            flaws.part(&format!("sockets[{index}]"), socket.check());
         }
         for (index, memory) in self.memories.iter().enumerate() {
-            let place = format!("memories[{index}]");
-            self.known_socket(&memory.socket).map_err(|flaw| flaw.within(&format!("{place}.socket")))?;
-            bytes("capacity_bytes", memory.capacity_bytes.value).map_err(|flaw| flaw.within(&place))?;
             let lines = memory.lines_in_flight.as_ref().map_or(1.0, |lines| lines.value);
-            at_least("lines_in_flight", lines, 1.0).map_err(|flaw| flaw.within(&place))?;
+            let looks = [
+                self.known_socket(&memory.socket).map_err(|flaw| flaw.within("socket")),
+                bytes("capacity_bytes", memory.capacity_bytes.value),
+                at_least("lines_in_flight", lines, 1.0),
+            ];
+            flaws.part(&format!("memories[{index}]"), Flaws::of(looks));
         }
         for (index, link) in self.links.iter().enumerate() {
-            positive("gb_s_each_way", link.gb_s_each_way.value).map_err(|f| f.within(&format!("links[{index}]")))?;
+            flaws.part(&format!("links[{index}]"), positive("gb_s_each_way", link.gb_s_each_way.value));
         }
         for (index, path) in self.paths.iter().enumerate() {
-            self.check_path(path).map_err(|flaw| flaw.within(&format!("paths[{index}]")))?;
+            flaws.part(&format!("paths[{index}]"), self.check_path(path));
         }
-        self.check_reach()?;
-        self.check_sources()
+        self.check_reach(&mut flaws);
+        self.check_sources(&mut flaws);
+        flaws
     }
 
     fn check_names(&self) -> Result<(), Flaw> {
@@ -249,33 +252,34 @@ impl Machine {
         known(name, self.sockets.iter().map(|socket| socket.name.as_str()))
     }
 
-    fn check_path(&self, path: &Path) -> Result<(), Flaw> {
-        self.known_socket(&path.from).map_err(|flaw| flaw.within("from"))?;
-        known(&path.to, self.memories.iter().map(|m| m.name.as_str())).map_err(|flaw| flaw.within("to"))?;
-        for link in &path.links {
-            known(link, self.links.iter().map(|l| l.name.as_str())).map_err(|flaw| flaw.within("links"))?;
-        }
-        positive("idle_ns", path.idle_ns.value)?;
+    fn check_path(&self, path: &Path) -> Flaws {
         let random_ns = path.random_idle_ns.as_ref().map_or(path.idle_ns.value, |random| random.value);
-        at_least("random_idle_ns", random_ns, path.idle_ns.value)?;
-        at_least("writes_at_home", path.lines_written_at_home(), 1.0)?;
-        path.load.check().map_err(|flaw| flaw.within("load"))?;
+        let mut flaws = Flaws::of([
+            self.known_socket(&path.from).map_err(|flaw| flaw.within("from")),
+            known(&path.to, self.memories.iter().map(|m| m.name.as_str())).map_err(|flaw| flaw.within("to")),
+            positive("idle_ns", path.idle_ns.value),
+            at_least("random_idle_ns", random_ns, path.idle_ns.value),
+            at_least("writes_at_home", path.lines_written_at_home(), 1.0),
+            path.load.check().map_err(|flaw| flaw.within("load")),
+        ]);
+        for link in &path.links {
+            flaws.part("links", known(link, self.links.iter().map(|l| l.name.as_str())));
+        }
         let twins = self.paths.iter().filter(|other| other.from == path.from && other.to == path.to).count();
         if twins > 1 {
             let problem = format!("there are {twins} paths from {} to {}", path.from, path.to);
-            return Err(Flaw::new("", problem, "keep one"));
+            flaws.note(Err(Flaw::new("", problem, "keep one")));
         }
-        Ok(())
+        flaws
     }
 
-    fn check_reach(&self) -> Result<(), Flaw> {
+    fn check_reach(&self, flaws: &mut Flaws) {
         for memory in &self.memories {
             if !self.paths.iter().any(|path| path.to == memory.name) {
                 let problem = format!("no path leads to memory `{}`", memory.name);
-                return Err(Flaw::new("paths", problem, "add a [[paths]] table with its idle latency and load"));
+                flaws.note(Err(Flaw::new("paths", problem, "add a [[paths]] table with its idle latency and load")));
             }
         }
-        Ok(())
     }
 
     /// Every `source` key, with the place where it stands.
@@ -304,14 +308,15 @@ impl Machine {
         uses
     }
 
-    fn check_sources(&self) -> Result<(), Flaw> {
+    /// A source that is missing is told once, however many figures name it.
+    fn check_sources(&self, flaws: &mut Flaws) {
+        let mut told = BTreeSet::new();
         for (place, source) in self.sources_in_use() {
-            if !self.sources.contains_key(source) {
+            if !self.sources.contains_key(source) && told.insert(source) {
                 let problem = format!("source `{source}` is not in the sources table");
-                return Err(Flaw::new(place, problem, format!("add `{source} = \"…\"` under [sources]")));
+                flaws.note(Err(Flaw::new(place, problem, format!("add `{source} = \"…\"` under [sources]"))));
             }
         }
-        Ok(())
     }
 }
 
@@ -328,14 +333,16 @@ impl Path {
 }
 
 impl Socket {
-    fn check(&self) -> Result<(), Flaw> {
-        at_least("cores", f64::from(self.cores.value), 1.0)?;
-        at_least("stream_lines", self.stream_lines.value, 1.0)?;
-        at_least("demand_lines", self.demand_lines.value, 1.0)?;
-        bytes("llc_bytes", self.llc_bytes.value)?;
-        bytes("llc_per_core_bytes", self.llc_per_core_bytes.value)?;
-        self.core_cache_bytes.as_ref().map_or(Ok(()), |cache| bytes("core_cache_bytes", cache.value))?;
-        self.llc_ns.as_ref().map_or(Ok(()), |latency| positive("llc_ns", latency.value))
+    fn check(&self) -> Flaws {
+        Flaws::of([
+            at_least("cores", f64::from(self.cores.value), 1.0),
+            at_least("stream_lines", self.stream_lines.value, 1.0),
+            at_least("demand_lines", self.demand_lines.value, 1.0),
+            bytes("llc_bytes", self.llc_bytes.value),
+            bytes("llc_per_core_bytes", self.llc_per_core_bytes.value),
+            self.core_cache_bytes.as_ref().map_or(Ok(()), |cache| bytes("core_cache_bytes", cache.value)),
+            self.llc_ns.as_ref().map_or(Ok(()), |latency| positive("llc_ns", latency.value)),
+        ])
     }
 
     fn sources(&self) -> impl Iterator<Item = &str> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Flaw, Result, at_least};
+use crate::error::{Flaw, Flaws, Result, at_least};
 use crate::file;
 use crate::plan_memory::{self, PlanMemory};
 use crate::site::Frame;
@@ -161,7 +161,7 @@ impl Plan {
     /// [`crate::ModelError`] with the file, the key, and what to do.
     pub fn from_toml(text: &str, file: &str) -> Result<Self> {
         let plan: Self = file::from_toml(text, file)?;
-        plan.check().map_err(|flaw| flaw.in_file(file))?;
+        plan.check().in_file(file)?;
         Ok(plan)
     }
 
@@ -170,17 +170,20 @@ impl Plan {
         toml::to_string(self).unwrap_or_else(|error| unreachable!("a plan is always TOML: {error}"))
     }
 
-    fn check(&self) -> Result<(), Flaw> {
-        at_least("predicted.time_s", self.predicted.time_s, 0.0)?;
-        plan_memory::check(&self.memories, &self.nodes)?;
-        self.default.check(&self.nodes).map_err(|flaw| flaw.within("default"))?;
+    fn check(&self) -> Flaws {
+        let mut flaws = Flaws::of([
+            at_least("predicted.time_s", self.predicted.time_s, 0.0),
+            plan_memory::check(&self.memories, &self.nodes),
+        ]);
+        flaws.part("default", self.default.check(&self.nodes));
         for (index, rule) in self.rules.iter().enumerate() {
             let place = format!("rules[{index}]");
-            rule.select.check().map_err(|flaw| flaw.within(&format!("{place}.select")))?;
-            rule.place.check(&self.nodes).map_err(|flaw| flaw.within(&format!("{place}.place")))?;
-            rule.options.check().map_err(|flaw| flaw.within(&format!("{place}.options")))?;
+            flaws.part(&format!("{place}.select"), rule.select.check());
+            flaws.part(&format!("{place}.place"), rule.place.check(&self.nodes));
+            flaws.part(&format!("{place}.options"), rule.options.check());
         }
-        self.check_phases()
+        self.check_phases(&mut flaws);
+        flaws
     }
 
     /// Names of the memories that something is placed in, at the start or in a phase.
@@ -191,23 +194,22 @@ impl Plan {
         places.flat_map(Action::weights).map(|(name, _)| name).collect()
     }
 
-    fn check_phases(&self) -> Result<(), Flaw> {
+    fn check_phases(&self, flaws: &mut Flaws) {
         let mut before = 0.0;
         for (index, phase) in self.phases.iter().enumerate() {
             let place = format!("phases[{index}]");
-            at_least("start_s", phase.start_s, before).map_err(|flaw| flaw.within(&place))?;
-            at_least("gain_s", phase.gain_s, 0.0).map_err(|flaw| flaw.within(&place))?;
+            let times = [at_least("start_s", phase.start_s, before), at_least("gain_s", phase.gain_s, 0.0)];
+            flaws.part(&place, Flaws::of(times));
             before = phase.start_s;
             for (index, moved) in phase.moves.iter().enumerate() {
                 let place = format!("{place}.moves[{index}]");
                 if !self.rules.iter().any(|rule| rule.object == moved.object) {
                     let problem = format!("no rule is about `{}`", moved.object);
-                    return Err(Flaw::new(format!("{place}.object"), problem, "name the object of one of `rules`"));
+                    flaws.part(&place, Err(Flaw::new("object", problem, "name the object of one of `rules`")));
                 }
-                moved.place.check(&self.nodes).map_err(|flaw| flaw.within(&format!("{place}.place")))?;
+                flaws.part(&format!("{place}.place"), moved.place.check(&self.nodes));
             }
         }
-        Ok(())
     }
 
     /// The plan as it is from the beginning of this phase on: the rules with the places of all phases

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::access_count::{AccessCount, CountedTraffic, NotSampled};
-use crate::error::{Flaw, Result, at_least, fraction};
+use crate::error::{Flaw, Flaws, Result, at_least, fraction};
 use crate::figure::Origin;
 use crate::file;
 use crate::miss_curve::{self, MissPoint};
@@ -248,7 +248,7 @@ impl Profile {
     /// [`crate::ModelError`] with the file, the key, and what to do.
     pub fn from_json(text: &str, file: &str) -> Result<Self> {
         let profile: Self = file::from_json(text, file)?;
-        profile.check().map_err(|flaw| flaw.in_file(file))?;
+        profile.check().in_file(file)?;
         Ok(profile)
     }
 
@@ -301,33 +301,29 @@ impl Profile {
         most
     }
 
-    fn check(&self) -> Result<(), Flaw> {
-        let mut names = BTreeSet::new();
+    fn check(&self) -> Flaws {
+        let (mut flaws, mut names) = (Flaws::default(), BTreeSet::new());
         for (index, object) in self.objects.iter().enumerate() {
             let place = format!("objects[{index}]");
             if object.name.is_empty() || !names.insert(object.name.as_str()) {
                 let problem = format!("`{}` is empty or used twice", object.name);
-                return Err(Flaw::new(format!("{place}.name"), problem, "give every object its own name"));
+                flaws.part(&place, Err(Flaw::new("name", problem, "give every object its own name")));
             }
-            object.check().and_then(|()| self.known_source(object.origin.as_ref())).map_err(|f| f.within(&place))?;
+            flaws.part(&place, Flaws::of([object.check(), self.known_source(object.origin.as_ref())]));
         }
         for (index, phase) in self.phases.iter().enumerate() {
-            let place = format!("phases[{index}]");
-            phase.check(&names).map_err(|flaw| flaw.within(&place))?;
-            for access in &phase.accesses {
-                self.known_source(access.origin.as_ref()).map_err(|flaw| flaw.within(&place))?;
-            }
+            let sources = phase.accesses.iter().map(|access| self.known_source(access.origin.as_ref()));
+            flaws.part(&format!("phases[{index}]"), Flaws::of([phase.check(&names)].into_iter().chain(sources)));
         }
         for (index, rest) in self.unattributed.iter().enumerate() {
-            rest.stall.check().map_err(|flaw| flaw.within(&format!("unattributed[{index}].stall")))?;
+            flaws.part(&format!("unattributed[{index}].stall"), rest.stall.check());
         }
-        at_least("wall_s", self.program.wall_s, 0.0)
-            .and_then(|()| at_least("cpu_s", self.program.cpu_s, 0.0))
-            .and_then(|()| at_least("held_s", self.program.held_s.unwrap_or(0.0), 0.0))
-            .and_then(|()| at_least("sampled_s", self.program.sampled_s.unwrap_or(0.0), 0.0))
-            .and_then(|()| at_least("queued_s", self.program.queued_s.unwrap_or(0.0), 0.0))
-            .and_then(|()| at_least("system_s", self.program.system_s.unwrap_or(0.0), 0.0))
-            .map_err(|flaw| flaw.within("program"))
+        let Program { wall_s, cpu_s, held_s, sampled_s, queued_s, system_s, .. } = &self.program;
+        let times =
+            [("wall_s", Some(*wall_s)), ("cpu_s", Some(*cpu_s)), ("held_s", *held_s), ("sampled_s", *sampled_s)];
+        let times = times.into_iter().chain([("queued_s", *queued_s), ("system_s", *system_s)]);
+        flaws.part("program", Flaws::of(times.map(|(key, time_s)| at_least(key, time_s.unwrap_or(0.0), 0.0))));
+        flaws
     }
 
     fn known_source(&self, origin: Option<&Origin>) -> Result<(), Flaw> {

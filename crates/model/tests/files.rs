@@ -79,6 +79,29 @@ fn an_unknown_key_is_named_with_those_that_are_known() {
 }
 
 #[test]
+fn all_that_is_wrong_with_a_file_is_said_at_once() {
+    let good = some::small_machine_text();
+    let bad = good.replace("idle_ns = { value = ", "idle_ns = { value = -").replacen("value = 8,", "value = 0,", 1);
+    let faults = good.matches("idle_ns = { value = ").count() + 1;
+    assert!(faults > 2, "{good}");
+    let told = Machine::from_toml(&bad, "box.toml").expect_err("it is wrong").to_string();
+    assert!(told.starts_with(&format!("box.toml: {faults} things are wrong\n  sockets[0].cores: 0 is not")), "{told}");
+    assert_eq!(told.matches("].idle_ns: -").count(), faults - 1, "{told}");
+    assert_eq!((told.matches("hint: ").count(), told.lines().count()), (1, faults + 2), "{told}");
+}
+
+#[test]
+fn a_message_ends_however_much_is_wrong() {
+    let mut plan = Plan::from_toml(&some::small_plan_text(), "p.toml").expect("a good plan");
+    let mut rule = plan.rules[0].clone();
+    rule.place = Action::Prefer("nowhere".to_owned());
+    plan.rules = vec![rule; 50];
+    let told = Plan::from_toml(&plan.to_toml(), "p.toml").expect_err("50 places that are none").to_string();
+    assert!(told.starts_with("p.toml: 50 things are wrong\n  rules[0].place: there is no node `nowhere`"), "{told}");
+    assert!(told.ends_with("\n  and 30 more\nhint: mend each of them"), "{told}");
+}
+
+#[test]
 fn each_fault_of_public_curves_is_refused_with_its_place() {
     let one_column = machine_complaint("[10.0, 100.0]", "[10.0]");
     assert!(one_column.contains("invalid length"), "{one_column}");
