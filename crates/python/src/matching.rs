@@ -34,7 +34,8 @@ pub(crate) fn match_nodes(
     cpus: Vec<u32>,
     root: PathBuf,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let host = host_memories(&Root::at(root), &cpus).map_err(|error| errors::bad_machine(&error.to_string()))?;
+    let host = py.detach(|| host_memories(&Root::at(root), &cpus));
+    let host = host.map_err(|error| errors::bad_machine(&error.to_string()))?;
     let found = matched(&plan.get().0, &host, &given).map_err(|error| errors::from_match(&error))?;
     to_python(py, &found.into_iter().map(Entry::from).collect::<Vec<_>>())
 }
@@ -42,8 +43,14 @@ pub(crate) fn match_nodes(
 /// The nodes to give by hand to a program on some CPUs of the machine at a root, so that each memory has one.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
-pub(crate) fn nodes_to_give(plan: Py<Plan>, cpus: Vec<u32>, root: PathBuf) -> PyResult<BTreeMap<String, u32>> {
-    let host = host_memories(&Root::at(root), &cpus).map_err(|error| errors::bad_machine(&error.to_string()))?;
+pub(crate) fn nodes_to_give(
+    py: Python<'_>,
+    plan: Py<Plan>,
+    cpus: Vec<u32>,
+    root: PathBuf,
+) -> PyResult<BTreeMap<String, u32>> {
+    let host = py.detach(|| host_memories(&Root::at(root), &cpus));
+    let host = host.map_err(|error| errors::bad_machine(&error.to_string()))?;
     Ok(to_give(&plan.get().0, &host))
 }
 

@@ -21,9 +21,10 @@ impl Machine {
 
     /// Checks a machine's document.
     #[staticmethod]
-    fn from_document(document: &Bound<'_, PyAny>, file: &str) -> PyResult<Self> {
+    fn from_document(py: Python<'_>, document: &Bound<'_, PyAny>, file: &str) -> PyResult<Self> {
         let text = text_of(Noun::Machine, document, file)?;
-        model::Machine::from_json(&text, file).map(Self).map_err(|error| errors::from_model(Noun::Machine, &error))
+        let read = py.detach(|| model::Machine::from_json(&text, file));
+        read.map(Self).map_err(|error| errors::from_model(Noun::Machine, &error))
     }
 
     /// The text of its file.

@@ -74,9 +74,17 @@ impl OpenPool {
         usage_row(&self.lock().usage())
     }
 
-    fn allocate(&self, name: &str, kind: &str, size: u64, version: u64, checksums: bool) -> PyResult<ArrayRow> {
+    fn allocate(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        kind: &str,
+        size: u64,
+        version: u64,
+        checksums: bool,
+    ) -> PyResult<ArrayRow> {
         let wanted = Entry::new(name, kind, size, version).with_checksums(checksums);
-        self.lock().add(wanted).map(|entry| row(&entry)).map_err(failed)
+        py.detach(|| self.lock().add(wanted)).map(|entry| row(&entry)).map_err(failed)
     }
 
     /// First byte and end of each range of an array that does not match its checksums.
@@ -85,12 +93,12 @@ impl OpenPool {
         Ok(ranges.into_iter().map(|range| (range.start, range.end)).collect())
     }
 
-    fn free(&self, name: &str) -> PyResult<()> {
-        self.lock().free(name).map_err(failed)
+    fn free(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        py.detach(|| self.lock().free(name)).map_err(failed)
     }
 
-    fn begin(&self) -> PyResult<()> {
-        self.lock().begin().map_err(failed)
+    fn begin(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.lock().begin()).map_err(failed)
     }
 
     fn in_transaction(&self) -> bool {

@@ -50,7 +50,7 @@ pub(crate) fn host_identity(root: &str) -> String {
 /// What the `/proc` and `/sys` below a folder tell about a machine, as plain data.
 #[pyfunction]
 pub(crate) fn describe_machine<'py>(py: Python<'py>, root: &str) -> PyResult<Bound<'py, PyAny>> {
-    let described = describe(&Root::at(root)).map_err(|error| match error {
+    let described = py.detach(|| describe(&Root::at(root))).map_err(|error| match error {
         ProbeError::NoMachine => errors::bad_machine(&format!("{root}: {error}")),
         error => errors::bad_machine(&error.to_string()),
     })?;

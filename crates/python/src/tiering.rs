@@ -23,8 +23,8 @@ pub(crate) struct Workload(tiering::Workload);
 impl Workload {
     /// Reads and checks the text of a workload file (TOML).
     #[staticmethod]
-    fn from_toml(text: &str, file: &str) -> PyResult<Self> {
-        tiering::Workload::from_toml(text, file).map(Self).map_err(|error| from_tiering(&error))
+    fn from_toml(py: Python<'_>, text: &str, file: &str) -> PyResult<Self> {
+        py.detach(|| tiering::Workload::from_toml(text, file)).map(Self).map_err(|error| from_tiering(&error))
     }
 
     /// A workload's document; it is checked when it is simulated.
@@ -38,8 +38,8 @@ impl Workload {
 
     /// What a profile says, for a run on so many threads.
     #[staticmethod]
-    fn of_profile(profile: Py<Profile>, threads: u32) -> Self {
-        Self(tiering::Workload::from_profile(&profile.get().0, threads.max(1)))
+    fn of_profile(py: Python<'_>, profile: Py<Profile>, threads: u32) -> Self {
+        Self(py.detach(|| tiering::Workload::from_profile(&profile.get().0, threads.max(1))))
     }
 
     /// The workload as plain data.
@@ -84,7 +84,7 @@ pub(crate) fn simulate_samples<'py>(
     brought: Option<MigrationTerms>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (asked, raised) = asked_with(asked, brought)?;
-    let rows = samples_from_npy(samples).map_err(|problem| {
+    let rows = py.detach(|| samples_from_npy(samples)).map_err(|problem| {
         let hint = "record the program again, or leave out the samples";
         errors::bad_trace(&format!("samples.npy: {problem}\n  hint: {hint}"))
     })?;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 use tierloom_model::Action;
+use tierloom_model::units::round_to_u64;
 use tierloom_place::{self as place, Context, PlaceError};
 use tierloom_tiering::policy::{Brought, Group, Knob, Move, Policy, View};
 
@@ -69,7 +70,7 @@ impl place::Policy for PlacementPolicy {
     }
 
     fn actions(&self, context: &Context<'_>) -> Result<Vec<Action>, PlaceError> {
-        let room = context.nodes.iter().map(|node| (context.name(*node), context.capacity[*node] as u64));
+        let room = context.nodes.iter().map(|node| (context.name(*node), round_to_u64(context.capacity[*node])));
         let asked = (room.collect::<Vec<(&str, u64)>>(), context.name(context.fast));
         let told = Python::attach(|py| request(&self.function.bind(py).call1(asked)?));
         match told {
@@ -173,7 +174,7 @@ fn moves(look: &Bound<'_, PyAny>, view: &View<'_>) -> PyResult<Vec<Move>> {
     Ok(told.into_iter().map(|(group, from, to, pages)| Move { group, from, to, pages }).collect())
 }
 
-fn bytes<'py>(py: Python<'py>, numbers: impl Iterator<Item = f64>) -> Bound<'py, PyBytes> {
+fn bytes(py: Python<'_>, numbers: impl Iterator<Item = f64>) -> Bound<'_, PyBytes> {
     let bytes: Vec<u8> = numbers.flat_map(f64::to_ne_bytes).collect();
     PyBytes::new(py, &bytes)
 }

@@ -52,8 +52,11 @@ impl PartialEq for Brought {
     }
 }
 
+/// A policy's name, and what makes one.
+type Listed = (&'static str, fn() -> Box<dyn Policy>);
+
 /// Every policy by its name, with its default knobs.
-const LISTED: [(&str, fn() -> Box<dyn Policy>); 12] = [
+const LISTED: [Listed; 12] = [
     ("none", || Box::new(none::None)),
     ("autonuma", || Box::new(autonuma::AutoNuma::default())),
     ("tiering", || Box::new(mode2::Mode2::default())),
