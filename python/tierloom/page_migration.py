@@ -177,6 +177,13 @@ def simulate_trace(
         RequestError: A quantity or a name is wrong.
         TraceError: The trace cannot be read; says the row.
         PlacementError: The data does not fit.
+
+    Example:
+        >>> import numpy, pathlib, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "app.npy"
+        >>> numpy.save(file, numpy.arange(0, 1 << 20, 64, dtype=numpy.uint64))
+        >>> simulate_trace(file, "liu-a", "none").data["evaluator"]
+        'exact: a trace of 16384 accesses to 256 pages'
     """
     name, knobs, own = _policy(policy, knobs)
     request = _request(name, placement, socket, nodes, knobs, "exact", tiers, lru, costs, 0)

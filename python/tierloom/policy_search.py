@@ -61,6 +61,11 @@ class Comparison(Tabular):
 
         Raises:
             RequestError: No such policy was compared.
+
+        Example:
+            >>> answer = plan("mg-e", "liu-a", threads=32)
+            >>> answer.policy("local")["prediction"]["time_s"] >= answer.chosen["prediction"]["time_s"]
+            True
         """
         return cast("PolicyDoc", self.core.policy(self._position(name)))
 

@@ -103,6 +103,11 @@ def record(
         ProgramError: The program cannot be started.
         RequestError: The folder or the file cannot be written or Valgrind is not here, and the program was not started.
         RecordingError: It ran, but nothing could be recorded.
+
+    Example:
+        >>> recorded = record(["true"], name="nothing")
+        >>> recorded.exit_code, recorded.profile.name
+        (0, 'nothing')
     """
     if backend not in BACKENDS:
         raise refused(backend, "backend", "no backend", f"use one of: {', '.join(BACKENDS)}")

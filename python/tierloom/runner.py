@@ -59,6 +59,13 @@ def run(
         RequestError: It is not certain which nodes the plan's memories are here, or the plan cannot be what the
             host does.
         RecordingError: It could not be placed.
+
+    Example:
+        >>> import tierloom
+        >>> plan = tierloom.plan("cg-e", "liu-a", nodes=["ldram", "cxl"], policies=["bind:cxl"]).plan()
+        >>> report = run(plan, ["true"], nodes={"cxl": 0})
+        >>> report["exit_code"], report["memories"][0]["node"]
+        (0, 0)
     """
     options = {"hold": hold, **({} if hint_faults is None else {"hint_faults": hint_faults})}
     every_s, watcher = watch or (None, None)

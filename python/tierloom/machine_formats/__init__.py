@@ -70,6 +70,13 @@ def import_machine(
     Raises:
         MachineError: A source is not what it should be, or together they do not tell enough.
         RequestError: A quantity or a kind is wrong.
+
+    Example:
+        >>> import pathlib, tempfile, tierloom
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "liu-a.xml"
+        >>> _ = file.write_text(to_hwloc(tierloom.machine("liu-a")))
+        >>> [memory["name"] for memory in import_machine([file]).machine.data["memories"]]
+        ['rdram', 'ldram', 'cxl']
     """
     whole = Sketch()
     for source in sources:

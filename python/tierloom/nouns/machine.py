@@ -93,7 +93,12 @@ class Machine(Tabular):
         return self.data["name"]
 
     def save(self, path: str | Path) -> None:
-        """Writes the file that :meth:`load` reads."""
+        """Writes the file that :meth:`load` reads.
+
+        Raises:
+            RequestError: It cannot be written there.
+            OutputError: There is no room for it.
+        """
         outputs.write(Path(arguments.path("path", path)), self.text)
 
     @arguments.reads(socket=arguments.text, memory=arguments.text)
@@ -108,6 +113,11 @@ class Machine(Tabular):
 
         Raises:
             RequestError: There is no such path, or a number makes no sense.
+
+        Example:
+            >>> curve = Machine.load("liu-a").curve("socket1", "cxl", read_fraction=1.0, steps=3)
+            >>> [round(gb_s / curve.peak_gb_s, 2) for gb_s, ns in curve.points]
+            [0.0, 0.49, 0.99]
         """
         peak_gb_s, points = _core.path_curve(self.core, socket, memory, read_fraction, steps)
         return Curve(peak_gb_s, points)

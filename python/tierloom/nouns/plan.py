@@ -19,7 +19,14 @@ FIRST_TOUCH = "first_touch"
 
 
 class Plan(Tabular):
-    """Rules that say which object goes where; a person can read and edit its file."""
+    """Rules that say which object goes where; a person can read and edit its file.
+
+    Example:
+        >>> import tierloom
+        >>> plan = tierloom.plan("cg-e", "liu-a", nodes=["ldram", "cxl"], policies=["bind:cxl"]).plan()
+        >>> plan.rows()
+        [{'object': '*', 'size_bytes': None, 'place': 'bind cxl'}]
+    """
 
     def __init__(self, text: str, file: str = "plan") -> None:
         self.text = arguments.text(file, text)
@@ -44,7 +51,12 @@ class Plan(Tabular):
         return cls(text.content, text.file)
 
     def save(self, path: str | Path) -> None:
-        """Writes the file that :meth:`load` reads."""
+        """Writes the file that :meth:`load` reads.
+
+        Raises:
+            RequestError: It cannot be written there.
+            OutputError: There is no room for it.
+        """
         outputs.write(Path(arguments.path("path", path)), self.text)
 
     def rows(self) -> list[Row]:

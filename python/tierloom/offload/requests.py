@@ -120,6 +120,11 @@ def infer(
     Raises:
         RequestError: A name or number is wrong.
         PlacementError: Nothing fits; the message says by how many GiB and what would.
+
+    Example:
+        >>> answer = infer("llama-3.1-8b", "a10", "liu-a-llm", users=4)
+        >>> answer.plan.placement.batch
+        4
     """
     if batch is not None and users is not None:
         message = f"{users} users and a batch of {batch}\nhint: they are the same; give --users"
