@@ -10,6 +10,7 @@ from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section
 from tierloom.report.pages.specs import (
     INK,
     OURS,
+    Spec,
     bars_height,
     chart,
     chosen_colour,
@@ -33,6 +34,7 @@ BARS = 14
 """Policies that bars compare; the table has all."""
 
 OBJECTS = 16
+SLIDER_STEPS = 200
 HEADROOM = 1.6
 """Height of the frontier's picture over the frontier: policies above would flatten it."""
 
@@ -197,11 +199,13 @@ def _frontier(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
             "shape": {"condition": {"test": "datum.ours", "value": "diamond"}, "value": "circle"},
         },
     }
+    most = max(row["amount"] for row in line)
+    budget = min(data["budget_bytes"] / scale, most)
     spec = chart(
         {
             "mark": {"type": "rule", "strokeDash": [3, 3], "color": INK},
-            "data": {"values": [{"amount": data["budget_bytes"] / scale}]},
-            "encoding": {"x": field("amount")},
+            "data": {"values": [{}]},
+            "encoding": {"x": {"datum": {"expr": "budget"}, "type": "quantitative"}},
         },
         {
             "mark": {"type": "line", "color": OURS, "strokeWidth": 2.5, "clip": True},
@@ -209,6 +213,8 @@ def _frontier(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
             "encoding": {"x": x, "y": y},
         },
         dot,
+        _time_at_budget(unit, most),
+        params=[_budget(f"{data['fast_memory']}, {unit}: ", budget, most)],
     )
     above = sum(row["time_s"] > top for row in dots)
     more = f" {above} slower ones are above the picture." if above else ""
@@ -220,8 +226,50 @@ def _frontier(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
         f"What {data['fast_memory']} buys",
         spec,
         Table(columns, [*line, *dots]),
-        about=f"Line: least time for each amount. Dots: policies; dotted: what is allowed.{more}",
+        about="Line: least time for each amount; drag the slider to read it off, straight from point to point. Dots: "
+        f"policies. Dotted: at first what is allowed.{more}",
     )
+
+
+def _budget(name: str, value: float, most: float) -> Spec:
+    """A slider over amounts of fast memory."""
+    step = max(most, 1e-9) / SLIDER_STEPS
+    return {
+        "name": "budget",
+        "value": value,
+        "bind": {"input": "range", "min": 0, "max": most, "step": step, "name": name},
+    }
+
+
+def _time_at_budget(unit: str, most: float) -> Spec:
+    """The least time where the slider stands, beside the line."""
+    along = "datum.time_s + (datum.later - datum.time_s) * (budget - datum.amount) / (datum.next - datum.amount)"
+    behind = [{"op": "lead", "field": "amount", "as": "next"}, {"op": "lead", "field": "time_s", "as": "later"}]
+    right = f"budget > {most / 2}"
+    # More memory takes less time: above the line on the left, below it on the right, the label stands clear.
+    beside = {"align": "'right' : 'left'", "dx": "-6 : 6", "dy": "18 : -10"}
+    return {
+        "mark": {
+            "type": "text",
+            "fontWeight": "bold",
+            "fontSize": 12,
+            **{key: {"expr": f"{right} ? {either}"} for key, either in beside.items()},
+        },
+        "transform": [
+            {"filter": "!datum.dot"},
+            {"window": behind, "sort": [{"field": "amount"}]},
+            {"filter": "datum.amount <= budget && (!isValid(datum.next) || budget < datum.next)"},
+            {"calculate": "budget", "as": "there"},
+            {"calculate": f"isValid(datum.next) ? {along} : datum.time_s", "as": "at"},
+            {"calculate": f"format(datum.at, '.4~g') + ' s at ' + format(budget, '.3~g') + ' {unit}'", "as": "label"},
+        ],
+        "encoding": {
+            "x": field("there"),
+            "y": field("at"),
+            "text": {"field": "label"},
+            "color": {"value": INK},
+        },
+    }
 
 
 def _places(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> Chart:
