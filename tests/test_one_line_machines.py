@@ -78,6 +78,11 @@ def test_a_file_is_made_of_a_line(folder: Path, tierloom: Tierloom) -> None:
     assert (made.name, json.loads(told.stdout)["name"]) == ("planned", "planned")
     assert [memory["name"] for memory in made.data["memories"]] == ["dram", "cxl"]
     assert made.data["sockets"][0]["cores"]["value"] == 16
+    again = tierloom("machine", "new", "dram 64GiB", "--name", "planned")
+    assert (again.exit_code, "planned.toml: it is there already" in again.stderr) == (2, True)
+    assert "no name of a machine" in tierloom("machine", "new", "dram 64GiB", "--name", "a/b").stderr
+    assert tierloom("machine", "new", "dram 64GiB", "--name", "größe").exit_code == 0
+    assert Machine.load("größe.toml").name == "größe"
     assert tierloom("machine", "show", "planned.toml", "--toml").stdout == (folder / "planned.toml").read_text()
 
 

@@ -33,7 +33,7 @@ read these files (`tools/file_reference.py`), so it lists what is read and nothi
 there. [What is stable](stability.md) says for how long they stay.
 
 For completion and checks while you type, give your editor the schema: the first line of a machine file may be
-`#:schema docs/schema/machine.json`, which Even Better TOML and Taplo read. There are schemas of
+`#:schema PATH/docs/schema/machine.json`, which Even Better TOML and Taplo read. There are schemas of
 [machines](schema/machine.json), [profiles](schema/profile.json), [plans](schema/plan.json) and
 [comparisons](schema/comparison.json).
 
@@ -148,6 +148,8 @@ def plain(schema: Schema) -> str:
         inner = schema.get("items") or next(iter(schema.get("prefixItems", [])), {})
         return f"list of {kind(inner)}" if isinstance(inner, Mapping) and inner else "list"
     if told == "object":
+        if inside := schema.get("properties"):
+            return f"table of {', '.join(f'`{key}` ({kind(value)})' for key, value in inside.items())}"
         inner = schema.get("additionalProperties")
         return f"table of {kind(inner)}" if isinstance(inner, Mapping) else "table"
     return {"integer": "whole number", "string": "text", "boolean": "`true` or `false`"}.get(told, told)

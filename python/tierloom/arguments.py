@@ -125,7 +125,9 @@ def names(name: str, value: Any) -> list[str]:  # noqa: ANN401 (whatever was han
 
 def policy(name: str, value: Any) -> Any:  # noqa: ANN401 (whatever was handed in)
     """The name of a policy, or a policy of one's own: a function or a class."""
-    return value if callable(value) else text(name, value)
+    if callable(value) or isinstance(value, str):
+        return value if callable(value) else text(name, value)
+    raise refused(value, name, "no policy", "give a name, or a function or class of your own (no object of one)")
 
 
 def policies(name: str, value: Any) -> list[Any]:  # noqa: ANN401 (whatever was handed in)
@@ -283,8 +285,8 @@ READERS: dict[str, Reader] = {
     "threads": or_none(THREADS),
     "socket": or_none(text),
     "nodes": or_none(names),
-    "policies": or_none(policies),
-    "policy": policy,
+    "policies": or_none(names),
+    "policy": text,
     "what_if": names,
     "compare": names,
     "seed": whole(0, MOST_SEED),

@@ -63,7 +63,7 @@ class Simulation(Tabular):
         return f"<Simulation of {self.workload} under {self.data['policy']}: {seconds_text(self.time_s)}>"
 
 
-@arguments.reads()
+@arguments.reads(policy=arguments.policy)
 def simulate(
     workload: Workload | Profile | str | Path,
     machine: Machine | str | Path,
@@ -134,7 +134,7 @@ def simulate(
     return Simulation(on, source.name, cast("OutcomeDoc", answer), known)
 
 
-@arguments.reads(trace=arguments.path, threads=arguments.THREADS)
+@arguments.reads(trace=arguments.path, threads=arguments.THREADS, policy=arguments.policy)
 def simulate_trace(
     trace: str | Path,
     machine: Machine | str | Path,

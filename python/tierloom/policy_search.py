@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import tierloom._core as _core
 from tierloom import hosts
-from tierloom.arguments import each, reads, real, refused, teams
+from tierloom.arguments import each, or_none, reads, real, refused, teams
+from tierloom.arguments import policies as user_policy_list
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.tables import Row, Tabular
@@ -143,7 +144,7 @@ def bound_word(bound: str | Mapping[str, str]) -> str:
     return bound if isinstance(bound, str) else " ".join(word for pair in bound.items() for word in pair)
 
 
-@reads()
+@reads(policies=or_none(user_policy_list))
 def plan(
     profile: Profile | str | Path,
     machine: Machine | str | Path,
@@ -153,7 +154,7 @@ def plan(
     nodes: Sequence[str] | None = None,
     fast_memory: Amount | None = None,
     max_slowdown: str | float | None = None,
-    policies: Sequence[str | Callable[[PlacementQuestion], Mapping[str, str]]] | None = None,
+    policies: str | Sequence[str | Callable[[PlacementQuestion], Mapping[str, str]]] | None = None,
     ran_on: Machine | str | Path | None = None,
     what_if: Sequence[str] = (),
 ) -> Comparison:
@@ -191,7 +192,7 @@ def plan(
     program, on = Profile.of(profile), changed(Machine.of(machine), changes(what_if))
     budget = None if fast_memory is None else amount_in_bytes(fast_memory, program.footprint_bytes)
     slowdown = None if max_slowdown is None else _slowdown(max_slowdown)
-    names, own = user_policies(policies, PLACEMENT, _known_policies)
+    names, own = user_policies(policies, PLACEMENT, _core.placement_policies)
     request = {
         "threads": threads,
         "socket": socket,
@@ -204,11 +205,6 @@ def plan(
     brought = [placing(policy, program, on) for policy in own]
     answer = _core.compare(on.core, program.core, request, known.core if known else None, brought)
     return Comparison(on, program, cast("ComparisonDoc", answer.brief()), answer)
-
-
-def _known_policies() -> list[str]:
-    """Names of the policies that the planner has, without what stands behind a colon."""
-    return [shape.partition(":")[0] for shape in _core.placement_policies()]
 
 
 def _slowdown(share: str | float) -> float:

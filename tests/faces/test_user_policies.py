@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import math
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support import ROOT, Tierloom
 
 import tierloom
@@ -105,7 +104,7 @@ def test_a_policy_is_asked_for_every_amount_of_fast_memory_that_is_tried() -> No
 
     answer = plan(hot, "local", max_slowdown="5%", fast_memory=None)
     assert len(set(rooms)) > 3
-    assert answer.chosen["fast_bytes"] <= max(rooms)
+    assert min(rooms) <= answer.chosen["fast_bytes"] < max(rooms)
 
 
 def test_a_policy_that_has_no_answer_says_why_beside_those_that_have() -> None:
@@ -124,7 +123,7 @@ def test_a_policy_that_has_no_answer_says_why_beside_those_that_have() -> None:
     [
         (
             lambda: 1 / 0,
-            r"policy `bad`: ZeroDivisionError: division by zero \(.*test_user_policies.py:\d+\)\nhint: mend",
+            r"policy `bad`: ZeroDivisionError: division by zero \(.*test_user_policies.py:\d+\)\nhint: fix",
         ),
         (lambda: {"zorg": "local"}, "'zorg' is no object of this profile\nhint: use names such as: u0"),
         (lambda: {"u0": "everywhere"}, "policy `bad`, object `u0`: 'everywhere' is no place\nhint: write local"),
@@ -264,7 +263,6 @@ def test_a_package_offers_policies_as_entry_points(folder: Path, monkeypatch: py
     answer = plan("local", "theirs")
     assert answer.policy("theirs")["prediction"]["time_s"] == answer.policy("local")["prediction"]["time_s"]
     assert answer.policy("theirs")["about"] == "Of a package."
-    assert user_policies.source("local") == ""
 
 
 def test_a_study_computes_again_what_a_changed_policy_touches(folder: Path) -> None:
@@ -279,16 +277,85 @@ nodes = "ldram,cxl"\npolicies = "{policy}:far"\n[axes]\nthreads = [4, 8]\n"""
     assert changed.data["computed"] == 2
 
 
-PARTS = {"bind": {"bind"}, "interleave": {"interleave"}, "preferred": {"prefer", "prefer_many"}}
+@pytest.mark.parametrize(
+    "words", ["local", "preferred:cxl", "interleave:ldram+cxl", "weighted:ldram=3+cxl=1", "bind:ldram+cxl"]
+)
+def test_a_place_for_all_objects_is_the_policy_of_that_name(words: str) -> None:
+    def everywhere(question: PlacementQuestion) -> dict[str, str]:
+        return {item["name"]: words for item in question.objects}
+
+    answer = plan(words, everywhere)
+    assert answer.policy("everywhere")["fractions"] == answer.policy(words)["fractions"]
 
 
-@given(st.sampled_from(sorted(PARTS)), st.lists(st.sampled_from(["ldram", "cxl", "hbm0"]), min_size=1, max_size=3))
-def test_places_are_written_as_policies_are(kind: str, nodes: list[str]) -> None:
-    found = user_policies.place(f"{kind}:{'+'.join(nodes)}")
-    assert isinstance(found, dict)
-    ((key, told),) = found.items()
-    assert key in PARTS[kind]
-    assert told == (nodes[0] if key == "prefer" else nodes)
+@pytest.mark.parametrize("words", ["bind", "bind:", "bind:a++b", "bind:a+a", "weighted:a=0", "weighted:a=256", "soar"])
+def test_what_is_no_place(words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        user_policies.place(words)
+
+
+def test_a_policy_may_sort_its_objects() -> None:
+    def sorting(question: PlacementQuestion) -> dict[str, str]:
+        objects = question.objects
+        objects.sort(key=lambda item: item["name"], reverse=True)
+        return {objects[0]["name"]: "preferred:cxl"}
+
+    program = tierloom.profile("ft-d")
+    before = [item["name"] for item in program.objects]
+    answer = tierloom.plan(program, "bytedance-spr-a1000", policies=[sorting], **ON)
+    far = [row["object"] for row in answer.plan().rows() if row["place"] == "prefer cxl"]
+    assert far == [max(before)]
+    assert [item["name"] for item in program.objects] == before
+
+
+def test_names_stand_for_one_policy_each() -> None:
+    def soar(question: PlacementQuestion) -> dict[str, str]:  # noqa: ARG001 (as it is called)
+        return {}
+
+    with pytest.raises(RequestError, match="`soar` is a policy of ours\nhint: give your function another name"):
+        plan(soar)
+    with pytest.raises(RequestError, match="two policies are called `<lambda>`"):
+        plan(lambda _: {}, lambda _: {"u0": "local"})
+    names = [policy["policy"] for policy in plan("usual", "local", "usual", interleaved, interleaved).brief["policies"]]
+    assert len(names) == len(set(names))
+    assert names[-1] == "tierloom"
+
+
+def test_a_file_may_hold_data_classes_and_travels_as_its_text(folder: Path) -> None:
+    text = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n\n@dataclass\nclass Far:\n"
+        "    share: float = 0.5\n\ndef far(question):\n    return {} if Far().share else None\n"
+    )
+    found = user_policies.policy(f"{file(folder, text)}:far", user_policies.PLACEMENT, list)
+    again = pickle.loads(pickle.dumps(found))  # noqa: S301 (our own)
+    (folder / "mine.py").unlink()
+    assert plan("local", again).policy(again.name)["prediction"] == plan("local").chosen["prediction"]
+
+
+def test_moves_may_be_an_array() -> None:
+    class Arrays(Still):
+        def look(self, view: MigrationView) -> object:
+            moved = min(view.pages[0, 0], 10.0)
+            return np.array([[0, 0, 1, moved]]) if view.now_s < 0.15 else np.zeros((0, 4))
+
+    assert simulated(Arrays)["counters"] != simulated("none")["counters"]
+
+
+def test_a_study_elsewhere_finds_the_files_beside_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside, here = folder / "there", folder / "here"
+    beside.mkdir(), here.mkdir()
+    file(beside, "class Still:\n    period_s = 1.0\n    def look(self, view):\n        return []\n", "own.py")
+    study = file(
+        beside,
+        'version = 1\nverb = "simulate"\n[parameters]\nmachine = "bytedance-spr-a1000"\nworkload = "uniform"\n'
+        'size = "64MiB"\nseconds = 0.5\nnodes = "ldram,cxl"\nfast_memory = "50%"\n'
+        '[axes]\npolicy = ["none", "own.py:Still"]\n',
+        "own.toml",
+    )
+    monkeypatch.chdir(here)
+    found = tierloom.sweep(study, folder / "own.sweep", workers=0)
+    assert found.counts["done"] == 2
+    assert len({row["time_s"] for row in found.rows()}) == 1
 
 
 def documented(folder: Path) -> None:

@@ -253,21 +253,23 @@ impl Machine {
     }
 
     fn check_path(&self, path: &Path) -> Flaws {
-        let random_ns = path.random_idle_ns.as_ref().map_or(path.idle_ns.value, |random| random.value);
+        let random_ns = path.random_idle_ns.as_ref().map(|random| random.value);
         let mut flaws = Flaws::of([
             self.known_socket(&path.from).map_err(|flaw| flaw.within("from")),
             known(&path.to, self.memories.iter().map(|m| m.name.as_str())).map_err(|flaw| flaw.within("to")),
             positive("idle_ns", path.idle_ns.value),
-            at_least("random_idle_ns", random_ns, path.idle_ns.value),
+            random_ns.map_or(Ok(()), |random_ns| at_least("random_idle_ns", random_ns, path.idle_ns.value.max(0.0))),
             at_least("writes_at_home", path.lines_written_at_home(), 1.0),
             path.load.check().map_err(|flaw| flaw.within("load")),
         ]);
         for link in &path.links {
             flaws.part("links", known(link, self.links.iter().map(|l| l.name.as_str())));
         }
-        let twins = self.paths.iter().filter(|other| other.from == path.from && other.to == path.to).count();
-        if twins > 1 {
-            let problem = format!("there are {twins} paths from {} to {}", path.from, path.to);
+        let mut twins = self.paths.iter().filter(|other| other.from == path.from && other.to == path.to);
+        let is_first = twins.next().is_some_and(|first| std::ptr::eq(first, path));
+        let others = twins.count();
+        if is_first && others > 0 {
+            let problem = format!("there are {} paths from {} to {}", others + 1, path.from, path.to);
             flaws.note(Err(Flaw::new("", problem, "keep one")));
         }
         flaws

@@ -200,7 +200,7 @@ impl Plan {
             let place = format!("phases[{index}]");
             let times = [at_least("start_s", phase.start_s, before), at_least("gain_s", phase.gain_s, 0.0)];
             flaws.part(&place, Flaws::of(times));
-            before = phase.start_s;
+            before = phase.start_s.max(before);
             for (index, moved) in phase.moves.iter().enumerate() {
                 let place = format!("{place}.moves[{index}]");
                 if !self.rules.iter().any(|rule| rule.object == moved.object) {

@@ -302,18 +302,22 @@ impl Profile {
     }
 
     fn check(&self) -> Flaws {
-        let (mut flaws, mut names) = (Flaws::default(), BTreeSet::new());
+        let (mut flaws, mut names, mut missing) = (Flaws::default(), BTreeSet::new(), BTreeSet::new());
         for (index, object) in self.objects.iter().enumerate() {
             let place = format!("objects[{index}]");
             if object.name.is_empty() || !names.insert(object.name.as_str()) {
                 let problem = format!("`{}` is empty or used twice", object.name);
                 flaws.part(&place, Err(Flaw::new("name", problem, "give every object its own name")));
             }
-            flaws.part(&place, Flaws::of([object.check(), self.known_source(object.origin.as_ref())]));
+            flaws.part(&place, object.check());
+            flaws.part(&place, self.known_source(object.origin.as_ref(), &mut missing));
         }
         for (index, phase) in self.phases.iter().enumerate() {
-            let sources = phase.accesses.iter().map(|access| self.known_source(access.origin.as_ref()));
-            flaws.part(&format!("phases[{index}]"), Flaws::of([phase.check(&names)].into_iter().chain(sources)));
+            let place = format!("phases[{index}]");
+            flaws.part(&place, phase.check(&names));
+            for access in &phase.accesses {
+                flaws.part(&place, self.known_source(access.origin.as_ref(), &mut missing));
+            }
         }
         for (index, rest) in self.unattributed.iter().enumerate() {
             flaws.part(&format!("unattributed[{index}].stall"), rest.stall.check());
@@ -326,13 +330,16 @@ impl Profile {
         flaws
     }
 
-    fn known_source(&self, origin: Option<&Origin>) -> Result<(), Flaw> {
+    /// A source that is missing is told once, however many figures name it.
+    fn known_source<'a>(&self, origin: Option<&'a Origin>, missing: &mut BTreeSet<&'a str>) -> Result<(), Flaw> {
         match origin {
-            Some(origin) if !self.sources.contains_key(&origin.source) => Err(Flaw::new(
-                "origin.source",
-                format!("source `{}` is not in the sources table", origin.source),
-                "add it under `sources`",
-            )),
+            Some(origin) if !self.sources.contains_key(&origin.source) && missing.insert(&origin.source) => {
+                Err(Flaw::new(
+                    "origin.source",
+                    format!("source `{}` is not in the sources table", origin.source),
+                    "add it under `sources`",
+                ))
+            }
             _ => Ok(()),
         }
     }

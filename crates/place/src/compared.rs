@@ -5,7 +5,7 @@ use tierloom_model::{Action, Placement, PolicyResult};
 use crate::context::Context;
 use crate::error::PlaceError;
 use crate::frontier::Found;
-use crate::policy::{self, Brought, Policy, Tierloom, Tried, USUAL};
+use crate::policy::{self, Policy, Tierloom, Tried, USUAL};
 use crate::request::Request;
 use crate::search::Rows;
 
@@ -26,14 +26,9 @@ pub(crate) struct Choice<'a> {
 
 impl<'a> Compared<'a> {
     /// Tries the policies of a request; `tierloom` starts from the frontier's last placement that fits, too.
-    pub(crate) fn new(
-        context: Context<'a>,
-        (request, brought): (&Request, Brought<'_>),
-        frontier: &[Found],
-    ) -> Result<Self, PlaceError> {
+    pub(crate) fn new(context: Context<'a>, request: &Request, frontier: &[Found]) -> Result<Self, PlaceError> {
         let last = frontier.iter().rfind(|found| found.fast_bytes <= context.capacity[context.fast]);
-        let hints = last.map(|found| found.rows.clone()).into_iter().collect();
-        let policies = results(&context, request, brought, hints)?;
+        let policies = results(&context, request, last.map(|found| found.rows.clone()).into_iter().collect())?;
         Ok(Self { context, policies })
     }
 
@@ -56,15 +51,10 @@ impl<'a> Compared<'a> {
     }
 }
 
-fn results(
-    context: &Context<'_>,
-    request: &Request,
-    brought: Brought<'_>,
-    hints: Vec<Rows>,
-) -> Result<Vec<PolicyResult>, PlaceError> {
+fn results(context: &Context<'_>, request: &Request, hints: Vec<Rows>) -> Result<Vec<PolicyResult>, PlaceError> {
     let usual = vec![USUAL.to_owned()];
     let names = request.policies.as_ref().unwrap_or(&usual);
-    let policies = policy::of_names(names, brought, context)?;
+    let policies = policy::of_names(names, &request.brought, context)?;
     let all_before_ours = names.iter().any(|name| name == USUAL);
     let ours = Tierloom { hints };
     let mut results: Vec<PolicyResult> = Vec::with_capacity(policies.len());

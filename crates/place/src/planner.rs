@@ -8,7 +8,6 @@ use crate::compared::{Choice, Compared};
 use crate::context::Context;
 use crate::error::PlaceError;
 use crate::frontier::{self, Found};
-use crate::policy::Brought;
 use crate::request::Request;
 use crate::slowdown::least_memory;
 
@@ -26,27 +25,14 @@ const SAME: f64 = 1e-3;
 /// when no policy can be used. A policy that cannot be used beside others that can is no error: its
 /// result says why.
 pub fn compare(machine: &Machine, profile: &Profile, request: &Request) -> Result<Comparison, PlaceError> {
-    compare_with(machine, profile, request, &[])
-}
-
-/// [`compare`] with policies that the caller has brought along, for a request to name.
-///
-/// # Errors
-/// As [`compare`].
-pub fn compare_with(
-    machine: &Machine,
-    profile: &Profile,
-    request: &Request,
-    brought: Brought<'_>,
-) -> Result<Comparison, PlaceError> {
     let positions = request.positions(machine, profile)?;
     let run = positions.run;
     let predictor = Predictor::new(machine, profile, run)?;
     let context = request.context(machine, profile, &predictor, positions)?;
     let frontier = frontier::frontier(&context.without_budget())?;
     let Choice { compared, chosen, points } = match request.max_slowdown {
-        Some(asked) => least_memory(&context, &frontier, (request, brought), asked)?,
-        None => fastest(context, &frontier, (request, brought))?,
+        Some(asked) => least_memory(&context, &frontier, request, asked)?,
+        None => fastest(context, &frontier, request)?,
     };
     let Compared { context, policies } = compared;
     Ok(Comparison {
@@ -64,12 +50,8 @@ pub fn compare_with(
 }
 
 /// The policies within the budget, and the simplest of the fastest.
-fn fastest<'a>(
-    context: Context<'a>,
-    frontier: &[Found],
-    asked: (&Request, Brought<'_>),
-) -> Result<Choice<'a>, PlaceError> {
-    let compared = Compared::new(context, asked, frontier)?;
+fn fastest<'a>(context: Context<'a>, frontier: &[Found], request: &Request) -> Result<Choice<'a>, PlaceError> {
+    let compared = Compared::new(context, request, frontier)?;
     let least_s = compared.timed().map(|(_, time_s)| time_s).fold(f64::INFINITY, f64::min);
     let fastest = |time_s: f64| time_s <= least_s * (1.0 + SAME);
     let is_fastest = |result: &PolicyResult| result.outcome.as_ref().is_ok_and(|outcome| fastest(outcome.time_s));

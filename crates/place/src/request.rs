@@ -7,6 +7,7 @@ use tierloom_predict::{Predictor, Run};
 
 use crate::context::Context;
 use crate::error::PlaceError;
+use crate::policy::Brought;
 
 /// Where a program runs, what memory it may use, and what is wanted.
 ///
@@ -27,6 +28,9 @@ pub struct Request {
     /// Take the least fast memory that keeps the run time within `1 + max_slowdown` of the least that is found with any
     /// amount of fast memory, instead of the least time within the budget.
     pub max_slowdown: Option<f64>,
+    /// Policies that whoever asks has brought along, for `policies` to name.
+    #[serde(skip)]
+    pub brought: Brought,
     /// Names of the policies to compare; [`crate::policy::USUAL`], which stands for many, by default.
     pub policies: Option<Vec<String>>,
 }

@@ -10,7 +10,6 @@ use crate::compared::{Choice, Compared};
 use crate::context::Context;
 use crate::error::PlaceError;
 use crate::frontier::{Found, least_bytes};
-use crate::policy::Brought;
 use crate::request::Request;
 
 /// Halvings between a budget that does and one that does not: to a 256th of a step of the frontier.
@@ -26,7 +25,7 @@ const ROUNDING: f64 = 1e-9;
 pub(crate) fn least_memory<'a>(
     context: &Context<'a>,
     frontier: &[Found],
-    request: (&Request, Brought<'_>),
+    request: &Request,
     asked: f64,
 ) -> Result<Choice<'a>, PlaceError> {
     if !(asked.is_finite() && asked >= 0.0) {
@@ -50,7 +49,7 @@ struct Search<'a, 'r> {
     /// With all the fast memory that may be used.
     context: &'r Context<'a>,
     frontier: &'r [Found],
-    request: (&'r Request, Brought<'r>),
+    request: &'r Request,
     asked: f64,
     /// Bytes of fast memory and run time of all that was tried, s.
     points: Vec<(f64, f64)>,

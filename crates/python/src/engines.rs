@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use serde::Deserialize;
 use tierloom_model::{self as model, Placement, PolicyResult, Prediction};
-use tierloom_place::{self as place, Request};
+use tierloom_place::{self as place, Brought, Request};
 use tierloom_predict::{Predictor, Run};
 
 use crate::documents::{request, to_python};
@@ -69,14 +69,11 @@ pub(crate) fn compare(
     ran_on: Option<Py<Machine>>,
     brought: Vec<(String, String, Py<PyAny>)>,
 ) -> PyResult<Comparison> {
-    let asked: Request = request(asked)?;
-    let (on, program) = (&machine.get().0, &profile.get().0);
     let raised = Raised::default();
-    let brought: Vec<_> = brought.into_iter().map(|policy| PlacementPolicy::new(policy, &raised)).collect();
-    let answer = py.detach(|| {
-        let brought: Vec<&(dyn place::Policy + Sync)> = brought.iter().map(|policy| policy as _).collect();
-        compared(on, program, (&asked, &brought), ran_on.as_ref().map(|ran_on| &ran_on.get().0))
-    });
+    let brought = brought.into_iter().map(|policy| PlacementPolicy::new(policy, &raised).shared()).collect();
+    let asked = Request { brought: Brought::new(brought), ..request(asked)? };
+    let (on, program) = (&machine.get().0, &profile.get().0);
+    let answer = py.detach(|| compared(on, program, &asked, ran_on.as_ref().map(|ran_on| &ran_on.get().0)));
     raised.check()?;
     let mut brief = answer?;
     let whole = std::mem::take(&mut brief.policies);
@@ -95,13 +92,13 @@ fn without_objects(result: &PolicyResult) -> PolicyResult {
 fn compared(
     machine: &model::Machine,
     profile: &model::Profile,
-    (asked, brought): (&Request, place::Brought<'_>),
+    asked: &Request,
     ran_on: Option<&model::Machine>,
 ) -> PyResult<model::Comparison> {
     let known = ran_on.map(|ran_on| tierloom_predict::anchored(profile, ran_on)).transpose();
     let known = known.map_err(|error| errors::from_predict(&error))?.flatten();
     let (anchored, anchor) = known.unzip();
-    let answer = place::compare_with(machine, anchored.as_ref().unwrap_or(profile), asked, brought);
+    let answer = place::compare(machine, anchored.as_ref().unwrap_or(profile), asked);
     Ok(model::Comparison { anchor, ..answer.map_err(|error| errors::from_place(&error))? })
 }
 

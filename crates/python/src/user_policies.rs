@@ -48,6 +48,11 @@ impl PlacementPolicy {
     pub(crate) fn new((name, about, function): (String, String, Py<PyAny>), raised: &Raised) -> Self {
         Self { name, about, function, raised: raised.clone() }
     }
+
+    /// As the planner takes it.
+    pub(crate) fn shared(self) -> Arc<dyn place::Policy + Send + Sync> {
+        Arc::new(self)
+    }
 }
 
 /// What a placement policy answers.
@@ -70,7 +75,12 @@ impl place::Policy for PlacementPolicy {
     }
 
     fn actions(&self, context: &Context<'_>) -> Result<Vec<Action>, PlaceError> {
-        let room = context.nodes.iter().map(|node| (context.name(*node), round_to_u64(context.capacity[*node])));
+        // One exception is enough: the answer will be that.
+        if self.raised.is_some() {
+            return Err(PlaceError::Brought { reason: "it raised an exception before".to_owned() });
+        }
+        let bytes = |node: usize| round_to_u64(context.capacity[node].floor());
+        let room = context.nodes.iter().map(|node| (context.name(*node), bytes(*node)));
         let asked = (room.collect::<Vec<(&str, u64)>>(), context.name(context.fast));
         let told = Python::attach(|py| request(&self.function.bind(py).call1(asked)?));
         match told {

@@ -113,7 +113,7 @@ impl Request {
             None => (0..machine.memories.len()).collect(),
             Some(names) => names.iter().map(|name| memory(machine, name)).collect::<Result<Vec<usize>>>()?,
         };
-        let tiers = self.tiers.unwrap_or(self.policy()?.tiers());
+        let tiers = self.tiers.map_or_else(|| self.policy().map(|policy| policy.tiers()), Ok)?;
         let nodes = Nodes::new(machine, socket, &memories, self.fast_bytes, tiers)?;
         if nodes.len() > 7 {
             let problem = format!("{} memories are more than the simulator tells apart", nodes.len());

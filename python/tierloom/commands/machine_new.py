@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
+import shlex
 from pathlib import Path
 
 import click
 
 from tierloom.catalog import one_line
 from tierloom.commands import options, say
-from tierloom.errors import MachineError
+from tierloom.errors import MachineError, RequestError
 from tierloom.nouns import Machine
 
 FILE = click.Path(path_type=Path, dir_okay=False)
-NAME = re.compile(r'^name = ".*"$', re.MULTILINE)
+NAMED = re.compile(r'^name = ".*"$', re.MULTILINE)
+NAME = re.compile(r"\w[\w.+-]*")
 
 
 @click.command(
@@ -37,16 +38,22 @@ def new(line: str | None, name: str | None, output: Path | None, as_json: bool) 
     """
     from tierloom.report.tables import machines
 
+    if name is not None and not NAME.fullmatch(name):
+        message = f"--name {name}: no name of a machine\nhint: use letters, digits, and . + - _"
+        raise RequestError(message)
     described = Machine.load(line if line is not None and one_line.is_one_line(line) else _asked(line))
-    machine = described if name is None else Machine(NAME.sub(f"name = {json.dumps(name)}", described.text, count=1))
+    machine = described if name is None else Machine(NAMED.sub(f'name = "{name}"', described.text, count=1))
     file = output or Path(f"{machine.name}.toml")
+    if file.exists():
+        message = f"{file}: it is there already, and may have been edited\nhint: choose another file with -o"
+        raise RequestError(message)
     machine.save(file)
     if as_json:
         say.document("machine", {**machine.data})
     else:
         say.show(*machines.summary(machine))
     say.wrote("machine", file)
-    say.then(f"tierloom plan mg-e --machine {file}")
+    say.then(shlex.join(["tierloom", "plan", "mg-e", "--machine", str(file)]))
 
 
 def _asked(line: str | None) -> str:
@@ -58,7 +65,7 @@ def _asked(line: str | None) -> str:
     if line is not None:
         message = f"`{line}` describes no machine\nhint: {one_line.FORM}"
         raise MachineError(message)
-    cores = click.prompt("cores of its socket", default=one_line.CORES, type=click.IntRange(1, 9999), err=True)
+    parts = _cores()
     memories: list[str] = []
     while kind := click.prompt(_which(memories), default="" if memories else "dram", show_default=False, err=True):
         size = click.prompt("  size, such as 512GiB", err=True)
@@ -72,7 +79,18 @@ def _asked(line: str | None) -> str:
             say.warn(str(problem))
             continue
         memories.append(part)
-    return ", ".join([f"{cores} cores", *memories])
+    return ", ".join([*parts, *memories])
+
+
+def _cores() -> list[str]:
+    """The line's first part, where the number of cores is known."""
+    while cores := click.prompt(
+        f"cores of its socket (none: {one_line.CORES})", default="", show_default=False, err=True
+    ):
+        if re.fullmatch(r"[1-9]\d{0,3}", cores):
+            return [f"{cores} cores"]
+        say.warn(f"`{cores}` is no number of cores\nhint: write a whole number up to 9999, or nothing")
+    return []
 
 
 def _which(memories: list[str]) -> str:

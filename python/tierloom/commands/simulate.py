@@ -233,11 +233,13 @@ def policies_of(listed: str, *, followed: bool) -> list[str]:
     from tierloom import page_migration
 
     known = [name for name, _, _ in page_migration.terms()["policies"]]
-    chosen = [*known, page_migration.OURS] if listed == "all" else name_list(listed) or []
+    every = [*known, page_migration.OURS]
+    asked = [every if name == "all" else [name] for name in name_list(listed) or []]
+    chosen = list(dict.fromkeys(name for names in asked for name in names))
     return [
         name
         for name in chosen
-        if not (followed and name == page_migration.OURS and listed in {"all", DEFAULT_POLICIES})
+        if not (followed and name == page_migration.OURS and ("all" in listed or listed == DEFAULT_POLICIES))
     ]
 
 

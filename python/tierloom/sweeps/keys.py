@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tierloom.sweeps.studies import Study
 
 POLICIES = ("policy", "policies")
-"""Parameters that may name a policy of the user's, whose text a result rests on."""
+"""Parameters that may name policies of the user's: results rest on their text, and workers get it."""
 
 FACES = ("commands", "report")
 """Rooms that only show results: what changes there changes no key."""
@@ -57,12 +57,18 @@ class Nouns:
         Raises:
             RequestError: There is no such file or name.
         """
-        if at not in self._found:
-            self._found[at] = self._read(*at)
-        return self._found[at]
+        parameter, value = at
+        key = (parameter, repr(value) if isinstance(value, list) else value)
+        if key not in self._found:
+            self._found[key] = self._policy(value) if parameter in POLICIES else self._read(parameter, value)
+        return self._found[key]
 
     def __contains__(self, parameter: str) -> bool:
-        return parameter in self._verb.nouns
+        return parameter in self._verb.nouns or parameter in POLICIES
+
+    def _policy(self, value: Any) -> tuple[object, str]:  # noqa: ANN401 (what TOML holds)
+        found = user_policies.written(value, self._base)
+        return found, user_policies.digest(found)
 
     def _read(self, parameter: str, value: Any) -> tuple[object, str]:  # noqa: ANN401 (what TOML holds)
         if not isinstance(value, str):
@@ -105,8 +111,6 @@ class Addresses:
 
     def _told(self, name: str, value: Any) -> str:  # noqa: ANN401
         content = self._nouns[name, value][1] if name in self._nouns else value
-        if name in POLICIES and (written := user_policies.source(value)):
-            content = [content, written]
         return f"\0{name}={json.dumps(content, sort_keys=True, default=str)}"
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from tierloom.sweeps.rows import Row
     from tierloom.units import Amount
+    from tierloom.user_policies import UserPolicy
 
 NOUNS: dict[str, Callable[[str], object]] = {"profile": Profile.load, "machine": Machine.load}
 
@@ -48,7 +49,7 @@ def plan_row(
     nodes: str | list[str] | None = None,
     fast_memory: Amount | None = None,
     max_slowdown: str | float | None = None,
-    policies: str | list[str] | None = None,
+    policies: str | list[str | UserPolicy] | None = None,
 ) -> Row:
     """The best placement, and the time under each policy."""
     answer = plan(
@@ -59,7 +60,7 @@ def plan_row(
         nodes=name_list(nodes),
         fast_memory=fast_memory,
         max_slowdown=max_slowdown,
-        policies=name_list(policies),
+        policies=policies,
     )
     chosen = answer.chosen["prediction"]
     usable = [policy for policy in answer.data["policies"] if "prediction" in policy]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tierloom.sweeps.rows import Row
     from tierloom.units import Amount
+    from tierloom.user_policies import UserPolicy
 
 
 def _workload(name: str) -> Workload | str:
@@ -45,7 +46,7 @@ def simulate_row(
     knob: Mapping[str, float],
     profile: Profile | None = None,
     workload: Workload | str | None = None,
-    policy: str = "tiering",
+    policy: str | UserPolicy = "tiering",
     placement: str | None = None,
     plan: Plan | None = None,
     threads: int | None = None,

@@ -10,13 +10,13 @@ installed package, or from Python the function or class itself.
   :class:`MigrationView` every ``period_s`` and return the moves: ``(group, from, to, pages)``. Its arguments are its
   knobs.
 
-A policy that has no answer raises :class:`tierloom.errors.PlacementError` with the reason, which then stands in the
-table beside the other policies' times. Anything else that it raises ends the request, with the line that raised it.
+A placement policy that has no answer raises :class:`tierloom.errors.PlacementError` with the reason, which then stands
+in the table beside the other policies' times. Any other exception ends the request, with the line that raised it.
 """
 
 from __future__ import annotations
 
-from tierloom.user_policies.lookup import MIGRATION, PLACEMENT, UserPolicy, policies, policy, source
+from tierloom.user_policies.lookup import MIGRATION, PLACEMENT, UserPolicy, digest, policies, policy, written
 from tierloom.user_policies.migration import Migrating, MigrationView, Move, migrating
 from tierloom.user_policies.placement import PlacementQuestion, place, placing
 
@@ -28,10 +28,11 @@ __all__ = [
     "Move",
     "PlacementQuestion",
     "UserPolicy",
+    "digest",
     "migrating",
     "place",
     "placing",
     "policies",
     "policy",
-    "source",
+    "written",
 ]

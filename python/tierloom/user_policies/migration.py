@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tierloom.arguments import refused
+from tierloom.arguments import refused, whole
 from tierloom.errors import RequestError
-from tierloom.user_policies.lookup import UserPolicy, raised
+from tierloom.user_policies.lookup import UserPolicy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +24,9 @@ pages."""
 
 Checked = tuple[int, int, int, float]
 """A move by positions."""
+
+GROUP = whole()
+"""A position, NumPy's too, and 8.0 as 8."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,9 @@ def migrating(found: UserPolicy, knobs: Mapping[str, float]) -> Migrating:
 
     def start() -> Any:  # noqa: ANN401 (a class of the user's)
         try:
-            return found.made_of(**knobs)
+            return found(**knobs)
         except Exception as error:
-            raise raised(found.name, error) from error
+            raise found.raised(error) from error
 
     first = start()
     if not callable(getattr(first, "look", None)):
@@ -91,15 +95,15 @@ def migrating(found: UserPolicy, knobs: Mapping[str, float]) -> Migrating:
 
     def make() -> Callable[..., list[Checked]]:
         policy = start()
-        return lambda *told: _moves(found.name, policy, _view(*told))
+        return lambda *told: _moves(found, policy, _view(*told))
 
     return Migrating(
         found.name,
         found.about,
-        period_s=_figure(found.name, first, "period_s", above=0.0),
-        sample_period=_figure(found.name, first, "sample_period", 0.0),
+        period_s=_figure(found.name, first, "period_s", positive=True),
+        sample_period=_figure(found.name, first, "sample_period", default=0.0),
         waits_for_copy=bool(getattr(first, "waits_for_copy", False)),
-        shootdowns=_figure(found.name, first, "shootdowns", 1.0),
+        shootdowns=_figure(found.name, first, "shootdowns", default=1.0),
         knobs=sorted(knobs.items()),
         make=make,
     )
@@ -123,37 +127,35 @@ def _view(
     return MigrationView(now_s, since_s, tuple(nodes), where, held, reads, writes, visits, free, low, latency_ns)
 
 
-def _moves(name: str, policy: Any, view: MigrationView) -> list[Checked]:  # noqa: ANN401 (as above)
+def _moves(found: UserPolicy, policy: Any, view: MigrationView) -> list[Checked]:  # noqa: ANN401 (as above)
     try:
-        told = [tuple(each) for each in policy.look(view) or ()]
+        told = policy.look(view)
+        moves = [] if told is None else [tuple(each) for each in told]
     except Exception as error:
-        raise raised(name, error) from error
-    return [_move(name, each, view) for each in told]
+        raise found.raised(error) from error
+    return [_move(found.name, each, view) for each in moves]
 
 
 def _move(name: str, told: tuple[Any, ...], view: MigrationView) -> Checked:
     try:
         group, origin, target, pages = told
-        group, pages = int(group), float(pages)
-        origin, target = (view.nodes.index(at) if isinstance(at, str) else int(at) for at in (origin, target))
-    except (TypeError, ValueError):
-        group = origin = target = -1
+        group = GROUP("group", group)
+        origin, target = (view.nodes.index(at) if isinstance(at, str) else GROUP("node", at) for at in (origin, target))
+        pages = float(pages)
+    except (TypeError, ValueError, RequestError):
         pages = math.nan
-    last = len(view.nodes)
-    if not (0 <= group < len(view.region) and 0 <= origin < last and 0 <= target < last and pages >= 0.0):
-        hint = (
-            f"return (group, from, to, pages) with a group below {len(view.region)} and two of {', '.join(view.nodes)}"
-        )
+    if not pages >= 0.0 or group >= len(view.region) or max(origin, target) >= len(view.nodes):
+        near = ", ".join(view.nodes)
+        hint = f"return (group, from, to, pages) with a group below {len(view.region)} and two of {near}"
         raise refused(told, f"policy `{name}`", "no move", hint)
     return group, origin, target, 0.0 if origin == target else min(pages, float(view.pages[group, origin]))
 
 
-def _figure(name: str, of: object, what: str, default: float | None = None, above: float = -1.0) -> float:
+def _figure(name: str, of: object, what: str, *, default: float | None = None, positive: bool = False) -> float:
     value: Any = getattr(of, what, default)
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or value < 0.0 or value <= above:
-        size = "above 0" if above == 0.0 else "of 0 or more"
-        raise refused(
-            value, f"policy `{name}`, {what}", "no such number", f"set {what} in the class, to a number {size}"
-        )
-    return float(value)
+    if isinstance(value, numbers.Real) and value is not True and math.isfinite(value):
+        number = float(value)
+        if number > 0.0 or (number == 0.0 and not positive):
+            return number
+    size = "above 0" if positive else "of 0 or more"
+    raise refused(value, f"policy `{name}`, {what}", "no such number", f"set {what} in the class, to a number {size}")

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.arguments import refused
 from tierloom.errors import PlacementError
-from tierloom.user_policies.lookup import UserPolicy, raised
+from tierloom.user_policies.lookup import FIX, UserPolicy
 
 if TYPE_CHECKING:
     from tierloom.nouns import Machine, Profile
     from tierloom.schema import ObjectDoc
 
 PLACES = "local, preferred:A, preferred:A+B, bind:A+B, interleave:A+B or weighted:A=3+B=1"
+NO_ANSWER = f"{FIX}; raise tierloom.errors.PlacementError where it has no answer"
 MOST_WEIGHT = 255
 """The kernel keeps a weight in a byte."""
 
@@ -29,26 +30,26 @@ class PlacementQuestion:
     nodes: Mapping[str, int]
     """Bytes that may be used by memory, nearest first; of the fast one no more than was allowed."""
     fast: str
-    """The memory that is short and dear."""
+    """The memory that is scarce and expensive."""
 
     @property
     def objects(self) -> Sequence[ObjectDoc]:
         """The program's data objects, as the profile has them."""
-        return self.profile.data["objects"]
+        return list(self.profile.data["objects"])
 
 
 def placing(found: UserPolicy, profile: Profile, machine: Machine) -> tuple[str, str, Callable[..., Any]]:
     """A placement policy as the core calls it: its name, what it does, and a function that answers with actions."""
+    names = [item["name"] for item in profile.data["objects"]]
 
     def actions(room: list[tuple[str, int]], fast: str) -> list[Any] | str:
-        question = PlacementQuestion(profile, machine, dict(room), fast)
         try:
-            told = found.made_of(question)
+            told = found(PlacementQuestion(profile, machine, dict(room), fast))
         except PlacementError as reason:
             return str(reason)
         except Exception as error:
-            raise raised(found.name, error) from error
-        return _by_object(found.name, told, [item["name"] for item in question.objects])
+            raise found.raised(error, NO_ANSWER) from error
+        return _by_object(found.name, told, names)
 
     return found.name, found.about, actions
 
@@ -64,14 +65,16 @@ def place(words: str) -> str | dict[str, Any]:
         ({'bind': ['cxl']}, {'weighted': {'ldram': 3, 'cxl': 1}}, 'first_touch')
     """
     kind, _, told = words.partition(":")
-    nodes = [node for node in told.split("+") if node]
-    if kind == "local" and not told:
+    nodes = told.split("+")
+    if words == "local":
         return "first_touch"
-    if kind == "preferred" and nodes:
+    if not all(nodes) or len({*nodes}) < len(nodes):
+        raise ValueError(words)
+    if kind == "preferred":
         return {"prefer": nodes[0]} if len(nodes) == 1 else {"prefer_many": nodes}
-    if kind in ("bind", "interleave") and nodes:
+    if kind in ("bind", "interleave"):
         return {kind: nodes}
-    if kind == "weighted" and nodes:
+    if kind == "weighted":
         weights = {each[1]: int(each[2]) for node in nodes if (each := re.fullmatch(r"(.+)=(\d{1,3})", node))}
         if len(weights) == len(nodes) and all(0 < weight <= MOST_WEIGHT for weight in weights.values()):
             return {"weighted": weights}
@@ -82,9 +85,9 @@ def _by_object(name: str, told: object, objects: list[str]) -> list[Any]:
     if not isinstance(told, Mapping):
         hint = "return a place by object, as {'rank': 'bind:ldram'}"
         raise refused(told, f"policy `{name}`", "no mapping", hint)
-    for item in sorted(told.keys() - set(objects), key=str):
+    if unknown := sorted(map(str, told.keys() - set(objects))):
         shown = ", ".join(objects[:8]) + (", …" if len(objects) > 8 else "")
-        raise refused(item, f"policy `{name}`", "no object of this profile", f"use names such as: {shown}")
+        raise refused(unknown[0], f"policy `{name}`", "no object of this profile", f"use names such as: {shown}")
     return [_place(name, item, told.get(item, "local")) for item in objects]
 
 

@@ -14,6 +14,9 @@ mod soar;
 mod tierloom;
 mod weighted;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use tierloom_model::{Action, Placement};
 
 use crate::context::Context;
@@ -63,7 +66,7 @@ pub trait Policy {
     }
 }
 
-impl<P: Policy + ?Sized> Policy for &P {
+impl<P: Policy + ?Sized> Policy for Arc<P> {
     fn name(&self) -> String {
         (**self).name()
     }
@@ -77,8 +80,32 @@ impl<P: Policy + ?Sized> Policy for &P {
     }
 }
 
-/// Policies that whoever asks has brought along; requests call them by their names.
-pub type Brought<'a> = &'a [&'a (dyn Policy + Sync)];
+/// Policies that whoever asks has brought along.
+#[derive(Clone, Default)]
+pub struct Brought(Vec<Arc<dyn Policy + Send + Sync>>);
+
+impl Brought {
+    /// All of them, each with a name of its own.
+    pub fn new(policies: Vec<Arc<dyn Policy + Send + Sync>>) -> Self {
+        Self(policies)
+    }
+
+    fn by_name(&self, name: &str) -> Option<&Arc<dyn Policy + Send + Sync>> {
+        self.0.iter().find(|policy| policy.name() == name)
+    }
+}
+
+impl std::fmt::Debug for Brought {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|policy| policy.name())).finish()
+    }
+}
+
+impl PartialEq for Brought {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(one, two)| Arc::ptr_eq(one, two))
+    }
+}
 
 /// What stands for every policy that makes sense on the allowed nodes in a list of names.
 pub const USUAL: &str = "usual";
@@ -92,26 +119,26 @@ pub fn usual(context: &Context<'_>) -> Vec<Box<dyn Policy>> {
     policies
 }
 
-/// The policies of some names, in their order; where the usual ones are among them, `tierloom` comes last, since it
-/// starts from all others.
+/// The policies of some names, each once, in their order; where the usual ones are among them, `tierloom` comes last,
+/// since it starts from all others.
 ///
 /// # Errors
 /// [`PlaceError`] as [`by_name`].
-pub(crate) fn of_names<'a>(
+pub(crate) fn of_names(
     names: &[String],
-    brought: Brought<'a>,
+    brought: &Brought,
     context: &Context<'_>,
-) -> Result<Vec<Box<dyn Policy + 'a>>, PlaceError> {
-    let mut policies: Vec<Box<dyn Policy + 'a>> = Vec::new();
+) -> Result<Vec<Box<dyn Policy>>, PlaceError> {
+    let mut policies: Vec<Box<dyn Policy>> = Vec::new();
     for name in names {
-        if name == USUAL {
-            policies.extend(usual(context).into_iter().map(|policy| policy as Box<dyn Policy + 'a>));
-        } else if let Some(policy) = brought.iter().find(|policy| policy.name() == *name) {
-            policies.push(Box::new(*policy));
-        } else {
-            policies.push(by_name(name, context)?);
+        match brought.by_name(name) {
+            Some(policy) => policies.push(Box::new(Arc::clone(policy))),
+            None if name == USUAL => policies.extend(usual(context)),
+            None => policies.push(by_name(name, context)?),
         }
     }
+    let mut seen = BTreeSet::new();
+    policies.retain(|policy| seen.insert(policy.name()));
     if names.iter().any(|name| name == USUAL) {
         let ours = Tierloom::default();
         policies.retain(|policy| policy.name() != ours.name());
