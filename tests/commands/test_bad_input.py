@@ -60,6 +60,7 @@ FILES: dict[str, list[str]] = {
 """By verb, its words with ``{}`` where a bad file goes."""
 
 NO_FILES = {
+    "machine new",
     "doctor",
     "reproduce",
     "pmem create",
@@ -100,6 +101,7 @@ OUTPUTS = [
     "plan mg-e --machine liu-a --plot {}.png",
     "machine show liu-a --plot {}.png",
     "machine export liu-a --hwloc -o {}",
+    "machine new 'dram 64GiB' -o {}",
     "expand --write-set {}",
     "expand calibrate --measured h200 -o {}",
     f"offload infer {INFER} --prompt 512 --emit flexgen -o {{}}",
