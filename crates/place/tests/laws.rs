@@ -246,7 +246,7 @@ fn names_are_read_back_as_they_are_written() {
     let weighted = policy::by_name("weighted:ddr0=3+cxl=1", &context).unwrap();
     assert_eq!(weighted.name(), "weighted:ddr0=3+cxl=1");
     for (wrong, hint) in [
-        ("fastest", "use one of: local"),
+        ("fastest", "use one of: usual, local"),
         ("weighted:ddr0", "write for example weighted:ddr0=3"),
         ("weighted:ddr0=0", "1 to 255"),
         ("interleave:ddr0+hbm", "no memory `hbm`"),

@@ -97,7 +97,7 @@ impl Brought {
 
 impl std::fmt::Debug for Brought {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|policy| policy.name())).finish()
+        f.debug_list().entries(self.0.iter().map(Policy::name)).finish()
     }
 }
 
