@@ -205,7 +205,8 @@ def _frontier(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
         {
             "mark": {"type": "rule", "strokeDash": [3, 3], "color": INK},
             "data": {"values": [{}]},
-            "encoding": {"x": {"datum": {"expr": "budget"}, "type": "quantitative"}},
+            "transform": [{"calculate": "budget", "as": "amount"}],
+            "encoding": {"x": field("amount")},
         },
         {
             "mark": {"type": "line", "color": OURS, "strokeWidth": 2.5, "clip": True},
