@@ -15,6 +15,7 @@ from support import ROOT, Tierloom
 
 import tierloom
 from tierloom import Workload, user_policies
+from tierloom.commands.simulate import policies_of
 from tierloom.errors import PlacementError, RequestError
 from tierloom.user_policies import MigrationView, PlacementQuestion
 
@@ -372,3 +373,9 @@ def test_the_documents_policies_run_as_they_stand(folder: Path, tierloom: Tierlo
     told = [tierloom(*command.split()).stdout for command in commands]
     assert re.search(r"hottest\.py:hottest_first +\d+ s", told[0])
     assert all("threshold.py:Threshold" in each for each in told[1:])
+
+
+def test_all_is_a_word_of_a_list_and_no_part_of_a_name() -> None:
+    assert policies_of("small.py:Still,tierloom", followed=True) == ["small.py:Still", "tierloom"]
+    every = policies_of("all,small.py:Still", followed=True)
+    assert (every[0], every[-1], "tierloom" in every) == ("none", "small.py:Still", False)

@@ -17,7 +17,7 @@ from tierloom.commands.profile import refuse_other_folders, show_profile
         "tierloom analyse gzip.recording --binaries gzip.binaries --json",
     ),
 )
-@click.argument("recording", type=click.Path(path_type=Path, dir_okay=False), metavar="RECORDING")
+@click.argument("recording", type=options.FILE, metavar="RECORDING")
 @click.option(
     "-o",
     "--output",
@@ -27,7 +27,7 @@ from tierloom.commands.profile import refuse_other_folders, show_profile
 )
 @click.option(
     "--counts",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     metavar="FILE",
     multiple=True,
     help="Executions counted by valgrind (callgrind --dump-instr=yes) of the same program and input, once a process; "

@@ -124,7 +124,7 @@ def study(function: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "-o",
             "--output",
-            type=click.Path(path_type=Path, dir_okay=False),
+            type=options.FILE,
             metavar="FILE",
             help="CSV file for `capacity fit`; stdout by default.",
         ),

@@ -19,7 +19,6 @@ from tierloom.readers import reading
 if TYPE_CHECKING:
     from tierloom.schema import ExpansionDoc
 
-FILE = click.Path(path_type=Path, dir_okay=False)
 ALL = "all"
 
 
@@ -33,7 +32,7 @@ ALL = "all"
     ),
 )
 @click.option("--workload", metavar="W", help=f"Workload: {', '.join(WORKLOADS)}.")
-@click.option("--trace", type=FILE, metavar="FILE", help="Trace instead: 16-byte records, or .npy.")
+@click.option("--trace", type=options.FILE, metavar="FILE", help="Trace instead: 16-byte records, or .npy.")
 @click.option(
     "--config", default="cxl", show_default=True, metavar="A,B", help=f"Configurations: {', '.join(CONFIGS)}; or all."
 )
@@ -54,8 +53,10 @@ ALL = "all"
     "--timeline", type=options.Drawn(), metavar="FILE", help="Draw the last run over time: .png, .svg or .pdf."
 )
 @click.option("--timeline-step", type=float, default=100.0, metavar="US", help="Step of the series.", show_default=True)
-@click.option("--set", "parameter_file", type=FILE, metavar="FILE", help="Parameter set; our own by default.")
-@click.option("--write-set", type=FILE, metavar="FILE", help="Write our own parameter set, to be changed, and end.")
+@click.option("--set", "parameter_file", type=options.FILE, metavar="FILE", help="Parameter set; our own by default.")
+@click.option(
+    "--write-set", type=options.FILE, metavar="FILE", help="Write our own parameter set, to be changed, and end."
+)
 @options.as_json
 @click.pass_context
 def verb(ctx: click.Context, /, **given: Any) -> None:  # noqa: ANN401 (the options above, by their names)
@@ -141,7 +142,7 @@ def draw(run: ExpansionDoc, path: Path) -> Path:
     ),
 )
 @click.option("--measured", metavar="FILE", help="Measurements taken elsewhere (JSON), or `h200`, `h100`: ours.")
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="Parameter set to write.")
+@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="Parameter set to write.")
 @options.as_json
 def calibrate(measured: str | None, output: Path | None, as_json: bool) -> None:
     """Measure copies, loads and page faults on the GPU at hand, and fit the figures that they give.

@@ -89,7 +89,7 @@ def show(name: str, plot: Path | None, sources: bool, toml: bool, as_json: bool)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     metavar="FILE",
     help="Machine file to write; NAME.toml by default.",
 )

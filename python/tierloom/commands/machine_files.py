@@ -12,8 +12,6 @@ from tierloom.commands import options, say
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-
 
 @click.command(
     name="import",
@@ -22,7 +20,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     ),
 )
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE…")
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="Machine file to write; NAME.toml by default.")
+@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="Machine file to write; NAME.toml by default.")
 @click.option("--name", metavar="NAME", help="Name of the machine; that of the source by default.")
 @click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Cores of a socket, where no source tells.")
 @click.option(
@@ -93,7 +91,7 @@ def node(text: str) -> tuple[int, str]:
 @click.argument("name", metavar="NAME")
 @click.option("--hwloc", "form", flag_value="hwloc", required=True, help="As XML of hwloc with memory attributes.")
 @click.option("--toml", "form", flag_value="toml", help="As a machine file of Tierloom's, to edit.")
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="File to write; standard output by default.")
+@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="File to write; standard output by default.")
 def export(name: str, form: str, output: Path | None) -> None:
     """Write a machine in another program's format, or as a file to edit: NAME is a catalog name or a machine file.
 

@@ -13,7 +13,6 @@ from tierloom.commands import options, say
 from tierloom.errors import MachineError, RequestError
 from tierloom.nouns import Machine
 
-FILE = click.Path(path_type=Path, dir_okay=False)
 NAMED = re.compile(r'^name = ".*"$', re.MULTILINE)
 NAME = re.compile(r"\w[\w.+-]*")
 
@@ -27,7 +26,7 @@ NAME = re.compile(r"\w[\w.+-]*")
 )
 @click.argument("line", metavar="[LINE]", required=False)
 @click.option("--name", metavar="NAME", help="Name of the machine; made of the line by default.")
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="Machine file to write; NAME.toml by default.")
+@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="Machine file to write; NAME.toml by default.")
 @options.as_json
 def new(line: str | None, name: str | None, output: Path | None, as_json: bool) -> None:
     """Write the file of a machine that you think of.

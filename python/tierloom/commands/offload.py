@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from tierloom.offload.host import Tier
 
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-
-
 @click.group(
     name="offload",
     cls=Group,
@@ -174,7 +171,7 @@ def requests(function: Callable[..., None]) -> Callable[..., None]:
     metavar="TOOL",
     help="Write the plan for flexgen, llama.cpp, vllm, deepspeed, ktransformers, lmcache or tierloom-plan.",
 )
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="File for --emit; stdout by default.")
+@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="File for --emit; stdout by default.")
 @click.option(
     "--plot", type=options.Drawn(), metavar="FILE", help="Draw throughput against capacity: .png, .svg or .pdf."
 )

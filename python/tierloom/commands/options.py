@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
+FILE = click.Path(path_type=Path, dir_okay=False)
+"""A file to read or to write."""
+
 THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 """Context settings of verbs that run a program: what follows the program's name is the program's."""
 

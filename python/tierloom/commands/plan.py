@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tierloom.nouns import Plan
     from tierloom.policy_search import Comparison
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-
 
 @click.command(
     name="plan",
@@ -59,7 +57,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "ldram.bandwidth=x1.17 (DDR5-5600 for 4800), cxl.capacity=512GiB, cxl.cards=3, cxl.hosts=4 (a pool shared by "
     "four), cxl.neighbours=10GB/s.",
 )
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="Plan to write; NAME.plan.toml by default.")
+@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="Plan to write; NAME.plan.toml by default.")
 @click.option("--html", type=options.Drawn(), metavar="FILE", help="Write a report of one page.")
 @click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw the frontier: .png, .svg or .pdf.")
 @click.option(

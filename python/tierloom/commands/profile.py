@@ -72,7 +72,7 @@ class Counted(click.Choice[str]):
 )
 @click.option(
     "--keep",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     metavar="FILE",
     help="Keep what was recorded, for `tierloom analyse` here or on another machine.",
 )

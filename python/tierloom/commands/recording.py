@@ -11,8 +11,6 @@ from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.units import count_text
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-
 
 @click.group(
     name="recording",
@@ -30,7 +28,7 @@ def verb() -> None:
         "tierloom recording show gzip.recording --binaries gzip.binaries --json",
     ),
 )
-@click.argument("recording", type=FILE, metavar="RECORDING")
+@click.argument("recording", type=options.FILE, metavar="RECORDING")
 @options.binaries
 @options.as_json
 def show(recording: Path, binaries: tuple[Path, ...], as_json: bool) -> None:
@@ -53,7 +51,7 @@ def show(recording: Path, binaries: tuple[Path, ...], as_json: bool) -> None:
         "tierloom recording pack gzip.recording", "tierloom recording pack gzip.recording -o gzip.binaries --json"
     ),
 )
-@click.argument("recording", type=FILE, metavar="RECORDING")
+@click.argument("recording", type=options.FILE, metavar="RECORDING")
 @click.option(
     "-o",
     "--output",

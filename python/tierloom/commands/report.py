@@ -21,7 +21,7 @@ from tierloom.commands import options, say
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     default=Path("report.html"),
     metavar="FILE",
     show_default=True,

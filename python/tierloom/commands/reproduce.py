@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from tierloom.published_claims import Claim, Result
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-
 
 @click.command(
     name="reproduce",
@@ -36,7 +34,9 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="DIR",
     help="Draw each published figure with known points, as SVG.",
 )
-@click.option("--markdown", type=FILE, metavar="FILE", help="Write the tables into a document, between its marks.")
+@click.option(
+    "--markdown", type=options.FILE, metavar="FILE", help="Write the tables into a document, between its marks."
+)
 @click.option("--workers", type=click.IntRange(1, 1024), metavar="N", help="Processes; one a processor by default.")
 @options.as_json
 def verb(only: tuple[str, ...], plot: Path | None, markdown: Path | None, workers: int | None, as_json: bool) -> None:

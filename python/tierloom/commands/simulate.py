@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tierloom.page_migration import Simulation
     from tierloom.schema import CostsDoc, Figure
 
-FILE = click.Path(path_type=Path, dir_okay=False)
 DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
 
 
@@ -30,7 +29,7 @@ DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
 )
 @click.argument("profile", metavar="[PROFILE]", required=False)
 @click.option("--workload", "-w", metavar="W", help=f"A workload instead: a name, a file, or {', '.join(PATTERNS)}.")
-@click.option("--trace", type=FILE, metavar="FILE", help="An access trace instead: .npy or .parquet.")
+@click.option("--trace", type=options.FILE, metavar="FILE", help="An access trace instead: .npy or .parquet.")
 @click.option("--samples", is_flag=True, help="Follow PROFILE's samples: which pages it was at, when.")
 @options.machine
 @click.option(
@@ -43,7 +42,7 @@ DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
     help="Policies to run; `all` for every one of ours, FILE.py:CLASS for one of your own.",
 )
 @click.option("--placement", metavar="P", help="Where pages are put at first: first-touch, interleave, …")
-@click.option("--plan", type=FILE, metavar="FILE", help="A plan instead of a placement.")
+@click.option("--plan", type=options.FILE, metavar="FILE", help="A plan instead of a placement.")
 @options.threads
 @options.ran_on
 @click.option("--socket", metavar="S", help="Socket where the threads run; the machine's first by default.")
@@ -233,13 +232,12 @@ def policies_of(listed: str, *, followed: bool) -> list[str]:
     from tierloom import page_migration
 
     known = [name for name, _, _ in page_migration.terms()["policies"]]
-    every = [*known, page_migration.OURS]
-    asked = [every if name == "all" else [name] for name in name_list(listed) or []]
-    chosen = list(dict.fromkeys(name for names in asked for name in names))
+    every, asked = [*known, page_migration.OURS], name_list(listed) or []
+    chosen = dict.fromkeys(name for each in asked for name in (every if each == "all" else [each]))
     return [
         name
         for name in chosen
-        if not (followed and name == page_migration.OURS and ("all" in listed or listed == DEFAULT_POLICIES))
+        if not (followed and name == page_migration.OURS and ("all" in asked or listed == DEFAULT_POLICIES))
     ]
 
 

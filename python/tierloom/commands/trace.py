@@ -9,8 +9,6 @@ import click
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 
-FILE = click.Path(path_type=Path, dir_okay=False)
-
 
 @click.group(
     name="trace",
@@ -31,8 +29,8 @@ def verb() -> None:
         "tierloom trace import lackey.txt -o app.npy --format lackey --llc 1MiB",
     ),
 )
-@click.argument("source", type=FILE, metavar="FILE")
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="File to write; FILE with .npy by default.")
+@click.argument("source", type=options.FILE, metavar="FILE")
+@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="File to write; FILE with .npy by default.")
 @click.option(
     "--format",
     "kind",

@@ -35,7 +35,7 @@ from tierloom.readers import reading
 @click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Runs to measure.")
 @click.option(
     "--programs",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     metavar="FILE",
     help="Validate many programs: a file with a command a line; # begins a comment.",
 )

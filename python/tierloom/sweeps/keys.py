@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from tierloom.sweeps.points import Point
     from tierloom.sweeps.studies import Study
 
-POLICIES = ("policy", "policies")
-"""Parameters that may name policies of the user's: results rest on their text, and workers get it."""
-
 FACES = ("commands", "report")
 """Rooms that only show results: what changes there changes no key."""
 
@@ -60,13 +57,13 @@ class Nouns:
         parameter, value = at
         key = (parameter, repr(value) if isinstance(value, list) else value)
         if key not in self._found:
-            self._found[key] = self._policy(value) if parameter in POLICIES else self._read(parameter, value)
+            self._found[key] = self._policies(value) if parameter == self._verb.policies else self._read(*at)
         return self._found[key]
 
     def __contains__(self, parameter: str) -> bool:
-        return parameter in self._verb.nouns or parameter in POLICIES
+        return parameter in self._verb.nouns or parameter == self._verb.policies
 
-    def _policy(self, value: Any) -> tuple[object, str]:  # noqa: ANN401 (what TOML holds)
+    def _policies(self, value: Any) -> tuple[object, str]:  # noqa: ANN401 (what TOML holds)
         found = user_policies.written(value, self._base)
         return found, user_policies.digest(found)
 

@@ -35,6 +35,7 @@ class Verb:
         objective: Column that a summary looks at, and what is sought in it.
         families: Parameters of ``call`` that take a mapping, by the prefix of its keys.
         always: Nouns that a point has even where the study names none.
+        policies: Parameter that may name policies of the user's own: results rest on their text, and workers get it.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Verb:
     objective: tuple[str, str]
     families: tuple[str, ...] = ()
     always: Mapping[str, str] = field(default_factory=dict)
+    policies: str | None = None
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
@@ -88,13 +90,21 @@ VERBS: dict[str, Verb] = {
     verb.name: verb
     for verb in (
         Verb("predict", placement_rows.predict_row, placement_rows.NOUNS, ("time_s", "minimize"), ("place", "scale")),
-        Verb("plan", placement_rows.plan_row, placement_rows.NOUNS, ("time_s", "minimize"), ("scale",)),
+        Verb(
+            "plan",
+            placement_rows.plan_row,
+            placement_rows.NOUNS,
+            ("time_s", "minimize"),
+            ("scale",),
+            policies="policies",
+        ),
         Verb(
             "simulate",
             simulation_rows.simulate_row,
             simulation_rows.SIMULATED,
             ("time_s", "minimize"),
             ("knob", "scale"),
+            policies="policy",
         ),
         Verb(
             "expand",

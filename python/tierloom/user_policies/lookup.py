@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from tierloom.errors import RequestError
+from tierloom.readers import reading
 
 PLACEMENT, MIGRATION = "tierloom.placement_policies", "tierloom.migration_policies"
 """Groups of entry points."""
@@ -137,24 +138,21 @@ def of_text(name: str, file: str, text: str) -> UserPolicy:
     Raises:
         RequestError: The text does not run, or holds no such function or class.
     """
-    found = getattr(_module(name, file, text), name.rpartition(":")[2], None)
+    called = name.rpartition(":")[2]
+    found = getattr(_module(name, file, text), called, None)
     if not callable(found):
-        message = (
-            f"{file}: it has no function or class `{name.rpartition(':')[2]}`\nhint: check the name behind the colon"
-        )
+        message = f"{file}: it has no function or class `{called}`\nhint: check the name behind the colon"
         raise RequestError(message)
     return UserPolicy(name, found, file, text)
 
 
 def _of_file(name: str, file: Path) -> UserPolicy:
-    try:
-        return of_text(name, str(file), file.read_text(encoding="utf-8"))
-    except FileNotFoundError as problem:
+    if not file.is_file():
         message = f"{file}: no such file\nhint: check the path, or name an installed policy"
-        raise RequestError(message) from problem
-    except (OSError, UnicodeDecodeError) as problem:
-        message = f"{file}: {problem}\nhint: give a file of Python"
-        raise RequestError(message) from problem
+        raise RequestError(message)
+    with reading(file, "file of Python", "give a file of Python"):
+        text = file.read_text(encoding="utf-8")
+    return of_text(name, str(file), text)
 
 
 def _module(name: str, file: str, text: str) -> ModuleType:
