@@ -12,6 +12,7 @@ pub(crate) mod counted_runs;
 pub(crate) mod counter_deltas;
 pub(crate) mod evidence;
 pub(crate) mod flow_network;
+mod instances;
 #[cfg(test)]
 pub(crate) mod nest;
 pub(crate) mod normal_equations;

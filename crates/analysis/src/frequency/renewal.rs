@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::attribution::Observed;
 use crate::frequency::branches::is_last_round;
+use crate::frequency::instances::{FEWEST_POSITIONS, InstancesAlike, LEAST_ROUNDS, ends_before, position, some};
 use crate::frequency::short_instances;
 use crate::frequency::trip_count::TripCount;
 use crate::frequency::trip_count::TripCounts;
@@ -13,24 +14,18 @@ use crate::parallel::mapped;
 use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::Steady;
-use tierloom_binary::dataflow::left_alone::{LeftAlone, reads_stack};
-use tierloom_binary::dataflow::trip_count::{at_entry, remaining, remaining_rounds, rounds};
+use tierloom_binary::dataflow::left_alone::reads_stack;
+use tierloom_binary::dataflow::trip_count::{remaining, remaining_rounds, rounds};
 use tierloom_binary::instruction::Gpr;
 
-/// Samples of a loop that are emulated at most.
-const MOST_SAMPLES: usize = 240;
 /// The same where rounds take differently long: the few samples of the shortest then stand for most instances.
 const MOST_TIMED: usize = 4000;
 /// Samples of a loop that are emulated up to its end at most.
 const MOST_ENDS: usize = 1000;
 /// Share of emulated samples that must give an answer.
 const ANSWERED: f64 = 0.6;
-/// Inventions that lie beyond the end leave the loop at once: a single round is no answer.
-const LEAST_ROUNDS: f64 = 1.5;
 /// So many samples that wait alike make the others dispensable.
 const ENOUGH_ALIKE: usize = 100;
-/// Fewer positions than this say nothing about the end.
-const FEWEST_POSITIONS: usize = 20;
 /// Samples in the first rounds that tell how many instances there are: one in so many, and no fewer than some.
 const EARLY_ONE_IN: usize = 16;
 const FEWEST_EARLY: usize = 10;
@@ -53,9 +48,13 @@ pub(crate) fn trips(observed: &Observed) -> TripCounts {
         let function = &observed.code.functions[id].function;
         let (own, all) = (telling(observed, function, inside, own), &around[&(id, inside)]);
         let (own, all) = (&*own, &*telling(observed, function, inside, all));
-        by_code(observed, id, inside)
-            .or_else(|| by_registers(observed, id, inside, all))
-            .or_else(|| by_both_ends(observed, id, inside, all))
+        let by_end = || {
+            by_code(observed, id, inside)
+                .or_else(|| by_registers(observed, id, inside, all))
+                .or_else(|| by_both_ends(observed, id, inside, all))
+        };
+        by_end()
+            .filter(|_| !ends_before(observed, id, inside, own))
             .or_else(|| by_positions(observed, id, inside, all))
             .or_else(|| by_rounds_to_come(observed, id, inside, all))
             .or_else(|| by_last_rounds(observed, id, inside, own))
@@ -87,11 +86,6 @@ fn samples_by_loop(observed: &Observed) -> (Inside, Inside) {
 fn by_code(observed: &Observed, id: FunctionId, inside: LoopId) -> Option<TripCount> {
     let rounds = rounds(&observed.code.functions[id].function, inside, None)?;
     (rounds > LEAST_ROUNDS).then_some(TripCount { rounds, relative_error: 0.001, variance: None })
-}
-
-/// Evenly chosen samples, at most [`MOST_SAMPLES`].
-fn some<T: Copy>(all: &[T]) -> impl Iterator<Item = T> {
-    all.iter().copied().step_by(all.len().div_ceil(MOST_SAMPLES).max(1))
 }
 
 /// From the registers that the loop leaves alone. Samples fall into an instance in proportion to its
@@ -219,28 +213,6 @@ fn timed(
     chosen.into_iter().map(|(sample, long)| (sample, long.filter(|_| all_known).unwrap_or(1.0))).collect()
 }
 
-/// Rounds of a loop, by what samples show of what it leaves alone.
-#[derive(Default)]
-struct InstancesAlike(BTreeMap<LeftAlone, Option<f64>>);
-
-impl InstancesAlike {
-    fn rounds(
-        &mut self,
-        observed: &Observed,
-        function: &Function,
-        inside: LoopId,
-        (number, step): (usize, usize),
-    ) -> Option<f64> {
-        let known = LeftAlone::of(function, inside, step, observed.shown(number));
-        if let Some(found) = self.0.get(&known) {
-            return *found;
-        }
-        let found = rounds(function, inside, Some(&known));
-        self.0.insert(known, found);
-        found
-    }
-}
-
 /// Of a loop that keeps something on the stack, the samples that show it, where there are enough.
 fn telling<'s>(
     observed: &Observed,
@@ -253,25 +225,6 @@ fn telling<'s>(
         return Cow::Borrowed(samples);
     }
     samples.iter().filter(shows).copied().collect()
-}
-
-/// Rounds that an instance of a loop has behind it at a sample, by a register that moves once a round:
-/// (register, position of the instruction, step).
-fn position(
-    observed: &Observed,
-    function: &Function,
-    inside: LoopId,
-    (register, moved_at, pace): (Gpr, usize, i64),
-    (number, step): (usize, usize),
-) -> Option<f64> {
-    let shown = observed.shown(number);
-    let entered = at_entry(function, inside, register, &LeftAlone::of(function, inside, step, shown))?;
-    let moved = shown.state.get(register)?.wrapping_sub(entered).cast_signed();
-    let behind = function.block_of(moved_at) == function.block_of(step) && step > moved_at
-        || function.block_of(moved_at) != function.block_of(step)
-            && function.dominates(function.block_of(moved_at), function.block_of(step));
-    let rounds = moved / pace - i64::from(behind);
-    (moved % pace == 0 && rounds >= 0).then_some(rounds as f64)
 }
 
 /// From how far samples are into the loop, where it starts at a known value and ends at one that nobody

@@ -220,15 +220,21 @@ impl<'a> Machine<'a> {
         if history.len() <= ROUNDS_SEEN || step != earlier || step == 0 || now == 0 {
             return None;
         }
-        if matches!(self.function.last(block).flow, Flow::Branch { condition: Some(Equal | NotEqual), .. }) {
-            let steps = steps(now.cast_unsigned().wrapping_neg(), step.cast_unsigned(), self.bits);
-            return steps.map(|steps| steps as f64);
-        }
-        if (now < 0) != (step > 0) {
-            return None;
-        }
         // Exits that watch loaded data move unevenly and never come here.
-        Some((now.unsigned_abs() as f64 / step.unsigned_abs() as f64).ceil())
+        let rest = if matches!(self.function.last(block).flow, Flow::Branch { condition: Some(Equal | NotEqual), .. }) {
+            steps(now.cast_unsigned().wrapping_neg(), step.cast_unsigned(), self.bits)? as f64
+        } else if (now < 0) == (step > 0) {
+            (now.unsigned_abs() as f64 / step.unsigned_abs() as f64).ceil()
+        } else {
+            return None;
+        };
+        (!self.may_end_before(block, rest)).then_some(rest)
+    }
+
+    /// Whether another exit comes nearer, too, by steps that may reach it in fewer rounds.
+    fn may_end_before(&self, block: BlockId, rest: f64) -> bool {
+        let others = self.history.iter().filter(|(other, _)| **other != block);
+        others.filter_map(|(_, distances)| rounds_to_zero(distances)).any(|rounds| rounds + 1.0 < rest)
     }
 
     fn execute(&mut self, instruction: &Instruction) {
@@ -360,6 +366,25 @@ pub(super) fn scramble(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
+}
+
+/// Fewest rounds in which distances that shrank in each round so far come to zero: by as much each time, or by steps that
+/// follow loaded data and may get longer.
+fn rounds_to_zero(distances: &[i64]) -> Option<f64> {
+    /// Than the mean of those so far. Assumed.
+    const LONGER: f64 = 4.0;
+    let steps: Option<Vec<u64>> = distances
+        .windows(2)
+        .map(|pair| {
+            let shrunk = pair[0].unsigned_abs().checked_sub(pair[1].unsigned_abs());
+            shrunk.filter(|step| *step > 0 && pair[0].signum() == pair[1].signum())
+        })
+        .collect();
+    let steps = steps.filter(|steps| steps.len() + 1 >= ROUNDS_SEEN)?;
+    let (fewest, most) = (steps.iter().min()?, steps.iter().max()?);
+    let mean = steps.iter().map(|step| *step as f64).sum::<f64>() / steps.len() as f64;
+    let longest = if fewest == most { mean } else { LONGER * mean };
+    Some(distances.last()?.unsigned_abs() as f64 / longest)
 }
 
 #[cfg(test)]

@@ -204,6 +204,20 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_data_may_come_to_before_has_no_count() {
+        // xor eax,eax; xor ecx,ecx | 4: movzx edx,[rdi+rax]; lea rcx,[rcx+rdx+1]; inc rax; cmp rax,100000; jae 21
+        // | cmp rcx,1000000; jbe 4 | 21: ret
+        let before = [
+            0x31, 0xc0, 0x31, 0xc9, 0x0f, 0xb6, 0x14, 0x07, 0x48, 0x8d, 0x4c, 0x11, 1, 0x48, 0xff, 0xc0, 0x48, 0x3d,
+            0xa0, 0x86, 1, 0, 0x73, 9, 0x48, 0x81, 0xf9, 0x40, 0x42, 0x0f, 0, 0x76, 0xe3, 0xc3,
+        ];
+        assert_eq!(rounds(&Function::decode(&before, 0), LoopId::new(0), None), None);
+        // A thousand times as far no sum of bytes comes.
+        let behind = [&before[..27], &[0x40, 0x42, 0x0f, 0x40], &before[31..]].concat();
+        assert_eq!(rounds(&Function::decode(&behind, 0), LoopId::new(0), None), Some(1e5));
+    }
+
+    #[test]
     fn a_tile_is_as_long_wherever_it_starts() {
         // lea rdx,[rax+1]; lea rcx,[rax+32]; cmp rcx,rdx; sbb rcx,rcx; and rcx,-31; lea rcx,[rax+rcx+32] | inc …
         let guarded = [
