@@ -150,7 +150,7 @@ def test_another_build_of_a_library_is_a_warning(app: Path, run: Run, folder: Pa
 @pytest.mark.live
 def test_show_tells_what_was_recorded_and_which_files_are_here(app: Path, run: Run) -> None:
     shown = json.loads(run("recording", "show", "app.recording", "--json").stdout)
-    assert (shown["version"], shown["command"], shown["exit_code"]) == (9, [str(app)], 0)
+    assert (shown["version"], shown["command"], shown["exit_code"]) == (11, [str(app)], 0)
     assert shown["samples"] > 100
     assert shown["allocations"] > 0
     files = {Path(file["path"]).name: file for file in shown["binaries"]}
@@ -201,7 +201,7 @@ def test_what_is_no_recording_is_refused(run: Run, folder: Path) -> None:
     for verb in (["analyse"], ["recording", "show"], ["recording", "pack"]):
         old = run(*verb, "old.recording")
         assert old.returncode == 2
-        told = "it is of version 3, and this tierloom reads versions 4 to 10"
+        told = "it is of version 3, and this tierloom reads versions 4 to 11"
         assert f"old.recording: not a recording that can be read: {told}" in old.stderr
         for name in ("notes.txt", "none.recording"):
             wrong = run(*verb, name)

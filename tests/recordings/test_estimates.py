@@ -36,6 +36,7 @@ def test_a_workload_is_within_its_promise(name: str) -> None:
     assert bench().Found(found.tvd, found.total, found.samples).within(name.rpartition("-")[0])
 
 
+@pytest.mark.timeout(900)  # It analyses all of them.
 def test_counts_lie_in_their_intervals_and_these_are_narrow() -> None:
     found = [one for name in names() for one in intervals(name)]
     outside = [one for one in found if not one.holds]

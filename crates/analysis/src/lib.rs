@@ -37,6 +37,7 @@ use address_space::AddressSpaces;
 use attribution::observe;
 use frequency::counted_runs::differing;
 use frequency::counter_deltas::count;
+use frequency::counter_deltas::spacing::Spacing;
 use frequency::counts;
 use frequency::renewal::trips;
 use frequency::strata::CpuTime;
@@ -68,7 +69,7 @@ pub fn analyse_counted(
     let mut spaces = AddressSpaces::new(recording, binaries);
     let observed = observe(recording, counted, &mut spaces);
     let trips = trips(&observed);
-    let clocks = count(&observed, &trips, recording.period_ns);
+    let clocks = count(&observed, &trips, Spacing::of(recording));
     let registers = counts(&observed, &clocks, &trips, recording.period_ns);
     let in_windows_s = (recording.cpu_s - observed.in_faults_s).max(f64::MIN_POSITIVE);
     let system = (recording.system_s - observed.in_faults_s) / in_windows_s;

@@ -104,6 +104,8 @@ pub struct Request {
     pub pid: u32,
     /// CPU time between samples, ns.
     pub period_ns: u64,
+    /// CPU time between samples of a second event, ns, which are taken beside those of the first.
+    pub beside_ns: Option<u64>,
     /// Whether each sample also reads the thread's count of user instructions (Linux 6.12; needs
     /// a hardware counter).
     pub instructions: bool,
@@ -118,14 +120,16 @@ pub struct Sampler {
     /// Page faults, in rings of their own: their loss must not look like that of samples.
     faults: Vec<Ring>,
     faults_refused: Option<LinuxError>,
-    /// Counters of instructions: read through the samples, never by themselves.
-    counters: Vec<OwnedFd>,
+    /// Events without a ring of their own: the second one of each CPU, which writes into the first one's, and counters of
+    /// instructions, which are read through the samples.
+    #[expect(dead_code, reason = "open for as long as the sampler is there")]
+    without_ring: Vec<OwnedFd>,
     format: Format,
     format_of_faults: Format,
 }
 
 impl Sampler {
-    /// Opens one event per CPU. They start with the process's next `exec`.
+    /// Opens one event per CPU, or two. They start with the process's next `exec`.
     ///
     /// # Errors
     /// `perf_event_open` is refused: `EACCES`/`EPERM` by `perf_event_paranoid` or seccomp, `ENOSYS`
@@ -135,16 +139,26 @@ impl Sampler {
         let (format, format_of_faults) = (clock.format()?, faults.format()?);
         let opened = if request.faults > 0 { fault_rings(&faults, request.pid, cpus) } else { Ok(Vec::new()) };
         let (faults, faults_refused) = opened.map_or_else(|refused| (Vec::new(), Some(refused)), |rings| (rings, None));
-        let (rings, counters) = (Vec::new(), Vec::new());
-        let mut sampler = Self { rings, faults, faults_refused, counters, format, format_of_faults };
+        let (mut rings, mut without_ring) = (Vec::new(), Vec::new());
         for cpu in cpus {
-            let event = open_event(&clock, request.pid, *cpu, None)?;
+            let open =
+                |attributes: &Attributes, group: Option<&OwnedFd>| open_event(attributes, request.pid, *cpu, group);
+            let event = open(&clock, None)?;
             if request.instructions {
-                sampler.counters.push(open_event(&counter_attributes(), request.pid, *cpu, Some(&event))?);
+                without_ring.push(open(&counter_attributes(), Some(&event))?);
             }
-            sampler.rings.push(Ring::map(event, *cpu, ring::LARGEST)?);
+            let ring = Ring::map(event, *cpu, ring::LARGEST)?;
+            if let Some(beside_ns) = request.beside_ns {
+                let event = open(&beside(&clock, beside_ns), None)?;
+                if request.instructions {
+                    without_ring.push(open(&counter_attributes(), Some(&event))?);
+                }
+                ring.take_from(&event)?;
+                without_ring.push(event);
+            }
+            rings.push(ring);
         }
-        Ok(sampler)
+        Ok(Self { rings, faults, faults_refused, without_ring, format, format_of_faults })
     }
 
     /// Rings, for waiting on.
@@ -192,7 +206,8 @@ impl SelfSampler {
     /// As [`Sampler::open`].
     pub fn open(period_ns: u64) -> Result<Self, LinuxError> {
         let kept = flag::DISABLED | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV | flag::USE_CLOCKID;
-        let mut attributes = clock_attributes(&Request { pid: 0, period_ns, instructions: false, faults: 0 });
+        let alone = Request { pid: 0, period_ns, beside_ns: None, instructions: false, faults: 0 };
+        let mut attributes = clock_attributes(&alone);
         attributes.flags &= kept;
         let ring = Ring::map(open_event(&attributes, 0, ANY_CPU, None)?, 0, ring::LARGEST)?;
         Ok(Self { ring, format: attributes.format()? })
@@ -256,6 +271,12 @@ fn clock_attributes(request: &Request) -> Attributes {
         sample_stack_user: STACK_BYTES,
         ..common()
     }
+}
+
+/// An event whose samples look like another's, and which tells nothing else: the other one does.
+fn beside(first: &Attributes, period_ns: u64) -> Attributes {
+    let told = flag::MMAP | flag::COMM | flag::TASK | flag::MMAP_DATA | flag::MMAP2 | flag::COMM_EXEC;
+    Attributes { period: period_ns, flags: first.flags & !told, ..*first }
 }
 
 /// One ring of page faults per CPU, or none at all.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tierloom_model::Warning;
 use tierloom_model::warning::documents;
 use tierloom_record::file;
-use tierloom_recording::{Event, Exit, Recording, VERSION};
+use tierloom_recording::{Event, Exit, Recording};
 
 use crate::code_files::{CodeFiles, DescribedFile};
 use crate::counted;
@@ -36,7 +36,7 @@ pub(crate) fn analyse_recording(
     counts: Vec<PathBuf>,
 ) -> PyResult<(Profile, Py<PyBytes>)> {
     let counts = py.detach(|| tierloom_callgrind::read(&counts)).map_err(|error| errors::from_callgrind(&error))?;
-    let mut recording = loaded(py, &path)?;
+    let (_, mut recording) = loaded(py, &path)?;
     let files = py.detach(|| CodeFiles::find(&recording, &folders));
     if let Some(refusal) = files.refusal(&path) {
         return Err(errors::another_build(refusal));
@@ -55,13 +55,13 @@ pub(crate) fn analyse_recording(
 /// What a recording holds, as plain data, and which of its files of code are here.
 #[pyfunction]
 pub(crate) fn describe_recording(py: Python<'_>, path: PathBuf, folders: Vec<PathBuf>) -> PyResult<Bound<'_, PyAny>> {
-    let recording = loaded(py, &path)?;
+    let (version, recording) = loaded(py, &path)?;
     let files = py.detach(|| CodeFiles::find(&recording, &folders).counted(&recording));
-    to_python(py, &Described::of(&recording, &files))
+    to_python(py, &Described::of(version, &recording, &files))
 }
 
-fn loaded(py: Python<'_>, path: &Path) -> PyResult<Recording> {
-    py.detach(|| file::load(path)).map_err(|error| errors::from_recording(&error))
+fn loaded(py: Python<'_>, path: &Path) -> PyResult<(u8, Recording)> {
+    py.detach(|| file::load_versioned(path)).map_err(|error| errors::from_recording(&error))
 }
 
 /// What a recording holds.
@@ -92,9 +92,9 @@ struct Described<'a> {
 }
 
 impl<'a> Described<'a> {
-    fn of(recording: &'a Recording, files: &'a CodeFiles) -> Self {
+    fn of(version: u8, recording: &'a Recording, files: &'a CodeFiles) -> Self {
         Self {
-            version: VERSION,
+            version,
             command: &recording.command,
             processor: &recording.processor.name,
             llc_bytes: recording.processor.llc_bytes,

@@ -74,6 +74,8 @@ pub(super) struct Setting {
     pub(super) calibration: Calibration,
     /// CPU time that a sample takes from the program, ns.
     pub(super) sample_cost_ns: f64,
+    /// Most CPU time between two samples of a thread, ns; 0 where they come at even times.
+    pub(super) longest_interval_ns: f64,
     pub(super) processor: Processor,
 }
 
@@ -275,7 +277,7 @@ impl Gathered {
 
     /// The recording: everything in the order of its time.
     pub(super) fn finish(self, setting: Setting, ended: &Ended) -> Recording {
-        let Setting { command, event, hz, calibration, sample_cost_ns, processor } = setting;
+        let Setting { command, event, hz, calibration, sample_cost_ns, longest_interval_ns, processor } = setting;
         let cpu_s = ended.user_s + ended.system_s;
         let mut recording = Recording {
             command,
@@ -306,6 +308,7 @@ impl Gathered {
             lost_allocations: self.lost_allocations,
             calibration,
             sample_cost_ns,
+            longest_interval_ns,
         };
         recording.put_in_order();
         recording

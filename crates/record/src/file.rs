@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tierloom_recording::Recording;
+use tierloom_recording::{Recording, version};
 
 /// Why a file cannot be read or written as a recording.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +40,17 @@ pub fn save(recording: &Recording, path: &Path) -> Result<(), FileError> {
 /// # Errors
 /// [`FileError::Io`], [`FileError::NotARecording`].
 pub fn load(path: &Path) -> Result<Recording, FileError> {
+    load_versioned(path).map(|(_, recording)| recording)
+}
+
+/// The same with the version of the format in which it was written.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_versioned(path: &Path) -> Result<(u8, Recording), FileError> {
     let bytes = fs::read(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
-    Recording::from_bytes(&bytes).map_err(|problem| FileError::NotARecording { path: path.to_owned(), problem })
+    let read = Recording::from_bytes(&bytes).and_then(|recording| Ok((version(&bytes)?, recording)));
+    read.map_err(|problem| FileError::NotARecording { path: path.to_owned(), problem })
 }
 
 /// Whether a recorder writes this file now: it has it locked.

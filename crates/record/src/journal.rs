@@ -247,7 +247,8 @@ mod tests {
 
     fn beginning<'a>(command: &'a [String], processor: &'a tierloom_recording::Processor) -> Beginning<'a> {
         let (event, calibration) = (Event::CpuClock, Calibration::UNKNOWN);
-        Beginning { command, pid: 5, start_ns: 7, event, calibration, sample_cost_ns: 0.0, processor }
+        let (sample_cost_ns, longest_interval_ns) = (0.0, 0.0);
+        Beginning { command, pid: 5, start_ns: 7, event, calibration, sample_cost_ns, longest_interval_ns, processor }
     }
 
     fn path(test: &str) -> PathBuf {

@@ -37,17 +37,24 @@ impl<'a> Recorder<'a> {
         if watched.is_some() {
             channel.ask_for_modules();
         }
-        let setting = setting(request, samples.event());
+        let setting = setting(request, &samples);
         let gathered = Gathered::new(pid, monotonic_ns(), watched.as_deref());
         Ok(Self { request, setting, samples, channel, gathered })
     }
 
     /// What is known before the program runs.
     pub(super) fn beginning(&self) -> Beginning<'_> {
-        let Setting { command, event, calibration, sample_cost_ns, processor, .. } = &self.setting;
-        let (pid, start_ns) = (self.gathered.pid(), self.gathered.start_ns());
-        let (event, calibration) = (*event, *calibration);
-        Beginning { command, pid, start_ns, event, calibration, sample_cost_ns: *sample_cost_ns, processor }
+        let setting = &self.setting;
+        Beginning {
+            command: &setting.command,
+            pid: self.gathered.pid(),
+            start_ns: self.gathered.start_ns(),
+            event: setting.event,
+            calibration: setting.calibration,
+            sample_cost_ns: setting.sample_cost_ns,
+            longest_interval_ns: setting.longest_interval_ns,
+            processor: &setting.processor,
+        }
     }
 
     /// Samples per second of CPU time.
@@ -102,13 +109,15 @@ impl<'a> Recorder<'a> {
     }
 }
 
-fn setting(request: &RecordRequest, event: Event) -> Setting {
+fn setting(request: &RecordRequest, samples: &Samples) -> Setting {
+    let event = samples.event();
     Setting {
         command: request.words(),
         event,
         hz: f64::from(rate(request, event)),
         calibration: request.calibration.unwrap_or_else(|| of_this_machine(event, &request.root)),
         sample_cost_ns: sample_cost_ns(event, &request.root),
+        longest_interval_ns: samples.longest_interval_ns(),
         processor: as_measured(request.llc_bytes, processor(&request.root)),
     }
 }

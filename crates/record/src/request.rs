@@ -10,8 +10,7 @@ use tierloom_recording::Calibration;
 
 use crate::error::RecordError;
 
-/// Samples per second of CPU time unless asked otherwise: a prime, so that it does not run in step
-/// with a program's own rhythm. A sample costs 13 us of a program's time in a virtual machine (measured on Linux 6.18:
+/// Samples per second of CPU time unless asked otherwise. A sample costs 13 us of a program's time in a virtual machine (measured on Linux 6.18:
 /// 2.7 % in all), most of it for the timer. Loops of few per cent of a short run are known to 6 %, by half as many to 9 %.
 pub const DEFAULT_HZ: u32 = 1993;
 

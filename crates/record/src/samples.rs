@@ -6,6 +6,7 @@ use tierloom_launch::channel::PreloadChannel;
 use tierloom_linux::LinuxError;
 use tierloom_linux::perf::{self, Request, Ring, Sampler};
 use tierloom_model::Warning;
+use tierloom_model::units::round_to_u64;
 
 use tierloom_recording::{Event, FAULTS_PER_RECORD, InCopy};
 use tierloom_wire as wire;
@@ -14,6 +15,8 @@ use crate::collect::Gathered;
 use crate::error::RecordError;
 use crate::ptrace::{self, PtraceSampler, Target};
 use crate::request::{Backend, DEFAULT_HZ, RecordRequest};
+
+const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;
 
 /// Samples per second of CPU time that a backend takes.
 pub(super) fn rate(request: &RecordRequest, event: Event) -> u32 {
@@ -29,18 +32,28 @@ pub(super) fn rate(request: &RecordRequest, event: Event) -> u32 {
 /// Where the samples of a run come from.
 #[derive(Debug)]
 pub(super) enum Samples {
-    Kernel(Box<Sampler>, Option<PtraceSampler>),
+    Kernel(Box<Kernel>),
     Ptrace(PtraceSampler),
     None,
+}
+
+/// Samples by the kernel.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    sampler: Sampler,
+    /// Most CPU time between two samples of a thread, ns; 0 where they come at even times.
+    longest_interval_ns: f64,
+    /// What halts threads to count.
+    windows: Option<PtraceSampler>,
 }
 
 impl Samples {
     pub(super) fn open(request: &RecordRequest, pid: u32, channel: &PreloadChannel) -> Result<Self, RecordError> {
         let kernel = || {
-            let sampler = open_perf(request, pid)?;
+            let (sampler, longest_interval_ns) = open_perf(request, pid)?;
             // Where threads may not be halted there are samples alone.
             let windows = request.windows.then(|| open_ptrace(request, pid, channel, false).ok()).flatten();
-            Ok(Samples::Kernel(Box::new(sampler), windows))
+            Ok(Samples::Kernel(Box::new(Kernel { sampler, longest_interval_ns, windows })))
         };
         let ptrace = || open_ptrace(request, pid, channel, true).map(Samples::Ptrace);
         match request.backend {
@@ -66,10 +79,15 @@ impl Samples {
         }
     }
 
+    /// Most CPU time between two samples of a thread, ns; 0 where they come at even times, or nobody knows.
+    pub(super) fn longest_interval_ns(&self) -> f64 {
+        if let Samples::Kernel(kernel) = self { kernel.longest_interval_ns } else { 0.0 }
+    }
+
     /// What becomes readable when there are many.
     pub(super) fn descriptors(&self) -> Vec<RawFd> {
-        if let Samples::Kernel(sampler, _) = self {
-            sampler.rings().map(Ring::descriptor).collect()
+        if let Samples::Kernel(kernel) = self {
+            kernel.sampler.rings().map(Ring::descriptor).collect()
         } else {
             Vec::new()
         }
@@ -78,7 +96,8 @@ impl Samples {
     /// Hands on what came since this was last asked.
     pub(super) fn drain(&mut self, gathered: &mut Gathered) {
         match self {
-            Samples::Kernel(sampler, windows) => {
+            Samples::Kernel(kernel) => {
+                let Kernel { sampler, windows, .. } = &mut **kernel;
                 sampler.drain(|mut record| {
                     let mut copy = InCopy::No;
                     if let (Some(windows), perf::Record::Sample(sample)) = (&windows, &mut record)
@@ -102,7 +121,7 @@ impl Samples {
     /// What halts threads.
     fn ptrace(&self) -> Option<&PtraceSampler> {
         match self {
-            Samples::Kernel(_, windows) => windows.as_ref(),
+            Samples::Kernel(kernel) => kernel.windows.as_ref(),
             Samples::Ptrace(sampler) => Some(sampler),
             Samples::None => None,
         }
@@ -117,8 +136,8 @@ impl Samples {
 
     /// What is missed where the kernel gives samples but no page faults.
     pub(super) fn faults_refused(&self) -> Option<Warning> {
-        let Samples::Kernel(sampler, _) = self else { return None };
-        sampler.faults_refused().map(|refused| Warning::PageFaultsNotSeen { why: refused.to_string() })
+        let Samples::Kernel(kernel) = self else { return None };
+        kernel.sampler.faults_refused().map(|refused| Warning::PageFaultsNotSeen { why: refused.to_string() })
     }
 
     /// For how long threads were held so far, ns.
@@ -143,14 +162,30 @@ fn open_ptrace(
     PtraceSampler::start(Target { pid, samples_hz, windows, root, file })
 }
 
-fn open_perf(request: &RecordRequest, pid: u32) -> Result<Sampler, LinuxError> {
+/// Periods of two events that together take one sample in `period_ns`, ns.
+///
+/// Samples at even times are blind for what goes round nearly as often as they come, or a whole number of times: a counter
+/// that is set anew 2.3 times between two samples looks like one that is set anew .3 times. Two events whose periods have
+/// no common measure come after all times up to the shorter period. The golden ratio is the number that is furthest from all
+/// fractions.
+fn uneven(period_ns: u64) -> [u64; 2] {
+    [GOLDEN_RATIO, GOLDEN_RATIO * GOLDEN_RATIO].map(|times| round_to_u64(period_ns as f64 * times))
+}
+
+/// Samples by the kernel, and the most CPU time between two of a thread, ns; 0 where they come at even times.
+fn open_perf(request: &RecordRequest, pid: u32) -> Result<(Sampler, f64), LinuxError> {
     let cpus = request.root.online_cpus();
     let period_ns = 1_000_000_000 / u64::from(rate(request, Event::CpuClock));
-    let attempt =
-        |instructions| Sampler::open(&Request { pid, period_ns, instructions, faults: FAULTS_PER_RECORD }, &cpus);
+    let attempt = |instructions, is_uneven: bool| {
+        let [shorter_ns, longer_ns] = uneven(period_ns);
+        let (period_ns, beside_ns) = if is_uneven { (shorter_ns, Some(longer_ns)) } else { (period_ns, None) };
+        let asked = Request { pid, period_ns, beside_ns, instructions, faults: FAULTS_PER_RECORD };
+        Sampler::open(&asked, &cpus).map(|sampler| (sampler, if is_uneven { period_ns as f64 } else { 0.0 }))
+    };
     // Counting needs a hardware counter and a new kernel; samples alone need neither.
-    let counted = if request.instructions { attempt(true).ok() } else { None };
-    counted.map_or_else(|| attempt(false), Ok)
+    let counted = || attempt(true, true).or_else(|_| attempt(true, false)).ok();
+    let counted = if request.instructions { counted() } else { None };
+    counted.map_or_else(|| attempt(false, true).or_else(|_| attempt(false, false)), Ok)
 }
 
 #[cfg(test)]
@@ -159,6 +194,14 @@ mod tests {
 
     fn request(hz: Option<u32>) -> RecordRequest {
         RecordRequest { hz, ..RecordRequest::new(vec!["true".into()], None) }
+    }
+
+    #[test]
+    fn two_uneven_events_take_as_many_samples_as_an_even_one() {
+        for period_ns in [100_000_u64, 501_756, 1_000_000_000] {
+            let [shorter, longer] = uneven(period_ns).map(|uneven_ns| period_ns as f64 / uneven_ns as f64);
+            assert!((shorter + longer - 1.0).abs() < 1e-4, "{shorter} {longer}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 pub use fault::{FAULTS_PER_RECORD, Fault};
 pub use file::{
-    Beginning, MOST_STACKS, PORTION_RECORDS, Portion, VERSION, chunk_of, ending, is_recording, magic, next,
+    Beginning, MOST_STACKS, PORTION_RECORDS, Portion, VERSION, chunk_of, ending, is_recording, magic, next, version,
 };
 
 pub use instruction_counts::{CacheLines, CountedPart, Fetched, InstructionCounts, SimulatedCaches};
@@ -52,6 +52,9 @@ pub struct Recording {
     pub wall_s: f64,
     /// CPU time that one sample stands for, ns.
     pub period_ns: f64,
+    /// Most CPU time between two samples of a thread, ns, where they come after differently long times; 0 where they come
+    /// every `period_ns`, and where nobody knows.
+    pub longest_interval_ns: f64,
     /// What drove the samples.
     pub event: Event,
     /// Samples that were taken and could not be kept.

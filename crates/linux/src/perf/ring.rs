@@ -16,6 +16,8 @@ pub(super) const WATERMARK_OF_SMALLEST: u32 = 16 << 10;
 /// `perf_event_mlock_kb` (516 KiB) per CPU.
 pub(super) const LARGEST: usize = 1 << 20;
 pub(super) const SMALLEST: usize = 64 << 10;
+/// `_IO('$', 5)`.
+const SET_OUTPUT: libc::c_ulong = 0x2405;
 /// Words 128 and 129 of the first page: `data_head`, `data_tail`.
 const HEAD_WORD: usize = 128;
 const TAIL_WORD: usize = 129;
@@ -57,6 +59,15 @@ impl Ring {
     /// Descriptor that becomes readable when the ring fills up.
     pub fn descriptor(&self) -> RawFd {
         self.event.as_raw_fd()
+    }
+
+    /// Lets another event of the same CPU write here, too.
+    pub(super) fn take_from(&self, event: &OwnedFd) -> Result<(), LinuxError> {
+        // SAFETY: the request takes no argument but a descriptor.
+        if unsafe { libc::ioctl(event.as_raw_fd(), SET_OUTPUT, self.descriptor()) } != 0 {
+            return Err(LinuxError::last("ioctl", "a second event in one ring"));
+        }
+        Ok(())
     }
 
     /// Hands over everything that the kernel wrote, then frees it.

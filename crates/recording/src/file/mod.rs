@@ -22,7 +22,7 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 /// How every recording begins; the version of its format follows, a byte.
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
-pub const VERSION: u8 = 10;
+pub const VERSION: u8 = 11;
 /// The oldest that is read: it has no windows, the one behind it no touches, the next no residents.
 const OLDEST: u8 = 4;
 /// What is wrong with a file whose recorder was stopped before its program did anything.
@@ -40,10 +40,18 @@ pub fn is_recording(start: &[u8]) -> bool {
     start.starts_with(NAME)
 }
 
-/// What is behind the beginning of a file.
-fn behind_magic(bytes: &[u8]) -> Result<&[u8], String> {
+/// The version of a recording that can be read here.
+///
+/// # Errors
+/// A sentence that says what is wrong with the beginning of the file.
+pub fn version(bytes: &[u8]) -> Result<u8, String> {
+    behind_magic(bytes).map(|(version, _)| version)
+}
+
+/// The version, and what is behind the beginning of a file.
+fn behind_magic(bytes: &[u8]) -> Result<(u8, &[u8]), String> {
     match bytes.strip_prefix(NAME).map(<[u8]>::split_first) {
-        Some(Some((OLDEST..=VERSION, rest))) => Ok(rest),
+        Some(Some((version @ OLDEST..=VERSION, rest))) => Ok((*version, rest)),
         Some(Some((other, _))) => {
             Err(format!("it is of version {other}, and this tierloom reads versions {OLDEST} to {VERSION}"))
         }
@@ -62,17 +70,26 @@ pub fn chunk_of(payload: &[u8]) -> Vec<u8> {
 impl Recording {
     /// The bytes of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Self { command, pid, start_ns, event, calibration, processor, sample_cost_ns, .. } = self;
-        let (pid, start_ns, event, calibration, sample_cost_ns) =
-            (*pid, *start_ns, *event, *calibration, *sample_cost_ns);
-        let beginning = Beginning { command, pid, start_ns, event, calibration, sample_cost_ns, processor };
         let mut out = magic();
-        chunk::append(&mut out, &beginning.payload());
+        chunk::append(&mut out, &self.beginning().payload());
         for at in (0..self.longest()).step_by(PORTION_RECORDS) {
             chunk::append(&mut out, &self.portion(at).payload());
         }
         chunk::append(&mut out, &ending(self));
         out
+    }
+
+    fn beginning(&self) -> Beginning<'_> {
+        Beginning {
+            command: &self.command,
+            pid: self.pid,
+            start_ns: self.start_ns,
+            event: self.event,
+            calibration: self.calibration,
+            sample_cost_ns: self.sample_cost_ns,
+            longest_interval_ns: self.longest_interval_ns,
+            processor: &self.processor,
+        }
     }
 
     /// Records of the kind that there are most of.
@@ -115,7 +132,7 @@ impl Recording {
     /// # Errors
     /// A sentence that says what is wrong and where.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let rest = behind_magic(bytes)?;
+        let (_, rest) = behind_magic(bytes)?;
         let (payload, mut rest) = chunk::first(rest).map_err(|_| NOTHING)?;
         let mut assembly = Assembly::of(payload).ok_or("its beginning makes no sense")?;
         let stop = loop {
@@ -263,6 +280,7 @@ mod tests {
                 lost_allocations: u64::from(smalls[3]),
                 calibration: Calibration { offset: smalls[4], purity: 0.5, samples: smalls[5] },
                 sample_cost_ns: f64::from(smalls[5]),
+                longest_interval_ns: 0.5 * f64::from(smalls[5]),
                 warnings: vec![Warning::Told { text: text.clone() }, Warning::LostAllocations { lost: u64::from(smalls[6]) }],
             }
         }
@@ -305,6 +323,7 @@ mod tests {
             let told = Recording::from_bytes(&bytes).err();
             let expected = format!("it is of version {version}, and this tierloom reads versions {OLDEST} to {VERSION}");
             prop_assert_eq!(told, (!(OLDEST..=VERSION).contains(&version)).then_some(expected));
+            prop_assert_eq!(super::version(&bytes).ok(), (OLDEST..=VERSION).contains(&version).then_some(version));
         }
 
         #[test]
@@ -315,10 +334,7 @@ mod tests {
 
         #[test]
         fn any_payload_is_survived(noise in prop::collection::vec(any::<u8>(), 0..400), recording in recordings()) {
-            let Recording { command, processor, .. } = &recording;
-            let Recording { pid, start_ns, event, calibration, sample_cost_ns, .. } = recording;
-            let beginning = Beginning { command, pid, start_ns, event, calibration, sample_cost_ns, processor };
-            let chunks = [chunk_of(&beginning.payload()), chunk_of(&[&[1], &noise[..]].concat())].concat();
+            let chunks = [chunk_of(&recording.beginning().payload()), chunk_of(&[&[1], &noise[..]].concat())].concat();
             if let Ok(read) = Recording::from_bytes(&[magic(), chunks].concat()) {
                 prop_assert_eq!(Recording::from_bytes(&read.to_bytes()), Ok(read));
             }

@@ -32,6 +32,8 @@ pub struct Beginning<'a> {
     pub calibration: Calibration,
     /// What a sample costs, ns.
     pub sample_cost_ns: f64,
+    /// Most CPU time between two samples of a thread, ns; 0 where they come at even times.
+    pub longest_interval_ns: f64,
     /// What it runs on.
     pub processor: &'a Processor,
 }
@@ -91,6 +93,7 @@ impl Beginning<'_> {
         out.text(&self.processor.host);
         out.number(self.processor.highest_khz.unwrap_or(0));
         out.floats(&[self.sample_cost_ns]);
+        out.floats(&[self.longest_interval_ns]);
         out.0
     }
 }
@@ -159,8 +162,10 @@ impl Assembly {
         let processor = Processor { name, llc_bytes, host, highest_khz };
         // And that of version 8 here.
         let [sample_cost_ns] = if reader.rest.is_empty() { [0.0] } else { reader.floats()? };
+        // And that of version 10 here.
+        let [longest_interval_ns] = if reader.rest.is_empty() { [0.0] } else { reader.floats()? };
         let known = Recording { command, pid, start_ns, end_ns: start_ns, event, ..Recording::default() };
-        let begun = Recording { processor, calibration, sample_cost_ns, ..known };
+        let begun = Recording { longest_interval_ns, processor, calibration, sample_cost_ns, ..known };
         reader.rest.is_empty().then_some(Self { recording: begun, is_complete: false })
     }
 

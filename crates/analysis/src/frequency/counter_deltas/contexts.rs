@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attribution::Observed;
-use crate::frequency::counter_deltas::delta::{Count, Delta, Readings};
-use crate::frequency::counter_deltas::posterior::{ALWAYS_FORWARDS, Clock, RARELY, TRUSTED_SHARE};
+use crate::frequency::counter_deltas::delta::{ALWAYS_FORWARDS, Count, Delta, RARELY, Readings};
+use crate::frequency::counter_deltas::posterior::{Clock, TRUSTED_SHARE};
 use crate::frequency::evidence::CONTRADICTION;
 use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::arch::STACK_POINTER;
@@ -179,8 +179,8 @@ fn split(observed: &Observed, clock: Clock<'_>, readings: &Readings) -> BTreeMap
     for &sample in &readings.seen {
         kinds.entry(kind(sample)).or_default().seen.push(sample);
     }
-    for &sample in &readings.around {
-        kinds.entry(kind(sample)).or_default().around.push(sample);
+    for &interval in &readings.around {
+        kinds.entry(kind(interval.seen)).or_default().around.push(interval);
     }
     for pair in &readings.pairs {
         let now = kind(pair.seen);
@@ -285,8 +285,7 @@ mod tests {
 
     #[test]
     fn only_where_it_fails_often_is_a_clock_broken() {
-        let pair = |seen| Delta { before: seen, seen, executions: Some(9.0), intervals: 1, inside: 1, elapsed_ns: 1e6 };
-        let readings = |pairs| Readings::default().with((0..pairs).map(pair).collect());
+        let readings = |pairs| Readings::default().with((1..=pairs).map(|seen| Delta::next(seen, 9.0)).collect());
         assert!(matches!(Found::of(&readings(20), Some(count(1e6, 20))), Found::Sure(_)));
         // Once in twenty, as in each of the kinds that a walk from block to block has.
         let falls_back = Count { backward: 0.05, trusted: 19, ..count(1e6, 20) };
@@ -297,15 +296,7 @@ mod tests {
 
     #[test]
     fn steps_are_as_long_as_what_divides_all_moves() {
-        let pair = |moved: f64| Delta {
-            before: 0,
-            seen: 1,
-            executions: Some(moved),
-            intervals: 1,
-            inside: 1,
-            elapsed_ns: 1e6,
-        };
-        let moves = [5.0, 3.0, 4.0, 7.0, 2.0, 6.0, 9.0, -120.0].map(|rounds| pair(rounds * 20736.0));
+        let moves = [5.0, 3.0, 4.0, 7.0, 2.0, 6.0, 9.0, -120.0].map(|rounds| Delta::next(1, rounds * 20736.0));
         let told = paced(&Readings::default().with(moves.to_vec())).unwrap();
         let sum: f64 = told.pairs.iter().map(|pair| pair.executions.unwrap()).sum();
         assert!((sum - (36.0 - 120.0)).abs() < 1e-9, "{sum}");

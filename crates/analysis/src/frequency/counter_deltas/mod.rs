@@ -7,15 +7,16 @@
 pub(crate) mod contexts;
 pub(crate) mod delta;
 pub(crate) mod posterior;
+mod short_pairs;
+pub(crate) mod spacing;
 
 use std::collections::BTreeMap;
 
 use crate::attribution::{AttributedSample, Observed};
 use crate::frequency::counter_deltas::contexts::{CallContexts, agrees, by_kind, falls_behind_calls, paced};
-use crate::frequency::counter_deltas::delta::Count;
-use crate::frequency::counter_deltas::delta::Delta;
-use crate::frequency::counter_deltas::delta::Readings;
-use crate::frequency::counter_deltas::posterior::{Clock, RARELY, evaluate, is_possible};
+use crate::frequency::counter_deltas::delta::{Count, Delta, RARELY, Readings};
+use crate::frequency::counter_deltas::posterior::{Clock, evaluate, is_possible};
+use crate::frequency::counter_deltas::spacing::Spacing;
 use crate::frequency::evidence::aliased;
 use crate::frequency::trip_count::TripCounts;
 use tierloom_binary::call_graph::unique_callers::Level;
@@ -44,14 +45,14 @@ impl Clocks {
 }
 
 /// Counts of all clocks that can be trusted, the best first for each block.
-pub(crate) fn count(observed: &Observed, trips: &TripCounts, period_ns: f64) -> Vec<Count> {
+pub(crate) fn count(observed: &Observed, trips: &TripCounts, spacing: Spacing) -> Vec<Count> {
     let mut clocks = Clocks { by_function: BTreeMap::new() };
-    let (readings, shown) = read_all(observed, &mut clocks);
+    let (readings, shown) = read_all(observed, &mut clocks, spacing);
     let (mut counts, mut kinds, mut unpaced) = (Vec::new(), Vec::new(), Vec::new());
     for (&(function, number), readings) in &readings {
         let counter = &clocks.by_function[&function][number];
         let block = counter.counted;
-        let least = slowest(&observed.code.functions[function].function, function, block, trips, period_ns);
+        let least = slowest(&observed.code.functions[function].function, function, block, trips, spacing.mean_ns());
         let length = round_length(&observed.code.functions[function].function, function, block, trips);
         let clock = Clock { function, counter, length, least };
         let restarts = is_set_anew(function, counter, trips);
@@ -70,6 +71,11 @@ pub(crate) fn count(observed: &Observed, trips: &TripCounts, period_ns: f64) -> 
             evaluate(clock, &readings.with(pairs))
         });
         let whole = whole.filter(|count| !aliased(observed, count, false, trips));
+        let whole = whole.or_else(|| {
+            let inside = observed.code.functions[function].function.blocks[block].inner_loop;
+            let rounds = inside.and_then(|inside| trips.get(&(function, inside))).map(|trip| trip.rounds);
+            spacing.is_uneven().then(|| short_pairs::evaluate(clock, &close, rounds)).flatten()
+        });
         let told = match &whole {
             Some(count) if count.backward <= RARELY => None,
             doubtful => by_kind(observed, clock, &close, trusted).filter(|kinds| doubtful.is_none() || kinds.differ),
@@ -202,43 +208,64 @@ type Reading = (FunctionId, usize, u64, i64);
 /// Readings by function and number of the clock.
 type ByClock = BTreeMap<(FunctionId, usize), Readings>;
 
+/// How far a thread is.
+#[derive(Clone, Copy, Default)]
+struct Passed {
+    samples: usize,
+    /// Its own time, in mean intervals.
+    length: f64,
+}
+
+impl Passed {
+    /// By another interval.
+    fn further(&mut self, length: f64) -> Self {
+        *self = Self { samples: self.samples + 1, length: self.length + length };
+        *self
+    }
+}
+
 /// Last reading of a clock by a thread.
 struct Last {
     seen: usize,
-    position: usize,
+    position: Passed,
     value: u64,
     pace: i64,
-    /// Samples in the region before this one.
-    inside: usize,
+    /// How far it was in the region.
+    inside: Passed,
 }
 
 /// Pairs of each clock, and what each sample shows.
-fn read_all(observed: &Observed, clocks: &mut Clocks) -> (ByClock, Vec<Vec<Reading>>) {
+fn read_all(observed: &Observed, clocks: &mut Clocks, spacing: Spacing) -> (ByClock, Vec<Vec<Reading>>) {
     let mut shown = Vec::with_capacity(observed.seen.len());
     let mut readings = ByClock::new();
     let mut last: BTreeMap<(usize, FunctionId, usize), Last> = BTreeMap::new();
-    let mut positions = vec![0usize; observed.threads.len()];
+    let mut positions = vec![Passed::default(); observed.threads.len()];
+    let mut insides: BTreeMap<(usize, FunctionId, usize), Passed> = BTreeMap::new();
+    let mut times: Vec<Option<u64>> = vec![None; observed.threads.len()];
     for (number, seen) in observed.seen.iter().enumerate() {
-        positions[seen.thread] += 1;
-        let position = positions[seen.thread];
+        let before_ns = times[seen.thread].replace(seen.time_ns);
+        let length = before_ns.map_or(1.0, |before_ns| spacing.length(seen.time_ns.saturating_sub(before_ns) as f64));
+        let position = positions[seen.thread].further(length);
         let mut all = Vec::new();
         for (function, clock, shows) in around(observed, clocks, seen) {
             let reading = readings.entry((function, clock)).or_default();
-            reading.around.push(number);
-            let inside = reading.inside.entry(seen.thread).or_default();
-            *inside += 1;
+            reading.enter(number, length);
+            *reading.inside.entry(seen.thread).or_default() += 1;
+            let inside = insides.entry((seen.thread, function, clock)).or_default().further(length);
             let Some((value, pace)) = shows else { continue };
             all.push((function, clock, value, pace));
             reading.seen.push(number);
-            let now = Last { seen: number, position, value, pace, inside: *inside };
+            let now = Last { seen: number, position, value, pace, inside };
             if let Some(before) = last.insert((seen.thread, function, clock), now).filter(|last| last.pace == pace) {
                 let elapsed = seen.time_ns.saturating_sub(observed.seen[before.seen].time_ns);
                 reading.pairs.push(Delta {
                     before: before.seen,
                     seen: number,
                     executions: difference(&clocks.by_function[&function][clock], before.value, value, pace),
-                    intervals: position - before.position,
-                    inside: *inside - before.inside,
+                    intervals: position.samples - before.position.samples,
+                    length: position.length - before.position.length,
+                    inside: inside.samples - before.inside.samples,
+                    length_inside: inside.length - before.inside.length,
                     elapsed_ns: elapsed as f64,
                 });
             }
@@ -370,14 +397,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_shows_what_lies_between_needs_nothing_made_up() {
-        let pair = |executions| Delta {
-            before: 0,
-            seen: 1,
-            executions: Some(executions),
-            intervals: 1,
-            inside: 1,
-            elapsed_ns: 1e6,
-        };
+        let pair = |executions| Delta::next(1, executions);
         // Rows of 4 rounds: a hundred rows further the address is 400 rounds on; a counter is at 0 to 3 again.
         let (address, counter) = ([pair(398.0), pair(403.0)], [pair(-2.0), pair(3.0)]);
         let expected = |pairs: &[Delta; 2]| runs_on(&[(&pairs[0], 400.0), (&pairs[1], 400.0)]);

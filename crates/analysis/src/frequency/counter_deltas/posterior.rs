@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::frequency::counter_deltas::delta::{Count, Delta, Readings};
+use crate::frequency::counter_deltas::delta::{ALWAYS_FORWARDS, Count, Delta, RARELY, Readings};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::induction::InductionVariable;
 
@@ -15,13 +15,7 @@ const BACKWARD_SHARE: f64 = 0.3;
 /// Trusted rates of a clock that is set anew lie within this factor of the median: caches make no larger
 /// difference in code that runs long enough to be sampled twice.
 const RATE_SPREAD: f64 = 10.0;
-/// A clock that ran forwards this often and next to never backwards is not set anew: one that is would
-/// have done so by chance once in 256 times. It may be as slow as it likes: data that are touched for
-/// the first time come a page fault at a time. Where it is once in so many pairs or less much faster
-/// than else, it leaps: over what other threads of the team do.
-pub(crate) const ALWAYS_FORWARDS: usize = 8;
-/// Next to never.
-pub(crate) const RARELY: f64 = 0.02;
+/// Of pairs of a clock that always runs forwards so few are this much faster than else.
 const LEAPS_ONE_IN: usize = 10;
 /// A clock of which a smaller share of samples gives trusted pairs is not trusted either.
 pub(crate) const TRUSTED_SHARE: f64 = 0.25;
@@ -34,6 +28,8 @@ const LONG_GAP: usize = 16;
 /// How far the pace in such a gap is off from that of the rest, relative. Assumed: the last third of a factorisation was
 /// at 1.6 times the pace of the others.
 const ELSEWHERE: f64 = 0.5;
+/// Two samples that follow each other within less than this part of the mean interval show no rate. Assumed.
+const SHORTEST: f64 = 0.02;
 /// More instructions per ns than any processor retires (8 wide at 6 GHz).
 pub(crate) const MOST_INSTRUCTIONS_PER_NS: f64 = 48.0;
 
@@ -62,33 +58,36 @@ pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
         is_possible(executions, clock.length, pair.elapsed_ns).then_some(executions)
     };
     let adjacent: Vec<&Delta> = readings.pairs.iter().filter(|pair| pair.intervals == 1).collect();
-    let mut rates: Vec<f64> = adjacent.iter().filter_map(|pair| possible(pair)).collect();
+    let rates = Rates::of(adjacent.iter().filter_map(|pair| Some((possible(pair)?, pair.length))).collect());
     let backward = adjacent.len() - rates.len();
-    let twice = rates.len() == 2 && backward == 0 && rates[0].max(rates[1]) < 2.0 * rates[0].min(rates[1]);
-    if rates.len() < FEWEST_PAIRS && !twice
+    if rates.len() < FEWEST_PAIRS && !(backward == 0 && rates.are_two_alike())
         || backward as f64 > BACKWARD_SHARE * adjacent.len() as f64
         || !jumps_far(&adjacent, &rates)
     {
         return None;
     }
-    rates.sort_by(f64::total_cmp);
-    let median = rates[rates.len() / 2];
+    let median = rates.median();
     // Less than one round in an interval shows in some of them alone.
     if median < clock.least.floor() {
         return None;
     }
     let always_forwards = backward as f64 <= RARELY * adjacent.len() as f64 && adjacent.len() >= ALWAYS_FORWARDS;
-    let near = |rate: f64| rate <= RATE_SPREAD * median + 2.0 && rate >= median / RATE_SPREAD - 2.0;
-    let fast = rates[rates.len() - 1 - rates.len() / LEAPS_ONE_IN];
+    let fast = rates.fast();
     let beside = Beside::of(&readings.pairs);
-    let usual = |pair: &Delta, rate: f64| {
-        if always_forwards { rate <= RATE_SPREAD * fast.max(beside.fastest(pair)) + 2.0 } else { near(rate) }
+    let usual = |pair: &Delta, executions: f64| {
+        let at = |rate: f64| rate * pair.length;
+        let slack = 2.0 * pair.intervals as f64;
+        if always_forwards {
+            executions <= at(RATE_SPREAD * fast.max(beside.fastest(pair))) + slack
+        } else {
+            executions <= at(RATE_SPREAD * median) + slack && executions >= at(median / RATE_SPREAD) - slack
+        }
     };
     let trusted: Vec<(&Delta, f64)> = readings
         .pairs
         .iter()
         .filter_map(|pair| Some((pair, possible(pair)?)))
-        .filter(|(pair, executions)| usual(pair, executions / pair.intervals as f64))
+        .filter(|(pair, executions)| usual(pair, *executions))
         .collect();
     if (trusted.len() as f64) < TRUSTED_SHARE * readings.seen.len() as f64 {
         return None;
@@ -101,6 +100,50 @@ pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
     Some(Count { backward, ..total(clock, readings, &trusted) })
 }
 
+/// Executions of pairs and their lengths, the slowest first.
+struct Rates(Vec<(f64, f64)>);
+
+impl Rates {
+    fn of(mut pairs: Vec<(f64, f64)>) -> Self {
+        pairs.sort_by(|left, right| rate(*left).total_cmp(&rate(*right)));
+        Self(pairs)
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn are_two_alike(&self) -> bool {
+        matches!(self.0[..], [slower, faster] if rate(faster) < 2.0 * rate(slower))
+    }
+
+    /// Executions in a mean interval, at which half of the time is spent.
+    fn median(&self) -> f64 {
+        Self::beyond(self.0.iter(), 0.5)
+    }
+
+    /// That which is not reached but in some of the time.
+    fn fast(&self) -> f64 {
+        Self::beyond(self.0.iter().rev(), 1.0 / LEAPS_ONE_IN as f64)
+    }
+
+    /// The rate behind this part of the time.
+    fn beyond<'p>(mut pairs: impl Iterator<Item = &'p (f64, f64)> + Clone, part: f64) -> f64 {
+        let all: f64 = pairs.clone().map(|pair| pair.1).sum();
+        let mut passed = 0.0;
+        let is_beyond = |pair: &&(f64, f64)| {
+            passed += pair.1;
+            passed > part * all
+        };
+        pairs.find(is_beyond).map_or(0.0, |pair| rate(*pair))
+    }
+}
+
+/// Executions in a mean interval.
+fn rate((executions, length): (f64, f64)) -> f64 {
+    executions / length.max(SHORTEST)
+}
+
 /// Rates of the pairs before and behind each: rounds that get shorter and shorter, as those of a factorisation do, are fast
 /// one after the other; a leap stands alone.
 struct Beside {
@@ -110,7 +153,7 @@ struct Beside {
 
 impl Beside {
     fn of(pairs: &[Delta]) -> Self {
-        let rate = |pair: &Delta| pair.executions.map(|executions| executions / pair.intervals as f64);
+        let rate = |pair: &Delta| pair.executions.map(|executions| rate((executions, pair.length)));
         let by =
             |place: fn(&Delta) -> usize| pairs.iter().filter_map(|pair| Some((place(pair), rate(pair)?))).collect();
         Self { by_start: by(|pair| pair.before), by_end: by(|pair| pair.seen) }
@@ -124,33 +167,37 @@ impl Beside {
 
 /// Whether the clock, where it ran backwards, fell back much further than it moves between samples:
 /// else it is set anew more often than it is read, and its differences mean nothing.
-fn jumps_far(adjacent: &[&Delta], rates: &[f64]) -> bool {
+fn jumps_far(adjacent: &[&Delta], rates: &Rates) -> bool {
     let mut falls: Vec<f64> =
         adjacent.iter().filter_map(|pair| pair.executions).filter(|n| *n < 0.0).map(f64::abs).collect();
     falls.sort_by(f64::total_cmp);
-    let moving: Vec<f64> = rates.iter().copied().filter(|rate| *rate > 0.0).collect();
-    let mean = moving.iter().sum::<f64>() / moving.len().max(1) as f64;
+    let moving =
+        rates.0.iter().filter(|pair| pair.0 > 0.0).fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+    let mean = rate(moving);
     falls.len() < 2 || falls[falls.len() / 2] > 1.5 * mean
 }
 
 /// Sums up trusted pairs; the other intervals that end in the clock's region count as the mean of theirs.
 fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Count {
-    let adjacent: Vec<f64> = trusted.iter().filter(|(pair, _)| pair.intervals == 1).map(|(_, n)| *n).collect();
-    let centre = adjacent.iter().sum::<f64>() / adjacent.len().max(1) as f64;
-    let squares: f64 = adjacent.iter().map(|n| (n - centre).powi(2)).sum();
-    let spread = (squares / adjacent.len().max(1) as f64).sqrt() / centre.max(1e-9);
-    let (counted, told) = trusted.iter().fold((0.0, 0), |sum, (pair, n)| (sum.0 + n, sum.1 + pair.inside));
-    let all = readings.around.len();
-    let guessed = all.saturating_sub(told) as f64;
-    let rate = counted / told.max(1) as f64;
+    let adjacent: Vec<(f64, f64)> =
+        trusted.iter().filter(|(pair, _)| pair.intervals == 1).map(|(pair, n)| (*n, pair.length)).collect();
+    let moved = adjacent.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let (number, centre) = (adjacent.len().max(1) as f64, moved.0 / moved.1.max(1e-9));
+    let squares: f64 = adjacent.iter().map(|(n, length)| (n - centre * length).powi(2)).sum();
+    let spread = (squares / number).sqrt() / (moved.0 / number).max(1e-9);
+    let (counted, told) = trusted.iter().fold((0.0, 0.0), |sum, (pair, n)| (sum.0 + n, sum.1 + pair.length_inside));
+    let all = readings.time_around();
+    let guessed = (all - told).max(0.0);
+    let rate = rate((counted, told));
     let executions = counted + guessed * rate + ends(readings) * (1.0 - rate).max(0.0);
     let by_sample = trusted.iter().map(|(pair, n)| (pair.seen, n / pair.intervals as f64)).collect();
     // Each guessed interval is off by the spread of the known ones.
-    let share = guessed / (all as f64).max(1.0);
+    let share = guessed / all.max(1.0);
     let few = SINGLE_PAIR_ERROR / (adjacent.len().max(1) as f64).powi(2);
     let relative_error =
         0.003 + few + share * spread.min(1.0) / (guessed.max(1.0)).sqrt() + 0.05 * share + 0.2 * share.powi(4);
-    let relative_error = relative_error + ELSEWHERE * long_gaps(readings, trusted) / (all as f64).max(1.0);
+    let relative_error =
+        relative_error + ELSEWHERE * long_gaps(readings, trusted) / (readings.around.len() as f64).max(1.0);
     Count {
         function: clock.function,
         block: clock.counter.counted,
@@ -167,7 +214,7 @@ fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Co
 fn long_gaps(readings: &Readings, trusted: &[(&Delta, f64)]) -> f64 {
     let mut told = vec![false; readings.around.len()];
     for (pair, _) in trusted {
-        let end = readings.around.partition_point(|sample| *sample <= pair.seen);
+        let end = readings.around.partition_point(|interval| interval.seen <= pair.seen);
         told[end.saturating_sub(pair.inside)..end].fill(true);
     }
     let gaps = told.chunk_by(|left, right| left == right).filter(|run| !run[0] && run.len() > LONG_GAP);
@@ -183,7 +230,7 @@ fn ends(readings: &Readings) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use tierloom_binary::cfg::{BlockId, LoopId};
     use tierloom_binary::dataflow::induction::Value;
@@ -199,26 +246,17 @@ mod tests {
         restarts: false,
         start_step: None,
     };
-    const CLOCK: Clock<'static> =
+    pub(in super::super) const CLOCK: Clock<'static> =
         Clock { function: FunctionId::from_raw_unchecked(0), counter: &COUNTER, length: 1.0, least: 0.0 };
 
     fn readings(pairs: Vec<Delta>) -> Readings {
-        let seen: Vec<usize> = (0..=pairs.len()).collect();
-        let mut readings = Readings::default().with(pairs);
-        (readings.around, readings.seen) = (seen.clone(), seen);
+        let mut readings = Readings { seen: (0..=pairs.len()).collect(), pairs, ..Readings::default() };
+        (0..=readings.pairs.len()).for_each(|seen| readings.enter(seen, 1.0));
         readings
     }
 
     fn moved(moves: &[f64]) -> Readings {
-        let pair = |(seen, moved): (usize, &f64)| Delta {
-            before: seen,
-            seen: seen + 1,
-            executions: Some(*moved),
-            intervals: 1,
-            inside: 1,
-            elapsed_ns: 1e6,
-        };
-        readings(moves.iter().enumerate().map(pair).collect())
+        readings(moves.iter().enumerate().map(|(before, moved)| Delta::next(before + 1, *moved)).collect())
     }
 
     fn evaluated(moves: &[f64]) -> Option<Count> {
@@ -243,14 +281,7 @@ mod tests {
     #[test]
     fn a_round_of_many_samples_ends_between_two_of_them() {
         let outer = Clock { length: 1e9, ..CLOCK };
-        let pair = |seen: usize| Delta {
-            before: seen,
-            seen: seen + 1,
-            executions: Some(if seen % 100 == 50 { 1.0 } else { 0.0 }),
-            intervals: 1,
-            inside: 1,
-            elapsed_ns: 1e6,
-        };
+        let pair = |before: usize| Delta::next(before + 1, f64::from(u8::from(before % 100 == 50)));
         let count = evaluate(outer, &readings((0..1000).map(pair).collect())).unwrap();
         assert_eq!((count.trusted, count.backward), (1000, 0.0));
         assert!((count.executions - 10.0).abs() < 0.1, "{}", count.executions);
@@ -265,8 +296,7 @@ mod tests {
     #[test]
     fn a_clock_slower_than_any_memory_is_none() {
         let slow = Clock { least: 100.0, ..CLOCK };
-        let pair = Delta { before: 0, seen: 1, executions: Some(3.0), intervals: 1, inside: 1, elapsed_ns: 1e6 };
-        assert!(evaluate(slow, &readings(vec![pair; 12])).is_none());
+        assert!(evaluate(slow, &readings(vec![Delta::next(1, 3.0); 12])).is_none());
     }
 
     #[test]
