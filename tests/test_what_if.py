@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -116,10 +117,10 @@ def test_what_is_no_change_is_refused_with_examples(word: str, said: str) -> Non
         liu_a(word)
 
 
-def test_plan_says_what_the_change_does(tierloom: Tierloom) -> None:
+def test_plan_says_what_the_change_does(tierloom: Tierloom, tmp_path: Path) -> None:
     asked = ("plan", "ft-d", "--machine", "liu-a", "--threads", "32", "--fast-memory", "40GiB")
-    answer = tierloom(*asked, "--what-if", "cxl.cards=3", "-o", "ft.toml")
+    answer = tierloom(*asked, "--what-if", "cxl.cards=3", "-o", f"{tmp_path}/ft.toml")
     assert answer.exit_code == 0, answer.stderr
     assert answer.stdout.startswith("With cxl.cards=3: ")
-    told = tierloom(*asked, "--what-if", "cxl.cards=3", "-o", "ft.toml", "--json")
+    told = tierloom(*asked, "--what-if", "cxl.cards=3", "-o", f"{tmp_path}/ft.toml", "--json")
     assert json.loads(told.stdout)["policies"]

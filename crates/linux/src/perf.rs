@@ -141,18 +141,16 @@ impl Sampler {
         let (faults, faults_refused) = opened.map_or_else(|refused| (Vec::new(), Some(refused)), |rings| (rings, None));
         let (mut rings, mut without_ring) = (Vec::new(), Vec::new());
         for cpu in cpus {
-            let open =
-                |attributes: &Attributes, group: Option<&OwnedFd>| open_event(attributes, request.pid, *cpu, group);
-            let event = open(&clock, None)?;
-            if request.instructions {
-                without_ring.push(open(&counter_attributes(), Some(&event))?);
-            }
-            let ring = Ring::map(event, *cpu, ring::LARGEST)?;
-            if let Some(beside_ns) = request.beside_ns {
-                let event = open(&beside(&clock, beside_ns), None)?;
+            let mut open = |attributes: &Attributes| {
+                let event = open_event(attributes, request.pid, *cpu, None)?;
                 if request.instructions {
-                    without_ring.push(open(&counter_attributes(), Some(&event))?);
+                    without_ring.push(open_event(&counter_attributes(), request.pid, *cpu, Some(&event))?);
                 }
+                Ok(event)
+            };
+            let ring = Ring::map(open(&clock)?, *cpu, ring::LARGEST)?;
+            if let Some(beside_ns) = request.beside_ns {
+                let event = open(&beside(&clock, beside_ns))?;
                 ring.take_from(&event)?;
                 without_ring.push(event);
             }

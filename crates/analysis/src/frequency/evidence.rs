@@ -15,6 +15,8 @@ use tierloom_binary::code::FunctionId;
 /// would carries over more often than it is set anew, so that the usual pace is that of carrying over.
 /// Derived: a median belongs to the majority.
 const CARRIED_SHARE: f64 = 0.5;
+/// Readings of a clock that is set anew show instances where they are this part of one apart, or less. Assumed.
+pub(crate) const WITHIN: f64 = 0.4;
 /// A clock that runs backwards in more than this share of the intervals is set anew by its loop; in fewer
 /// a register may just have held something else. Assumed: half and double moved none of 16 recordings by .1
 /// points of TVD.
@@ -37,7 +39,7 @@ pub(crate) fn aliased(observed: &Observed, count: &Count, restarts: bool, trips:
     // to instance: the address in an array that a loop continues where the call before left off.
     let carries_over = count.backward < CARRIED_SHARE * (mean / trip.rounds).min(0.5);
     let reset = count.backward > SET_ANEW && !carries_over || restarts;
-    reset && (mean > 0.4 * trip.rounds || count.backward > 3.0 * mean / trip.rounds + 0.05)
+    reset && (mean > WITHIN * trip.rounds || count.backward > 3.0 * mean / trip.rounds + 0.05)
 }
 
 pub(crate) fn best_clocks(observed: &Observed, clocks: &[Count]) -> BTreeMap<(FunctionId, LoopId), Count> {

@@ -10,11 +10,11 @@ use tierloom_binary::code::FunctionId;
 const LONGEST_GAP: usize = 8;
 /// A clock that ran forwards this often and next to never backwards is not set anew: one that is would
 /// have done so by chance once in 256 times. It may be as slow as it likes: data that are touched for
-/// the first time come a page fault at a time. Where it is once in so many pairs or less much faster
-/// than else, it leaps: over what other threads of the team do.
+/// the first time come a page fault at a time.
 pub(crate) const ALWAYS_FORWARDS: usize = 8;
 /// Next to never.
 pub(crate) const RARELY: f64 = 0.02;
+
 /// Executions of a block, counted by a clock.
 #[derive(Debug, Clone)]
 pub(crate) struct Count {
@@ -41,8 +41,8 @@ pub(crate) struct Readings {
     /// Samples that see it.
     pub(crate) seen: Vec<usize>,
     pub(crate) pairs: Vec<Delta>,
-    /// By thread: samples in its region.
-    pub(super) inside: BTreeMap<usize, usize>,
+    /// By thread: how far it is in the clock's region.
+    pub(super) inside: BTreeMap<usize, Passed>,
 }
 
 impl Readings {
@@ -51,16 +51,17 @@ impl Readings {
     pub(super) fn close(&self) -> Self {
         let apart = self.pairs.iter().filter(|pair| pair.intervals > 1);
         let (all, backward) =
-            apart.fold((0, 0), |(all, backward), pair| (all + 1, backward + usize::from(!pair.is_forward())));
+            apart.fold((0, 0), |(all, backward), pair| (all + 1, backward + usize::from(pair.forwards().is_none())));
         if all >= ALWAYS_FORWARDS && backward as f64 <= RARELY * all as f64 {
             return self.with(self.pairs.clone());
         }
         self.with(self.pairs.iter().filter(|pair| pair.intervals <= LONGEST_GAP).copied().collect())
     }
 
-    /// Another interval that ends in the clock's region.
-    pub(super) fn enter(&mut self, seen: usize, length: f64) {
+    /// Another interval of a thread that ends in the clock's region; how far the thread is in there now.
+    pub(super) fn enter(&mut self, thread: usize, seen: usize, length: f64) -> Passed {
         self.around.push(Interval { seen, length });
+        self.inside.entry(thread).or_default().further(length)
     }
 
     /// Time in the clock's region, in mean intervals.
@@ -71,6 +72,22 @@ impl Readings {
     /// The same samples with other pairs.
     pub(crate) fn with(&self, pairs: Vec<Delta>) -> Self {
         Self { around: self.around.clone(), seen: self.seen.clone(), pairs, inside: self.inside.clone() }
+    }
+}
+
+/// How far a thread is.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Passed {
+    pub(super) samples: usize,
+    /// Its own time, in mean intervals.
+    pub(super) length: f64,
+}
+
+impl Passed {
+    /// By another interval.
+    pub(super) fn further(&mut self, length: f64) -> Self {
+        *self = Self { samples: self.samples + 1, length: self.length + length };
+        *self
     }
 }
 
@@ -101,9 +118,9 @@ pub(crate) struct Delta {
 }
 
 impl Delta {
-    /// Whether the clock ran forwards, or stood still.
-    pub(super) fn is_forward(&self) -> bool {
-        self.executions.is_some_and(|executions| executions >= 0.0)
+    /// Executions, where the clock ran forwards, or stood still.
+    pub(super) fn forwards(&self) -> Option<f64> {
+        self.executions.filter(|executions| *executions >= 0.0)
     }
 }
 

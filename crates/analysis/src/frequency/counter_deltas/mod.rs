@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::attribution::{AttributedSample, Observed};
 use crate::frequency::counter_deltas::contexts::{CallContexts, agrees, by_kind, falls_behind_calls, paced};
-use crate::frequency::counter_deltas::delta::{Count, Delta, RARELY, Readings};
+use crate::frequency::counter_deltas::delta::{Count, Delta, Passed, RARELY, Readings};
 use crate::frequency::counter_deltas::posterior::{Clock, evaluate, is_possible};
 use crate::frequency::counter_deltas::spacing::Spacing;
 use crate::frequency::evidence::aliased;
@@ -208,22 +208,6 @@ type Reading = (FunctionId, usize, u64, i64);
 /// Readings by function and number of the clock.
 type ByClock = BTreeMap<(FunctionId, usize), Readings>;
 
-/// How far a thread is.
-#[derive(Clone, Copy, Default)]
-struct Passed {
-    samples: usize,
-    /// Its own time, in mean intervals.
-    length: f64,
-}
-
-impl Passed {
-    /// By another interval.
-    fn further(&mut self, length: f64) -> Self {
-        *self = Self { samples: self.samples + 1, length: self.length + length };
-        *self
-    }
-}
-
 /// Last reading of a clock by a thread.
 struct Last {
     seen: usize,
@@ -240,7 +224,6 @@ fn read_all(observed: &Observed, clocks: &mut Clocks, spacing: Spacing) -> (ByCl
     let mut readings = ByClock::new();
     let mut last: BTreeMap<(usize, FunctionId, usize), Last> = BTreeMap::new();
     let mut positions = vec![Passed::default(); observed.threads.len()];
-    let mut insides: BTreeMap<(usize, FunctionId, usize), Passed> = BTreeMap::new();
     let mut times: Vec<Option<u64>> = vec![None; observed.threads.len()];
     for (number, seen) in observed.seen.iter().enumerate() {
         let before_ns = times[seen.thread].replace(seen.time_ns);
@@ -249,9 +232,7 @@ fn read_all(observed: &Observed, clocks: &mut Clocks, spacing: Spacing) -> (ByCl
         let mut all = Vec::new();
         for (function, clock, shows) in around(observed, clocks, seen) {
             let reading = readings.entry((function, clock)).or_default();
-            reading.enter(number, length);
-            *reading.inside.entry(seen.thread).or_default() += 1;
-            let inside = insides.entry((seen.thread, function, clock)).or_default().further(length);
+            let inside = reading.enter(seen.thread, number, length);
             let Some((value, pace)) = shows else { continue };
             all.push((function, clock, value, pace));
             reading.seen.push(number);

@@ -15,7 +15,8 @@ const BACKWARD_SHARE: f64 = 0.3;
 /// Trusted rates of a clock that is set anew lie within this factor of the median: caches make no larger
 /// difference in code that runs long enough to be sampled twice.
 const RATE_SPREAD: f64 = 10.0;
-/// Of pairs of a clock that always runs forwards so few are this much faster than else.
+/// A clock that always runs forwards and once in so many pairs, or less, is much faster than else, leaps: over what other
+/// threads of the team do.
 const LEAPS_ONE_IN: usize = 10;
 /// A clock of which a smaller share of samples gives trusted pairs is not trusted either.
 pub(crate) const TRUSTED_SHARE: f64 = 0.25;
@@ -51,14 +52,17 @@ pub(crate) fn is_possible(executions: f64, length: f64, elapsed_ns: f64) -> bool
     (executions - 1.0) * length <= elapsed_ns * MOST_INSTRUCTIONS_PER_NS
 }
 
+impl Clock<'_> {
+    /// Executions between two readings, where there can have been so many.
+    pub(super) fn between(&self, pair: &Delta) -> Option<f64> {
+        pair.forwards().filter(|executions| is_possible(*executions, self.length, pair.elapsed_ns))
+    }
+}
+
 /// Executions of the counted block; `None` where the clock cannot be believed.
 pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
-    let possible = |pair: &Delta| {
-        let executions = pair.executions.filter(|executions| *executions >= 0.0)?;
-        is_possible(executions, clock.length, pair.elapsed_ns).then_some(executions)
-    };
     let adjacent: Vec<&Delta> = readings.pairs.iter().filter(|pair| pair.intervals == 1).collect();
-    let rates = Rates::of(adjacent.iter().filter_map(|pair| Some((possible(pair)?, pair.length))).collect());
+    let rates = Rates::of(adjacent.iter().filter_map(|pair| Some((clock.between(pair)?, pair.length))).collect());
     let backward = adjacent.len() - rates.len();
     if rates.len() < FEWEST_PAIRS && !(backward == 0 && rates.are_two_alike())
         || backward as f64 > BACKWARD_SHARE * adjacent.len() as f64
@@ -86,7 +90,7 @@ pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
     let trusted: Vec<(&Delta, f64)> = readings
         .pairs
         .iter()
-        .filter_map(|pair| Some((pair, possible(pair)?)))
+        .filter_map(|pair| Some((pair, clock.between(pair)?)))
         .filter(|(pair, executions)| usual(pair, *executions))
         .collect();
     if (trusted.len() as f64) < TRUSTED_SHARE * readings.seen.len() as f64 {
@@ -232,6 +236,7 @@ fn ends(readings: &Readings) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::frequency::counter_deltas::delta::{Interval, Passed};
     use tierloom_binary::cfg::{BlockId, LoopId};
     use tierloom_binary::dataflow::induction::Value;
     use tierloom_binary::dataflow::update::Step;
@@ -250,9 +255,9 @@ pub(super) mod tests {
         Clock { function: FunctionId::from_raw_unchecked(0), counter: &COUNTER, length: 1.0, least: 0.0 };
 
     fn readings(pairs: Vec<Delta>) -> Readings {
-        let mut readings = Readings { seen: (0..=pairs.len()).collect(), pairs, ..Readings::default() };
-        (0..=readings.pairs.len()).for_each(|seen| readings.enter(seen, 1.0));
-        readings
+        let seen: Vec<usize> = (0..=pairs.len()).collect();
+        let around = seen.iter().map(|seen| Interval { seen: *seen, length: 1.0 }).collect();
+        Readings { around, seen, pairs, ..Readings::default() }
     }
 
     fn moved(moves: &[f64]) -> Readings {
@@ -308,7 +313,7 @@ pub(super) mod tests {
             moves.join(&-4.0)
         };
         let counted = |moves: &[f64]| {
-            let of_one_thread = Readings { inside: BTreeMap::from([(0, moves.len() + 1)]), ..moved(moves) };
+            let of_one_thread = Readings { inside: BTreeMap::from([(0, Passed::default())]), ..moved(moves) };
             evaluate(CLOCK, &of_one_thread).unwrap().executions
         };
         assert!((counted(&rounds(1)) - 5.0).abs() < 0.02, "{}", counted(&rounds(1)));

@@ -5,7 +5,8 @@
 //! its pace. How long it ran at that pace is told by the time in its loop.
 
 use crate::frequency::counter_deltas::delta::{Count, Delta, Readings};
-use crate::frequency::counter_deltas::posterior::{Clock, is_possible};
+use crate::frequency::counter_deltas::posterior::Clock;
+use crate::frequency::evidence::WITHIN;
 use std::collections::BTreeMap;
 
 /// Fewest pairs that tell a pace. Of random ones half run forwards: that four in five of so many do is a chance of one in
@@ -18,8 +19,6 @@ const FASTER: f64 = 1.2;
 const DEVIATIONS: f64 = 3.0;
 /// A clock that is set anew about as often as it is read falls back in half of the intervals. Assumed, with room.
 const OFTEN: f64 = 0.3;
-/// Most of an instance that pairs may be apart by.
-const PART: f64 = 0.4;
 /// What the pace within short pairs is off from that of the whole loop, relative: ends of instances have none. Assumed.
 const ENDS: f64 = 0.05;
 
@@ -36,7 +35,7 @@ pub(super) fn evaluate(clock: Clock<'_>, readings: &Readings, rounds: Option<f64
     while within.len() >= FEWEST_PAIRS {
         let shorter = &within[..within.len() / 2];
         let is_right = |pace: &Pace| {
-            let fits = rounds.is_none_or(|rounds| pace.moves(within) <= PART * rounds);
+            let fits = rounds.is_none_or(|rounds| pace.moves(within) <= WITHIN * rounds);
             fits && pace.is_that_of(&Pace::any(clock, shorter))
         };
         if let Some(pace) = Pace::of(clock, within).filter(is_right) {
@@ -63,12 +62,8 @@ impl Pace {
 
     /// Of those that run forwards.
     fn any(clock: Clock<'_>, pairs: &[&Delta]) -> Self {
-        let forwards: Vec<(f64, f64)> = pairs
-            .iter()
-            .filter_map(|pair| Some((pair.executions.filter(|executions| *executions >= 0.0)?, pair)))
-            .filter(|(executions, pair)| is_possible(*executions, clock.length, pair.elapsed_ns))
-            .map(|(executions, pair)| (executions, pair.length))
-            .collect();
+        let forwards: Vec<(f64, f64)> =
+            pairs.iter().filter_map(|pair| Some((clock.between(pair)?, pair.length))).collect();
         let (executions, length) = forwards.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let length = f64::max(length, f64::MIN_POSITIVE);
         let rate = executions / length;
@@ -115,7 +110,7 @@ mod tests {
         let mut readings = Readings::default();
         for (seen, pair) in times.windows(2).enumerate() {
             let length = pair[1] - pair[0];
-            readings.enter(seen + 1, length);
+            readings.enter(0, seen + 1, length);
             readings.seen.push(seen + 1);
             let executions = (shown(pair[1]) - shown(pair[0])).round();
             readings.pairs.push(Delta { length, elapsed_ns: 1e6 * length, ..Delta::next(seen + 1, executions) });
