@@ -1,8 +1,9 @@
 """Predicted times against measured ones, on this machine, of programs that the user names.
 
-A program is profiled once. Then it runs again, without the profiler, as often as asked and with other numbers of
+A program is profiled once. It runs without the profiler as often as asked, before and after, and with other numbers of
 threads, and each time is held against the prediction that the one profile gives for it: anchored to the profiled run,
-and by the model alone.
+and by the model alone. Beside that stands how well one of its runs tells what the others take, which no prediction from
+one run can be expected to beat.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tierloom import arguments, hosts, profiler
-from tierloom.errors import MachineError, ProgramError, RecordingError
+from tierloom.errors import MachineError, PlacementError, ProgramError, RecordingError, RequestError
 from tierloom.nouns import Machine, Profile
 from tierloom.policy_search import plan
 from tierloom.program import THREADS_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tierloom.schema import ValidationDoc, ValidationFailureDoc, ValidationRowDoc
 
@@ -44,10 +45,11 @@ PIPE_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Timed:
-    """A run: how long it took, and the share of this machine's processors that others had meanwhile."""
+    """A run: how long it took, the share of this machine's processors that others had meanwhile, and how it ended."""
 
     seconds: float
     others: float
+    exit_code: int
 
 
 @dataclass(frozen=True)
@@ -74,23 +76,27 @@ def validate(
         machine: This machine, as :func:`measure` found it; by default the last that ``machine measure`` kept.
         threads: Numbers of threads to run with, told by `variable`; the first is profiled. By default the
             environment stays as it is.
-        runs: Runs without the profiler for each number of threads; the median counts.
+        runs: Runs without the profiler for each number of threads; the median counts. With the number that is
+            profiled, half of them come before the profiled run: a machine whose clock drifts shows it.
         variable: The environment variable that tells the program its threads.
         progress: Called with the share that is done, the seconds left, and what is being done.
 
-    Where there are several, one that cannot be started or recorded, or that does not always end alike, is left out and
-    told (``failures``).
+    Where there are several, one that cannot be started, recorded or predicted, or that does not always end alike, is
+    left out and told (``failures``).
 
     Returns:
         ``.data`` has ``rows``, one a program and number of threads: ``measured_s`` (one value a run) beside
         ``predicted_s`` with its range ``low_s`` to ``high_s``, all in seconds, and ``error``, a share of the measured
-        median; ``others`` is the largest share of the processors that other programs had during one of the runs; and
-        a ``summary`` with the shares of rows that are within 5 % and 10 %.
+        median; ``repeat`` is how far one run is from the median of the others (None of a single run); ``others`` is
+        the largest share of the processors that other programs had during one of the runs; and a ``summary`` with the
+        shares of rows that are within 5 % and 10 %.
 
     Raises:
         MachineError: This machine was never measured, or a file does not hold one.
         ProgramError: The only program cannot be started, or does not always end alike.
         RecordingError: The only program ran, but nothing could be recorded.
+        RequestError: The only program cannot be predicted: it had more threads than the machine has cores.
+        PlacementError: The only program cannot be predicted: it does not fit on the machine.
 
     Example:
         >>> import sys
@@ -106,23 +112,37 @@ def validate(
     here = None if machine is None else Machine.of(machine)
     for command in commands:
         try:
-            with told(variable, counts[0]):
+            measured: dict[int | None, list[Timed]] = {count: [] for count in counts}
+            with telling(variable, counts[0]):
+                measured[counts[0]] += _before(command, runs // 2, tell)
                 tell(f"profiling {command[0]}")
                 recorded = profiler.record(command)
             here = here or this_machine(recorded.profile)
             for count in counts:
-                measured = []
-                for _ in range(runs):
+                while len(measured[count]) < runs:
                     tell(f"running {command[0]}" + (f" with {count} threads" if count else ""))
-                    with told(variable, count):
-                        measured.append(timed(command, recorded.exit_code))
-                rows.append(row(command, recorded.profile, here, count, measured))
-        except (ProgramError, RecordingError) as error:
+                    with telling(variable, count):
+                        measured[count].append(timed(command))
+                ends_alike(command, measured[count], recorded.exit_code)
+                rows.append(row(command, recorded.profile, here, count, counts[0], measured[count]))
+        except (ProgramError, RecordingError, RequestError, PlacementError) as error:
             if len(commands) == 1:
                 raise
             failures.append({"command": list(command), "why": str(error)})
     name = "" if here is None else here.name
     return Validation({"machine": name, "runs": runs, "rows": rows, "failures": failures, "summary": summary(rows)})
+
+
+def _before(command: Sequence[str], runs: int, tell: Callable[[str], None]) -> list[Timed]:
+    """Runs before the one that is profiled; none of what cannot be started, which the profiler says better."""
+    measured = []
+    for _ in range(runs):
+        tell(f"running {command[0]}")
+        try:
+            measured.append(timed(command))
+        except OSError:
+            break
+    return measured
 
 
 def _steps(steps: int, progress: Callable[[float, float, str], None] | None) -> Callable[[str], None]:
@@ -155,7 +175,7 @@ def this_machine(profile: Profile) -> Machine:
 
 
 @contextmanager
-def told(variable: str, threads: int | None) -> Iterator[None]:
+def telling(variable: str, threads: int | None) -> Iterator[None]:
     """The environment in which a program has so many threads."""
     before = os.environ.get(variable)
     if threads is not None:
@@ -169,27 +189,36 @@ def told(variable: str, threads: int | None) -> Iterator[None]:
             os.environ[variable] = before
 
 
-def timed(command: Sequence[str], exit_code: int) -> Timed:
+def timed(command: Sequence[str]) -> Timed:
     """A run; its output is read, and kept nowhere.
 
     Some programs do less work where they see that nobody reads: GNU grep ends at its first match.
 
     Raises:
-        ProgramError: It ends otherwise than it did.
+        OSError: It cannot be started.
     """
     began, busy_s, own_s = time.perf_counter(), machine_busy_s(), children_busy_s()
     with reader() as writing:
         ended = subprocess.run(command, stdout=writing, stderr=writing, check=False).returncode
     took_s = time.perf_counter() - began
-    code = ended if ended >= 0 else 128 - ended
-    if code != exit_code:
-        message = (
-            f"{command[0]} ended with {code}, and with {exit_code} under the profiler\n"
-            "hint: give a program that can run several times in a row"
-        )
-        raise ProgramError(message, 1)
     others_s = machine_busy_s() - busy_s - (children_busy_s() - own_s)
-    return Timed(took_s, max(0.0, others_s - TICKS_S) / (took_s * (os.cpu_count() or 1)))
+    others = max(0.0, others_s - TICKS_S) / (took_s * (os.cpu_count() or 1))
+    return Timed(took_s, others, ended if ended >= 0 else 128 - ended)
+
+
+def ends_alike(command: Sequence[str], runs: Sequence[Timed], exit_code: int) -> None:
+    """Makes sure that runs end as the profiled one did.
+
+    Raises:
+        ProgramError: One of them does not.
+    """
+    for run in runs:
+        if run.exit_code != exit_code:
+            message = (
+                f"{command[0]} ended with {run.exit_code}, and with {exit_code} under the profiler\n"
+                "hint: give a program that can run several times in a row"
+            )
+            raise ProgramError(message, 1)
 
 
 @contextmanager
@@ -234,19 +263,28 @@ def children_busy_s() -> float:
 
 
 def row(
-    command: Sequence[str], profile: Profile, machine: Machine, threads: int | None, measured: list[Timed]
+    command: Sequence[str],
+    profile: Profile,
+    machine: Machine,
+    told: int | None,
+    told_first: int | None,
+    measured: list[Timed],
 ) -> ValidationRowDoc:
-    """One program with one number of threads."""
-    count = threads or profile.data["program"]["threads"]
+    """One program, told one number of threads; `told_first` is what it was told when it was profiled."""
+    had = profile.data["program"]["threads"]
+    goes_by_it = told_first is not None and had <= told_first
+    count = told if told is not None and goes_by_it else had
     answer = plan(profile, machine, threads=count, policies=[LOCAL], ran_on=machine).policy(LOCAL)["prediction"]
     alone = plan(unanchored(profile), machine, threads=count, policies=[LOCAL]).policy(LOCAL)["prediction"]
     measured_s = [run.seconds for run in measured]
     middle_s = statistics.median(measured_s)
     return {
         "command": list(command),
+        "told": told,
         "threads": count,
-        "profiled_threads": profile.data["program"]["threads"],
+        "profiled_threads": had,
         "measured_s": measured_s,
+        "repeat": repeat(measured_s),
         "others": max(run.others for run in measured),
         "predicted_s": answer["time_s"],
         "low_s": answer["low_s"],
@@ -258,24 +296,43 @@ def row(
     }
 
 
+def repeat(measured_s: Sequence[float]) -> float | None:
+    """How far one run is from the median of the others, as a share of it, in the median; None of a single run."""
+    if len(measured_s) == 1:
+        return None
+    others_s = [statistics.median([*measured_s[:at], *measured_s[at + 1 :]]) for at in range(len(measured_s))]
+    return statistics.median(abs(run / other - 1) for run, other in zip(measured_s, others_s, strict=True))
+
+
 def unanchored(profile: Profile) -> Profile:
     """The same profile of a host that nobody knows."""
     program: Any = {key: value for key, value in profile.data["program"].items() if key != "host"}
     return Profile.from_data({**profile.data, "program": program})
 
 
-def summary(rows: Sequence[ValidationRowDoc]) -> dict[str, float]:
-    """Shares of the rows that are as good as one asks of a prediction."""
-
-    def share(good: Callable[[ValidationRowDoc], bool]) -> float:
-        return sum(map(good, rows)) / len(rows) if rows else 0.0
-
+def summary(rows: Sequence[ValidationRowDoc]) -> dict[str, float | None]:
+    """Medians, and shares of the rows that are as good as one asks of a prediction; None of nothing."""
+    errors = [abs(each["error"]) for each in rows]
+    residuals = [abs(each["residual"]) for each in rows]
+    repeats = [each["repeat"] for each in rows if each["repeat"] is not None]
     return {
         "rows": len(rows),
-        "median_error": statistics.median(abs(each["error"]) for each in rows) if rows else 0.0,
-        "median_residual": statistics.median(abs(each["residual"]) for each in rows) if rows else 0.0,
-        "within_5": share(lambda each: abs(each["error"]) <= 0.05),
-        "within_10": share(lambda each: abs(each["error"]) <= 0.10),
-        "residual_within_15": share(lambda each: abs(each["residual"]) <= 0.15),
-        "inside": share(lambda each: each["inside"]),
+        "median_error": _median(errors),
+        "median_repeat": _median(repeats),
+        "median_residual": _median(residuals),
+        "within_5": _share(each <= 0.05 for each in errors),
+        "within_10": _share(each <= 0.10 for each in errors),
+        "repeat_within_5": _share(each <= 0.05 for each in repeats),
+        "repeat_within_10": _share(each <= 0.10 for each in repeats),
+        "residual_within_15": _share(each <= 0.15 for each in residuals),
+        "inside": _share(each["inside"] for each in rows),
     }
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def _share(good: Iterable[bool]) -> float | None:
+    verdicts = list(good)
+    return sum(verdicts) / len(verdicts) if verdicts else None

@@ -13,6 +13,7 @@ from support import Run, Tierloom
 
 import tierloom
 from tierloom import validation
+from tierloom.report.tables import validations
 
 pytestmark = pytest.mark.smoke
 
@@ -29,12 +30,12 @@ def here(folder: Path) -> Path:
 
 def test_a_program_does_not_see_that_nobody_keeps_its_output() -> None:
     is_lost = "import os, sys; sys.exit(os.path.samestat(os.fstat(1), os.stat(os.devnull)))"
-    assert validation.timed([sys.executable, "-c", is_lost], 0).seconds > 0.0
-    assert validation.timed(["sh", "-c", "yes | head -c 1000000"], 0).seconds > 0.0, "more than a pipe holds"
+    assert validation.timed([sys.executable, "-c", is_lost]).exit_code == 0
+    assert validation.timed(["sh", "-c", "yes | head -c 1000000"]).seconds > 0.0, "more than a pipe holds"
 
 
 def test_what_a_program_leaves_running_is_not_waited_for(folder: Path) -> None:
-    validation.timed(["sh", "-c", "sleep 1000 & echo $! > left"], 0)
+    validation.timed(["sh", "-c", "sleep 1000 & echo $! > left"])
     left = int((folder / "left").read_text())
     os.kill(left, signal.SIGKILL)  # An error if it has ended.
 
@@ -78,7 +79,7 @@ def test_a_file_of_programs_is_a_table_and_a_sentence(run: Run, here: Path, fold
     ("words", "code", "told"),
     [
         (("--threads", "1,x", "--", "true"), 2, "`x` is no number of threads"),
-        (("--", "sh", "-c", "test -e once && exit 3; touch once"), 1, "ended with 3, and with 0 under the profiler"),
+        (("--", "sh", "-c", "test -e once && exit 3; touch once"), 1, "ended with 0, and with 3 under the profiler"),
         (("--", "no-such-program"), 127, "no such program"),
         (("--programs", "broken.txt"), 2, "broken.txt:1:"),
         (("--programs", "binary.txt"), 2, "binary.txt"),
@@ -104,12 +105,51 @@ def test_a_machine_that_was_never_measured_has_to_be(run: Run, folder: Path, mon
     assert "tierloom machine measure" in result.stderr
 
 
+def test_how_far_a_run_is_from_the_others() -> None:
+    assert validation.repeat([1.0]) is None, "nothing to compare with"
+    assert validation.repeat([2.0, 2.0, 2.0]) == 0.0
+    assert validation.repeat([1.0, 2.0]) == pytest.approx((0.5 + 1.0) / 2), "each of the other"
+    assert validation.repeat([1.0, 1.1, 0.9]) == pytest.approx(0.15 / 1.05), "between 0 and 15.8 %"
+
+
+def test_half_of_the_runs_come_before_the_profiled_one(
+    here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a program appends shows who ran it: the profiler preloads a library, and nobody else does."""
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    word = 'case "$LD_PRELOAD" in *tierloom*) echo profiled;; *) echo "$OMP_NUM_THREADS";; esac >> order'
+    answer = tierloom.validate([["sh", "-c", word]], machine=here, threads=[1, 2], runs=3)
+    assert (folder / "order").read_text().split() == ["1", "profiled", "1", "1", "2", "2", "2"]
+    assert [len(row["measured_s"]) for row in answer.data["rows"]] == [3, 3]
+
+
+def test_a_program_that_does_not_go_by_what_it_is_told_is_predicted_as_it_is() -> None:
+    profile = tierloom.Profile.load("cg-e")
+    has = profile.data["program"]["threads"]
+    ran = validation.Timed(1.0, 0.0, 0)
+    machine = tierloom.Machine.of("dram 640GiB 100ns 100GB/s")
+
+    def threads(told: int, told_first: int) -> int:
+        return validation.row(["cg"], profile, machine, told, told_first, [ran])["threads"]
+
+    assert threads(has, has + 1) == has
+    assert threads(1, has) == 1
+    assert [threads(told, has - 1) for told in (1, has, 99)] == [has] * 3, "it had more than it was told"
+
+
+def test_without_programs_there_is_no_median(here: Path) -> None:
+    found = tierloom.validate([["no-such-program"], ["nor-this-one"]], machine=here)
+    assert found.data["summary"]["rows"] == 0
+    assert found.data["summary"]["median_error"] is None
+    assert validations.verdict(found) == "No program was validated."
+
+
 def test_the_environment_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    with validation.told("OMP_NUM_THREADS", 2):
+    with validation.telling("OMP_NUM_THREADS", 2):
         assert os.environ["OMP_NUM_THREADS"] == "2"
     assert os.environ["OMP_NUM_THREADS"] == "3"
-    with validation.told("OMP_NUM_THREADS", None):
+    with validation.telling("OMP_NUM_THREADS", None):
         assert os.environ["OMP_NUM_THREADS"] == "3"
 
 
@@ -121,7 +161,7 @@ def test_what_others_had_of_the_machine_is_told_from_what_the_program_had(tmp_pa
 
 def test_times_that_tell_of_others_are_said_to(here: Path, monkeypatch: pytest.MonkeyPatch, tierloom: Tierloom) -> None:
     def beside(others: float) -> str:
-        monkeypatch.setattr(validation, "timed", lambda *_: validation.Timed(1.0, others))
+        monkeypatch.setattr(validation, "timed", lambda *_: validation.Timed(1.0, others, 0))
         return " ".join(tierloom("validate", "--machine", here, "--runs", "1", "--", "true").stderr.split())
 
     assert "others had 30 % of this machine's processors while true ran" in beside(0.3)

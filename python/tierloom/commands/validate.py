@@ -50,11 +50,12 @@ def verb(
     as_json: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Profile CMD, run it again without the profiler, and compare predicted with measured times.
+    """Profile CMD, run it without the profiler, too, and compare predicted with measured times.
 
     Each program is profiled once, with the first number of threads. What the profile predicts for every number of
-    threads stands beside what runs took, with its range, and what the model says that does not know the profiled run.
-    CMD runs several times, so it must be able to; its output goes nowhere but in the first run. Let nothing else run.
+    threads stands beside what runs took, with its range, how far runs are from each other, and what the model says that
+    does not know the profiled run. CMD runs several times, so it must be able to; its output goes nowhere but in the
+    profiled run. Let nothing else run.
     """
     from tierloom.units import percent_text
     from tierloom.validation import DISTURBED, validate
@@ -79,6 +80,11 @@ def verb(
             say.warn(
                 f"others had {percent_text(row['others'])} of this machine's processors while {row['command'][0]} ran: "
                 "its times tell of them, too; let nothing else run"
+            )
+        if row["told"] is not None and row["threads"] > row["told"]:
+            say.warn(
+                f"{row['command'][0]} had {row['threads']} threads where {variable} told it {row['told']}: it does not "
+                f"go by that, and is predicted with {row['threads']}"
             )
     for failure in found.data["failures"]:
         say.warn(f"left out: {failure['why']}")

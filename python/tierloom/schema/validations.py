@@ -6,12 +6,18 @@ from typing import TypedDict
 
 
 class ValidationRowDoc(TypedDict):
-    """One program with one number of threads; errors are predicted over measured, less 1."""
+    """One program with one number of threads; errors are predicted over measured, less 1.
+
+    ``repeat`` is how far one run is from the median of the others, None of a single run. ``told`` is the number of
+    threads that the environment told the program, None where it was left alone; ``threads`` is what is predicted.
+    """
 
     command: list[str]
+    told: int | None
     threads: int
     profiled_threads: int
     measured_s: list[float]
+    repeat: float | None
     others: float
     predicted_s: float
     low_s: float
@@ -36,4 +42,4 @@ class ValidationDoc(TypedDict):
     runs: int
     rows: list[ValidationRowDoc]
     failures: list[ValidationFailureDoc]
-    summary: dict[str, float]
+    summary: dict[str, float | None]

@@ -32,27 +32,40 @@ def tables(found: Validation) -> list[RenderableType]:
         ("predicted", "right", "key"),
         ("range", "right"),
         ("error", "right", "key"),
+        ("run again", "right"),
         ("inside", "left"),
         ("model alone", "right"),
     )
     for row in data["rows"]:
         made.add_row(*_cells(row))
     note = (
-        f"measured: median of {count_text(data['runs'], 'run')}. predicted: anchored to the profiled run. model alone: "
-        "without knowing what that run took."
+        f"measured: median of {count_text(data['runs'], 'run')}. predicted: anchored to the profiled run. run again: "
+        "how far one run is from the others. model alone: without knowing what the profiled run took."
     )
     return [verdict(found), noted(made, note)]
 
 
 def verdict(found: Validation) -> str:
-    """How good predictions are here, in a sentence."""
+    """How good predictions are here, and how good they can be where runs differ, in sentences."""
     totals = found.data["summary"]
-    return (
-        f"Half of the predictions are off by {percent_text(totals['median_error'])} or less; "
-        f"{percent_text(totals['within_5'])} are within 5 %, {percent_text(totals['within_10'])} within 10 %, and "
-        f"{percent_text(totals['inside'])} of the measured times are inside the range. The model alone is off by "
-        f"{percent_text(totals['median_residual'])} in the median."
+    if not found.data["rows"]:
+        return "No program was validated."
+    again = (
+        f" One run of a program is off from the others by {_percent(totals['median_repeat'])} or less for half of "
+        f"them, and within 5 % for {_percent(totals['repeat_within_5'])}: a prediction from one run cannot be "
+        "expected to do better."
     )
+    return (
+        f"Half of the predictions are off by {_percent(totals['median_error'])} or less; "
+        f"{_percent(totals['within_5'])} are within 5 %, {_percent(totals['within_10'])} within 10 %, and "
+        f"{_percent(totals['inside'])} of the measured times are inside the range."
+        f"{'' if totals['median_repeat'] is None else again} The model alone is off by "
+        f"{_percent(totals['median_residual'])} in the median."
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "?" if share is None else percent_text(share)
 
 
 def _cells(row: ValidationRowDoc) -> list[str]:
@@ -66,6 +79,7 @@ def _cells(row: ValidationRowDoc) -> list[str]:
         seconds_text(row["predicted_s"]),
         f"{seconds_text(row['low_s'])} to {seconds_text(row['high_s'])}",
         f"{row['error']:+.0%}",
+        "" if row["repeat"] is None else f"±{row['repeat']:.0%}",
         "yes" if row["inside"] else "no",
         f"{row['residual']:+.0%}",
     ]
