@@ -114,6 +114,7 @@ PATHS = [
 # The file it writes has lines as long as their sentences.
 # ruff: noqa: E501
 HEAD = """\
+kind = "machine"
 version = 1
 name = "bytedance-spr-a1000"
 title = "Sapphire Rapids servers with Astera A1000 CXL cards, as measured for EuroSys 2024: two channels of DDR5-4800 (one SNC-4 quarter) and a CXL card"

@@ -76,6 +76,7 @@ def profile(program: Program) -> dict[str, object]:
     """The profile of a program as `tierloom_model::Profile` spells it."""
     wall = program.compute_s / THREADS
     return {
+        "kind": "profile",
         "version": 1,
         "name": program.name,
         "program": {

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use tierloom_binary::Binaries;
 use tierloom_model::{
-    Access, AccessKind, FORMAT_VERSION, Kind, Object, Origin, Pattern, Phase, Profile, Program, SampleRow, Sampling,
-    Unattributed, Warning,
+    Access, AccessKind, FORMAT_VERSION, Kind, Object, Origin, Pattern, Phase, Profile, ProfileTag, Program, SampleRow,
+    Sampling, Unattributed, Warning,
 };
 use tierloom_recording::Recording;
 
@@ -76,6 +76,7 @@ impl ProfileBuilder<'_> {
         let rows = seen.iter().map(|sample| self.row(sample, &position, &rests)).collect();
         let command = self.recording.command.first().map_or("program", String::as_str);
         let profile = Profile {
+            kind: ProfileTag::Profile,
             version: FORMAT_VERSION,
             name: command.rsplit('/').next().unwrap_or(command).to_owned(),
             program: self.program(),

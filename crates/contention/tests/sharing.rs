@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use tierloom_contention::{ContentionError, Fabric, Station, Traffic, Work, fixed_point};
 use tierloom_model::units::LINE_BYTES_F64;
-use tierloom_model::{Figure, Form, Kind, Link, Load, Machine, Memory, MemoryKind, Origin, Path, Peak, Shape, Socket};
+use tierloom_model::{
+    Figure, Form, Kind, Link, Load, Machine, MachineTag, Memory, MemoryKind, Origin, Path, Peak, Shape, Socket,
+};
 
 fn figure<T>(value: T) -> Figure<T> {
     Figure::new(value, Kind::Assumed, "test", "made up")
@@ -64,6 +66,7 @@ fn machine() -> Machine {
     let flat = || load(1000.0, 0.1);
     Machine {
         host: None,
+        kind: MachineTag::Machine,
         version: 1,
         name: "test".to_owned(),
         title: "shared".to_owned(),

@@ -1,38 +1,89 @@
 //! From text to a noun and back: one way to parse, one way to say what is wrong.
 
-use serde::Deserialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{ModelError, Result};
 
 /// Version of every file format of this crate; a file of another version is refused.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Parses TOML after looking at its version, so that a newer file is called newer, not broken.
-pub(crate) fn from_toml<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
+/// The first key of a machine's file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum MachineTag {
+    /// `machine`.
+    #[default]
+    Machine,
+}
+
+/// The first key of a profile's file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ProfileTag {
+    /// `profile`.
+    #[default]
+    Profile,
+}
+
+/// The first key of a plan's file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum PlanTag {
+    /// `plan`.
+    #[default]
+    Plan,
+}
+
+/// Parses TOML after looking at what it is and at its version, so that a newer file is called newer, not broken.
+pub(crate) fn from_toml<T: DeserializeOwned>(text: &str, file: &str, kind: &str) -> Result<T> {
     let table: toml::Table = toml::from_str(text).map_err(|error| syntax(file, &error.to_string()))?;
+    check_kind(file, table.get("kind").and_then(toml::Value::as_str), kind)?;
     check_version(file, table.get("version").and_then(toml::Value::as_integer).and_then(|v| u64::try_from(v).ok()))?;
     toml::from_str(text).map_err(|error| syntax(file, &error.to_string()))
 }
 
-/// Parses JSON after looking at its version.
-pub(crate) fn from_json<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
-    check_version(file, version_in_json(text).map_err(|error| syntax(file, &error.to_string()))?)?;
+/// Parses JSON after looking at what it is and at its version.
+pub(crate) fn from_json<T: DeserializeOwned>(text: &str, file: &str, kind: &str) -> Result<T> {
+    let head = Head::of_json(text).map_err(|error| syntax(file, &error.to_string()))?;
+    check_kind(file, head.kind.as_str(), kind)?;
+    check_version(file, head.version.as_u64())?;
     serde_json::from_str(text).map_err(|error| syntax(file, &error.to_string()))
 }
 
-/// The version alone: a tree of all of a large profile would take more memory than the profile.
-fn version_in_json(text: &str) -> serde_json::Result<Option<u64>> {
-    #[derive(Deserialize)]
-    struct Head {
-        #[serde(default)]
-        version: serde_json::Value,
+/// The first keys alone: a tree of all of a large profile would take more memory than the profile.
+#[derive(Default, Deserialize)]
+struct Head {
+    #[serde(default)]
+    kind: serde_json::Value,
+    #[serde(default)]
+    version: serde_json::Value,
+}
+
+impl Head {
+    fn of_json(text: &str) -> serde_json::Result<Self> {
+        match serde_json::from_str(text) {
+            // Well-formed, but no table with one of each.
+            Err(error) if error.is_data() => Ok(Self::default()),
+            head => head,
+        }
     }
-    match serde_json::from_str::<Head>(text) {
-        Ok(head) => Ok(head.version.as_u64()),
-        // Well-formed, but no table with one version.
-        Err(error) if error.is_data() => Ok(None),
-        Err(error) => Err(error),
+}
+
+/// Files that say nothing were written by hand, or before files said it.
+fn check_kind(file: &str, found: Option<&str>, wanted: &str) -> Result<()> {
+    match found {
+        Some(found) if found != wanted => Err(ModelError::Invalid {
+            file: file.to_owned(),
+            key: "kind".to_owned(),
+            problem: format!("this is a {found}, not a {wanted}"),
+            hint: format!("give the file of a {wanted}"),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -13,6 +13,9 @@ use crate::load::Load;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
+    /// What this file is; absent in files that say their version only.
+    #[serde(default)]
+    pub kind: file::MachineTag,
     /// Format version.
     pub version: u32,
     /// Short name, as on the command line.
@@ -159,7 +162,7 @@ impl Machine {
     /// # Errors
     /// [`crate::ModelError`] with the file, the key, and what to do.
     pub fn from_toml(text: &str, file: &str) -> Result<Self> {
-        let machine: Self = file::from_toml(text, file)?;
+        let machine: Self = file::from_toml(text, file, "machine")?;
         machine.check().in_file(file)?;
         Ok(machine)
     }
@@ -169,7 +172,7 @@ impl Machine {
     /// # Errors
     /// As [`Machine::from_toml`].
     pub fn from_json(text: &str, file: &str) -> Result<Self> {
-        let machine: Self = file::from_json(text, file)?;
+        let machine: Self = file::from_json(text, file, "machine")?;
         machine.check().in_file(file)?;
         Ok(machine)
     }

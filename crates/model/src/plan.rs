@@ -13,6 +13,9 @@ use crate::site::Frame;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
+    /// What this file is; absent in files that say their version only.
+    #[serde(default)]
+    pub kind: file::PlanTag,
     /// Format version.
     pub version: u32,
     /// Machine that the plan was made for.
@@ -160,7 +163,7 @@ impl Plan {
     /// # Errors
     /// [`crate::ModelError`] with the file, the key, and what to do.
     pub fn from_toml(text: &str, file: &str) -> Result<Self> {
-        let plan: Self = file::from_toml(text, file)?;
+        let plan: Self = file::from_toml(text, file, "plan")?;
         plan.check().in_file(file)?;
         Ok(plan)
     }

@@ -25,6 +25,9 @@ const MOST_BYTES: u64 = 1 << 57;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
+    /// What this file is; absent in files that say their version only.
+    #[serde(default)]
+    pub kind: file::ProfileTag,
     /// Format version.
     pub version: u32,
     /// Short name.
@@ -247,7 +250,7 @@ impl Profile {
     /// # Errors
     /// [`crate::ModelError`] with the file, the key, and what to do.
     pub fn from_json(text: &str, file: &str) -> Result<Self> {
-        let profile: Self = file::from_json(text, file)?;
+        let profile: Self = file::from_json(text, file, "profile")?;
         profile.check().in_file(file)?;
         Ok(profile)
     }

@@ -23,6 +23,35 @@ proptest! {
     }
 
     #[test]
+    fn a_file_says_first_what_it_is_and_is_read_as_that_alone(
+        machine in some::machine(), profile in some::profile(), plan in some::plan()
+    ) {
+        let (machine_text, profile_text, plan_text) = (machine.to_toml(), profile.to_json(), plan.to_toml());
+        prop_assert!(machine_text.starts_with("kind = \"machine\"\nversion = 1\n"));
+        let head = "{\n  \"kind\": \"profile\",\n  \"version\": 1,\n";
+        prop_assert!(profile_text.starts_with(head), "{profile_text}");
+        prop_assert!(plan_text.starts_with("kind = \"plan\"\nversion = 1\n"));
+        let as_machine = Machine::from_toml(&plan_text, "p.toml").expect_err("a plan").to_string();
+        prop_assert!(as_machine.contains("p.toml: kind: this is a plan, not a machine"), "{as_machine}");
+        let as_plan = Plan::from_toml(&machine_text, "m.toml").expect_err("a machine").to_string();
+        prop_assert!(as_plan.contains("m.toml: kind: this is a machine, not a plan"), "{as_plan}");
+        let as_machine = Machine::from_json(&profile_text, "f.json").expect_err("a profile").to_string();
+        prop_assert!(as_machine.contains("f.json: kind: this is a profile, not a machine"), "{as_machine}");
+    }
+
+    #[test]
+    fn files_of_before_did_not_say_what_they_are(
+        machine in some::machine(), profile in some::profile(), plan in some::plan()
+    ) {
+        let machine_text = machine.to_toml().replacen("kind = \"machine\"\n", "", 1);
+        prop_assert_eq!(Machine::from_toml(&machine_text, "m.toml"), Ok(machine));
+        let profile_text = profile.to_json().replacen("  \"kind\": \"profile\",\n", "", 1);
+        prop_assert_eq!(Profile::from_json(&profile_text, "profile.json"), Ok(profile));
+        let plan_text = plan.to_toml().replacen("kind = \"plan\"\n", "", 1);
+        prop_assert_eq!(Plan::from_toml(&plan_text, "p.toml"), Ok(plan));
+    }
+
+    #[test]
     fn a_file_with_a_line_lost_is_answered_not_a_crash(machine in some::machine(), line in 0usize..60) {
         let text: Vec<String> = machine.to_toml().lines().map(str::to_owned).collect();
         let kept: Vec<String> = text.iter().enumerate().filter(|(at, _)| *at != line).map(|(_, l)| l.clone()).collect();

@@ -2,8 +2,8 @@
 
 use tierloom_model::units::round_to_u64;
 use tierloom_model::{
-    Action, Comparison, FORMAT_VERSION, Machine, Memory, Object, ObjectKind, Plan, PlanMemory, PolicyResult, Predicted,
-    Prediction, Profile, Rule, RuleOptions, Selector, Site,
+    Action, Comparison, FORMAT_VERSION, Machine, Memory, Object, ObjectKind, Plan, PlanMemory, PlanTag, PolicyResult,
+    Predicted, Prediction, Profile, Rule, RuleOptions, Selector, Site,
 };
 
 use crate::bandwidth::path_gb_s;
@@ -21,6 +21,7 @@ pub fn plan_from(machine: &Machine, profile: &Profile, comparison: &Comparison, 
     let prediction = result.outcome.as_ref().ok()?;
     let (default, rules) = rules(profile, result);
     Some(Plan {
+        kind: PlanTag::Plan,
         version: FORMAT_VERSION,
         machine: machine.name.clone(),
         profile: profile.name.clone(),

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use tierloom_model::{Action, HostMemory, MemoryKind, Plan, PlanMemory, Predicted};
+use tierloom_model::{Action, HostMemory, MemoryKind, Plan, PlanMemory, PlanTag, Predicted};
 use tierloom_place::{Because, MatchError, match_nodes, nodes_to_give};
 
 const GIB: u64 = 1 << 30;
@@ -25,6 +25,7 @@ fn plan(memories: Vec<PlanMemory>, used: &[&str]) -> Plan {
     let nodes: Vec<String> = memories.iter().map(|memory| memory.name.clone()).collect();
     let used: Vec<String> = used.iter().map(|name| (*name).to_owned()).collect();
     Plan {
+        kind: PlanTag::Plan,
         version: 1,
         machine: "m".to_owned(),
         profile: "p".to_owned(),

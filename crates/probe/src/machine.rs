@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tierloom_model::units::format_bytes;
-use tierloom_model::{Curve, FORMAT_VERSION, Figure, Kind, Load, Machine, Memory, Origin, Path, Socket};
+use tierloom_model::{Curve, FORMAT_VERSION, Figure, Kind, Load, Machine, MachineTag, Memory, Origin, Path, Socket};
 
 use crate::arena::ASSUMED_LLC_BYTES;
 use crate::chase::Order;
@@ -32,6 +32,7 @@ pub(crate) fn from_report(report: &Report) -> Result<Machine, ProbeError> {
     let host = &report.host;
     let text = format!("tierloom machine measure, {}, Linux {}, {}", report.date, host.kernel, host.cpu);
     let machine = Machine {
+        kind: MachineTag::Machine,
         version: FORMAT_VERSION,
         name: report.name.clone(),
         title: format!("{}, {} socket(s), {} memory node(s), measured", host.cpu, host.sockets.len(), host.nodes.len()),

@@ -314,7 +314,7 @@ fn locate(module: &str, program: &Path) -> Option<PathBuf> {
 mod tests {
     use std::sync::LazyLock;
 
-    use tierloom_model::Predicted;
+    use tierloom_model::{PlanTag, Predicted};
 
     use super::*;
 
@@ -327,6 +327,7 @@ mod tests {
             options: RuleOptions::default(),
         });
         Plan {
+            kind: PlanTag::Plan,
             version: 1,
             machine: "m".to_owned(),
             profile: "p".to_owned(),

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use tierloom_fixtures::programs::{compiled, library};
-use tierloom_model::{Action, Plan, Predicted, Rule, RuleOptions, Selector, Warning};
+use tierloom_model::{Action, Plan, PlanTag, Predicted, Rule, RuleOptions, Selector, Warning};
 use tierloom_record::{Backend, RecordRequest, record};
 use tierloom_recording::{AllocationEvent, Calibration, Exit};
 use tierloom_runner::{PlaceReport, PlaceRequest, run};
@@ -19,6 +19,7 @@ fn plan(rules: Vec<(Selector, Action)>) -> Plan {
     let options = RuleOptions::default();
     let rule = |(select, place)| Rule { object: format!("{select:?}"), size_bytes: BYTES, select, place, options };
     Plan {
+        kind: PlanTag::Plan,
         version: 1,
         machine: "m".to_owned(),
         profile: "p".to_owned(),

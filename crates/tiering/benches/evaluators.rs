@@ -12,7 +12,7 @@ use tierloom_fixtures::{cxl, ddr, memory, path, two_sockets};
 use tierloom_model::hash::scatter;
 use tierloom_model::{Machine, MemoryKind, Pattern};
 use tierloom_tiering::trace::{Access, Pace, simulate_trace};
-use tierloom_tiering::{Phase, Region, Request, Spread, Stream, Workload, simulate};
+use tierloom_tiering::{Phase, Region, Request, Spread, Stream, Workload, WorkloadTag, simulate};
 
 /// 16 GiB of pages.
 const PAGES: u64 = 1 << 22;
@@ -118,6 +118,7 @@ fn uniform(bytes: u64, visits: f64, seconds: f64) -> Workload {
     let region = Region { name: "data".to_owned(), size_bytes: bytes, locked: false, source: String::new() };
     let phase = Phase { name: "run".to_owned(), threads: 8, compute_s: seconds * 8.0, streams: vec![stream] };
     Workload {
+        kind: WorkloadTag::Workload,
         version: 1,
         name: "uniform".to_owned(),
         title: String::new(),

@@ -50,4 +50,4 @@ pub use outcome::{NodeUse, Outcome, Parts, PhaseUse, Point, RegionUse};
 pub use placement::named::NAMES as PLACEMENTS;
 pub use request::{Evaluator, OURS, Request};
 pub use simulate::{simulate, simulate_samples};
-pub use workload::{Fill, Phase, Region, Spread, Stream, Workload};
+pub use workload::{Fill, Phase, Region, Spread, Stream, Workload, WorkloadTag};

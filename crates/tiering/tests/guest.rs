@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tierloom_fixtures::{GIB, cxl, ddr, memory, path, two_sockets};
 use tierloom_model::{Figure, Kind, Machine, MemoryKind, Pattern};
 use tierloom_tiering::{
-    Costs, Counters, Evaluator, Outcome, Phase, Region, Request, Spread, Stream, Workload, simulate,
+    Costs, Counters, Evaluator, Outcome, Phase, Region, Request, Spread, Stream, Workload, WorkloadTag, simulate,
 };
 
 const PAGE: u64 = 4096;
@@ -144,6 +144,7 @@ fn workload(experiment: &Experiment) -> Workload {
         source: String::new(),
     };
     Workload {
+        kind: WorkloadTag::Workload,
         version: 1,
         name: "guest".to_owned(),
         title: String::new(),

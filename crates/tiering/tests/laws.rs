@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use tierloom_fixtures::{cxl, ddr, memory, path, two_sockets};
 use tierloom_model::{Machine, MemoryKind, Pattern};
 use tierloom_tiering::{
-    BYTES_PER_PAGE, Evaluator, OURS, Outcome, Phase, Region, Request, Spread, Stream, Workload, policy, simulate,
+    BYTES_PER_PAGE, Evaluator, OURS, Outcome, Phase, Region, Request, Spread, Stream, Workload, WorkloadTag, policy,
+    simulate,
 };
 
 const MIB: u64 = 1 << 20;
@@ -48,6 +49,7 @@ fn workload(mib: [u64; 2], rates: [f64; 2], spread: Spread, seconds: f64) -> Wor
         stream("hot", spread, rates[1] * seconds, Pattern::Random),
     ];
     Workload {
+        kind: WorkloadTag::Workload,
         version: 1,
         name: "laws".to_owned(),
         title: String::new(),

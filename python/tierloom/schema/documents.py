@@ -142,6 +142,8 @@ PathDoc = TypedDict(
 class MachineDoc(TypedDict):
     """What memory there is and what it costs to reach it. File: `NAME.toml`."""
 
+    kind: NotRequired[Literal["machine"]]
+    """What this file is; absent in files that say their version only."""
     version: int
     """Format version."""
     name: str
@@ -471,6 +473,8 @@ class SamplingDoc(TypedDict):
 class ProfileDoc(TypedDict):
     """A program's data objects and how they are touched. File: `NAME.profile/profile.json`."""
 
+    kind: NotRequired[Literal["profile"]]
+    """What this file is; absent in files that say their version only."""
     version: int
     """Format version."""
     name: str
@@ -582,6 +586,8 @@ class PlanPhaseDoc(TypedDict):
 class PlanDoc(TypedDict):
     """Which object goes where. File: `NAME.plan.toml`."""
 
+    kind: NotRequired[Literal["plan"]]
+    """What this file is; absent in files that say their version only."""
     version: int
     """Format version."""
     machine: str

@@ -19,6 +19,7 @@ class WorkloadRegionDoc(TypedDict):
 class WorkloadDoc(TypedDict):
     """What the simulator is told about a program."""
 
+    kind: str
     version: int
     name: str
     title: str

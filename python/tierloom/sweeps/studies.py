@@ -2,6 +2,7 @@
 
 .. code-block:: toml
 
+    kind = "study"
     version = 1
     verb = "predict"
     [parameters]            # the same in every point
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 METHODS = ("grid", "latin-hypercube", "search")
 DIRECTIONS = ("minimize", "maximize")
-KEYS = {"version", "title", "verb", "parameters", "axes", "sample", "cluster"}
+KEYS = {"kind", "version", "title", "verb", "parameters", "axes", "sample", "cluster"}
 SAMPLE_KEYS = {
     "grid": {"method"},
     "latin-hypercube": {"method", "points", "seed"},
@@ -107,6 +108,9 @@ class Study:
 
 
 def _study(raw: dict[str, Any], name: str, base: Path, text: str) -> Study:
+    if (kind := raw.get("kind", "study")) != "study":
+        message = f"kind: this is a {kind}, not a study\nhint: give the file of a study"
+        raise RequestError(message)
     _known("", raw, KEYS)
     if raw.get("version") != 1:
         message = f"version: {raw.get('version')!r} is none that this tierloom reads\nhint: write version = 1"

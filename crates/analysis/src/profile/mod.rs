@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use tierloom_model::units::round_to_u64;
 use tierloom_model::{
     Access, AccessCount, AccessKind, CountedTraffic, FORMAT_VERSION, MissPoint, NotSampled, Object, Pattern, Phase,
-    Profile, Program, SampleRow, Sampling, Touched, Unattributed, Warning,
+    Profile, ProfileTag, Program, SampleRow, Sampling, Touched, Unattributed, Warning,
 };
 
 use crate::address_space::AddressSpaces;
@@ -89,6 +89,7 @@ impl ProfileBuilder<'_> {
         let rows = self.sample_rows(&position);
         let phases = (0..self.beginnings.len()).map(|phase| self.phase(phase, &position, &objects)).collect();
         let profile = Profile {
+            kind: ProfileTag::Profile,
             version: FORMAT_VERSION,
             name: self.name(),
             program: self.program(),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tierloom_model::{
-    Access, Action, Curve, DataSource, Figure, Form, Frame, Kind, Link, Load, Machine, Memory, MemoryKind, Object,
-    ObjectKind, Origin, Path, Pattern, Peak, Phase, PhaseMove, Plan, PlanMemory, PlanPhase, Predicted, Profile,
-    Program, Rule, RuleOptions, Selector, Shape, Share, Site, Socket, Unattributed,
+    Access, Action, Curve, DataSource, Figure, Form, Frame, Kind, Link, Load, Machine, MachineTag, Memory, MemoryKind,
+    Object, ObjectKind, Origin, Path, Pattern, Peak, Phase, PhaseMove, Plan, PlanMemory, PlanPhase, PlanTag, Predicted,
+    Profile, ProfileTag, Program, Rule, RuleOptions, Selector, Shape, Share, Site, Socket, Unattributed,
 };
 
 fn figure<T: std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Strategy<Value = Figure<T>> {
@@ -116,6 +116,7 @@ pub(crate) fn machine() -> impl Strategy<Value = Machine> {
     ("[a-z-]{1,9}", "\\PC{0,20}", socket(), near, far, figure(1.0f64..200.0)).prop_map(
         |(name, title, socket, near, far, gb_s_each_way)| Machine {
             host: None,
+            kind: MachineTag::Machine,
             version: 1,
             name,
             title,
@@ -197,6 +198,7 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
     let objects = (object("a".to_owned()), object("b".to_owned()));
     let accesses = (access("a"), access("b"), access("b"));
     (objects, accesses, 1u32..512, 0.0f64..1e5).prop_map(|(objects, accesses, threads, seconds)| Profile {
+        kind: ProfileTag::Profile,
         version: 1,
         name: "app".to_owned(),
         program: Program {
@@ -298,6 +300,7 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     let parts = (action(), prop::collection::vec(rule, 0..6), 0.0f64..1e6, action(), plan_memories());
     parts.prop_map(|(default, rules, time_s, place, memories)| Plan {
         phases: rules.first().map(|rule: &Rule| phase(&rule.object, time_s, place)).into_iter().collect(),
+        kind: PlanTag::Plan,
         version: 1,
         machine: "box".to_owned(),
         profile: "app".to_owned(),

@@ -20,6 +20,11 @@ impl Workload {
         let syntax = |error: toml::de::Error| {
             Flaw::new(error.to_string().trim_end(), "mend the text at the place named above").of_workload(file)
         };
+        let head: toml::Table = toml::from_str(text).map_err(syntax)?;
+        if let Some(kind) = head.get("kind").and_then(toml::Value::as_str).filter(|kind| *kind != "workload") {
+            let problem = format!("kind: this is a {kind}, not a workload");
+            return Err(Flaw::new(problem, "give the file of a workload").of_workload(file));
+        }
         let workload: Self = toml::from_str(text).map_err(syntax)?;
         workload.check().map_err(|flaw| flaw.of_workload(file))?;
         Ok(workload)

@@ -11,10 +11,22 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tierloom_model::{FORMAT_VERSION, Pattern};
 
+/// The tag in the first key of a workload's file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkloadTag {
+    /// `workload`.
+    #[default]
+    Workload,
+}
+
 /// What a program does with its memory. File: `NAME.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
+    /// What this file is; absent in files that say their version only.
+    #[serde(default)]
+    pub kind: WorkloadTag,
     /// Format version.
     pub version: u32,
     /// Short name.
@@ -194,6 +206,7 @@ impl Workload {
         let (name, title) = ("trace".to_owned(), "an access trace".to_owned());
         let (regions, phases) = (vec![region], Vec::new());
         Self {
+            kind: WorkloadTag::Workload,
             version: FORMAT_VERSION,
             name,
             title,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tierloom_model::units::PAGE_BYTES_F64;
 use tierloom_model::{Access, FORMAT_VERSION, Object, Pattern, Piece, Profile};
 
-use super::description::{Fill, Phase, Region, Spread, Stream, Workload};
+use super::description::{Fill, Phase, Region, Spread, Stream, Workload, WorkloadTag};
 
 /// More lines than any core keeps in flight; engines cap it by the machine's. Assumed.
 const MOST_LINES: f64 = 1e3;
@@ -34,6 +34,7 @@ impl Workload {
             }
         });
         Self {
+            kind: WorkloadTag::Workload,
             version: FORMAT_VERSION,
             name: profile.name.clone(),
             title: profile.program.command.join(" "),

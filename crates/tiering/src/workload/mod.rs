@@ -13,4 +13,4 @@ pub(crate) mod samples;
 pub(crate) mod sweep;
 pub(crate) mod zipf;
 
-pub use description::{Fill, Phase, Region, Spread, Stream, Workload};
+pub use description::{Fill, Phase, Region, Spread, Stream, Workload, WorkloadTag};

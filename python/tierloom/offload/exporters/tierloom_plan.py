@@ -33,6 +33,7 @@ def tierloom_plan(answer: InferAnswer) -> str:
     tokens = plan.placement.batch * problem.generate
     predicted = {"time_s": plan.steps.total_s, "low_s": tokens / quick, "high_s": tokens / slow}
     lines = [
+        'kind = "plan"',
         "version = 1",
         f"machine = {json.dumps(problem.host.name)}",
         f"profile = {json.dumps(problem.model.name)}",
