@@ -74,7 +74,7 @@ pub(crate) fn count(observed: &Observed, trips: &TripCounts, spacing: Spacing) -
         let whole = whole.or_else(|| {
             let inside = observed.code.functions[function].function.blocks[block].inner_loop;
             let rounds = inside.and_then(|inside| trips.get(&(function, inside))).map(|trip| trip.rounds);
-            spacing.is_uneven().then(|| short_pairs::evaluate(clock, &close, rounds)).flatten()
+            spacing.shortest_pair().and_then(|shortest| short_pairs::evaluate(clock, &close, shortest, rounds))
         });
         let told = match &whole {
             Some(count) if count.backward <= RARELY => None,

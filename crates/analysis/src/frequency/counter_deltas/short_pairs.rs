@@ -23,12 +23,13 @@ const OFTEN: f64 = 0.3;
 const ENDS: f64 = 0.05;
 
 /// Executions of the counted block by the longest pairs between which the clock is hardly ever set anew; `None` where there
-/// are none. An instance has so many rounds, where that is known.
-pub(super) fn evaluate(clock: Clock<'_>, readings: &Readings, rounds: Option<f64>) -> Option<Count> {
-    let mut adjacent: Vec<&Delta> = readings.pairs.iter().filter(|pair| pair.intervals == 1).collect();
+/// are none that last as long as the `shortest` does. An instance has so many rounds, where that is known.
+pub(super) fn evaluate(clock: Clock<'_>, readings: &Readings, shortest: f64, rounds: Option<f64>) -> Option<Count> {
+    let mut adjacent: Vec<&Delta> =
+        readings.pairs.iter().filter(|pair| pair.intervals == 1 && pair.length > shortest).collect();
     adjacent.sort_by(|left, right| left.length.total_cmp(&right.length));
     // One that hardly falls back, and is not believed, starts elsewhere each time, and what it moves is not what it counted.
-    if adjacent.is_empty() || Pace::any(clock, &adjacent).backward <= OFTEN {
+    if Pace::any(clock, &adjacent).backward <= OFTEN {
         return None;
     }
     let mut within = &adjacent[..];
@@ -50,14 +51,16 @@ pub(super) fn evaluate(clock: Clock<'_>, readings: &Readings, rounds: Option<f64
 struct Pace {
     rate: f64,
     deviation: f64,
-    /// Share of pairs that run backwards.
+    /// Pairs that move at all, and the share of them that run backwards.
+    moving: f64,
     backward: f64,
 }
 
 impl Pace {
     /// Of pairs that nearly all run forwards.
     fn of(clock: Clock<'_>, pairs: &[&Delta]) -> Option<Self> {
-        Some(Self::any(clock, pairs)).filter(|pace| pace.backward <= BACKWARD_SHARE && pace.rate > 0.0)
+        let is_told = |pace: &Self| pace.moving >= FEWEST_PAIRS as f64 && pace.backward <= BACKWARD_SHARE;
+        Some(Self::any(clock, pairs)).filter(is_told)
     }
 
     /// Of those that run forwards.
@@ -68,8 +71,10 @@ impl Pace {
         let length = f64::max(length, f64::MIN_POSITIVE);
         let rate = executions / length;
         let squares: f64 = forwards.iter().map(|(executions, length)| (executions - rate * length).powi(2)).sum();
-        let backward = 1.0 - forwards.len() as f64 / pairs.len() as f64;
-        Self { rate, deviation: squares.sqrt() / length, backward }
+        let still = forwards.iter().filter(|(executions, _)| *executions < 0.5).count();
+        let moving = (pairs.len() - still) as f64;
+        let backward = (pairs.len() - forwards.len()) as f64 / moving.max(1.0);
+        Self { rate, deviation: squares.sqrt() / length, moving, backward }
     }
 
     /// Executions between two samples of these pairs.
@@ -100,6 +105,9 @@ mod tests {
     use super::*;
     use crate::frequency::counter_deltas::posterior::tests::CLOCK;
 
+    /// A sample takes so much of a mean interval.
+    const SHORTEST: f64 = 0.02;
+
     /// Readings of a clock that moves by `pace` in an interval and is set anew every `rounds`, by samples at uneven times.
     fn readings(pace: f64, rounds: f64) -> Readings {
         let (shorter, longer) = (1.618_033_988_75, 2.618_033_988_75);
@@ -121,7 +129,7 @@ mod tests {
     #[test]
     fn instances_that_are_shorter_than_intervals_are_counted() {
         for instances in [0.61, 0.83, 1.13, 2.3, 5.02, 11.7] {
-            let counted = evaluate(CLOCK, &readings(1000.0, 1000.0 / instances), None).unwrap();
+            let counted = evaluate(CLOCK, &readings(1000.0, 1000.0 / instances), SHORTEST, None).unwrap();
             let off = counted.executions / (1000.0 * 2000.0) - 1.0;
             assert!(off.abs() < 3.0 * counted.relative_error, "{instances} in an interval: {off}");
         }
@@ -130,13 +138,25 @@ mod tests {
     #[test]
     fn instances_that_are_shorter_than_the_shortest_pairs_or_in_step_with_samples_are_not() {
         for instances in [0.5, 1.0, 333.3, 1234.5, 20_000.7] {
-            assert!(evaluate(CLOCK, &readings(1e6, 1e6 / instances), None).is_none(), "{instances}");
+            assert!(evaluate(CLOCK, &readings(1e6, 1e6 / instances), SHORTEST, None).is_none(), "{instances}");
         }
     }
 
     #[test]
+    fn samples_that_are_taken_at_once_tell_nothing_of_what_runs_between_others() {
+        let mut at_once = readings(1e6, 1e6 / 333.3);
+        for seen in 5000..5200 {
+            at_once.seen.push(seen);
+            at_once.pairs.push(Delta { length: 0.0, elapsed_ns: 5e3, ..Delta::next(seen, 0.0) });
+            at_once.pairs.push(Delta { length: 0.025, elapsed_ns: 4e4, ..Delta::next(seen, 0.0) });
+        }
+        assert!(evaluate(CLOCK, &at_once, SHORTEST, None).is_none());
+    }
+
+    #[test]
     fn pairs_of_which_an_instance_is_a_part_tell_nothing() {
-        let counted = |rounds| evaluate(CLOCK, &readings(1000.0, 434.8), Some(rounds)).map(|count| count.trusted);
+        let counted =
+            |rounds| evaluate(CLOCK, &readings(1000.0, 434.8), SHORTEST, Some(rounds)).map(|count| count.trusted);
         assert!(counted(434.8).unwrap() > counted(50.0).unwrap());
         assert_eq!(counted(5.0), None);
     }

@@ -30,9 +30,10 @@ impl Spacing {
         self.mean_ns
     }
 
-    /// Whether some samples follow others within a small part of the mean.
-    pub(crate) fn is_uneven(self) -> bool {
-        self.longest.is_some()
+    /// Where some samples follow others within a small part of the mean: what a pair must last for its length to be known, in
+    /// mean intervals. What a sample takes is known to a part of itself, and no thread runs between two that are taken at once.
+    pub(crate) fn shortest_pair(self) -> Option<f64> {
+        self.longest.map(|_| self.cost_ns / (self.mean_ns - self.cost_ns).max(1.0))
     }
 
     /// The thread's own time between two samples that follow each other, in mean intervals; taking the first one is no part
