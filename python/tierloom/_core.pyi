@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
+
+_Answer = TypeVar("_Answer")
 
 class Machine:
     """What memory there is and what it costs to reach it, parsed and checked."""
@@ -123,6 +125,12 @@ def measure_machine(
     name: str, date: str, full: bool, tell: Callable[[float, float, str], None] | None
 ) -> tuple[str, dict[str, Any]]:
     """Measures this machine: a machine file (TOML), and everything behind it."""
+
+def beside_neighbours(gb_s: float, keep: int, body: Callable[[list[int]], _Answer]) -> tuple[float, _Answer]:
+    """Calls `body` with the CPUs that are left while neighbours read near memory at about `gb_s`.
+
+    Returns what they read meanwhile, GB/s, with its answer. At least `keep` cores are left.
+    """
 
 def describe_machine(root: str) -> dict[str, Any]:
     """What the `/proc` and `/sys` below a folder tell about a machine."""

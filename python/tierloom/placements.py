@@ -37,7 +37,7 @@ def fractions(
     """
     memories = tuple(memory["name"] for memory in machine.data["memories"])
     objects = tuple(item["name"] for item in profile.data["objects"])
-    home = memories.index(_known("rest", rest or _nearest(machine, socket), memories))
+    home = memories.index(_known("rest", rest or machine.nearest(socket), memories))
     asked = _asked(place, objects, memories)
     return [_shares(name, {**asked.get(EVERY, {}), **asked.get(name, {})}, len(memories), home) for name in objects]
 
@@ -62,12 +62,6 @@ def _shares(name: str, asked: Mapping[int, float], width: int, home: int) -> lis
     shares = [asked.get(memory, 0.0) for memory in range(width)]
     shares[home] = max(1.0 - elsewhere, 0.0)
     return shares
-
-
-def _nearest(machine: Machine, socket: str | None) -> str:
-    home = socket or machine.data["sockets"][0]["name"]
-    paths = [path for path in machine.data["paths"] if path["from"] == home]
-    return min(paths, key=lambda path: path["idle_ns"]["value"])["to"] if paths else ""
 
 
 def _known(where: str, name: str, known: tuple[str, ...]) -> str:

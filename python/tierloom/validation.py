@@ -8,16 +8,11 @@ one run can be expected to beat.
 
 from __future__ import annotations
 
-import os
-import resource
-import select
+import itertools
 import statistics
-import subprocess
-import threading
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tierloom import arguments, hosts, profiler
@@ -25,31 +20,30 @@ from tierloom.errors import MachineError, PlacementError, ProgramError, Recordin
 from tierloom.nouns import Machine, Profile
 from tierloom.policy_search import plan
 from tierloom.program import THREADS_VARIABLE
+from tierloom.timed_runs import beside, ends_alike, telling, timed
+from tierloom.what_if import Change, changed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from tierloom.schema import ValidationDoc, ValidationFailureDoc, ValidationRowDoc
+    from tierloom.timed_runs import Timed
 
 LOCAL = "local"
 """First touch on the nearest memory: what the kernel does when nobody asks for anything."""
-
 
 DISTURBED = 0.05
 """Share of the processors that others may have before a measured time tells of them, too: as much as the error that one
 asks of a prediction."""
 
-PIPE_BYTES = 1 << 16
-"""What a pipe holds by default (pipe(7))."""
-
 
 @dataclass(frozen=True)
-class Timed:
-    """A run: how long it took, the share of this machine's processors that others had meanwhile, and how it ended."""
+class Condition:
+    """What a program runs under: the threads that it is told, and what neighbours read beside it, GB/s."""
 
-    seconds: float
-    others: float
-    exit_code: int
+    told: int | None
+    neighbours_gb_s: float
 
 
 @dataclass(frozen=True)
@@ -59,12 +53,15 @@ class Validation:
     data: ValidationDoc
 
 
-@arguments.reads(threads=arguments.or_none(arguments.each(arguments.THREADS)))
+@arguments.reads(
+    threads=arguments.or_none(arguments.each(arguments.THREADS)), neighbours=arguments.each(arguments.real())
+)
 def validate(
     commands: Sequence[Sequence[str]],
     *,
     machine: Machine | str | Path | None = None,
     threads: Sequence[int] | None = None,
+    neighbours: Sequence[float] = (),
     runs: int = 3,
     variable: str = THREADS_VARIABLE,
     progress: Callable[[float, float, str], None] | None = None,
@@ -76,6 +73,8 @@ def validate(
         machine: This machine, as :func:`measure` found it; by default the last that ``machine measure`` kept.
         threads: Numbers of threads to run with, told by `variable`; the first is profiled. By default the
             environment stays as it is.
+        neighbours: Traffic beside the program to run it under as well, GB/s: threads on other cores read near memory
+            at about that rate.
         runs: Runs without the profiler for each number of threads; the median counts. With the number that is
             profiled, half of them come before the profiled run: a machine whose clock drifts shows it.
         variable: The environment variable that tells the program its threads.
@@ -85,17 +84,19 @@ def validate(
     left out and told (``failures``).
 
     Returns:
-        ``.data`` has ``rows``, one a program and number of threads: ``measured_s`` (one value a run) beside
-        ``predicted_s`` with its range ``low_s`` to ``high_s``, all in seconds, and ``error``, a share of the measured
-        median; ``repeat`` is how far one run is from the median of the others (None of a single run); ``others`` is
-        the largest share of the processors that other programs had during one of the runs; and a ``summary`` with the
-        shares of rows that are within 5 % and 10 %.
+        ``.data`` has ``rows``, one a program, number of threads and traffic of neighbours: ``measured_s`` (one value a
+        run) beside ``predicted_s`` with its range ``low_s`` to ``high_s``, all in seconds, and ``error``, a share of
+        the measured median; ``neighbours_gb_s`` is what neighbours really read, for which is predicted; ``repeat`` is
+        how far one run is from the median of the others (None of a single run); ``others`` is the largest share of
+        the processors that other programs had during one of the runs; and a ``summary`` with the shares of rows that
+        are within 5 % and 10 %.
 
     Raises:
         MachineError: This machine was never measured, or a file does not hold one.
         ProgramError: The only program cannot be started, or does not always end alike.
         RecordingError: The only program ran, but nothing could be recorded.
-        RequestError: The only program cannot be predicted: it had more threads than the machine has cores.
+        RequestError: The only program cannot be predicted: it had more threads than the machine has cores. Or no core
+            is left for neighbours, or they reach less than was asked.
         PlacementError: The only program cannot be predicted: it does not fit on the machine.
 
     Example:
@@ -108,29 +109,48 @@ def validate(
     rows: list[ValidationRowDoc] = []
     failures: list[ValidationFailureDoc] = []
     counts = list(threads) if threads else [None]
-    tell = _steps(len(commands) * (1 + len(counts) * runs), progress)
+    conditions = [Condition(*each) for each in itertools.product(counts, (0.0, *neighbours))]
+    tell = _steps(len(commands) * (1 + len(conditions) * runs), progress)
     here = None if machine is None else Machine.of(machine)
     for command in commands:
         try:
-            measured: dict[int | None, list[Timed]] = {count: [] for count in counts}
             with telling(variable, counts[0]):
-                measured[counts[0]] += _before(command, runs // 2, tell)
+                before = _before(command, runs // 2, tell)
                 tell(f"profiling {command[0]}")
                 recorded = profiler.record(command)
             here = here or this_machine(recorded.profile)
-            for count in counts:
-                while len(measured[count]) < runs:
-                    tell(f"running {command[0]}" + (f" with {count} threads" if count else ""))
-                    with telling(variable, count):
-                        measured[count].append(timed(command))
-                ends_alike(command, measured[count], recorded.exit_code)
-                rows.append(row(command, recorded.profile, here, count, counts[0], measured[count]))
+            for condition in conditions:
+                work = _work(recorded.profile, condition.told, counts[0])
+                had = before if condition == conditions[0] else []
+                rest = partial(_runs, command, condition, runs - len(had), tell)
+                with telling(variable, condition.told):
+                    gb_s, after = beside(condition.neighbours_gb_s, work, rest)
+                ends_alike(command, [*had, *after], recorded.exit_code)
+                met = Condition(condition.told, gb_s)
+                rows.append(row(command, recorded.profile, here, met, work, [*had, *after]))
         except (ProgramError, RecordingError, RequestError, PlacementError) as error:
             if len(commands) == 1:
                 raise
             failures.append({"command": list(command), "why": str(error)})
     name = "" if here is None else here.name
     return Validation({"machine": name, "runs": runs, "rows": rows, "failures": failures, "summary": summary(rows)})
+
+
+def _runs(command: Sequence[str], condition: Condition, runs: int, tell: Callable[[str], None]) -> list[Timed]:
+    measured = []
+    for _ in range(runs):
+        threads = f" with {condition.told} threads" if condition.told else ""
+        beside_it = f" beside {condition.neighbours_gb_s:g} GB/s" if condition.neighbours_gb_s else ""
+        tell(f"running {command[0]}{threads}{beside_it}")
+        measured.append(timed(command))
+    return measured
+
+
+def _work(profile: Profile, told: int | None, told_first: int | None) -> int:
+    """Threads to predict for: as told, if the program goes by it, so that it had no more when it was profiled."""
+    had = profile.data["program"]["threads"]
+    goes_by_it = told_first is not None and had <= told_first
+    return told if told is not None and goes_by_it else had
 
 
 def _before(command: Sequence[str], runs: int, tell: Callable[[str], None]) -> list[Timed]:
@@ -174,115 +194,26 @@ def this_machine(profile: Profile) -> Machine:
     return known
 
 
-@contextmanager
-def telling(variable: str, threads: int | None) -> Iterator[None]:
-    """The environment in which a program has so many threads."""
-    before = os.environ.get(variable)
-    if threads is not None:
-        os.environ[variable] = str(threads)
-    try:
-        yield
-    finally:
-        if threads is not None and before is None:
-            del os.environ[variable]
-        elif threads is not None and before is not None:
-            os.environ[variable] = before
-
-
-def timed(command: Sequence[str]) -> Timed:
-    """A run; its output is read, and kept nowhere.
-
-    Some programs do less work where they see that nobody reads: GNU grep ends at its first match.
-
-    Raises:
-        OSError: It cannot be started.
-    """
-    began, busy_s, own_s = time.perf_counter(), machine_busy_s(), children_busy_s()
-    with reader() as writing:
-        ended = subprocess.run(command, stdout=writing, stderr=writing, check=False).returncode
-    took_s = time.perf_counter() - began
-    others_s = machine_busy_s() - busy_s - (children_busy_s() - own_s)
-    others = max(0.0, others_s - TICKS_S) / (took_s * (os.cpu_count() or 1))
-    return Timed(took_s, others, ended if ended >= 0 else 128 - ended)
-
-
-def ends_alike(command: Sequence[str], runs: Sequence[Timed], exit_code: int) -> None:
-    """Makes sure that runs end as the profiled one did.
-
-    Raises:
-        ProgramError: One of them does not.
-    """
-    for run in runs:
-        if run.exit_code != exit_code:
-            message = (
-                f"{command[0]} ended with {run.exit_code}, and with {exit_code} under the profiler\n"
-                "hint: give a program that can run several times in a row"
-            )
-            raise ProgramError(message, 1)
-
-
-@contextmanager
-def reader() -> Iterator[int]:
-    """A pipe to write to, which is read meanwhile; what a program leaves behind may keep it open for ever."""
-    reading, writing = os.pipe()
-    over = threading.Event()
-
-    def read() -> None:
-        while not over.is_set():
-            if select.select([reading], [], [], LOOK_S)[0] and not os.read(reading, PIPE_BYTES):
-                return
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    try:
-        yield writing
-    finally:
-        over.set()
-        os.close(writing)
-        thread.join()
-        os.close(reading)
-
-
-LOOK_S = 0.1
-"""How often the reader of a pipe that nobody writes to looks whether it is needed."""
-TICKS_S = (os.cpu_count() or 1) / os.sysconf("SC_CLK_TCK")
-"""How far two looks at `/proc/stat` may be off, in CPU seconds: it counts in ticks, by processor."""
-
-
-def machine_busy_s(root: Path = Path("/")) -> float:
-    """CPU seconds that all processors have worked since the start, with what their host took from them."""
-    words = (root / "proc/stat").read_text(encoding="ascii").split(maxsplit=9)[1:9]
-    user, nice, system, _idle, _waiting, interrupts, soft, stolen = map(int, words)
-    return (user + nice + system + interrupts + soft + stolen) / os.sysconf("SC_CLK_TCK")
-
-
-def children_busy_s() -> float:
-    """CPU seconds of the programs that this process has started and that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def row(
     command: Sequence[str],
     profile: Profile,
     machine: Machine,
-    told: int | None,
-    told_first: int | None,
+    condition: Condition,
+    threads: int,
     measured: list[Timed],
 ) -> ValidationRowDoc:
-    """One program, told one number of threads; `told_first` is what it was told when it was profiled."""
-    had = profile.data["program"]["threads"]
-    goes_by_it = told_first is not None and had <= told_first
-    count = told if told is not None and goes_by_it else had
-    answer = plan(profile, machine, threads=count, policies=[LOCAL], ran_on=machine).policy(LOCAL)["prediction"]
-    alone = plan(unanchored(profile), machine, threads=count, policies=[LOCAL]).policy(LOCAL)["prediction"]
+    """One program under one condition, predicted with so many threads."""
+    loaded = _loaded(machine, condition.neighbours_gb_s)
+    answer = plan(profile, loaded, threads=threads, policies=[LOCAL], ran_on=machine).policy(LOCAL)["prediction"]
+    alone = plan(unanchored(profile), loaded, threads=threads, policies=[LOCAL]).policy(LOCAL)["prediction"]
     measured_s = [run.seconds for run in measured]
     middle_s = statistics.median(measured_s)
     return {
         "command": list(command),
-        "told": told,
-        "threads": count,
-        "profiled_threads": had,
+        "told": condition.told,
+        "threads": threads,
+        "profiled_threads": profile.data["program"]["threads"],
+        "neighbours_gb_s": condition.neighbours_gb_s,
         "measured_s": measured_s,
         "repeat": repeat(measured_s),
         "others": max(run.others for run in measured),
@@ -294,6 +225,11 @@ def row(
         "modelled_s": alone["time_s"],
         "residual": alone["time_s"] / middle_s - 1,
     }
+
+
+def _loaded(machine: Machine, gb_s: float) -> Machine:
+    """The machine as it is beside neighbours on its nearest memory."""
+    return changed(machine, [Change(machine.nearest(), "neighbours", 1.0, gb_s)]) if gb_s else machine
 
 
 def repeat(measured_s: Sequence[float]) -> float | None:

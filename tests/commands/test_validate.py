@@ -12,8 +12,9 @@ import pytest
 from support import Run, Tierloom
 
 import tierloom
-from tierloom import validation
+from tierloom import timed_runs, validation
 from tierloom.report.tables import validations
+from tierloom.schema import ValidationDoc, ValidationRowDoc
 
 pytestmark = pytest.mark.smoke
 
@@ -30,12 +31,12 @@ def here(folder: Path) -> Path:
 
 def test_a_program_does_not_see_that_nobody_keeps_its_output() -> None:
     is_lost = "import os, sys; sys.exit(os.path.samestat(os.fstat(1), os.stat(os.devnull)))"
-    assert validation.timed([sys.executable, "-c", is_lost]).exit_code == 0
-    assert validation.timed(["sh", "-c", "yes | head -c 1000000"]).seconds > 0.0, "more than a pipe holds"
+    assert timed_runs.timed([sys.executable, "-c", is_lost]).exit_code == 0
+    assert timed_runs.timed(["sh", "-c", "yes | head -c 1000000"]).seconds > 0.0, "more than a pipe holds"
 
 
 def test_what_a_program_leaves_running_is_not_waited_for(folder: Path) -> None:
-    validation.timed(["sh", "-c", "sleep 1000 & echo $! > left"])
+    timed_runs.timed(["sh", "-c", "sleep 1000 & echo $! > left"])
     left = int((folder / "left").read_text())
     os.kill(left, signal.SIGKILL)  # An error if it has ended.
 
@@ -79,6 +80,7 @@ def test_a_file_of_programs_is_a_table_and_a_sentence(run: Run, here: Path, fold
     ("words", "code", "told"),
     [
         (("--threads", "1,x", "--", "true"), 2, "`x` is no number of threads"),
+        (("--neighbours", "5", "--", "true"), 2, "--neighbours 5: write traffic as 5GB/s"),
         (("--", "sh", "-c", "test -e once && exit 3; touch once"), 1, "ended with 0, and with 3 under the profiler"),
         (("--", "no-such-program"), 127, "no such program"),
         (("--programs", "broken.txt"), 2, "broken.txt:1:"),
@@ -126,15 +128,83 @@ def test_half_of_the_runs_come_before_the_profiled_one(
 def test_a_program_that_does_not_go_by_what_it_is_told_is_predicted_as_it_is() -> None:
     profile = tierloom.Profile.load("cg-e")
     has = profile.data["program"]["threads"]
-    ran = validation.Timed(1.0, 0.0, 0)
-    machine = tierloom.Machine.of("dram 640GiB 100ns 100GB/s")
 
-    def threads(told: int, told_first: int) -> int:
-        return validation.row(["cg"], profile, machine, told, told_first, [ran])["threads"]
+    def threads(told: int | None, told_first: int | None) -> int:
+        return validation._work(profile, told, told_first)
 
     assert threads(has, has + 1) == has
     assert threads(1, has) == 1
+    assert threads(None, None) == has
     assert [threads(told, has - 1) for told in (1, has, 99)] == [has] * 3, "it had more than it was told"
+
+
+def test_neighbours_traffic_is_in_what_is_predicted() -> None:
+    profile = tierloom.Profile.load("cg-e")
+    machine = tierloom.Machine.of("dram 640GiB 100ns 100GB/s")
+    ran = timed_runs.Timed(1000.0, 0.0, 0)
+
+    def predicted_s(gb_s: float) -> tuple[float, float]:
+        row = validation.row(["cg"], profile, machine, validation.Condition(4, gb_s), 4, [ran])
+        assert row["neighbours_gb_s"] == gb_s
+        return row["predicted_s"], row["modelled_s"]
+
+    quiet, some, much = predicted_s(0.0), predicted_s(20.0), predicted_s(70.0)
+    assert quiet[0] < some[0] < much[0]
+    assert quiet[1] < some[1] < much[1]
+
+
+@pytest.mark.live
+def test_a_program_runs_beside_neighbours(run: Run, here: Path) -> None:
+    words = ("--runs", "1", "--neighbours", "1GB/s", "--json", "--", *BUSY)
+    result = run("validate", "--machine", here, *words)
+    if "none is left for neighbours" in result.stderr:
+        pytest.skip("this machine has one core")
+    quiet, loaded = json.loads(result.stdout)["rows"]
+    assert quiet["neighbours_gb_s"] == 0.0
+    assert 0.4 < loaded["neighbours_gb_s"] < 2.0
+    assert loaded["others"] < quiet["others"] + 0.5 / (os.cpu_count() or 1), "neighbours are none of them"
+    assert loaded["measured_s"][0] < 2 * quiet["measured_s"][0], "it has a core of its own"
+
+
+def validated(*errors: float) -> ValidationDoc:
+    """A validation whose rows are off by as much."""
+    rows: list[ValidationRowDoc] = [
+        {
+            "command": ["it"],
+            "told": None,
+            "threads": 1,
+            "profiled_threads": 1,
+            "neighbours_gb_s": 0.0,
+            "measured_s": [0.9, 1.0, 1.1],
+            "repeat": validation.repeat([0.9, 1.0, 1.1]),
+            "others": 0.0,
+            "predicted_s": 1.0 + error,
+            "low_s": 0.9 * (1.0 + error),
+            "high_s": 1.1 * (1.0 + error),
+            "error": error,
+            "inside": abs(error) < 0.1,
+            "modelled_s": 2.0,
+            "residual": 1.0,
+        }
+        for error in errors
+    ]
+    return {"machine": "here", "runs": 3, "rows": rows, "failures": [], "summary": validation.summary(rows)}
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_a_picture_has_a_point_a_row_and_a_line_a_predictor(folder: Path, ending: str) -> None:
+    charts = pytest.importorskip("tierloom.report.charts.validation")
+    picture = pytest.importorskip("tierloom.report.charts.picture")
+    figure = charts.errors(validated(0.02, -0.05, 0.3))
+    times, shares = figure.axes
+    drawn = [len(container.lines[0].get_xdata()) for container in times.containers]
+    assert drawn == [2, 1], "inside, outside"
+    assert [line.get_label() for line in shares.lines] == ["a prediction", "one run, of the others", "the model alone"]
+    heights = dict(zip(*shares.lines[0].get_data(), strict=True))
+    assert heights[0.05] == pytest.approx(2 / 3)
+    picture.save(figure, folder / f"errors.{ending}")
+    assert (folder / f"errors.{ending}").stat().st_size > 1000
+    picture.save(charts.errors(validated()), folder / f"none.{ending}")
 
 
 def test_without_programs_there_is_no_median(here: Path) -> None:
@@ -146,22 +216,22 @@ def test_without_programs_there_is_no_median(here: Path) -> None:
 
 def test_the_environment_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    with validation.telling("OMP_NUM_THREADS", 2):
+    with timed_runs.telling("OMP_NUM_THREADS", 2):
         assert os.environ["OMP_NUM_THREADS"] == "2"
     assert os.environ["OMP_NUM_THREADS"] == "3"
-    with validation.telling("OMP_NUM_THREADS", None):
+    with timed_runs.telling("OMP_NUM_THREADS", None):
         assert os.environ["OMP_NUM_THREADS"] == "3"
 
 
 def test_what_others_had_of_the_machine_is_told_from_what_the_program_had(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/stat").write_text("cpu  300 20 100 90000 70 5 15 60 999 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
-    assert validation.machine_busy_s(tmp_path) == 500 / os.sysconf("SC_CLK_TCK"), "neither idle, nor a guest's twice"
+    assert timed_runs.machine_busy_s(tmp_path) == 500 / os.sysconf("SC_CLK_TCK"), "neither idle, nor a guest's twice"
 
 
 def test_times_that_tell_of_others_are_said_to(here: Path, monkeypatch: pytest.MonkeyPatch, tierloom: Tierloom) -> None:
     def beside(others: float) -> str:
-        monkeypatch.setattr(validation, "timed", lambda *_: validation.Timed(1.0, others, 0))
+        monkeypatch.setattr(validation, "timed", lambda *_: timed_runs.Timed(1.0, others, 0))
         return " ".join(tierloom("validate", "--machine", here, "--runs", "1", "--", "true").stderr.split())
 
     assert "others had 30 % of this machine's processors while true ran" in beside(0.3)

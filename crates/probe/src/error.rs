@@ -22,6 +22,22 @@ pub enum ProbeError {
     /// Whoever listens to the progress wanted no more.
     #[error("the measurement was stopped before its end\nhint: run it again; --quick takes less than a minute")]
     Stopped,
+    /// A program has all cores, so nobody can work beside it.
+    #[error("of {cores} cores the program needs {keep}, so none is left for neighbours\nhint: give it fewer threads")]
+    NoCoreLeft {
+        /// Cores of the first socket that may be used.
+        cores: usize,
+        /// Cores that the program needs.
+        keep: usize,
+    },
+    /// Neighbours on all cores that are left do not read as much as was asked.
+    #[error("neighbours on the cores that are left read {reached:.1} GB/s, not {gb_s}\nhint: ask for less")]
+    Slower {
+        /// What was asked, GB/s.
+        gb_s: f64,
+        /// What they read at full speed, GB/s.
+        reached: f64,
+    },
     /// There is no memory node below a root.
     #[error("no memory node is described there\nhint: give the folder that holds the machine's proc and sys")]
     NoMachine,

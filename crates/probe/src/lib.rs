@@ -7,7 +7,8 @@
 //! comes with a [`Warning`].
 //!
 //! Reading order: `session` (the whole way), `figures` (what is measured), `chase` and `kernels`
-//! (the loops), `team` (the threads), `machine` and `monotone` (what becomes of the numbers).
+//! (the loops), `team` (the threads), `machine` and `monotone` (what becomes of the numbers). [`beside`] lets such a team
+//! work at a known rate beside a program.
 
 #![allow(unsafe_code)]
 
@@ -24,6 +25,7 @@ mod machine;
 mod memory_kinds;
 mod mix;
 mod monotone;
+mod neighbours;
 mod quiet;
 mod report;
 mod request;
@@ -42,6 +44,7 @@ pub use kernels::Instructions;
 pub use memory_kinds::{FoundKind, MachineFacts, NodeFacts, memory_kinds};
 pub use mix::{Mix, Traffic};
 pub use monotone::monotone;
+pub use neighbours::{Beside, beside};
 pub use report::{Bandwidth, Latency, Loaded, Report, Scattered, Together};
 pub use request::{Progress, Request, Scale, Tell};
 pub use session::{Measurement, measure};

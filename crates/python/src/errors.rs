@@ -209,7 +209,10 @@ pub(crate) fn failed_analysis(text: String) -> PyErr {
 
 /// A machine that cannot be measured.
 pub(crate) fn from_probe(error: &ProbeError) -> PyErr {
-    MeasurementError::new_err(error.to_string())
+    match error {
+        ProbeError::NoCoreLeft { .. } | ProbeError::Slower { .. } => RequestError::new_err(error.to_string()),
+        _ => MeasurementError::new_err(error.to_string()),
+    }
 }
 
 /// A file or a tree that holds no machine.

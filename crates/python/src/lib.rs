@@ -45,7 +45,9 @@ mod _core {
     #[pymodule_export]
     use super::pools::{OpenPool, check_pool, lacks_pmdk, look_at_pool, pool_backend, repair_pool, stream_volatile};
     #[pymodule_export]
-    use super::probing::{describe_machine, host_identity, measure_machine, memory_kinds, rising_curve};
+    use super::probing::{
+        beside_neighbours, describe_machine, host_identity, measure_machine, memory_kinds, rising_curve,
+    };
     #[pymodule_export]
     use super::recording::{import_perf, record_profile};
     #[pymodule_export]

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use pyo3::prelude::*;
 use tierloom_linux::host::host;
 use tierloom_linux::root::Root;
-use tierloom_probe::{MachineFacts, ProbeError, Progress, Request, Scale, describe, measure, monotone};
+use tierloom_probe::{MachineFacts, ProbeError, Progress, Request, Scale, beside, describe, measure, monotone};
 
 use crate::documents::{request, to_python};
 use crate::errors;
@@ -39,6 +39,16 @@ pub(crate) fn measure_machine(
     }
     let measured = measured.map_err(|error| errors::from_probe(&error))?;
     Ok((measured.machine.to_toml(), to_python(py, &measured.report)?))
+}
+
+/// Calls `body` with the CPUs that are left while neighbours read near memory at about `gb_s`, and returns what they read
+/// meanwhile, GB/s, with its answer; `keep` cores at least are left.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
+pub(crate) fn beside_neighbours(py: Python<'_>, gb_s: f64, keep: usize, body: Py<PyAny>) -> PyResult<(f64, Py<PyAny>)> {
+    let found = py.detach(|| beside(gb_s, keep, |cpus| Python::attach(|py| body.call1(py, (cpus.to_vec(),)))));
+    let found = found.map_err(|error| errors::from_probe(&error))?;
+    Ok((found.gb_s, found.answer?))
 }
 
 /// Which host the `/proc` below a folder is of, as machine files and profiles name it.

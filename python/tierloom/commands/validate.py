@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +14,9 @@ from tierloom.errors import RequestError
 from tierloom.program import THREADS_VARIABLE
 from tierloom.readers import reading
 
+if TYPE_CHECKING:
+    from tierloom.validation import Validation
+
 
 @click.command(
     name="validate",
@@ -19,12 +24,18 @@ from tierloom.readers import reading
     epilog=options.examples(
         "tierloom validate --machine here.toml -- sort --parallel=1 -o sorted.txt numbers.txt",
         "tierloom validate --machine here.toml --runs 5 --json -- sort -o sorted.txt numbers.txt",
+        "tierloom validate --machine here.toml --threads 1 --neighbours 2GB/s -- sort -o sorted.txt numbers.txt",
     ),
 )
 @click.option(
     "--machine", "-m", metavar="M", help="This machine, measured; the last `tierloom machine measure` by default."
 )
 @click.option("--threads", metavar="N,N", help="Numbers of threads to run with; the first one is profiled.")
+@click.option(
+    "--neighbours",
+    metavar="GB/s,GB/s",
+    help="Run them beside threads, too, that read near memory at these rates, from other cores.",
+)
 @click.option(
     "--variable",
     metavar="NAME",
@@ -39,14 +50,17 @@ from tierloom.readers import reading
     metavar="FILE",
     help="Validate many programs: a file with a command a line; # begins a comment.",
 )
+@click.option("--plot", type=options.FILE, metavar="FILE", help="Draw the errors: .svg, .png or .pdf.")
 @options.as_json
 @click.argument("command", nargs=-1, metavar="-- CMD…", type=click.UNPROCESSED)
 def verb(
     machine: str | None,
     threads: str | None,
+    neighbours: str | None,
     variable: str,
     runs: int,
     programs: Path | None,
+    plot: Path | None,
     as_json: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -57,8 +71,7 @@ def verb(
     does not know the profiled run. CMD runs several times, so it must be able to; its output goes nowhere but in the
     profiled run. Let nothing else run.
     """
-    from tierloom.units import percent_text
-    from tierloom.validation import DISTURBED, validate
+    from tierloom.validation import validate
 
     commands = [list(command)] if command else []
     if programs is not None:
@@ -67,14 +80,30 @@ def verb(
         raise click.MissingParameter(param_hint="'-- CMD…'", param_type="argument")
     with say.program_output(to_stderr=True), say.progress_bar("validating") as tell:
         found = validate(
-            commands, machine=machine, threads=numbers(threads), runs=runs, variable=variable, progress=tell
+            commands,
+            machine=machine,
+            threads=numbers(threads),
+            neighbours=rates(neighbours),
+            runs=runs,
+            variable=variable,
+            progress=tell,
         )
+    if plot:
+        draw(found, plot)
     if as_json:
         say.document("validation", {**found.data})
     else:
         from tierloom.report.tables import validations
 
         say.show(*validations.tables(found))
+    warn(found, variable)
+
+
+def warn(found: Validation, variable: str) -> None:
+    """What the reader should know before believing the rows, and what has none."""
+    from tierloom.units import percent_text
+    from tierloom.validation import DISTURBED
+
     for row in found.data["rows"]:
         if row["others"] > DISTURBED:
             say.warn(
@@ -88,6 +117,15 @@ def verb(
             )
     for failure in found.data["failures"]:
         say.warn(f"left out: {failure['why']}")
+
+
+def draw(found: Validation, plot: Path) -> None:
+    """Draws predicted against measured times, and how far both are off."""
+    from tierloom.report.charts import picture
+    from tierloom.report.charts import validation as validation_chart
+
+    picture.save(validation_chart.errors(found.data), plot)
+    say.wrote("predicted and measured times", plot)
 
 
 def listed(file: Path) -> list[list[str]]:
@@ -125,3 +163,21 @@ def numbers(text: str | None) -> list[int] | None:
         )
         raise RequestError(message)
     return [int(word) for word in words]
+
+
+def rates(text: str | None) -> list[float]:
+    """`5GB/s,10GB/s` as numbers, in GB/s.
+
+    Raises:
+        RequestError: One of them is none.
+    """
+    words = [word.strip() for word in text.split(",")] if text else []
+    found = [_RATE.fullmatch(word) for word in words]
+    for word, rate in zip(words, found, strict=True):
+        if rate is None or float(rate[1]) == 0.0:
+            message = f"--neighbours {word}: write traffic as 5GB/s\nhint: several with commas, such as 5GB/s,10GB/s"
+            raise RequestError(message)
+    return [float(rate[1]) for rate in found if rate]
+
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*GB/s", re.IGNORECASE)

@@ -8,14 +8,16 @@ from typing import TypedDict
 class ValidationRowDoc(TypedDict):
     """One program with one number of threads; errors are predicted over measured, less 1.
 
-    ``repeat`` is how far one run is from the median of the others, None of a single run. ``told`` is the number of
-    threads that the environment told the program, None where it was left alone; ``threads`` is what is predicted.
+    ``told`` is the number of threads that the environment told the program, None where it was left alone; ``threads``
+    is what is predicted. ``neighbours_gb_s`` is what others read of the near memory meanwhile. ``repeat`` is how far
+    one run is from the median of the others, None of a single run.
     """
 
     command: list[str]
     told: int | None
     threads: int
     profiled_threads: int
+    neighbours_gb_s: float
     measured_s: list[float]
     repeat: float | None
     others: float

@@ -6,7 +6,7 @@ import shlex
 import statistics
 from typing import TYPE_CHECKING
 
-from tierloom.report.tables.layout import noted, table
+from tierloom.report.tables.layout import Heading, noted, table
 from tierloom.units import count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
@@ -22,10 +22,13 @@ WORDS = 48
 def tables(found: Validation) -> list[RenderableType]:
     """A sentence and a row for each program and number of threads."""
     data = found.data
+    beside = any(row["neighbours_gb_s"] for row in data["rows"])
+    neighbours: list[Heading] = [("neighbours", "right")] if beside else []
     made = table(
         f"Predicted and measured on {data['machine']}",
         ("program", "left"),
         ("threads", "right"),
+        *neighbours,
         ("measured", "right", "key"),
         ("from", "right"),
         ("to", "right"),
@@ -37,7 +40,7 @@ def tables(found: Validation) -> list[RenderableType]:
         ("model alone", "right"),
     )
     for row in data["rows"]:
-        made.add_row(*_cells(row))
+        made.add_row(*_cells(row, beside=beside))
     note = (
         f"measured: median of {count_text(data['runs'], 'run')}. predicted: anchored to the profiled run. run again: "
         "how far one run is from the others. model alone: without knowing what the profiled run took."
@@ -68,11 +71,12 @@ def _percent(share: float | None) -> str:
     return "?" if share is None else percent_text(share)
 
 
-def _cells(row: ValidationRowDoc) -> list[str]:
+def _cells(row: ValidationRowDoc, *, beside: bool) -> list[str]:
     words = shlex.join(row["command"])
     return [
         words if len(words) <= WORDS else f"{words[: WORDS - 1]}…",
         str(row["threads"]),
+        *([f"{row['neighbours_gb_s']:.3g} GB/s" if row["neighbours_gb_s"] else ""] if beside else []),
         seconds_text(statistics.median(row["measured_s"])),
         seconds_text(min(row["measured_s"])),
         seconds_text(max(row["measured_s"])),

@@ -1,0 +1,144 @@
+"""Runs of a program that nobody profiles: how long each takes, and what else happens on the machine meanwhile."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tierloom._core as _core
+from tierloom.errors import ProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+PIPE_BYTES = 1 << 16
+"""What a pipe holds by default (pipe(7))."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A run: how long it took, the share of this machine's processors that others had meanwhile, and how it ended."""
+
+    seconds: float
+    others: float
+    exit_code: int
+
+
+@contextmanager
+def telling(variable: str, threads: int | None) -> Iterator[None]:
+    """The environment in which a program has so many threads."""
+    before = os.environ.get(variable)
+    if threads is not None:
+        os.environ[variable] = str(threads)
+    try:
+        yield
+    finally:
+        if threads is not None and before is None:
+            del os.environ[variable]
+        elif threads is not None and before is not None:
+            os.environ[variable] = before
+
+
+def timed(command: Sequence[str]) -> Timed:
+    """A run; its output is read, and kept nowhere.
+
+    Some programs do less work where they see that nobody reads: GNU grep ends at its first match.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    began, busy_s, own_s = time.perf_counter(), machine_busy_s(), own_busy_s()
+    with reader() as writing:
+        ended = subprocess.run(command, stdout=writing, stderr=writing, check=False).returncode
+    took_s = time.perf_counter() - began
+    others_s = machine_busy_s() - busy_s - (own_busy_s() - own_s)
+    others = max(0.0, others_s - TICKS_S) / (took_s * (os.cpu_count() or 1))
+    return Timed(took_s, others, ended if ended >= 0 else 128 - ended)
+
+
+def ends_alike(command: Sequence[str], runs: Sequence[Timed], exit_code: int) -> None:
+    """Makes sure that runs end as the profiled one did.
+
+    Raises:
+        ProgramError: One of them does not.
+    """
+    for run in runs:
+        if run.exit_code != exit_code:
+            message = (
+                f"{command[0]} ended with {run.exit_code}, and with {exit_code} under the profiler\n"
+                "hint: give a program that can run several times in a row"
+            )
+            raise ProgramError(message, 1)
+
+
+@contextmanager
+def reader() -> Iterator[int]:
+    """A pipe to write to, which is read meanwhile; what a program leaves behind may keep it open for ever."""
+    reading, writing = os.pipe()
+    over = threading.Event()
+
+    def read() -> None:
+        while not over.is_set():
+            if select.select([reading], [], [], LOOK_S)[0] and not os.read(reading, PIPE_BYTES):
+                return
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield writing
+    finally:
+        over.set()
+        os.close(writing)
+        thread.join()
+        os.close(reading)
+
+
+LOOK_S = 0.1
+"""How often the reader of a pipe that nobody writes to looks whether it is needed."""
+TICKS_S = (os.cpu_count() or 1) / os.sysconf("SC_CLK_TCK")
+"""How far two looks at `/proc/stat` may be off, in CPU seconds: it counts in ticks, by processor."""
+
+
+def machine_busy_s(root: Path = Path("/")) -> float:
+    """CPU seconds that all processors have worked since the start, with what their host took from them."""
+    words = (root / "proc/stat").read_text(encoding="ascii").split(maxsplit=9)[1:9]
+    user, nice, system, _idle, _waiting, interrupts, soft, stolen = map(int, words)
+    return (user + nice + system + interrupts + soft + stolen) / os.sysconf("SC_CLK_TCK")
+
+
+def own_busy_s() -> float:
+    """CPU seconds of this process, neighbours and all, and of the programs that it started and that have ended."""
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def beside(gb_s: float, cores: int, runs: Callable[[], list[Timed]]) -> tuple[float, list[Timed]]:
+    """Runs while neighbours read near memory at about `gb_s`, on other cores than the program has.
+
+    Returns:
+        What the neighbours read meanwhile, GB/s, and the runs; 0 where none were asked for.
+
+    Raises:
+        RequestError: No core is left beside the program's `cores`, or neighbours on those that are read less.
+        MeasurementError: There is no memory for them.
+    """
+    if not gb_s:
+        return 0.0, runs()
+
+    def held(cpus: list[int]) -> list[Timed]:
+        allowed = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, cpus)  # Of this thread, and of the programs that it starts.
+        try:
+            return runs()
+        finally:
+            os.sched_setaffinity(0, allowed)
+
+    return _core.beside_neighbours(gb_s, cores, held)
