@@ -12,7 +12,7 @@ from tierloom.units import seconds_text
 with brought_by("report"):
     import matplotlib as mpl
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,9 @@ BAND = 1.1
 
 WIDEST = 0.5
 """Errors beyond it are all at the edge."""
+
+MARKS = ((10.0, (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)), (1000.0, (1.0, 2.0, 5.0)))
+"""Where a decade is marked, for times that span less than so many."""
 
 
 def errors(data: ValidationDoc) -> Figure:
@@ -53,7 +56,9 @@ def _times(axes: Axes, rows: Sequence[ValidationRowDoc]) -> None:
         if known:
             _cross(axes, known, colour, f"{label} ({len(known)})")
     axes.set(xlim=(least, most), ylim=(least, most))
+    marks = next((marks for span, marks in MARKS if most < span * least), (1.0,))
     for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(10.0, subs=marks))
         axis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value)))
         axis.set_minor_formatter(NullFormatter())
     if rows:
