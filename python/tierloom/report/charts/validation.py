@@ -26,9 +26,13 @@ BAND = 1.1
 """Predictions within a tenth lie in the band about the diagonal."""
 
 WIDEST = 0.5
-"""Errors beyond it are all at the edge."""
+"""Errors beyond it are not drawn."""
 
-MARKS = ((10.0, (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)), (1000.0, (1.0, 2.0, 5.0)))
+MARKS = (
+    (2.5, (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)),
+    (12.0, (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)),
+    (1e3, (1.0, 2.0, 5.0)),
+)
 """Where a decade is marked, for times that span less than so many."""
 
 
@@ -93,10 +97,9 @@ def _shares(axes: Axes, rows: Sequence[ValidationRowDoc]) -> None:
     )
     for values, colour, line, label in found:
         if values:
-            steps = [min(value, WIDEST) for value in sorted(values)]
-            heights = [(place + 1) / len(values) for place in range(len(values))]
-            reached = [0.0, *heights, heights[-1]]
-            axes.step([0.0, *steps, WIDEST], reached, line, where="post", color=colour, label=label)
+            steps = [0.0, *(value for value in sorted(values) if value <= WIDEST), WIDEST]
+            reached = [min(place, len(steps) - 2) / len(values) for place in range(len(steps))]
+            axes.step(steps, reached, line, where="post", color=colour, label=label)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     if rows:
