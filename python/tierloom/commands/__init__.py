@@ -33,7 +33,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "plan": "Choose where each data object should live, and write it as a plan.",
         "run": "Run CMD with its objects placed as a plan says, and report where they really ended up.",
         "apply": "Move the objects of a running program to where another plan wants them.",
-        "validate": "Profile CMD, run it again without the profiler, and compare predicted with measured times.",
+        "validate": "Profile CMD, run it without the profiler, too, and compare predicted with measured times.",
     },
     "Let pages move": {
         "simulate": "Run a program's page accesses on a machine while a policy moves its pages.",

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     context_settings=options.THROUGH,
     epilog=options.examples(
         "tierloom validate --machine here.toml -- sort --parallel=1 -o sorted.txt numbers.txt",
-        "tierloom validate --machine here.toml --runs 5 --json -- sort -o sorted.txt numbers.txt",
-        "tierloom validate --machine here.toml --threads 1 --neighbours 2GB/s -- sort -o sorted.txt numbers.txt",
+        "tierloom validate --machine here.toml --threads 1 --neighbours 1GB/s -- sort -o sorted.txt numbers.txt",
     ),
 )
 @click.option(
