@@ -26,9 +26,9 @@ def test_a_machine(tmp_path: Path) -> None:
 
 
 def test_a_profile(tmp_path: Path) -> None:
-    profile = Profile.load(BEFORE / "app.profile")
+    profile = Profile.load(BEFORE / "app")
     profile.save(tmp_path / "app.profile")
-    before = json.loads((BEFORE / "app.profile/profile.json").read_text())
+    before = json.loads((BEFORE / "app/profile.json").read_text())
     assert json.loads((tmp_path / "app.profile/profile.json").read_text()) == {"kind": "profile", **before}
 
 
@@ -47,7 +47,7 @@ def test_a_study() -> None:
     assert Study.load(BEFORE / "cxl-share.toml").axes == Study.load("cxl-share").axes
 
 
-@pytest.mark.parametrize("file", ["machine.toml", "app.profile", "app.plan.toml"])
+@pytest.mark.parametrize("file", ["machine.toml", "app", "app.plan.toml"])
 def test_the_report_shows_them(file: str, run: Run, tmp_path: Path) -> None:
     result = run("report", BEFORE / file, "-o", tmp_path / "page.html")
     assert result.returncode == 0, result.stderr
