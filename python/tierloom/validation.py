@@ -115,19 +115,19 @@ def validate(
     for command in commands:
         try:
             with telling(variable, counts[0]):
-                before = _before(command, runs // 2, tell)
+                before = _before(command, conditions[0], runs // 2, tell)
                 tell(f"profiling {command[0]}")
                 recorded = profiler.record(command)
             here = here or this_machine(recorded.profile)
             for condition in conditions:
-                work = _work(recorded.profile, condition.told, counts[0])
+                count = _threads(recorded.profile, condition.told, counts[0])
                 had = before if condition == conditions[0] else []
                 rest = partial(_runs, command, condition, runs - len(had), tell)
                 with telling(variable, condition.told):
-                    gb_s, after = beside(condition.neighbours_gb_s, work, rest)
+                    gb_s, after = beside(condition.neighbours_gb_s, count, rest)
                 ends_alike(command, [*had, *after], recorded.exit_code)
                 met = Condition(condition.told, gb_s)
-                rows.append(row(command, recorded.profile, here, met, work, [*had, *after]))
+                rows.append(row(command, recorded.profile, here, met, count, [*had, *after]))
         except (ProgramError, RecordingError, RequestError, PlacementError) as error:
             if len(commands) == 1:
                 raise
@@ -146,23 +146,19 @@ def _runs(command: Sequence[str], condition: Condition, runs: int, tell: Callabl
     return measured
 
 
-def _work(profile: Profile, told: int | None, told_first: int | None) -> int:
+def _threads(profile: Profile, told: int | None, told_first: int | None) -> int:
     """Threads to predict for: as told, if the program goes by it, so that it had no more when it was profiled."""
     had = profile.data["program"]["threads"]
     goes_by_it = told_first is not None and had <= told_first
     return told if told is not None and goes_by_it else had
 
 
-def _before(command: Sequence[str], runs: int, tell: Callable[[str], None]) -> list[Timed]:
+def _before(command: Sequence[str], condition: Condition, runs: int, tell: Callable[[str], None]) -> list[Timed]:
     """Runs before the one that is profiled; none of what cannot be started, which the profiler says better."""
-    measured = []
-    for _ in range(runs):
-        tell(f"running {command[0]}")
-        try:
-            measured.append(timed(command))
-        except OSError:
-            break
-    return measured
+    try:
+        return _runs(command, condition, runs, tell)
+    except OSError:
+        return []
 
 
 def _steps(steps: int, progress: Callable[[float, float, str], None] | None) -> Callable[[str], None]:

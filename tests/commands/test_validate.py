@@ -130,7 +130,7 @@ def test_a_program_that_does_not_go_by_what_it_is_told_is_predicted_as_it_is() -
     has = profile.data["program"]["threads"]
 
     def threads(told: int | None, told_first: int | None) -> int:
-        return validation._work(profile, told, told_first)
+        return validation._threads(profile, told, told_first)
 
     assert threads(has, has + 1) == has
     assert threads(1, has) == 1

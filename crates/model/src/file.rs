@@ -74,17 +74,18 @@ impl Head {
     }
 }
 
-/// Files that say nothing were written by hand, or before files said it.
 fn check_kind(file: &str, found: Option<&str>, wanted: &str) -> Result<()> {
-    match found {
-        Some(found) if found != wanted => Err(ModelError::Invalid {
-            file: file.to_owned(),
-            key: "kind".to_owned(),
-            problem: format!("this is a {found}, not a {wanted}"),
-            hint: format!("give the file of a {wanted}"),
-        }),
-        _ => Ok(()),
-    }
+    another_kind(found, wanted).map_or(Ok(()), |(problem, hint)| {
+        Err(ModelError::Invalid { file: file.to_owned(), key: "kind".to_owned(), problem, hint })
+    })
+}
+
+/// What is wrong with a file that says to be something else than is wanted, and what to do. `None` where it says the right
+/// thing, or nothing: it was written by hand, or before files said it.
+pub fn another_kind(found: Option<&str>, wanted: &str) -> Option<(String, String)> {
+    let found = found.filter(|found| *found != wanted)?;
+    let article = if found.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    Some((format!("this is {article} {found}, not a {wanted}"), format!("give the file of a {wanted}")))
 }
 
 fn check_version(file: &str, found: Option<u64>) -> Result<()> {

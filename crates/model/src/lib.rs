@@ -35,7 +35,7 @@ pub use access::{Access, Pattern, Touched};
 pub use access_count::{AccessCount, CountSource, CountedTraffic, NotSampled};
 pub use error::{Flaw, ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
-pub use file::{FORMAT_VERSION, MachineTag, PlanTag, ProfileTag};
+pub use file::{FORMAT_VERSION, MachineTag, PlanTag, ProfileTag, another_kind};
 pub use filling::Piece;
 pub use host_memory::HostMemory;
 pub use load::{Curve, Form, Load, Peak, Shape};

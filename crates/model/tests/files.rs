@@ -37,6 +37,8 @@ proptest! {
         prop_assert!(as_plan.contains("m.toml: kind: this is a machine, not a plan"), "{as_plan}");
         let as_machine = Machine::from_json(&profile_text, "f.json").expect_err("a profile").to_string();
         prop_assert!(as_machine.contains("f.json: kind: this is a profile, not a machine"), "{as_machine}");
+        let answer = Machine::from_json("{\"kind\": \"inference\", \"version\": 2}", "i.json").expect_err("an answer");
+        prop_assert!(answer.to_string().contains("this is an inference, not a machine"), "{answer}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use tierloom_linux::pages::{BASE_PAGE_BYTES, HUGE_PAGE_BYTES, Pages};
 
 use crate::error::ProbeError;
-use crate::host::{Host, HostNode};
+use crate::host::{Host, HostNode, HostSocket};
 use crate::mix::LINE_BYTES;
 use crate::warning::Warning;
 
@@ -58,6 +58,17 @@ impl Sizes {
 }
 
 impl Arena {
+    /// The memory that load threads of a socket work on: of its own node, of the first where it has none.
+    pub(crate) fn near(host: &Host, socket: &HostSocket, most_bytes: usize) -> Result<Pages, ProbeError> {
+        let own = host.nodes.iter().find(|node| node.node == socket.node);
+        let node = own.or(host.nodes.first()).ok_or(ProbeError::NoMachine)?;
+        let bytes = Sizes::wanted(host, most_bytes as u64).fitting(node.free_bytes).load;
+        if bytes < HUGE_PAGE_BYTES as u64 {
+            return Err(no_room());
+        }
+        Ok(Pages::new(usize::try_from(bytes).unwrap_or(usize::MAX), Some(node.node))?)
+    }
+
     /// The regions of every node that has room for them, and what there is to say about the others.
     pub(crate) fn of_every_node(host: &Host, most_bytes: usize) -> Result<(Vec<Self>, Vec<Warning>), ProbeError> {
         let wanted = Sizes::wanted(host, most_bytes as u64);
@@ -75,7 +86,7 @@ impl Arena {
             arenas.push(Self::new(node, sizes)?);
         }
         if arenas.is_empty() {
-            return Err(ProbeError::NoRoom { needed_bytes: 2 * SHARE_OF_FREE * HUGE_PAGE_BYTES as u64 });
+            return Err(no_room());
         }
         warnings.extend(lack_of_huge_pages(&arenas));
         Ok((arenas, warnings))
@@ -85,6 +96,10 @@ impl Arena {
         let pages = |bytes: u64| Pages::new(usize::try_from(bytes).unwrap_or(usize::MAX), Some(node.node));
         Ok(Self { node: node.node, chase: pages(sizes.chase)?, load: pages(sizes.load)? })
     }
+}
+
+fn no_room() -> ProbeError {
+    ProbeError::NoRoom { needed_bytes: 2 * SHARE_OF_FREE * HUGE_PAGE_BYTES as u64 }
 }
 
 /// Below this share of huge pages, latency is that of page walks too.

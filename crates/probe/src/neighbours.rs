@@ -6,16 +6,16 @@
 
 use std::time::{Duration, Instant};
 
-use tierloom_linux::cpus;
 use tierloom_linux::root::Root;
 
-use crate::arena::{Arena, slices};
+use crate::arena::Arena;
 use crate::error::ProbeError;
-use crate::host::{Host, HostSocket};
+use crate::host::Host;
 use crate::kernels::{Instructions, Kernel};
 use crate::mix::Mix;
 use crate::request::Scale;
-use crate::team::{self, Job, Load, Work};
+use crate::session::leave_out_forbidden_cpus;
+use crate::team::{self, Load};
 
 /// How long a rate is looked at while the pause is sought: a hundred slices of a scheduler that shares a core.
 const LOOK: Duration = Duration::from_millis(50);
@@ -40,19 +40,21 @@ pub struct Beside<R> {
 /// [`ProbeError::NoCoreLeft`], [`ProbeError::Slower`]: there is no core for neighbours, or those that there are do not
 /// reach the rate. Else as [`crate::measure`].
 pub fn beside<R>(gb_s: f64, keep: usize, body: impl FnOnce(&[u32]) -> R) -> Result<Beside<R>, ProbeError> {
-    let (host, allowed) = (Host::read(&Root::default()), cpus::allowed_cpus()?);
+    let mut host = Host::read(&Root::default());
+    leave_out_forbidden_cpus(&mut host)?;
     let socket = host.sockets.first().ok_or(ProbeError::NoCpus)?;
-    let cores: Vec<u32> = socket.cores.iter().copied().filter(|core| allowed.contains(core)).collect();
+    let cores = &socket.cores;
     let most = cores.len().saturating_sub(keep);
     if most == 0 {
         return Err(ProbeError::NoCoreLeft { cores: cores.len(), keep });
     }
-    let mut arena = near(&host, socket)?;
+    let mut memory = Arena::near(&host, socket, Scale::QUICK.most_bytes)?;
+    let reads = Kernel::new(Mix::Reads, Instructions::widest());
     let mut waiting = Some(body);
     let mut reached = 0.0;
     for team in 1..=most {
         let (left, taken) = cores.split_at(cores.len() - team);
-        let jobs = readers(taken, arena.load.as_mut_slice());
+        let jobs = team::walkers(reads, taken, memory.as_mut_slice());
         let found = team::under_load(jobs, |load| {
             reached = rate(load, LOOK);
             if reached < gb_s {
@@ -70,20 +72,6 @@ pub fn beside<R>(gb_s: f64, keep: usize, body: impl FnOnce(&[u32]) -> R) -> Resu
         }
     }
     Err(ProbeError::Slower { gb_s, reached })
-}
-
-/// Regions of the memory that a socket has itself; of any where it has none.
-fn near(host: &Host, socket: &HostSocket) -> Result<Arena, ProbeError> {
-    let (arenas, _) = Arena::of_every_node(host, Scale::QUICK.most_bytes)?;
-    let own = arenas.iter().position(|arena| arena.node == socket.node).unwrap_or(0);
-    arenas.into_iter().nth(own).ok_or(ProbeError::NoMachine)
-}
-
-/// One reader a core.
-fn readers<'m>(cores: &[u32], memory: &'m mut [u8]) -> Vec<Job<'m>> {
-    let Some(kernel) = Kernel::new(Mix::Reads, Instructions::widest()) else { return Vec::new() };
-    let parts = cores.iter().zip(slices(memory, cores.len()));
-    parts.map(|(cpu, memory)| Job { cpu: *cpu, memory, work: Work::Walk(kernel) }).collect()
 }
 
 /// What the team reads, GB/s.
@@ -110,6 +98,8 @@ fn pause(load: &Load, gb_s: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use tierloom_linux::cpus;
+
     use super::*;
 
     #[test]

@@ -4,7 +4,7 @@ use tierloom_linux::cpus;
 use tierloom_linux::root::Root;
 use tierloom_model::Machine;
 
-use crate::arena::{Arena, footprints, slices};
+use crate::arena::{Arena, footprints};
 use crate::chase::{Chase, Order};
 use crate::error::ProbeError;
 use crate::figures::{self, Figure};
@@ -56,7 +56,7 @@ pub fn measure(request: &Request, tell: &mut Tell<'_>) -> Result<Measurement, Pr
 }
 
 /// Keeps the CPUs that this process may use; a socket without any is left out.
-fn leave_out_forbidden_cpus(host: &mut Host) -> Result<Vec<Warning>, ProbeError> {
+pub(crate) fn leave_out_forbidden_cpus(host: &mut Host) -> Result<Vec<Warning>, ProbeError> {
     let allowed = cpus::allowed_cpus()?;
     for socket in &mut host.sockets {
         socket.cores.retain(|cpu| allowed.contains(cpu));
@@ -216,11 +216,9 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// One job a core; none where the processor lacks the mix's instructions.
+    /// One job a core.
     fn walkers<'m>(&self, mix: Mix, cores: &[u32], memory: &'m mut [u8]) -> Vec<Job<'m>> {
-        let Some(kernel) = Kernel::new(mix, self.report.instructions) else { return Vec::new() };
-        let parts = cores.iter().zip(slices(memory, cores.len()));
-        parts.map(|(cpu, memory)| Job { cpu: *cpu, memory, work: Work::Walk(kernel) }).collect()
+        team::walkers(Kernel::new(mix, self.report.instructions), cores, memory)
     }
 
     /// Bandwidth of these jobs together; the first of them is this thread's.

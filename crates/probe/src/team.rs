@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use tierloom_linux::{LinuxError, cpus};
 
+use crate::arena::slices;
 use crate::kernels::Kernel;
 use crate::mix::LINE_BYTES;
 
@@ -134,6 +135,13 @@ impl<'a> Hand<'a> {
             }
         }
     }
+}
+
+/// A walker a core, each over its own part; none without a kernel, where the processor lacks its instructions.
+pub(crate) fn walkers<'m>(kernel: Option<Kernel>, cores: &[u32], memory: &'m mut [u8]) -> Vec<Job<'m>> {
+    let Some(kernel) = kernel else { return Vec::new() };
+    let parts = cores.iter().zip(slices(memory, cores.len()));
+    parts.map(|(cpu, memory)| Job { cpu: *cpu, memory, work: Work::Walk(kernel) }).collect()
 }
 
 /// Runs `body` while every job runs on its own thread, held on its CPU.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tierloom_model::FORMAT_VERSION;
+use tierloom_model::{FORMAT_VERSION, another_kind};
 
 use super::description::{Phase, Spread, Stream, Workload};
 use super::filling;
@@ -21,9 +21,9 @@ impl Workload {
             Flaw::new(error.to_string().trim_end(), "mend the text at the place named above").of_workload(file)
         };
         let head: toml::Table = toml::from_str(text).map_err(syntax)?;
-        if let Some(kind) = head.get("kind").and_then(toml::Value::as_str).filter(|kind| *kind != "workload") {
-            let problem = format!("kind: this is a {kind}, not a workload");
-            return Err(Flaw::new(problem, "give the file of a workload").of_workload(file));
+        let kind = head.get("kind").and_then(toml::Value::as_str);
+        if let Some((problem, hint)) = another_kind(kind, "workload") {
+            return Err(Flaw::new(format!("kind: {problem}"), hint).of_workload(file));
         }
         let workload: Self = toml::from_str(text).map_err(syntax)?;
         workload.check().map_err(|flaw| flaw.of_workload(file))?;

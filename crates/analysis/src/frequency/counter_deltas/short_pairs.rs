@@ -52,14 +52,14 @@ struct Pace {
     rate: f64,
     deviation: f64,
     /// Pairs that move at all, and the share of them that run backwards.
-    moving: f64,
+    moving: usize,
     backward: f64,
 }
 
 impl Pace {
     /// Of pairs that nearly all run forwards.
     fn of(clock: Clock<'_>, pairs: &[&Delta]) -> Option<Self> {
-        let is_told = |pace: &Self| pace.moving >= FEWEST_PAIRS as f64 && pace.backward <= BACKWARD_SHARE;
+        let is_told = |pace: &Self| pace.moving >= FEWEST_PAIRS && pace.backward <= BACKWARD_SHARE;
         Some(Self::any(clock, pairs)).filter(is_told)
     }
 
@@ -72,8 +72,8 @@ impl Pace {
         let rate = executions / length;
         let squares: f64 = forwards.iter().map(|(executions, length)| (executions - rate * length).powi(2)).sum();
         let still = forwards.iter().filter(|(executions, _)| *executions < 0.5).count();
-        let moving = (pairs.len() - still) as f64;
-        let backward = (pairs.len() - forwards.len()) as f64 / moving.max(1.0);
+        let moving = pairs.len() - still;
+        let backward = (pairs.len() - forwards.len()) as f64 / moving.max(1) as f64;
         Self { rate, deviation: squares.sqrt() / length, moving, backward }
     }
 
