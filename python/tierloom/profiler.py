@@ -6,6 +6,8 @@ around it.
 
 from __future__ import annotations
 
+import glob
+import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +92,8 @@ def record(
         windows: Also count, some milliseconds at a time, in copies of the program's code. Not finished: a program
             may be harmed, so it is off unless asked for.
         folder: Where the profile will be saved; tried before the program starts.
-        keep: A file for the recording, which grows there and stays; :func:`tierloom.analyse` reads it.
+        keep: A file for the recording, which grows there and stays; :func:`tierloom.analyse` reads it. What was counted
+            is kept beside it, by its name and ``.callgrind.out`` and a number.
         count: Run the program a second time, under Valgrind, and take executions from there; 30 to 50 times as long.
             Where that fails, a warning says so, and executions are estimated. Both runs have ``GLIBC_TUNABLES`` set, so
             that the C library runs the same code in both. ``"traffic"`` simulates caches as well, and takes lines from
@@ -126,8 +129,10 @@ def record(
             "keep": keep is not None,
             "llc_bytes": hosts.measured_llc_bytes(_core.host_identity("/")),
         }
-        counted = None if again is None else _counted(again, counting)
+        counted = None if again is None else _counted(again, counting, None if keep is None else Path(keep))
         profile, samples = _core.record_profile(list(command), called, preload_library(), asked, counted, analysing)
+        if keep is not None and counted is None:
+            _keep_counts(Path(keep), ())
     return Recorded(Profile.of_core(profile), samples)
 
 
@@ -148,14 +153,30 @@ def _again(command: Sequence[str], kind: str, llc: Amount | None) -> AbstractCon
 
 
 def _counted(
-    again: counted_run.CountedRun, counting: Callable[[float], None] | None
+    again: counted_run.CountedRun, counting: Callable[[float], None] | None, keep: Path | None
 ) -> Callable[[int | None, int, float], list[str]]:
     def files(exit_code: int | None, llc_bytes: int, took_s: float) -> list[str]:
         if counting is not None:
             counting(took_s)
-        return again.files(exit_code, llc_bytes)
+        counted = again.files(exit_code, llc_bytes)
+        if keep is not None:
+            _keep_counts(keep, counted)
+        return counted
 
     return files
+
+
+def _keep_counts(keep: Path, files: Sequence[str]) -> None:
+    """Those of the recording that was there before are of another run."""
+    for old in kept_counts(keep):
+        old.unlink()
+    for file in files:
+        shutil.copyfile(file, f"{keep}.{Path(file).name}")
+
+
+def kept_counts(keep: Path) -> list[Path]:
+    """What was counted and kept beside a recording."""
+    return sorted(keep.parent.glob(f"{glob.escape(keep.name)}.callgrind.out*"))
 
 
 def _kept(keep: Path, journal: Path | None) -> Path:

@@ -88,6 +88,7 @@ def test_totals_are_what_the_program_does(executable: Path, app: Path) -> None:
     assert done.stderr.count("told once") == 1
     assert "CMD runs a second time" in done.stderr
     profile = profiled(app)
+    assert "thread_local" in profile["sampling"]
     found = {one["name"]: one["accesses"] for one in profile["objects"] if "accesses" in one}
     assert all(one["source"] == "counted" for one in found.values())
     keys = next(
@@ -95,6 +96,21 @@ def test_totals_are_what_the_program_does(executable: Path, app: Path) -> None:
     )
     assert keys["count"] == pytest.approx(KEYS, rel=0.01)
     assert profile["sampling"]["not_sampled"]["share"] < 0.01
+
+
+@pytest.mark.live
+@pytest.mark.needs("gcc", "valgrind")
+def test_a_recording_that_is_kept_has_its_counts_beside_it(executable: Path, app: Path) -> None:
+    done = counted(executable, app, "--keep", "it.recording")
+    assert done.returncode == 0, done.stderr
+    (counts,) = app.glob("it.recording.callgrind.out.*")
+    assert f"wrote {counts.name} (counts)" in done.stderr
+    before = profiled(app)
+    words = [executable, "analyse", "it.recording", "--counts", counts.name, "-o", "it.profile"]
+    subprocess.run([*map(str, words)], cwd=app, capture_output=True, check=True)
+    assert profiled(app) == before
+    subprocess.run([str(executable), "profile", "--keep", "it.recording", "--", "./app"], cwd=app, check=True)
+    assert not list(app.glob("it.recording.callgrind.out.*")), "they are of another run"
 
 
 @pytest.mark.live

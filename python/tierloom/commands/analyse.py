@@ -45,6 +45,7 @@ def verb(
     library, it is a warning, and samples in it are [unrecovered].
 
     With --counts, executions are what valgrind counted, and no estimates; counts of another build are refused.
+    `profile --count --keep RECORDING` keeps them beside it (RECORDING.callgrind.out.*).
     """
     from tierloom import recordings
 

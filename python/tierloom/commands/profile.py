@@ -74,7 +74,7 @@ class Counted(click.Choice[str]):
     "--keep",
     type=options.FILE,
     metavar="FILE",
-    help="Keep what was recorded, for `tierloom analyse` here or on another machine.",
+    help="Keep what was recorded, and beside it what was counted, for `tierloom analyse` here or on another machine.",
 )
 @click.option(
     "--from",
@@ -189,6 +189,8 @@ def tell_end(recorded: profiler.Recorded, folder: Path, keep: Path | None = None
         say.warn(warning["text"])
     if keep is not None:
         say.wrote("recording", keep)
+        for counts in profiler.kept_counts(keep):
+            say.wrote("counts", counts)
     say.wrote("profile", folder)
     if recorded.profile.data["objects"]:
         say.then(f"tierloom plan {folder} --machine liu-a")
