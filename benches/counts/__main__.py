@@ -3,6 +3,7 @@
     python -m benches.counts random 1-30           makes the programs of these seeds, and counts them
     python -m benches.counts field [NAME...]       fetches, builds and counts real programs
     python -m benches.counts judge [NAME...]       profiles programs that were counted, and prints how far off it is
+    python -m benches.counts counted [NAME...]     the same by --count, with what no sample saw
     python -m benches.counts lines [NAME...]       the same of lines from memory, estimated and by --count traffic
 
 Everything lies in --programs, outside the repository. Seeds up to 999 are for development; the gate's begin at 100000.
@@ -12,10 +13,10 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from pathlib import Path
 
-from . import field, lines, page
+from . import counted, field, lines, page
 from .build import random_program
 from .generator import DEVELOPMENT, GATE
 from .judge import Verdict, analysed, judged, profiled, recorded
@@ -79,6 +80,19 @@ def judge(args: argparse.Namespace) -> None:
         print(summary(lines))
 
 
+def judge_counted(args: argparse.Namespace) -> None:
+    """Profiles and prints."""
+    folders = [args.programs / name for name in args.names] or sorted(args.programs.iterdir())
+    print("program", *(field.name for field in fields(counted.CountedVerdict)), "about", sep=",")
+    for program in (Program.read(folder) for folder in folders if (folder / "program.json").exists()):
+        try:
+            found = counted.verdict(program, args.tierloom, args.tool, kept=args.kept, again=args.again)
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            print(f"{program.name}: not judged: {error}", file=sys.stderr)
+            continue
+        print(program.name, *(f"{value:.4g}" for value in astuple(found)), program.about, sep=",", flush=True)
+
+
 def judge_lines(args: argparse.Namespace) -> None:
     """Profiles and prints."""
     folders = [args.programs / name for name in args.names] or sorted(args.programs.iterdir())
@@ -105,14 +119,16 @@ def arguments() -> argparse.Namespace:
     verbs.add_parser("page").add_argument("page", type=Path)
     judging = verbs.add_parser("judge")
     judging.add_argument("--times", type=int, default=1, help="recordings of each program")
-    for profiling in (judging, verbs.add_parser("lines")):
+    counting = verbs.add_parser("counted")
+    for profiling in (judging, counting, verbs.add_parser("lines")):
         profiling.add_argument("names", nargs="*")
         profiling.add_argument("--tierloom", type=Path, default=Path(sys.executable).parent / "tierloom")
     judging.add_argument("--option", action="append", default=[], help="a word for `tierloom profile`")
     judging.add_argument("--label", default="", help="what the profiles' names begin with")
     judging.add_argument("--write", type=Path, metavar="CSV")
-    judging.add_argument("--kept", action="store_true", help="judge the profiles that are there")
-    judging.add_argument("--again", action="store_true", help="analyse the recordings that are there again")
+    for kept in (judging, counting):
+        kept.add_argument("--kept", action="store_true", help="judge the profiles that are there")
+        kept.add_argument("--again", action="store_true", help="analyse the recordings that are there again")
     judging.add_argument("--verbose", action="store_true", help="object by object")
     args = parser.parse_args()
     args.tool = args.programs / ".tool"
@@ -124,6 +140,8 @@ def main() -> None:
     args = arguments()
     if args.verb == "judge":
         judge(args)
+    elif args.verb == "counted":
+        judge_counted(args)
     elif args.verb == "lines":
         judge_lines(args)
     elif args.verb == "page":

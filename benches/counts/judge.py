@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tierloom.profiler import kept_counts
+
 from .matching import Found, matched
 from .program import Program
 from .truth import Truth
@@ -121,7 +123,9 @@ def recorded(program: Program, tierloom: Path, name: str, options: list[str]) ->
 
 def analysed(program: Program, tierloom: Path, name: str) -> None:
     """Makes a new profile of a recording that was kept."""
-    tool([tierloom, "analyse", program.folder / f"{name}.recording"], program, name)
+    kept = program.folder / f"{name}.recording"
+    counts = [word for file in kept_counts(kept) for word in ("--counts", file)]
+    tool([tierloom, "analyse", kept, *counts], program, name)
 
 
 def tool(words: list[str | Path], program: Program, name: str, command: tuple[str, ...] = ()) -> None:
