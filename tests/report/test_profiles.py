@@ -63,6 +63,7 @@ def counted(share: float) -> Profile:
         "lost": 0,
         "skid_purity": 1.0,
         "not_sampled": {"accesses": 1e6 * share, "bytes": 8e6 * share, "share": share},
+        "thread_local": {"accesses": 2000.0, "bytes": 16000.0, "share": 0.002},
     }
     return profile
 
@@ -74,6 +75,13 @@ def test_a_table_of_counts_says_what_their_intervals_leave_open() -> None:
 def test_what_no_sample_shows_is_told_with_what_to_do_where_it_is_much() -> None:
     assert "22 % of the bytes, in code that no sample shows" in profiles.caption(counted(0.22))
     assert "--hz 9973" not in profiles.caption(counted(0.01))
+
+
+def test_what_was_counted_and_is_of_no_object_has_rows_of_its_own() -> None:
+    rows = {str(cells[0]): str(cells[5]) for cells, _ in profiles.objects(counted(0.22)).rows}
+    assert rows["[not sampled]"] == "2.2e+05 22 %"
+    assert rows["[thread-local]"] == "2.0e+03 0.2 %"
+    assert "[not sampled]" not in {str(cells[0]) for cells, _ in profiles.objects(counted(0.0)).rows}
 
 
 def test_counted_traffic_is_told_with_its_cache_and_what_is_of_no_object() -> None:

@@ -206,6 +206,7 @@ impl ProfileBuilder<'_> {
         let hz = if self.recording.cpu_s > 0.0 { samples as f64 / self.recording.cpu_s } else { 0.0 };
         Sampling {
             not_sampled: None,
+            thread_local: None,
             counted_traffic: None,
             event: "perf-mem".to_owned(),
             hz,

@@ -46,14 +46,14 @@ pub struct CountedTraffic {
     pub elsewhere_bytes: f64,
 }
 
-/// Accesses that were counted and whose object no sample shows, so that they belong to none.
+/// Accesses that were counted and belong to no object.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NotSampled {
+pub struct Unplaced {
     /// Load and store instructions.
     pub accesses: f64,
     /// Bytes loaded and stored.
     pub bytes: f64,
-    /// Their share of all bytes that were loaded from objects and stored to them, 0 to 1.
+    /// Their share of all bytes that were loaded and stored elsewhere than on stacks, 0 to 1.
     pub share: f64,
 }

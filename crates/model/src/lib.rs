@@ -32,7 +32,7 @@ pub mod units;
 pub mod warning;
 
 pub use access::{Access, Pattern, Touched};
-pub use access_count::{AccessCount, CountSource, CountedTraffic, NotSampled};
+pub use access_count::{AccessCount, CountSource, CountedTraffic, Unplaced};
 pub use error::{Flaw, ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
 pub use file::{FORMAT_VERSION, MachineTag, PlanTag, ProfileTag, another_kind};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
-use crate::access_count::{AccessCount, CountedTraffic, NotSampled};
+use crate::access_count::{AccessCount, CountedTraffic, Unplaced};
 use crate::error::{Flaw, Flaws, Result, at_least, fraction};
 use crate::figure::Origin;
 use crate::file;
@@ -232,9 +232,12 @@ pub struct Sampling {
     pub lost: u64,
     /// Share of calibration samples that landed exactly one instruction past the stalled one.
     pub skid_purity: f64,
-    /// What was counted and belongs to no object; absent where nothing was counted.
+    /// What was counted and whose object no sample shows; absent where nothing was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_sampled: Option<NotSampled>,
+    pub not_sampled: Option<Unplaced>,
+    /// What was counted and is of thread-local storage; absent where nothing was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_local: Option<Unplaced>,
     /// For which cache memory traffic was counted; absent where it was estimated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_traffic: Option<CountedTraffic>,

@@ -25,6 +25,7 @@ fn recorded(waits_s: &[f64], compute_s: f64, idle_s: f64) -> Profile {
     profile.program.wall_s = wall_s;
     profile.sampling = Some(Sampling {
         not_sampled: None,
+        thread_local: None,
         counted_traffic: None,
         event: "cpu-clock".to_owned(),
         hz: 997.0,

@@ -56,6 +56,7 @@ fn looked_up(cache_wait_s: f64) -> Profile {
         lost: 0,
         skid_purity: 1.0,
         not_sampled: None,
+        thread_local: None,
         counted_traffic: None,
         warnings: Vec::new(),
     });

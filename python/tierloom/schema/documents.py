@@ -420,15 +420,15 @@ class UnattributedDoc(TypedDict):
     """Its share of all CPU time."""
 
 
-class NotSampledDoc(TypedDict):
-    """Accesses that were counted and whose object no sample shows, so that they belong to none."""
+class UnplacedDoc(TypedDict):
+    """Accesses that were counted and belong to no object."""
 
     accesses: float
     """Load and store instructions."""
     bytes: float
     """Bytes loaded and stored."""
     share: float
-    """Their share of all bytes that were loaded from objects and stored to them, 0 to 1."""
+    """Their share of all bytes that were loaded and stored elsewhere than on stacks, 0 to 1."""
 
 
 class CountedTrafficDoc(TypedDict):
@@ -462,8 +462,10 @@ class SamplingDoc(TypedDict):
     """Samples lost."""
     skid_purity: float
     """Share of calibration samples that landed exactly one instruction past the stalled one."""
-    not_sampled: NotRequired[NotSampledDoc]
-    """What was counted and belongs to no object; absent where nothing was counted."""
+    not_sampled: NotRequired[UnplacedDoc]
+    """What was counted and whose object no sample shows; absent where nothing was counted."""
+    thread_local: NotRequired[UnplacedDoc]
+    """What was counted and is of thread-local storage; absent where nothing was counted."""
     counted_traffic: NotRequired[CountedTrafficDoc]
     """For which cache memory traffic was counted; absent where it was estimated."""
     warnings: NotRequired[list[NoticeDoc]]

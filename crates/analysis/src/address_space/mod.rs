@@ -5,6 +5,7 @@
 //! object an address belongs to.
 
 pub(crate) mod objects;
+mod place;
 pub(crate) mod ranges;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use tierloom_model::ObjectKind;
 use tierloom_model::units::round_to_u64;
 
 use crate::address_space::objects::{Identity, ObjectId, Objects};
+pub(crate) use crate::address_space::place::Place;
 use crate::address_space::ranges::RangeMap;
 use tierloom_binary::Binaries;
 use tierloom_binary::code::CodePlace;
@@ -24,17 +26,6 @@ use tierloom_recording::{
 
 /// Anonymous memory that nobody asked for in one large piece.
 const SMALL_OBJECTS: &str = "[small objects]";
-
-/// What an address belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
-    /// An object, and the offset in the piece of it that was allocated at once.
-    Object(ObjectId, u64),
-    /// The stack of the thread.
-    Stack,
-    /// Nothing that is known.
-    Nowhere,
-}
 
 /// A module where it was loaded.
 #[derive(Debug, Clone, Copy)]

@@ -5,6 +5,9 @@
 //! comes out knows objects, functions and blocks, and no addresses any more.
 
 pub(crate) mod counted_code;
+pub(crate) mod entered;
+mod events;
+mod neighbours;
 pub(crate) mod operand;
 pub(crate) mod operand_addresses;
 mod page_faults;
@@ -19,7 +22,10 @@ use tierloom_model::AccessKind;
 use crate::address_space::objects::ObjectId;
 use crate::address_space::{AddressSpaces, Place};
 use crate::attribution::counted_code::CountedCode;
-pub(crate) use crate::attribution::operand::OperandId;
+use crate::attribution::entered::Entered;
+use crate::attribution::events::{Events, Next};
+use crate::attribution::neighbours::{Neighbour, neighbours};
+pub(crate) use crate::attribution::operand::{ByObject, OperandId};
 use crate::attribution::operand_addresses::{BlockStates, How, Touch, block_touches, loop_touches};
 use crate::attribution::page_faults::PageFaults;
 use crate::attribution::waiting_instruction::{WaitingInstruction, blame};
@@ -33,7 +39,7 @@ use tierloom_binary::dataflow::left_alone::Shown;
 use tierloom_binary::dataflow::state::State;
 use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
 use tierloom_recording::{
-    Change, Fault, InCopy, InstructionCounts, Recording, Resident, STACK_WORDS, Sample, StackTop, Window, register,
+    Change, InCopy, InstructionCounts, Recording, STACK_WORDS, Sample, StackTop, Window, register,
 };
 
 /// What a sample waited on.
@@ -100,6 +106,9 @@ pub(crate) struct Observed {
     /// Words of the stack, from the stack pointer on, that some samples brought.
     pub(crate) stack_tops: Vec<[u64; STACK_WORDS]>,
     pub(crate) operand_addresses: Vec<OperandAddress>,
+    /// Places of operands in blocks around those of samples, where executions were counted.
+    pub(crate) around: BTreeMap<OperandId, ByObject>,
+    pub(crate) entered: Entered,
     /// Places of operands whose address is in the code, of blocks that were counted.
     pub(crate) fixed: BTreeMap<OperandId, Place>,
     pub(crate) windows: Vec<CountedWindow>,
@@ -138,11 +147,14 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
         threads: BTreeMap::new(),
         steady: BTreeMap::new(),
         looked_at: BTreeSet::new(),
+        shown: BTreeSet::new(),
         tells_instruction: recording.calibration.tells_instruction(),
         found: Observed {
             seen: Vec::with_capacity(recording.samples.len()),
             stack_tops: Vec::with_capacity(recording.stack_tops.len()),
             operand_addresses: Vec::new(),
+            around: BTreeMap::new(),
+            entered: Entered::default(),
             fixed: BTreeMap::new(),
             windows: Vec::new(),
             counted: CountedCode::of(counts),
@@ -170,46 +182,6 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
     pass.found
 }
 
-/// What was seen beside samples, each kind in the order of time, as far as nobody has looked at it.
-struct Events<'r> {
-    faults: &'r [Fault],
-    windows: &'r [Window],
-    residents: &'r [Resident],
-}
-
-/// The next of them.
-enum Next<'r> {
-    Fault(&'r Fault),
-    Window(&'r Window),
-    /// Of all processes at a moment.
-    Residents(&'r [Resident]),
-}
-
-impl<'r> Events<'r> {
-    fn of(recording: &'r Recording) -> Self {
-        let Recording { faults, windows, residents, .. } = recording;
-        Self { faults, windows, residents }
-    }
-
-    /// The next one up to a moment, and when it was. In the order of time: what is looked at later may have been given
-    /// back.
-    fn next(&mut self, until_ns: u64) -> Option<(u64, Next<'r>)> {
-        let fault = self.faults.first().map(|fault| fault.time_ns);
-        let window = self.windows.first().map(|window| window.time_ns);
-        let look = self.residents.first().map(|resident| resident.time_ns);
-        let first = [fault, window, look].into_iter().flatten().min().filter(|first| *first <= until_ns)?;
-        let next = if fault == Some(first) {
-            Next::Fault(self.faults.split_off_first()?)
-        } else if window == Some(first) {
-            Next::Window(self.windows.split_off_first()?)
-        } else {
-            let count = self.residents.iter().take_while(|resident| resident.time_ns == first).count();
-            Next::Residents(self.residents.split_off(..count)?)
-        };
-        Some((first, next))
-    }
-}
-
 struct Pass<'a, 'r> {
     spaces: &'a mut AddressSpaces<'r>,
     faults: PageFaults<'a>,
@@ -219,6 +191,8 @@ struct Pass<'a, 'r> {
     steady: BTreeMap<(FunctionId, LoopId), RegisterSet>,
     /// Blocks that were counted and whose operands were looked at.
     looked_at: BTreeSet<(FunctionId, BlockId)>,
+    /// Operands that samples show.
+    shown: BTreeSet<OperandId>,
     /// Whether samples fall right behind what waited.
     tells_instruction: bool,
     found: Observed,
@@ -448,6 +422,41 @@ impl Pass<'_, '_> {
         for level in levels.iter() {
             self.sight_level(sample, level, state);
         }
+        // How often code runs that no sample shows is a guess, unless it was counted: then it is worth to look for its operands.
+        if !self.counts.files.is_empty() {
+            self.sight_neighbours(sample, id, neighbours(&function, instruction, &states));
+            self.sight_entry(sample, id, &[instruction], (state, RegisterSet::ALL));
+            for level in levels.iter() {
+                self.sight_entry(sample, level.function, &level.sites, (state, level.valid));
+            }
+        }
+    }
+
+    /// Operands around the sample's block that no sample has shown yet.
+    fn sight_neighbours(&mut self, sample: &Sample, function: FunctionId, around: Vec<Neighbour>) {
+        let stack_pointer = sample.registers[register::SP];
+        for Neighbour { instruction, operand, address } in around {
+            let operand = OperandId { function, instruction, operand };
+            if self.shown.contains(&operand) {
+                continue;
+            }
+            let place = self.spaces.locate(sample.pid, address, stack_pointer);
+            if place != Place::Nowhere {
+                *self.found.around.entry(operand).or_default().entry(place.object()).or_default() += 1.0;
+            }
+        }
+    }
+
+    /// What the function was entered with.
+    fn sight_entry(&mut self, sample: &Sample, id: FunctionId, at: &[usize], known: (&State, RegisterSet)) {
+        let function = self.found.code.functions[id].function.clone();
+        let stack_pointer = sample.registers[register::SP];
+        for (register, value) in self.found.entered.values(id, &function, at, known) {
+            let place = self.spaces.locate(sample.pid, value, stack_pointer);
+            if place != Place::Nowhere {
+                self.found.entered.note(id, register, place.object());
+            }
+        }
     }
 
     /// Operands of a caller's loop, by the registers that the callees left alone.
@@ -475,6 +484,7 @@ impl Pass<'_, '_> {
             if how == How::Near && !matches!(place, Place::Object(..)) {
                 continue;
             }
+            self.shown.insert(OperandId { function, instruction, operand });
             self.found.operand_addresses.push(OperandAddress { seen, function, instruction, operand, place, how });
         }
     }

@@ -1,6 +1,10 @@
-//! Which operand of the code is meant.
+//! Which operand of the code is meant, and what it is seen to touch.
+
+use std::collections::BTreeMap;
 
 use tierloom_binary::code::FunctionId;
+
+use crate::address_space::objects::ObjectId;
 
 /// A static operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,3 +15,6 @@ pub(crate) struct OperandId {
     /// Position among the operands of the instruction.
     pub(crate) operand: usize,
 }
+
+/// How often it touches which object, in executions or in samples; `None` is the stack, or nothing known.
+pub(crate) type ByObject = BTreeMap<Option<ObjectId>, f64>;

@@ -5,8 +5,8 @@ use tierloom_binary::code::Code;
 use tierloom_binary::instruction::Instruction;
 use tierloom_recording::{Touch, Which, Window};
 
+use crate::address_space::AddressSpaces;
 use crate::address_space::objects::ObjectId;
-use crate::address_space::{AddressSpaces, Place};
 use crate::attribution::operand::OperandId;
 
 /// An operand in a window.
@@ -53,10 +53,7 @@ impl Touches {
 }
 
 fn objects(window: &Window, touch: &Touch, spaces: &mut AddressSpaces<'_>) -> Vec<Option<ObjectId>> {
-    let mut object = |address: &u64| match spaces.locate(window.pid, *address, window.stack_pointer) {
-        Place::Object(object, _) => Some(object),
-        Place::Stack | Place::Nowhere => None,
-    };
+    let mut object = |address: &u64| spaces.locate(window.pid, *address, window.stack_pointer).object();
     touch.addresses.iter().map(&mut object).collect()
 }
 

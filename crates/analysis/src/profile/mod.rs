@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use tierloom_model::units::round_to_u64;
 use tierloom_model::{
-    Access, AccessCount, AccessKind, CountedTraffic, FORMAT_VERSION, MissPoint, NotSampled, Object, Pattern, Phase,
-    Profile, ProfileTag, Program, SampleRow, Sampling, Touched, Unattributed, Warning,
+    Access, AccessCount, AccessKind, CountedTraffic, FORMAT_VERSION, MissPoint, Object, Pattern, Phase, Profile,
+    ProfileTag, Program, SampleRow, Sampling, Touched, Unattributed, Unplaced, Warning,
 };
 
 use crate::address_space::AddressSpaces;
@@ -298,17 +298,18 @@ impl ProfileBuilder<'_> {
             samples: self.observed.seen.len() as u64,
             lost: self.recording.lost,
             skid_purity: self.recording.calibration.purity,
-            not_sampled: self.not_sampled(),
+            not_sampled: self.unplaced(self.tallies.not_sampled),
+            thread_local: self.unplaced(self.tallies.thread_local),
             counted_traffic: self.counted_traffic,
             warnings: self.warnings(names, objects),
         })
     }
 
-    fn not_sampled(&self) -> Option<NotSampled> {
+    /// Counted accesses of no object, with their share.
+    fn unplaced(&self, accesses: Unplaced) -> Option<Unplaced> {
         let known: f64 = self.rows.values().map(|row| row.read_bytes + row.write_bytes).sum();
-        let unseen = self.tallies.not_sampled;
-        let share = unseen.bytes / (known + unseen.bytes).max(1.0);
-        (!self.observed.counted.is_empty()).then_some(NotSampled { share, ..unseen })
+        let all = known + self.tallies.not_sampled.bytes + self.tallies.thread_local.bytes;
+        (!self.observed.counted.is_empty()).then(|| Unplaced { share: accesses.bytes / all.max(1.0), ..accesses })
     }
 
     fn warnings(&self, names: &Names<'_>, objects: &[Object]) -> Vec<Warning> {

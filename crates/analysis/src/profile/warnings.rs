@@ -6,7 +6,7 @@ use tierloom_binary::code::{FunctionId, LoadedFunction};
 use tierloom_binary::debug_info::Missing;
 use tierloom_binary::demangle::demangled;
 use tierloom_binary::elf::Binary;
-use tierloom_model::{AccessCount, Warning};
+use tierloom_model::{AccessCount, CountSource, Warning};
 use tierloom_recording::Recording;
 
 /// Fewer samples than this leave a share of 10 % open by 4 points and more (Wilson).
@@ -91,7 +91,10 @@ impl Doubts<'_> {
         /// Part of the count by which it may be off.
         const ROUGH: f64 = 0.5;
         let all: f64 = self.intervals.iter().map(|(_, accesses)| accesses.count).sum();
-        let is_rough = |(_, accesses): &&(&str, AccessCount)| accesses.high - accesses.count > ROUGH * accesses.count;
+        // What was counted is rough where no sample shows its object: that is listed, and counting again does not mend it.
+        let is_rough = |(_, accesses): &&(&str, AccessCount)| {
+            accesses.source == CountSource::Estimated && accesses.high - accesses.count > ROUGH * accesses.count
+        };
         let rough: Vec<&(&str, AccessCount)> = self.intervals.iter().filter(is_rough).collect();
         let share = rough.iter().map(|(_, accesses)| accesses.count).sum::<f64>() / all.max(1.0);
         let large = rough.iter().filter(|(_, accesses)| accesses.count > NOTEWORTHY / 2.0 * all);

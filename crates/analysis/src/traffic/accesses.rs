@@ -1,20 +1,21 @@
 //! Which operand touched which object how often: block counts times where the operands were seen.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
-use tierloom_binary::arch::STACK_POINTER;
+use tierloom_binary::dataflow::origins::Origin;
 use tierloom_binary::instruction::Operand;
-use tierloom_model::{CountSource, NotSampled, Share};
+use tierloom_model::{CountSource, Share, Unplaced};
 
 use crate::address_space::Place;
 use crate::address_space::objects::ObjectId;
 use crate::attribution::OperandId;
 use crate::attribution::operand_addresses::How;
-use crate::attribution::{Observed, OperandAddress};
+use crate::attribution::{ByObject, Observed, OperandAddress};
 use crate::confidence::share;
 use crate::frequency::Counts;
 use crate::frequency::counter_deltas::delta::Count;
-use crate::traffic::placement::{ByObject, Placements};
+use crate::traffic::placement::Placements;
 use crate::traffic::string_rounds::StringRounds;
 
 /// Executions of one operand on one object.
@@ -31,12 +32,14 @@ pub(crate) struct AllAccesses {
     pub(crate) known: Vec<OperandAccesses>,
     /// Executions of operands whose object no sample shows.
     pub(crate) unseen: f64,
-    /// Of those the ones that were counted; its share is not told here.
-    pub(crate) not_sampled: NotSampled,
+    /// Of those the ones that were counted; their share is not told here.
+    pub(crate) not_sampled: Unplaced,
+    /// Counted accesses of thread-local storage; their share is not told here.
+    pub(crate) thread_local: Unplaced,
+    /// Square of the counted executions that may be of objects on which no sample shows their operands.
+    pub(crate) elsewhere: f64,
     /// By object: what its count rests on.
     pub(crate) support: BTreeMap<ObjectId, Support>,
-    /// Executions of operands on the stack or on nothing known.
-    pub(crate) elsewhere: f64,
 }
 
 /// What the count of an object rests on.
@@ -64,19 +67,29 @@ struct Executed<'a> {
 }
 
 impl AllAccesses {
-    /// Adds executions of an operand, shared out as it was seen so many times.
-    fn add(&mut self, executed: Executed<'_>, by_object: &ByObject, seen: usize) {
+    /// Adds executions of an operand, shared out as it was seen so many times; whether it was. What was on a stack, or on
+    /// nothing that is known, is no object's.
+    fn add(&mut self, executed: Executed<'_>, by_object: &ByObject, seen: f64) -> bool {
         let total: f64 = by_object.values().sum();
-        if total <= 0.0 {
-            self.add_unseen(executed);
-            return;
-        }
-        for (object, part) in by_object {
-            match object {
-                Some(object) => self.add_known(executed, *object, share(part / total * seen as f64, seen as f64)),
-                None => self.elsewhere += executed.executions * part / total,
+        let is_counted = executed.source == CountSource::Counted;
+        let shown = |part: f64| {
+            let found = share(part * seen, seen);
+            if is_counted && part < 1.0 { by_time(found) } else { found }
+        };
+        for (object, part) in by_object.iter().filter(|_| total > 0.0) {
+            if let Some(object) = object {
+                self.add_known(executed, *object, shown(part / total));
             }
         }
+        if is_counted && total > 0.0 {
+            self.elsewhere += (executed.executions * (1.0 - shown(1.0).low)).powi(2);
+        }
+        total > 0.0
+    }
+
+    /// Adds executions of an operand that no sample shows, as what is around it was seen.
+    fn add_inferred(&mut self, executed: Executed<'_>, by_object: &ByObject) {
+        self.add(executed, by_object, by_object.values().sum());
     }
 
     fn add_known(&mut self, executed: Executed<'_>, object: ObjectId, part: Share) {
@@ -93,17 +106,25 @@ impl AllAccesses {
 
     fn add_unseen(&mut self, executed: Executed<'_>) {
         let Executed { content, executions, source, .. } = executed;
-        if content.base == Some(STACK_POINTER) {
-            self.elsewhere += executions;
-            return;
-        }
         self.unseen += executions;
         if source == CountSource::Counted {
-            let accesses = executions * f64::from(u8::from(content.read) + u8::from(content.write));
-            self.not_sampled.accesses += accesses;
-            self.not_sampled.bytes += accesses * f64::from(content.bytes);
+            add_unplaced(&mut self.not_sampled, executions, (content.read, content.write), content.bytes);
         }
     }
+}
+
+fn add_unplaced(sum: &mut Unplaced, executions: f64, (read, write): (bool, bool), bytes: u32) {
+    let accesses = executions * f64::from(u8::from(read) + u8::from(write));
+    sum.accesses += accesses;
+    sum.bytes += accesses * f64::from(bytes);
+}
+
+/// Executions of an operand on one of several objects, of which samples show this share: they fall where time is spent.
+fn by_time(part: Share) -> Share {
+    /// So many times as long an operand may take on one object as on another. Assumed.
+    const AS_LONG: f64 = 2.0;
+    let odds = |share: f64, factor: f64| share * factor / (share * factor + 1.0 - share);
+    Share { low: odds(part.low, 1.0 / AS_LONG), high: odds(part.high, AS_LONG), ..part }
 }
 
 /// The code itself says where.
@@ -124,10 +145,14 @@ pub(crate) fn tally(
     let mut tallies = AllAccesses::default();
     for (&id, blocks) in &counts.blocks {
         let function = &observed.code.functions[id].function;
+        let origins = LazyCell::new(|| observed.entered.origins(id, function));
         for (instruction, content) in function.instructions.iter().enumerate() {
             let block = function.block_of(instruction);
             let executions = blocks.executions[block];
             let relative = blocks.deviations[block] / executions.max(1.0);
+            if let Some(own) = content.thread_local.filter(|_| blocks.source == CountSource::Counted) {
+                add_unplaced(&mut tallies.thread_local, executions, (own.read, own.write), own.bytes);
+            }
             let clock = function.loops_around(block).find_map(|around| counts.by_loop.get(&(id, around)));
             for (operand, content) in content.operands.iter().enumerate() {
                 let operand = OperandId { function: id, instruction, operand };
@@ -141,11 +166,24 @@ pub(crate) fn tally(
                     tallies.add_known(executed, *object, SURE);
                     continue;
                 }
-                match placements.shown(operand) {
+                let is_known = match placements.shown(operand) {
                     Some((windows, shown)) if windows >= ENOUGH_WINDOWS.min(seen.len()) => {
-                        tallies.add(executed, shown, windows);
+                        tallies.add(executed, shown, windows as f64)
                     }
-                    _ => tallies.add(executed, &spread(seen, clock), seen.len()),
+                    _ => tallies.add(executed, &spread(seen, clock), seen.len() as f64),
+                };
+                if is_known {
+                    continue;
+                }
+                let origin = content.base.and_then(|base| origins.of_register(instruction, base));
+                let by_entry = || match origin? {
+                    Origin::Entry(register) => observed.entered.shown(id, register),
+                    Origin::Stack => None,
+                };
+                match observed.around.get(&operand).or_else(by_entry) {
+                    _ if origin == Some(Origin::Stack) => {}
+                    Some(shown) if executed.source == CountSource::Counted => tallies.add_inferred(executed, shown),
+                    _ => tallies.add_unseen(executed),
                 }
             }
         }
@@ -175,11 +213,7 @@ fn spread(seen: &[&OperandAddress], clock: Option<&Count>) -> ByObject {
     let weight = |seen: usize| clock.and_then(|count| count.by_sample.get(&seen)).copied().unwrap_or(mean);
     let mut by_place = ByObject::new();
     for operand_address in seen {
-        let object = match operand_address.place {
-            Place::Object(object, _) => Some(object),
-            Place::Stack | Place::Nowhere => None,
-        };
-        *by_place.entry(object).or_default() += weight(operand_address.seen);
+        *by_place.entry(operand_address.place.object()).or_default() += weight(operand_address.seen);
     }
     by_place
 }
@@ -218,29 +252,32 @@ mod tests {
     fn spread_by(clock: &Count, seen: &[OperandAddress]) -> (Vec<(usize, f64)>, f64) {
         let mut tallies = AllAccesses::default();
         let by_object = spread(&seen.iter().collect::<Vec<_>>(), Some(clock));
-        tallies.add(executed(&CONTENT, CountSource::Estimated), &by_object, seen.len());
+        assert!(tallies.add(executed(&CONTENT, CountSource::Estimated), &by_object, seen.len() as f64));
         (tallies.known.iter().map(|tally| (tally.object.index(), tally.executions)).collect(), tallies.unseen)
     }
 
     #[test]
     fn few_sightings_leave_a_counted_object_in_doubt_and_many_do_not() {
-        let half = |seen: usize| {
+        let half = |seen: f64| {
             let mut tallies = AllAccesses::default();
             let counted = executed(&CONTENT, CountSource::Counted);
             tallies.add(counted, &ByObject::from([(Some(ObjectId::new(7)), 1.0)]), seen);
             tallies.support[&ObjectId::new(7)].below.sqrt()
         };
-        assert!(half(1) > 50.0 && half(1000) < 1.0, "{} {}", half(1), half(1000));
+        assert!(half(1.0) > 50.0 && half(1000.0) < 1.0, "{} {}", half(1.0), half(1000.0));
     }
 
     #[test]
-    fn what_was_counted_and_not_sampled_is_listed_unless_it_is_the_stack() {
+    fn what_was_counted_and_not_sampled_is_listed_and_what_was_on_a_stack_is_not() {
         let mut tallies = AllAccesses::default();
-        tallies.add(executed(&CONTENT, CountSource::Counted), &ByObject::new(), 0);
-        let on_stack = Operand { base: Some(STACK_POINTER), ..CONTENT };
-        tallies.add(executed(&on_stack, CountSource::Counted), &ByObject::new(), 0);
-        let NotSampled { accesses, bytes, .. } = tallies.not_sampled;
-        assert!((accesses - 100.0).abs() < 1e-9 && (bytes - 800.0).abs() < 1e-9);
+        let counted = executed(&CONTENT, CountSource::Counted);
+        assert!(!tallies.add(counted, &ByObject::new(), 0.0), "nothing is known of it");
+        assert!(tallies.add(counted, &ByObject::from([(None, 2.0)]), 2.0), "the stack is no object");
+        tallies.add_unseen(executed(&CONTENT, CountSource::Estimated));
+        assert_eq!(tallies.not_sampled, Unplaced::default());
+        tallies.add_unseen(counted);
+        assert_eq!(tallies.not_sampled, Unplaced { accesses: 100.0, bytes: 800.0, share: 0.0 });
+        assert!((tallies.unseen - 200.0).abs() < 1e-9 && tallies.known.is_empty());
     }
 
     #[test]

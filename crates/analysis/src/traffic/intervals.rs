@@ -5,8 +5,8 @@
 //! Journal of Official Statistics 17, 2001). By what windows cannot tell ([`Doubt`]): all is worked out with each of that
 //! off by a standard deviation. These are independent, so their squares add up.
 //!
-//! Executions that were counted are not off. What remains is which object an operand touched, where few samples show it;
-//! and all that no sample shows may be of any one object.
+//! Executions that were counted are not off. What remains is which object an operand touched, where few samples show it, or
+//! where it takes longer on one object than on another; and all that no sample shows may be of any one object.
 //!
 //! Without windows the equations that were solved say how far their solution may be off, if all that went into them is as
 //! good as it says. It is not: a clock may be believed that is none. How much wider 95 % intervals have to be was fitted to
@@ -76,8 +76,8 @@ impl Estimate<'_> {
         let mut intervals: BTreeMap<ObjectId, AccessCount> =
             whole.support.iter().map(|(object, support)| (*object, estimated(support))).collect();
         intervals.extend(self.by_windows(whole));
-        let counted =
-            |(object, support): (&ObjectId, &Support)| Some((*object, counted(support, whole.not_sampled.accesses)?));
+        let elsewhere = (whole.elsewhere, whole.not_sampled.accesses);
+        let counted = |(object, support): (&ObjectId, &Support)| Some((*object, counted(support, elsewhere)?));
         intervals.extend(whole.support.iter().filter_map(counted));
         intervals
     }
@@ -134,12 +134,13 @@ fn estimated(support: &Support) -> AccessCount {
     AccessCount { count, low: count * (-below).exp(), high: count * above.exp(), source: CountSource::Estimated }
 }
 
-/// Of an object all of whose executions were counted.
-fn counted(support: &Support, unseen: f64) -> Option<AccessCount> {
+/// Of an object all of whose executions were counted. What may be of any one object: so much, as a square, of operands that
+/// few samples show, and all that none shows.
+fn counted(support: &Support, (elsewhere, unseen): (f64, f64)) -> Option<AccessCount> {
     /// What is left may be estimated: it moves the count by less than rounding does. Assumed.
     const ALL: f64 = 0.99;
     let count = support.executions;
-    let (low, high) = ((count - support.below.sqrt()).max(0.0), count + support.above.sqrt() + unseen);
+    let (low, high) = ((count - support.below.sqrt()).max(0.0), count + (support.above + elsewhere).sqrt() + unseen);
     (support.counted >= ALL * count).then_some(AccessCount { count, low, high, source: CountSource::Counted })
 }
 
@@ -165,9 +166,9 @@ mod tests {
     #[test]
     fn an_object_is_counted_if_all_of_it_was() {
         let all = Support { executions: 100.0, counted: 100.0, below: 25.0, above: 4.0, deviation: 0.0 };
-        let found = counted(&all, 3.0).unwrap();
-        assert!((found.low - 95.0).abs() < 1e-9 && (found.high - 105.0).abs() < 1e-9, "{found:?}");
-        assert_eq!(counted(&Support { executions: 200.0, ..all }, 3.0), None);
+        let found = counted(&all, (12.0, 3.0)).unwrap();
+        assert!((found.low - 95.0).abs() < 1e-9 && (found.high - 107.0).abs() < 1e-9, "{found:?}");
+        assert_eq!(counted(&Support { executions: 200.0, ..all }, (0.0, 3.0)), None);
     }
 
     #[test]

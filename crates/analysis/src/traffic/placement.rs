@@ -5,15 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::address_space::objects::ObjectId;
 use crate::attribution::Observed;
-use crate::attribution::OperandId;
 use crate::attribution::touches::OperandTouches;
 use crate::attribution::windows::CountedWindow;
+use crate::attribution::{ByObject, OperandId};
 use crate::frequency::windows::Rates;
-
-/// Executions by object; `None` is the stack, or nothing known.
-pub(crate) type ByObject = BTreeMap<Option<ObjectId>, f64>;
 
 /// What windows show of operands.
 #[derive(Debug, Default)]

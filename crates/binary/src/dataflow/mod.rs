@@ -6,6 +6,7 @@ pub mod forms;
 pub mod induction;
 pub mod left_alone;
 pub mod modular;
+pub mod origins;
 mod slots;
 pub mod spills;
 pub mod state;

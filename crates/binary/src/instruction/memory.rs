@@ -11,6 +11,17 @@ pub enum Element {
     Any,
 }
 
+/// What an instruction reads or writes of its thread's own storage: where that begins, nothing that a sample shows tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadLocal {
+    /// The instruction reads there.
+    pub read: bool,
+    /// The instruction writes there.
+    pub write: bool,
+    /// Bytes of one access.
+    pub bytes: u32,
+}
+
 /// A memory operand that the program's data may lie under.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Operand {

@@ -11,7 +11,7 @@ pub mod registers;
 
 pub use flags::Flags;
 pub use flow::{Condition, Flow};
-pub use memory::{Element, Operand};
+pub use memory::{Element, Operand, ThreadLocal};
 pub use operation::{Arithmetic, Compute, EffectiveAddress, Operation, Place, Source};
 pub use registers::{GENERAL, Gpr, Part, RegisterSet, VectorRegister};
 
@@ -30,6 +30,8 @@ pub struct Instruction {
     pub uses_stack: bool,
     /// Its operands in memory.
     pub operands: Vec<Operand>,
+    /// What it touches of thread-local storage, which is no operand.
+    pub thread_local: Option<ThreadLocal>,
     /// Registers that it writes.
     pub written: RegisterSet,
     /// Registers whose value after it is not what it was before: those that what it calls may change, too.

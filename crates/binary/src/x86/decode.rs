@@ -3,7 +3,7 @@
 use iced_x86::{Decoder, DecoderOptions, Instruction as Code, InstructionInfoFactory, Mnemonic};
 
 use super::flow::flow;
-use super::memory::{operands, writes};
+use super::memory::{operands, thread_local, writes};
 use super::operation::operation;
 use super::registers::{CALLEE_SAVED, STACK_POINTER, gpr};
 use super::vectors::vectors;
@@ -40,6 +40,7 @@ fn instruction(code: &Code, factory: &mut InstructionInfoFactory) -> Instruction
         clobbered: if flow.is_call() { changed_by_calls() } else { written },
         sources: sources(code, operands.iter().all(|operand| operand.registers().is_empty()), written),
         operands,
+        thread_local: thread_local(code, info.used_memory()),
         vectors: vectors(code),
         work: work(code.mnemonic()),
     }

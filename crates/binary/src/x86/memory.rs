@@ -3,7 +3,7 @@
 use iced_x86::{Instruction as Code, MemorySize, Mnemonic, OpAccess, OpKind, Register, UsedMemory};
 
 use super::registers::{COUNTER, STACK_POINTER, gpr};
-use crate::instruction::{Element, Operand};
+use crate::instruction::{Element, Operand, ThreadLocal};
 
 pub(super) fn writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite | OpAccess::ReadCondWrite)
@@ -26,7 +26,7 @@ pub(super) fn operands(code: &Code, used: &[UsedMemory]) -> Vec<Operand> {
     }
     let explicit = (0..code.op_count()).any(|k| code.op_kind(k) == OpKind::Memory);
     let string = code.is_string_instruction();
-    if !explicit && !string || thread_local(code) {
+    if !explicit && !string || is_thread_local(code) {
         return Vec::new();
     }
     // Relative to the instruction, an address is known, and listed without a base.
@@ -51,8 +51,26 @@ pub(super) fn operands(code: &Code, used: &[UsedMemory]) -> Vec<Operand> {
     found
 }
 
-fn thread_local(code: &Code) -> bool {
+fn is_thread_local(code: &Code) -> bool {
     matches!(code.segment_prefix(), Register::FS | Register::GS)
+}
+
+/// What of the thread's own storage an instruction reads or writes.
+pub(super) fn thread_local(code: &Code, used: &[UsedMemory]) -> Option<ThreadLocal> {
+    if matches!(code.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) || is_prefetch(code) || !is_thread_local(code) {
+        return None;
+    }
+    let own = used.iter().filter(|memory| matches!(memory.segment(), Register::FS | Register::GS));
+    own.map(|memory| ThreadLocal {
+        read: reads(memory.access()),
+        write: writes(memory.access()),
+        bytes: u32::try_from(memory.memory_size().size()).unwrap_or(8),
+    })
+    .reduce(|one, other| ThreadLocal {
+        read: one.read || other.read,
+        write: one.write || other.write,
+        bytes: one.bytes.max(other.bytes),
+    })
 }
 
 fn operand(code: &Code, memory: &UsedMemory) -> Operand {
@@ -144,6 +162,20 @@ mod tests {
         // inc dword [rip + 0x10]
         let operand = decode(&[0xff, 0x05, 0x10, 0, 0, 0], 0x1000)[0].operands[0];
         assert_eq!((operand.displacement, operand.read, operand.write), (0x1016, true, true));
+    }
+
+    #[test]
+    fn thread_local_storage_is_no_operand_and_told_apart() {
+        // mov rax,fs:[0x28]; add dword fs:[rax*4-0x40],1; mov rax,[rdi]; nop dword cs:[rax+rax]
+        let code = [
+            0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0, 0x64, 0x83, 0x04, 0x85, 0xc0, 0xff, 0xff, 0xff, 0x01, 0x48,
+            0x8b, 0x07, 0x2e, 0x0f, 0x1f, 0x04, 0x00,
+        ];
+        let decoded = decode(&code, 0);
+        let own: Vec<_> =
+            decoded.iter().map(|one| one.thread_local.map(|own| (own.read, own.write, own.bytes))).collect();
+        assert_eq!(own, [Some((true, false, 8)), Some((true, true, 4)), None, None]);
+        assert_eq!(decoded.iter().map(|one| one.operands.len()).collect::<Vec<_>>(), [0, 0, 1, 0]);
     }
 
     #[test]

@@ -93,17 +93,22 @@ def objects(profile: Profile) -> Table:
     for rest in profile.data.get("unattributed", []):
         share = rest["stall"]
         made.add_row(rest["name"], "", "", percent_text(share["share"]), _interval(share), *[""] * 5, style="dim")
-    if missed := _not_sampled(profile):
-        made.add_row("[not sampled]", *[""] * 4, missed, *[""] * 4, style="dim")
+    for name, told in _unplaced(profile):
+        made.add_row(name, *[""] * 4, told, *[""] * 4, style="dim")
     size = f" {SIZE}" if any(map(_is_sparse, [ordered, others, *([item] for item in first)])) else ""
     sure = INTERVALS if any("accesses" in item for item in first) else ""
     return noted(made, f"{caption(profile)}{size} {ACCESSES}{sure} {READS}")
 
 
-def _not_sampled(profile: Profile) -> str:
+def _unplaced(profile: Profile) -> list[tuple[str, str]]:
     """Accesses that were counted and belong to no object, with their share of all bytes."""
-    missed = profile.data.get("sampling", {}).get("not_sampled")
-    return f"{tally_text(missed['accesses'])} {percent_text(missed['share'])}" if missed and missed["accesses"] else ""
+    sampling = profile.data.get("sampling", {})
+    kinds = [("[not sampled]", sampling.get("not_sampled")), ("[thread-local]", sampling.get("thread_local"))]
+    return [
+        (name, f"{tally_text(found['accesses'])} {percent_text(found['share'])}")
+        for name, found in kinds
+        if found and found["accesses"]
+    ]
 
 
 def data_sources(profile: Profile) -> list[Table]:
@@ -277,7 +282,7 @@ def caption(profile: Profile) -> str:
 
 
 def _unseen(sampling: SamplingDoc) -> str:
-    """What to do about accesses that were counted and belong to no object, where they are many."""
+    """What to do about accesses that were counted and that no sample shows, where they are many."""
     missed = sampling.get("not_sampled")
     if missed is None or missed["share"] < MANY:
         return ""
