@@ -16,7 +16,6 @@ import ctypes
 import importlib.util
 import json
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -27,20 +26,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
+from dram import bring_code_home, hold_code
+
 HERE = Path(__file__).parent
 FOLDERS = ("machine", "guest")
 LIMIT_S = 1200
 """Most checks take seconds on an idle host; this is to end one that hangs, on a busy host too."""
 
-NODES = Path("/sys/devices/system/node")
-MIGRATE_PAGES = 256
-"""`asm/unistd_64.h`."""
-
 PR_SET_CHILD_SUBREAPER = 36
 """`linux/prctl.h`."""
-
-ENOUGH_KIB = 1024
-"""Pages of files on the far nodes that are worth reading again what the host gave."""
 
 KERNEL = ctypes.CDLL(None, use_errno=True)
 
@@ -80,25 +74,6 @@ def end_what_is_left() -> None:
             os.waitpid(pid, 0)
 
 
-def bring_code_home() -> None:
-    """This process and files' pages leave the far nodes: in CXL memory, code runs at a hundredth of the speed.
-
-    A check that fills DRAM or has the kernel demote drives them there.
-    """
-    far = [int(path.name.removeprefix("node")) for path in NODES.glob("node[1-9]*")]
-    if sum(file_kib(node) for node in far) < ENOUGH_KIB:
-        return
-    here, there = ctypes.c_ulong(1), ctypes.c_ulong(sum(1 << node for node in far))
-    this, most_nodes = ctypes.c_long(0), ctypes.c_ulong(64)
-    KERNEL.syscall(ctypes.c_long(MIGRATE_PAGES), this, most_nodes, ctypes.byref(there), ctypes.byref(here))
-    Path("/proc/sys/vm/drop_caches").write_text("1")
-
-
-def file_kib(node: int) -> int:
-    """Pages of files on a node."""
-    return int(re.search(r"FilePages: +(\d+) kB", (NODES / f"node{node}" / "meminfo").read_text())[1])
-
-
 def in_child(module: ModuleType, name: str, words: int, folder: str) -> None:
     """The check itself; never returns."""
     os.setsid()
@@ -134,6 +109,7 @@ def main(topology: str, part: str = "") -> None:
     """Runs every check that is for this topology, or those with this in their names."""
     os.environ["TIERLOOM_LAB_TOPOLOGY"] = topology
     keep_bytecode()
+    hold_code()
     KERNEL.prctl(PR_SET_CHILD_SUBREAPER, 1)
     for path in sorted(path for folder in FOLDERS for path in (HERE / folder).glob("*.py")):
         try:
