@@ -44,7 +44,9 @@ pub use miss_curve::{MissPoint, share_let_through};
 pub use placement::{Placement, PlacementError};
 pub use plan::{Action, PhaseMove, Plan, PlanPhase, Predicted, Rule, RuleOptions, Selector};
 pub use plan_memory::PlanMemory;
-pub use prediction::{Anchor, Bound, Comparison, FrontierPoint, ObjectUse, PolicyResult, Prediction, TierUse};
+pub use prediction::{
+    Anchor, Bound, Comparison, FrontierPoint, ObjectUse, PhasePrediction, PolicyResult, Prediction, TierUse,
+};
 pub use profile::{DataSource, HOTNESS_BINS, Object, ObjectKind, Phase, Profile, Program, Sampling, Unattributed};
 pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
 pub use schema::schemas;

@@ -17,8 +17,11 @@ pub struct Prediction {
     pub compute_s: f64,
     /// Part of the time spent waiting for memory, s.
     pub stall_s: f64,
-    /// What keeps it from being faster.
+    /// What keeps it from being faster, over the whole run.
     pub bound: Bound,
+    /// By phase, in the profile's order; their times add up to the run's. Absent in answers of before.
+    #[serde(default)]
+    pub phases: Vec<PhasePrediction>,
     /// By memory, in the machine's order.
     pub tiers: Vec<TierUse>,
     /// By object, in the profile's order.
@@ -27,7 +30,7 @@ pub struct Prediction {
     pub assumptions: Vec<String>,
 }
 
-/// What keeps a program from being faster, over the longest phase.
+/// What keeps a program, or a phase of it, from being faster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
@@ -37,6 +40,21 @@ pub enum Bound {
     Latency,
     /// Most time goes to the extra waiting that this memory's or link's load brings.
     Bandwidth(String),
+}
+
+/// What one phase comes to under a placement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PhasePrediction {
+    /// Phase.
+    pub phase: String,
+    /// Its time, s.
+    pub time_s: f64,
+    /// Part of that without waiting for memory, s.
+    pub compute_s: f64,
+    /// What keeps it from being faster.
+    pub bound: Bound,
+    /// Bytes read and written in its time, GB/s, by memory, in the machine's order.
+    pub gb_s: Vec<f64>,
 }
 
 /// What one memory does under a placement.
@@ -177,4 +195,8 @@ pub struct FrontierPoint {
     pub time_s: f64,
     /// Run time over the least that was found with any amount of fast memory, which is the last point's.
     pub slowdown: f64,
+    /// Share of each object that is in fast memory then, to four decimals, in the profile's order. Absent in answers of
+    /// before.
+    #[serde(default)]
+    pub fast_shares: Vec<f64>,
 }

@@ -4,7 +4,7 @@ use tierloom_model::{Action, Placement, PolicyResult};
 
 use crate::context::Context;
 use crate::error::PlaceError;
-use crate::frontier::Found;
+use crate::frontier::{Found, Point};
 use crate::policy::{self, Policy, Tierloom, Tried, USUAL};
 use crate::request::Request;
 use crate::search::Rows;
@@ -20,8 +20,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) compared: Compared<'a>,
     /// Position of the policy.
     pub(crate) chosen: usize,
-    /// Bytes of fast memory and run time, s.
-    pub(crate) points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<Point>,
 }
 
 impl<'a> Compared<'a> {
@@ -37,9 +36,13 @@ impl<'a> Compared<'a> {
         self.policies.iter().filter_map(|result| Some((result, result.outcome.as_ref().ok()?.time_s)))
     }
 
-    /// Bytes of fast memory and run time of each, s.
-    pub(crate) fn points(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.timed().map(|(result, time_s)| (result.fast_bytes, time_s))
+    /// What each comes to.
+    pub(crate) fn points(&self) -> impl Iterator<Item = Point> {
+        let fast = self.context.fast;
+        let point = move |(result, time_s): (&PolicyResult, f64)| {
+            Point::new(result.fast_bytes, time_s, result.fractions.iter().map(|row| row[fast]))
+        };
+        self.timed().map(point)
     }
 
     /// No policy can be used: the first reason.

@@ -19,6 +19,9 @@ const REFINED: usize = 2;
 /// Relative difference in time that a reader could see.
 const VISIBLE: f64 = 1e-5;
 
+/// Decimals of shares that a reader sees, as a factor.
+const DECIMALS: f64 = 1e4;
+
 /// A budget of fast memory and the best placement that was found for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
@@ -26,6 +29,15 @@ pub(crate) struct Found {
     pub(crate) fast_bytes: f64,
     pub(crate) time_s: f64,
     pub(crate) rows: Rows,
+}
+
+/// A placement that was tried, as the trade between fast memory and time has it.
+#[derive(Debug, Clone)]
+pub(crate) struct Point {
+    pub(crate) fast_bytes: f64,
+    pub(crate) time_s: f64,
+    /// By object.
+    fast_shares: Vec<f64>,
 }
 
 /// Best placements for budgets from the least that holds the data to all of it, growing.
@@ -80,19 +92,30 @@ impl Found {
         let budget = lattice.context.capacity[lattice.context.fast];
         Self { budget, fast_bytes, time_s: lattice.time_s(), rows: lattice.rows() }
     }
+
+    pub(crate) fn point(&self, fast: usize) -> Point {
+        Point::new(self.fast_bytes, self.time_s, self.rows.iter().map(|row| row[fast]))
+    }
 }
 
-/// What a reader sees: of all pairs of fast bytes and time, those that no other one beats in both. Shares
-/// of objects add up to whole bytes only but for rounding.
-pub(crate) fn envelope(mut pairs: Vec<(f64, f64)>) -> Vec<FrontierPoint> {
-    for pair in &mut pairs {
-        pair.0 = pair.0.round();
+impl Point {
+    pub(crate) fn new(fast_bytes: f64, time_s: f64, fast_shares: impl Iterator<Item = f64>) -> Self {
+        let shown = |share: f64| (share * DECIMALS).round() / DECIMALS;
+        Self { fast_bytes, time_s, fast_shares: fast_shares.map(shown).collect() }
     }
-    pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+}
+
+/// What a reader sees: of all points, those that no other one beats in both bytes and time. Shares of
+/// objects add up to whole bytes only but for rounding.
+pub(crate) fn envelope(mut tried: Vec<Point>) -> Vec<FrontierPoint> {
+    for point in &mut tried {
+        point.fast_bytes = point.fast_bytes.round();
+    }
+    tried.sort_by(|a, b| a.fast_bytes.total_cmp(&b.fast_bytes).then(a.time_s.total_cmp(&b.time_s)));
     let mut points: Vec<FrontierPoint> = Vec::new();
-    for (fast_bytes, time_s) in pairs {
+    for Point { fast_bytes, time_s, fast_shares } in tried {
         if points.last().is_none_or(|last| time_s < last.time_s * (1.0 - VISIBLE)) {
-            points.push(FrontierPoint { fast_bytes, time_s, slowdown: 1.0 });
+            points.push(FrontierPoint { fast_bytes, time_s, slowdown: 1.0, fast_shares });
         }
     }
     let least_s = points.last().map_or(0.0, |last| last.time_s);
@@ -108,8 +131,11 @@ mod tests {
 
     #[test]
     fn one_budget_has_one_point() {
-        let points = envelope(vec![(8.0, 3.0), (8.000_000_1, 2.0), (4.0, 5.0), (9.0, 2.5)]);
+        let tried = [(8.0, 3.0, 0.5), (8.000_000_1, 2.0, 0.512_34), (4.0, 5.0, 0.25), (9.0, 2.5, 1.0)];
+        let point = |(bytes, time_s, share): (f64, f64, f64)| Point::new(bytes, time_s, [share, 0.0].into_iter());
+        let points = envelope(tried.map(point).to_vec());
         let seen: Vec<(f64, f64)> = points.iter().map(|point| (point.fast_bytes, point.time_s)).collect();
         assert_eq!(seen, [(4.0, 5.0), (8.0, 2.0)]);
+        assert_eq!(points[1].fast_shares, [0.5123, 0.0], "of the point that is kept");
     }
 }

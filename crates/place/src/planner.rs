@@ -57,6 +57,6 @@ fn fastest<'a>(context: Context<'a>, frontier: &[Found], request: &Request) -> R
     let is_fastest = |result: &PolicyResult| result.outcome.as_ref().is_ok_and(|outcome| fastest(outcome.time_s));
     let chosen = compared.policies.iter().position(is_fastest).ok_or_else(|| compared.nothing_fits())?;
     // With every policy's own point, no policy lies below the frontier.
-    let points = frontier.iter().map(|found| (found.fast_bytes, found.time_s)).chain(compared.points()).collect();
+    let points = frontier.iter().map(|found| found.point(compared.context.fast)).chain(compared.points()).collect();
     Ok(Choice { compared, chosen, points })
 }

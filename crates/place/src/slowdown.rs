@@ -9,7 +9,7 @@ use tierloom_model::PolicyResult;
 use crate::compared::{Choice, Compared};
 use crate::context::Context;
 use crate::error::PlaceError;
-use crate::frontier::{Found, least_bytes};
+use crate::frontier::{Found, Point, least_bytes};
 use crate::request::Request;
 
 /// Halvings between a budget that does and one that does not: to a 256th of a step of the frontier.
@@ -31,7 +31,7 @@ pub(crate) fn least_memory<'a>(
     if !(asked.is_finite() && asked >= 0.0) {
         return Err(PlaceError::BadSlowdown { asked });
     }
-    let points = frontier.iter().map(|found| (found.fast_bytes, found.time_s)).collect();
+    let points = frontier.iter().map(|found| found.point(context.fast)).collect();
     let mut search = Search { context, frontier, request, asked, points };
     search.compared(&context.without_budget())?;
     loop {
@@ -51,14 +51,14 @@ struct Search<'a, 'r> {
     frontier: &'r [Found],
     request: &'r Request,
     asked: f64,
-    /// Bytes of fast memory and run time of all that was tried, s.
-    points: Vec<(f64, f64)>,
+    /// All that was tried.
+    points: Vec<Point>,
 }
 
 impl<'a> Search<'a, '_> {
     /// The least time that was found, s.
     fn best_s(&self) -> f64 {
-        self.points.iter().map(|(_, time_s)| *time_s).fold(f64::INFINITY, f64::min)
+        self.points.iter().map(|point| point.time_s).fold(f64::INFINITY, f64::min)
     }
 
     fn compared(&mut self, context: &Context<'a>) -> Result<Compared<'a>, PlaceError> {
@@ -88,8 +88,9 @@ impl<'a> Search<'a, '_> {
     /// Budgets that may do, growing: of what is known to keep the limit, then all.
     fn budgets(&self, limit_s: f64) -> Vec<f64> {
         let most = self.context.capacity[self.context.fast];
-        let keeping = self.points.iter().filter(|(_, time_s)| *time_s <= limit_s);
-        let mut budgets: Vec<f64> = keeping.map(|(bytes, _)| bytes.ceil()).filter(|bytes| *bytes < most).collect();
+        let keeping = self.points.iter().filter(|point| point.time_s <= limit_s);
+        let mut budgets: Vec<f64> =
+            keeping.map(|point| point.fast_bytes.ceil()).filter(|bytes| *bytes < most).collect();
         budgets.push(most);
         budgets.sort_by(f64::total_cmp);
         budgets.dedup();
@@ -99,7 +100,7 @@ impl<'a> Search<'a, '_> {
     /// The most fast memory below those budgets that is known not to do.
     fn not_enough(&self, limit_s: f64) -> f64 {
         let enough = self.budgets(limit_s)[0];
-        let less = self.points.iter().map(|(bytes, _)| *bytes).filter(|bytes| *bytes < enough);
+        let less = self.points.iter().map(|point| point.fast_bytes).filter(|bytes| *bytes < enough);
         less.fold(least_bytes(self.context), f64::max)
     }
 

@@ -17,6 +17,7 @@ const WORTH_SAYING: f64 = 0.95;
 pub(crate) struct Labels {
     pub(crate) memories: Vec<String>,
     links: Vec<String>,
+    pub(crate) phases: Vec<String>,
     pub(crate) objects: Vec<String>,
     pub(crate) sizes: Vec<f64>,
     pub(crate) assumptions: Vec<String>,
@@ -29,6 +30,7 @@ impl Labels {
         Self {
             memories: machine.memories.iter().map(|memory| memory.name.clone()).collect(),
             links: machine.links.iter().map(|link| link.name.clone()).collect(),
+            phases: profile.phases.iter().map(|phase| phase.name.clone()).collect(),
             objects: profile.objects.iter().map(|object| object.name.clone()).collect(),
             sizes: profile.objects.iter().map(|object| object.size_bytes as f64).collect(),
             assumptions: assumptions(machine, profile, runs),

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use tierloom_contention::{Fabric, Station, Work};
 use tierloom_model::units::LINE_BYTES_F64;
-use tierloom_model::{Bound, ObjectUse, Placement, Prediction, TierUse};
+use tierloom_model::{Bound, ObjectUse, PhasePrediction, Placement, Prediction, TierUse};
 
 use crate::compile::Works;
 use crate::doubt::Doubt;
@@ -60,7 +60,14 @@ impl Predictor {
             high_s,
             compute_s,
             stall_s: time_s - compute_s,
-            bound: bound(self, &phases),
+            bound: Limits::of_run(self, &phases).bound(self),
+            phases: self
+                .labels
+                .phases
+                .iter()
+                .zip(&phases)
+                .map(|(name, phase)| phase_prediction(self, name, phase))
+                .collect(),
             tiers: (0..self.memories()).map(|memory| tier_use(self, placement, &phases, memory, time_s)).collect(),
             objects: (0..self.objects()).map(|o| object_use(self, placement, &phases, o, time_s)).collect(),
             assumptions: self.labels.assumptions.clone(),
@@ -140,20 +147,60 @@ impl<'a> PhaseUse<'a> {
     }
 }
 
-/// The largest part of the longest phase: computing, waiting as at rest, or waiting because others
-/// load the same stations.
-fn bound(predictor: &Predictor, phases: &[PhaseUse<'_>]) -> Bound {
-    let longest = phases.iter().reduce(|a, b| if b.solved.time_s > a.solved.time_s { b } else { a });
-    let Some(phase) = longest else { return Bound::Compute };
-    let fabric = &predictor.fabric;
-    let at_rest_ns =
-        |(way, cell): (usize, &Work)| cell.wait * fabric.idle_ns(way) + cell.random * fabric.random_extra_ns(way);
-    let at_rest_s: f64 = phase.waited_for().map(at_rest_ns).sum();
-    let load_s = phase.solved.time_s - phase.compute_s - at_rest_s;
-    match phase.solved.bottleneck {
-        Some(station) if load_s > phase.compute_s.max(at_rest_s) => Bound::Bandwidth(predictor.labels.name(station)),
-        _ if phase.compute_s >= at_rest_s => Bound::Compute,
-        _ => Bound::Latency,
+/// What time goes to, over some phases.
+#[derive(Default)]
+struct Limits {
+    compute_s: f64,
+    /// Waiting as at rest.
+    at_rest_s: f64,
+    /// Waiting because others load the same stations, by the station that is full, s.
+    loads: Vec<(Station, f64)>,
+}
+
+impl Limits {
+    fn of_run(predictor: &Predictor, phases: &[PhaseUse<'_>]) -> Self {
+        phases.iter().fold(Self::default(), |sum, phase| sum.and(predictor, phase))
+    }
+
+    /// These and a phase's.
+    fn and(mut self, predictor: &Predictor, phase: &PhaseUse<'_>) -> Self {
+        let fabric = &predictor.fabric;
+        let at_rest_ns =
+            |(way, cell): (usize, &Work)| cell.wait * fabric.idle_ns(way) + cell.random * fabric.random_extra_ns(way);
+        let at_rest_s: f64 = phase.waited_for().map(at_rest_ns).sum();
+        self.compute_s += phase.compute_s;
+        self.at_rest_s += at_rest_s;
+        let Some(full) = phase.solved.bottleneck else { return self };
+        let load_s = phase.solved.time_s - phase.compute_s - at_rest_s;
+        match self.loads.iter_mut().find(|(station, _)| *station == full) {
+            Some((_, sum_s)) => *sum_s += load_s,
+            None => self.loads.push((full, load_s)),
+        }
+        self
+    }
+
+    /// The largest part.
+    fn bound(&self, predictor: &Predictor) -> Bound {
+        let most = self.loads.iter().copied().reduce(|a, b| if b.1 > a.1 { b } else { a });
+        match most {
+            Some((full, load_s)) if load_s > self.compute_s.max(self.at_rest_s) => {
+                Bound::Bandwidth(predictor.labels.name(full))
+            }
+            _ if self.compute_s >= self.at_rest_s => Bound::Compute,
+            _ => Bound::Latency,
+        }
+    }
+}
+
+fn phase_prediction(predictor: &Predictor, name: &str, phase: &PhaseUse<'_>) -> PhasePrediction {
+    let time_s = phase.solved.time_s;
+    let gb_s = |memory| ratio(phase.in_memory(memory).traffic().bytes() * 1e-9, time_s, 0.0);
+    PhasePrediction {
+        phase: name.to_owned(),
+        time_s,
+        compute_s: phase.compute_s,
+        bound: Limits::default().and(predictor, phase).bound(predictor),
+        gb_s: (0..predictor.memories()).map(gb_s).collect(),
     }
 }
 

@@ -36,6 +36,12 @@ fn traffic_time_and_stalls_add_up() {
             assert!(close(stalls, prediction.stall_s), "{stalls} {}", prediction.stall_s);
             assert!(close(prediction.time_s, predictor.time_s(&predictor.demand(placement.rows()))));
             assert!(prediction.low_s < prediction.time_s && prediction.time_s < prediction.high_s);
+            let phases_s: f64 = prediction.phases.iter().map(|phase| phase.time_s).sum();
+            assert!(close(phases_s, prediction.time_s));
+            for (memory, tier) in prediction.tiers.iter().enumerate() {
+                let moved: f64 = prediction.phases.iter().map(|phase| phase.gb_s[memory] * phase.time_s * 1e9).sum();
+                assert!(close(moved, tier.read_bytes + tier.write_bytes));
+            }
         }
     }
 }
@@ -80,6 +86,19 @@ fn a_full_memory_and_a_full_link_are_named() {
     assert!((local.tiers[0].utilisation - 1.0).abs() < 1e-6);
     let remote = predict_one(access("o", Pattern::Stream, 1e12, 0.0, 24.0), 0.0, 64, 1);
     assert_eq!(remote.bound, Bound::Bandwidth("upi".to_owned()));
+}
+
+#[test]
+fn what_limits_the_run_is_not_what_limits_its_longest_phase() {
+    let chase = |name: &str| phase(name, 1, 0.0, vec![access("o", Pattern::Chain, 64e6, 0.0, 1.0)]);
+    let phases = vec![phase("set up", 1, 0.15, Vec::new()), chase("a"), chase("b")];
+    let profile = profile(vec![object("o", 1 << 30)], phases);
+    let predictor = Predictor::new(&machine(), &profile, Run { socket: 0, threads: 1 }).unwrap();
+    let prediction = predictor.predict(&Placement::uniform(1, 3, 0));
+    let told: Vec<(&str, &Bound)> = prediction.phases.iter().map(|each| (each.phase.as_str(), &each.bound)).collect();
+    assert_eq!(told, [("set up", &Bound::Compute), ("a", &Bound::Latency), ("b", &Bound::Latency)]);
+    assert!(prediction.phases[0].time_s > prediction.phases[1].time_s);
+    assert_eq!(prediction.bound, Bound::Latency);
 }
 
 /// Nearly full, but the program would hardly gain by a wider memory.

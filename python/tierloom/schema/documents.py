@@ -630,7 +630,22 @@ class AnchorDoc(TypedDict):
 
 
 Bound = Literal["compute", "latency"] | dict[str, Any]
-"""What keeps a program from being faster, over the longest phase."""
+"""What keeps a program, or a phase of it, from being faster."""
+
+
+class PhasePredictionDoc(TypedDict):
+    """What one phase comes to under a placement."""
+
+    phase: str
+    """Phase."""
+    time_s: float
+    """Its time, s."""
+    compute_s: float
+    """Part of that without waiting for memory, s."""
+    bound: Bound
+    """What keeps it from being faster."""
+    gb_s: list[float]
+    """Bytes read and written in its time, GB/s, by memory, in the machine's order."""
 
 
 class TierUseDoc(TypedDict):
@@ -679,7 +694,9 @@ class PredictionDoc(TypedDict):
     stall_s: float
     """Part of the time spent waiting for memory, s."""
     bound: Bound
-    """What keeps it from being faster."""
+    """What keeps it from being faster, over the whole run."""
+    phases: NotRequired[list[PhasePredictionDoc]]
+    """By phase, in the profile's order; their times add up to the run's. Absent in answers of before."""
     tiers: list[TierUseDoc]
     """By memory, in the machine's order."""
     objects: list[ObjectUseDoc]
@@ -714,6 +731,10 @@ class FrontierDoc(TypedDict):
     """Least run time with that much, s."""
     slowdown: float
     """Run time over the least that was found with any amount of fast memory, which is the last point's."""
+    fast_shares: NotRequired[list[float]]
+    """Share of each object that is in fast memory then, to four decimals, in the profile's order. Absent in answers of
+    before.
+    """
 
 
 class ComparisonDoc(TypedDict):

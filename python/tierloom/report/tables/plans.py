@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
     from tierloom.policy_search import Comparison
     from tierloom.report.tables.layout import Table
-    from tierloom.schema import Action, ComparisonDoc, ObjectDoc, ObjectUseDoc, PolicyDoc, PredictionDoc
+    from tierloom.schema import (
+        Action,
+        ComparisonDoc,
+        ObjectDoc,
+        ObjectUseDoc,
+        PhasePredictionDoc,
+        PolicyDoc,
+        PredictionDoc,
+    )
 
 FRONTIER_ROWS = 9
 """Points of the frontier that a table shows; the pictures show all."""
@@ -72,8 +80,8 @@ def reason_text(error: str) -> str:
     return error.split("\nhint:", maxsplit=1)[0]
 
 
-def bound_text(answer: PredictionDoc) -> str:
-    """What keeps the program from being faster, in words."""
+def bound_text(answer: PredictionDoc | PhasePredictionDoc) -> str:
+    """What keeps the program, or a phase of it, from being faster, in words."""
     bound = answer["bound"]
     if isinstance(bound, dict):
         return f"bandwidth of {bound['bandwidth']}"
@@ -144,6 +152,33 @@ def _size_and_cost(rows: list[Placed], shares: list[str]) -> list[str]:
 
 def _shares(row: list[float]) -> list[str]:
     return [percent_text(share) if share > 0 else "·" for share in row]
+
+
+def phases(answer: PredictionDoc) -> list[Table]:
+    """What each phase comes to under the chosen placement; nothing where the run is one phase."""
+    told = answer.get("phases", [])
+    if len(told) < 2:
+        return []
+    memories = {at: tier["memory"] for at, tier in enumerate(answer["tiers"]) if tier["gb_s"] > 0}
+    made = table(
+        "What limits each phase",
+        ("phase", "left"),
+        ("time", "right", "key"),
+        ("of the run", "right"),
+        ("computing", "right"),
+        ("what limits it", "left", "key"),
+        *((f"{memory}, GB/s", "right", "extra") for memory in memories.values()),
+    )
+    for phase in told:
+        made.add_row(
+            phase["phase"],
+            seconds_text(phase["time_s"]),
+            percent_text(phase["time_s"] / answer["time_s"]) if answer["time_s"] else "",
+            seconds_text(phase["compute_s"]),
+            bound_text(phase),
+            *(f"{phase['gb_s'][at]:.1f}" for at in memories),
+        )
+    return [made]
 
 
 def tiers(answer: PredictionDoc) -> Table:
