@@ -7,12 +7,18 @@ Screenshots stay in `build/report` for people to look at.
 from __future__ import annotations
 
 import base64
+import csv
+import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import node_packages
 import pytest
 from support import ROOT, lacking
+
+from tierloom import Profile
+from tierloom.report.pages import html_file, sources
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("report"), pytest.mark.timeout(1200)]
 
@@ -53,6 +59,11 @@ class Browser:
         from selenium.webdriver.support.ui import WebDriverWait
 
         WebDriverWait(self.driver, PATIENCE_S).until(lambda _: self.run(f"return {script}"))
+
+    def wait_for(self, happens: Callable[[], object]) -> None:
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        WebDriverWait(self.driver, PATIENCE_S).until(lambda _: happens())
 
     def drawn(self) -> None:
         """Until all charts are."""
@@ -236,6 +247,53 @@ def test_a_frame_of_the_flame_graph_widens_when_it_is_clicked(few: Browser) -> N
     narrowest.click()
     wide = max(before) - 5
     few.wait(f"(() => {{ {widths} }})().filter((width) => width > {wide}).length > {sum(w > wide for w in before)}")
+
+
+AXE = """
+const done = arguments[arguments.length - 1];
+const where = (each) => each.nodes.slice(0, 3).map((node) => node.target.join(' ')).join(', ');
+axe.run(document, {resultTypes: ['violations']}).then((told) => done(told.violations.map((each) =>
+  `${each.impact} ${each.id}: ${each.help}: ${where(each)}`)));
+"""
+SERIOUS = ("serious", "critical")
+
+
+@pytest.mark.needs("npm")
+@pytest.mark.parametrize(("theme", "size"), [("light", DESK), ("dark", DESK), ("light", PHONE)])
+def test_nobody_is_shut_out(browser: Browser, page: Path, theme: str, size: tuple[int, int]) -> None:
+    """What axe-core finds by WCAG and its own good practice: nothing serious."""
+    browser.open(page, size, theme)
+    browser.run((node_packages.installed() / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8"))
+    found = browser.driver.execute_async_script(AXE)
+    assert not [each for each in found if each.startswith(SERIOUS)], "\n".join(found)
+
+
+def test_a_long_table_is_saved_unpacked(browser: Browser, results: Path, tmp_path: Path) -> None:
+    """The file is packed in the page, and a reader gets CSV."""
+    document = json.loads((results / "app.profile" / "profile.json").read_text())
+    document["objects"] += [{**document["objects"][0], "name": f"o{index}"} for index in range(200)]
+    page = tmp_path / "long.html"
+    page.write_text(html_file.render([sources.of_profile(Profile(json.dumps(document)))]), encoding="utf-8")
+    browser.open(page)
+    behaviour = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.driver.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
+    browser.run("document.querySelector('.tables a.packed').click()")
+    browser.wait_for(lambda: list(tmp_path.glob("*.csv")))
+    (saved,) = tmp_path.glob("*.csv")
+    rows = list(csv.DictReader(saved.read_text(encoding="utf-8").splitlines()))
+    assert {row["name"] for row in rows} == {item["name"] for item in document["objects"]}
+    assert browser.complaints() == []
+
+
+def test_the_slider_moves_objects_and_the_time(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    title = "document.querySelector('[data-name^=which-objects-are-in] .role-title-text text').textContent"
+    before = browser.run(f"return {title}")
+    browser.run(
+        "const slider = document.querySelector('[data-name^=which-objects-are-in] input[type=range]');"
+        "slider.value = slider.min; slider.dispatchEvent(new Event('input'));"
+    )
+    browser.wait(f"{title} !== {json.dumps(before)}")
 
 
 def test_printing_leaves_out_what_paper_cannot_do(browser: Browser, short: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import gzip
 import html
 import io
 import json
@@ -16,6 +17,7 @@ import pytest
 from support import Tierloom
 
 from tierloom import Machine, Profile
+from tierloom import plan as plan_of
 from tierloom.errors import RequestError
 from tierloom.report.pages import flame, html_file, kinds, sources
 from tierloom.report.pages.parts import Chart, Drawing
@@ -309,9 +311,9 @@ def test_a_long_table_is_cut_and_brought_along_whole() -> None:
     document["objects"] += [{**document["objects"][0], "name": f"o{index}"} for index in range(1000)]
     profile = Profile(json.dumps(document))
     text = html_file.render([sources.of_profile(profile)])
-    files = dict(re.findall(r'download="([^"]*)" href="data:text/csv;base64,([^"]*)"', text))
-    every = next(address for name, address in files.items() if name.endswith("-table-1.csv"))
-    rows = list(csv.DictReader(io.StringIO(base64.b64decode(every).decode())))
+    files = dict(re.findall(r'download="([^"]*)" href="data:application/gzip;base64,([^"]*)"', text))
+    every = next(address for name, address in files.items() if name.endswith("-table-1.csv.gz"))
+    rows = list(csv.DictReader(io.StringIO(gzip.decompress(base64.b64decode(every)).decode())))
     assert {row["name"] for row in rows} == {item["name"] for item in profile.objects}
     about = kinds.sections([sources.of_profile(profile)])[0].charts[0].about
     assert f"the other {len(profile.objects) - flame.MOST_OBJECTS} hold" in about
@@ -325,6 +327,119 @@ def test_a_huge_profile_stays_a_page() -> None:
     text = html_file.render([sources.of_profile(Profile(json.dumps(profile)))])
     assert len(text.encode()) < MOST_BYTES
     assert "more rows are left out" in text
+
+
+MOST_BYTES_OF_MANY = 3_000_000
+
+
+def test_ten_thousand_objects_are_a_page_of_three_megabytes(folder: Path, tierloom: Tierloom) -> None:
+    many = 10_000
+    profile = json.loads(Profile.load("cg-e").text)
+    item, (access, *_) = profile["objects"][0], profile["phases"][0]["accesses"]
+    chance = np.random.default_rng(1)
+    sizes, waits = chance.lognormal(14, 2, many), chance.pareto(1.1, many)
+    waits *= 0.9 / waits.sum()
+    profile["objects"], profile["phases"][0]["accesses"] = [], []
+    for index, (size, wait) in enumerate(zip(sizes, waits, strict=True)):
+        name = f"make_a_rather_long_solver_field_name_{index}@solver.cpp:{index}"
+        stack = [{"module": "app", "offset": index, "function": f"field_{index}(Mesh const&)"}, *DEEP[index % 50]]
+        stall = {"share": wait, "low": max(wait - 0.002, 0), "high": wait + 0.002}
+        profile["objects"].append(
+            {**item, "name": name, "site": {"stack": stack}, "size_bytes": int(size) + 4096, "stall": stall}
+        )
+        moved = {key: access[key] * wait for key in ("dram_read_bytes", "dram_write_bytes")}
+        profile["phases"][0]["accesses"].append({**access, "object": name, **moved})
+    Profile(json.dumps(profile)).save(folder / "many.profile", b"")
+    asked = ["many.profile", "-m", "liu-a", "--nodes", "ldram,cxl", "--fast-memory", "50%", "--html", "many.html"]
+    assert tierloom("plan", *asked).exit_code == 0
+    text = (folder / "many.html").read_text(encoding="utf-8")
+    assert len(text.encode()) < MOST_BYTES_OF_MANY
+    assert kinds.AS_IT_IS not in text
+    titles = [spec["description"].split(".")[0] for spec in specifications(text)]
+    assert {"Which objects are in ldram", "Objects by call stack"} <= set(titles)
+
+
+DEEP = [[{"module": "app", "offset": at, "function": f"group_{at}"}] for at in range(50)]
+"""Callers of the functions that allocate."""
+
+
+def charts_of(*data: dict, **nouns: Profile) -> dict[str, Chart]:
+    """Charts by title, of results beside the profiles that they are about."""
+    made = [*(source for each in data for source in sources.from_data(each, "a"))]
+    made += [sources.of_profile(profile) for profile in nouns.values()]
+    return {part.title: part for section in kinds.sections(made) for part in section.charts if isinstance(part, Chart)}
+
+
+def test_the_slider_shows_the_best_placement_for_its_amount(results: Path) -> None:
+    document = json.loads((results / "comparison.json").read_text())
+    (chart,) = [part for title, part in charts_of(document).items() if title.startswith("Which objects are in")]
+    objects = [item["name"] for item in Profile.load("mg-e").objects]
+    points = document["frontier"]
+    assert [len(row["fast"]) for row in chart.data] == [len(points)] * len(objects)
+    for row in chart.data:
+        at = objects.index(row["object"])
+        assert row["fast"] == [round(point["fast_shares"][at], 2) for point in points]
+        if row["half_from"] is not None:
+            known = [point for point in points if point["fast_bytes"] / 2**30 >= row["half_from"]]
+            assert all(point["fast_shares"][at] >= 0.5 for point in known)
+    # What the shares say of an amount adds up to it.
+    sizes = [item["size_bytes"] for item in Profile.load("mg-e").objects]
+    for point in points:
+        held = sum(size * share for size, share in zip(sizes, point["fast_shares"], strict=True))
+        assert held == pytest.approx(point["fast_bytes"], abs=1e-4 * sum(sizes))
+
+
+def test_an_answer_of_before_has_no_such_slider(results: Path) -> None:
+    document = json.loads((results / "comparison.json").read_text())
+    for point in document["frontier"]:
+        del point["fast_shares"]
+    for policy in document["policies"]:
+        policy.get("prediction", {}).pop("phases", None)
+    titles = list(charts_of(document))
+    assert "Time by policy" in titles
+    assert not [title for title in titles if title.startswith("Which objects are in")]
+
+
+def test_memory_over_the_run_comes_and_goes_with_its_objects() -> None:
+    document = json.loads(Profile.load("mg-e").text)
+    first, second, *_ = document["objects"]
+    first.update(first_s=0.0, first_touch_s=0.0, populated_s=10.0, last_s=40.0, size_bytes=8 << 30)
+    second.update(first_s=20.0, first_touch_s=20.0, last_s=60.0, size_bytes=4 << 30)
+    del document["objects"][2:]
+    document["program"]["wall_s"] = 80.0
+    document["phases"][0]["accesses"] = []
+    (chart,) = [part for title, part in charts_of(x=Profile(json.dumps(document))).items() if "Memory over" in title]
+    held: dict[float, float] = {}
+    for row in chart.data:
+        held[row["time_s"]] = held.get(row["time_s"], 0.0) + row["amount"]
+    known = {0.0: 0.0, 10.0: 8.0, 20.0: 12.0, 40.0: 12.0, 60.0: 4.0, 80.0: 0.0}
+    assert {at: held[at] for at in known} == pytest.approx(known)
+
+
+def test_the_run_as_predicted_adds_up(results: Path) -> None:
+    read = [source for source in sources.read([str(results / "app.profile")]) if isinstance(source.noun, Profile)]
+    answer = plan_of(read[0].noun, "liu-a", nodes=["ldram", "cxl"], fast_memory="50%")
+    told = answer.chosen["prediction"]
+    (chart,) = [
+        part
+        for title, part in charts_of(answer.data | {"kind": "comparison", "version": 1}).items()
+        if "as pred" in title
+    ]
+    assert max(row["end_s"] for row in chart.data) == pytest.approx(told["time_s"])
+    for tier in told["tiers"]:
+        moved = sum(
+            row["gb_s"] * (row["end_s"] - row["start_s"]) for row in chart.data if row["memory"] == tier["memory"]
+        )
+        assert moved == pytest.approx(tier["gb_s"] * told["time_s"])
+
+
+def test_two_runs_stand_side_by_side(results: Path) -> None:
+    document = json.loads((results / "difference.json").read_text())
+    chart = charts_of(document)["Side by side: waits, share"]
+    assert [(row["side"], row["value"], row["low"], row["high"]) for row in chart.data] == [
+        ("A", 0.5, 0.48, 0.52),
+        ("B", 0.25, 0.23, 0.27),
+    ]
 
 
 STUDY = """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.nouns import action_text
-from tierloom.report.pages import loads
+from tierloom.report.pages import budget, loads, timeline
+from tierloom.report.pages.flame import asked_of
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import (
     INK,
@@ -22,6 +23,7 @@ from tierloom.report.pages.specs import (
     tips,
 )
 from tierloom.report.tables.plans import bound_text, ordered, reason_text
+from tierloom.report.tables.profiles import traffic
 from tierloom.units import binary_unit, bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def section(source: Source, shelf: Shelf) -> Section:
     told = chosen["prediction"]
     policies = ordered(data)
     sizes = _sizes(shelf, data["profile"])
-    charts = [_policies(data, policies), _frontier(data, policies)]
+    charts = [_policies(data, policies), _frontier(data, policies), *_by_budget(data, shelf)]
     if sizes:
         charts += [_places(data, chosen, sizes), *_moves(data, chosen, sizes)]
     return Section(
@@ -61,7 +63,7 @@ def section(source: Source, shelf: Shelf) -> Section:
         f"at most {bytes_text(data['budget_bytes'])} of {data['fast_memory']}. "
         f"Chosen: {data['chosen']}, {chosen['about']}.",
         facts=_facts(data, chosen, policies),
-        charts=[*charts, *loads.charts(told)],
+        charts=[*charts, *timeline.traffic(told), *loads.charts(told)],
         tables=[_objects(chosen, sizes), _all_policies(data, policies)],
         notes=[Notes("What this rests on", told["assumptions"])],
     )
@@ -70,6 +72,14 @@ def section(source: Source, shelf: Shelf) -> Section:
 def _sizes(shelf: Shelf, name: str) -> dict[str, int]:
     profile = shelf.profile(name)
     return {item["name"]: item["size_bytes"] for item in profile.data["objects"]} if profile else {}
+
+
+def _by_budget(data: ComparisonDoc, shelf: Shelf) -> list[Chart]:
+    profile = shelf.profile(data["profile"])
+    if profile is None:
+        return []
+    what, asked = asked_of(profile, traffic(profile))
+    return budget.by_budget(data, profile.data["objects"], what, asked)
 
 
 def _facts(data: ComparisonDoc, chosen: PolicyDoc, policies: list[PolicyDoc]) -> list[Fact]:
@@ -309,7 +319,7 @@ def _places(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> Ch
     ]
     shown = [row for row in rows if row["object"] in listed]
     about = f"Each object's bytes by memory under {data['chosen']}, the {len(listed)} largest of {len(sizes)} objects."
-    return Chart("Where the data goes", spec, Table(columns, rows), values=shown, about=about)
+    return Chart("Where the data goes", spec, Table(columns, shown), about=about)
 
 
 def _used(names: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:

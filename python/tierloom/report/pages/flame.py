@@ -14,6 +14,8 @@ from tierloom.units import bytes_text, percent_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tierloom.nouns import Profile
+    from tierloom.report.tables.profiles import Traffic
     from tierloom.schema import ObjectDoc
 
 ROW = 24
@@ -29,6 +31,9 @@ LETTER = 0.55
 """Width of a letter for the size of its font: a mean of what browsers take for a name in lower case."""
 
 MOST_OBJECTS = 400
+WAITS, TRAFFIC = "waits", "memory traffic"
+"""What is asked of an object."""
+
 LIMITS = (0.1, 10.0)
 """Heat beyond these is drawn as these."""
 
@@ -48,6 +53,14 @@ class Heated(NamedTuple):
     def heat(self) -> float:
         """What is asked of it for its size; 1 is the mean over all data."""
         return self.asked_share / self.bytes_share if self.bytes_share > 0 else 0.0
+
+
+def asked_of(profile: Profile, totals: Mapping[str, Traffic]) -> tuple[str, dict[str, float]]:
+    """What the program asks of each object: the waits that were sampled, or the traffic where none were."""
+    waits = {item["name"]: item["stall"]["share"] for item in profile.data["objects"] if "stall" in item}
+    if any(waits.values()):
+        return WAITS, waits
+    return TRAFFIC, {name: total.total_bytes for name, total in totals.items()}
 
 
 def heated(objects: Sequence[ObjectDoc], asked: Mapping[str, float]) -> list[Heated]:
@@ -219,6 +232,7 @@ def _flame_spec(height: int, what: str) -> Spec:
             {
                 "type": "rect",
                 "name": "frame",
+                "description": "frames of call stacks, and the objects that they allocate",
                 "from": {"data": "table"},
                 "encode": {
                     "update": {
@@ -325,6 +339,7 @@ def _tree_spec(what: str) -> Spec:
         "marks": [
             {
                 "type": "rect",
+                "description": "objects by their bytes",
                 "from": {"data": "table"},
                 "encode": {
                     "update": {

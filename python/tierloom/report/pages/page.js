@@ -66,6 +66,8 @@
       actions: { export: true, source: false, compiled: false, editor: false },
       downloadFileName: chart.target.dataset.name,
     });
+    const menu = chart.target.querySelector("details > summary");
+    if (menu) menu.setAttribute("aria-label", "Save this chart");
   }
 
   let turn = 0;
@@ -103,6 +105,22 @@
     document.querySelectorAll("details.data").forEach((each) => { each.open = open; });
     tablesButton.setAttribute("aria-pressed", String(open));
     tablesButton.textContent = open ? "Hide data" : "Show data";
+  });
+
+  // Files are packed; where the browser can unpack them, the reader gets them so.
+  async function unpacked(address) {
+    const bytes = Uint8Array.from(atob(address.split(",")[1]), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).blob();
+  }
+  if (window.DecompressionStream) document.querySelectorAll("a.packed").forEach((link) => {
+    link.addEventListener("click", async (event) => {
+      event.preventDefault();
+      const plain = document.createElement("a");
+      plain.href = URL.createObjectURL(await unpacked(link.href));
+      plain.download = link.download.replace(/\.gz$/, "");
+      plain.click();
+      URL.revokeObjectURL(plain.href);
+    });
   });
 
   setTheme(root.dataset.theme);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tierloom.nouns import Profile
-from tierloom.report.pages import flame, heat
+from tierloom.report.pages import flame, heat, timeline
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
 from tierloom.report.pages.specs import LEGEND, OTHERS, OURS, bars_height, chart, field, names_axis, scale, tips
 from tierloom.report.tables.profiles import caption, place, traffic
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from tierloom.schema import ObjectDoc, ShareDoc
 
 ROWS = 16
-"""Objects that bars show; tables have all."""
+"""Objects that bars show; the table of every object has all."""
 
 PHASE_OBJECTS = 6
-WAITS, TRAFFIC = "waits", "memory traffic"
 
 
 def section(source: Source, shelf: Shelf) -> Section:
@@ -32,7 +31,7 @@ def section(source: Source, shelf: Shelf) -> Section:
         message = f"{source.name} is no profile"
         raise TypeError(message)
     totals = traffic(profile)
-    what, asked = asked_of(profile, totals)
+    what, asked = flame.asked_of(profile, totals)
     items = flame.heated(profile.data["objects"], asked)
     return Section(
         kind="profile",
@@ -43,6 +42,7 @@ def section(source: Source, shelf: Shelf) -> Section:
             flame.flame(items, profile.name, what),
             flame.treemap(items, what),
             *_waits(profile),
+            *timeline.memory(profile),
             *heat.over_time(profile),
             *heat.by_share(profile),
             *_phases(profile),
@@ -51,14 +51,6 @@ def section(source: Source, shelf: Shelf) -> Section:
         tables=[_objects(profile, totals)],
         notes=_notes(profile),
     )
-
-
-def asked_of(profile: Profile, totals: Mapping[str, Traffic]) -> tuple[str, dict[str, float]]:
-    """What the program asks of each object: the waits that were sampled, or the traffic where none were."""
-    waits = {item["name"]: item["stall"]["share"] for item in profile.data["objects"] if "stall" in item}
-    if any(waits.values()):
-        return WAITS, waits
-    return TRAFFIC, {name: total.total_bytes for name, total in totals.items()}
 
 
 def _facts(profile: Profile, totals: Mapping[str, Traffic]) -> list[Fact]:
@@ -125,7 +117,8 @@ def _waits(profile: Profile) -> list[Chart]:
     about = f"{caption(profile)} Bars: 95 % intervals. Grey: samples of no object."
     if len(rows) > len(shown):
         about += f" The {len(shown)} of {len(rows)} with most."
-    return [Chart("What the program waits for", spec, Table(columns, rows), about=about, values=shown)]
+    listed = [*shown, *(row for row in rows[ROWS:] if not row["ours"])]
+    return [Chart("What the program waits for", spec, Table(columns, listed), about=about, values=shown)]
 
 
 def _phases(profile: Profile) -> list[Chart]:
@@ -219,7 +212,7 @@ def _traffic(totals: Mapping[str, Traffic]) -> list[Chart]:
     ]
     shown = [row for row in rows if row["object"] in names]
     about = f"The {len(names)} of {len(totals)} objects with most of it." if len(totals) > len(names) else ""
-    return [Chart("Memory traffic by object", spec, Table(columns, rows), values=shown, about=about)]
+    return [Chart("Memory traffic by object", spec, Table(columns, shown), about=about)]
 
 
 def _objects(profile: Profile, totals: Mapping[str, Traffic]) -> Table:
@@ -227,23 +220,25 @@ def _objects(profile: Profile, totals: Mapping[str, Traffic]) -> Table:
     for item in profile.data["objects"]:
         total = totals.get(item["name"])
         moved = total.total_bytes if total else 0.0
+        waits = item.get("stall", {})
         rows.append(
             {
                 "name": item["name"],
                 "kind": item["kind"],
                 "size": item["size_bytes"],
                 "allocations": item["allocations"],
-                "stall": item.get("stall", {}).get("share"),
+                **{key: waits.get(key) for key in ("share", "low", "high")},
                 "moved": moved,
                 "reads": total.read_bytes / moved if total and moved else None,
                 "pattern": total.pattern if total else "",
                 "place": place(item),
             }
         )
-    rows.sort(key=lambda row: (-(row["stall"] or 0.0), -row["moved"], row["name"]))
+    rows.sort(key=lambda row: (-(row["share"] or 0.0), -row["moved"], row["name"]))
     columns = [
         *(Column("name", "object"), Column("kind", "kind"), Column("size", "size", "bytes")),
-        *(Column("allocations", "allocations", "count"), Column("stall", "waits", "percent")),
+        *(Column("allocations", "allocations", "count"), Column("share", "waits", "percent")),
+        *(Column("low", "95 % from", "percent"), Column("high", "to", "percent")),
         *(Column("moved", "memory traffic", "bytes"), Column("reads", "reads", "percent")),
         *(Column("pattern", "pattern"), Column("place", "allocated at", "code")),
     ]
