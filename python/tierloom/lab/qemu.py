@@ -130,7 +130,7 @@ def _processors(machine: Topology, accelerator: str) -> list[str]:
             "hint: leave --accel away, or take --topology two-tier"
         )
         raise RequestError(message)
-    # With a thread for each processor, QEMU 10.0 dies of SIGSEGV, or crawls, once programs run in a CXL device's memory.
+    # With a thread for each processor QEMU 10.0 dies of SIGSEGV, or crawls, once programs run in a CXL device's memory.
     emulated = f"tcg,thread={'single' if machine.is_cxl else 'multi'}"
     model, how = ("host", "kvm") if accelerator == "kvm" else ("max", emulated)
     return ["-accel", how, "-cpu", f"{model},hypervisor=off", "-smp", str(CPUS)]
