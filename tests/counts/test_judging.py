@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benches.counts import counted
 from benches.counts.generator import DEVELOPMENT, GATE, plan, sources
 from benches.counts.judge import judged
 from benches.counts.matching import matched
 from benches.counts.program import Program
 from benches.counts.table import HEAD, Line, summary, write
-from benches.counts.truth import Truth
+from benches.counts.truth import LUMPS, Truth
 
 HEAP = Truth("heap", "", 4096, 1, (("program", 16), ("libc", 1)), 0, 0, 600, 200)
 STATIC = Truth("static", "table", 4096, 1, (), 0, 0, 100, 100)
@@ -87,3 +88,15 @@ def test_the_table_says_what_all_programs_come_to(tmp_path: Path) -> None:
         ",".join(HEAD),
         "one,0.0,0.0,0.0,-50.0,0.0,50.0,9,0,0,,x,about",
     ]
+
+
+def test_what_was_counted_is_judged_with_what_is_of_no_object() -> None:
+    """Thread-local storage is in the loader's memory for the truth, and a row of its own in a profile."""
+    told = profile((500.0, 200.0), (100.0, 100.0))
+    told["sampling"] |= {"not_sampled": {"bytes": 60.0}, "thread_local": {"bytes": 50.0}}
+    loader = Truth("lump", LUMPS["a"], 0, 0, (), 0, 0, 50, 0)
+    found = counted.judged(told, [HEAP, STATIC, STACK, loader])
+    assert found.total == pytest.approx(100 * (1010 / 1050 - 1))
+    assert found.tvd == pytest.approx(100 * (0.8 - 7 / 9))
+    assert (found.not_sampled, found.thread_local) == pytest.approx((6000 / 1050, 5000 / 1050))
+    assert (found.samples, found.intervals) == (9, 0)

@@ -87,9 +87,20 @@ impl AllAccesses {
         total > 0.0
     }
 
-    /// Adds executions of an operand that no sample shows, as what is around it was seen.
-    fn add_inferred(&mut self, executed: Executed<'_>, by_object: &ByObject) {
-        self.add(executed, by_object, by_object.values().sum());
+    /// Adds executions of an operand that no sample shows: as what is around it was seen, else as what its function was
+    /// entered with. The stack is no object's.
+    fn add_without_samples(&mut self, executed: Executed<'_>, origin: Option<Origin>, observed: &Observed) {
+        let by_entry = || match origin? {
+            Origin::Entry(register) => observed.entered.shown(executed.operand.function, register),
+            Origin::Stack => None,
+        };
+        match observed.around.get(&executed.operand).or_else(by_entry) {
+            _ if origin == Some(Origin::Stack) => {}
+            Some(shown) if executed.source == CountSource::Counted => {
+                self.add(executed, shown, shown.values().sum());
+            }
+            _ => self.add_unseen(executed),
+        }
     }
 
     fn add_known(&mut self, executed: Executed<'_>, object: ObjectId, part: Share) {
@@ -172,18 +183,9 @@ pub(crate) fn tally(
                     }
                     _ => tallies.add(executed, &spread(seen, clock), seen.len() as f64),
                 };
-                if is_known {
-                    continue;
-                }
-                let origin = content.base.and_then(|base| origins.of_register(instruction, base));
-                let by_entry = || match origin? {
-                    Origin::Entry(register) => observed.entered.shown(id, register),
-                    Origin::Stack => None,
-                };
-                match observed.around.get(&operand).or_else(by_entry) {
-                    _ if origin == Some(Origin::Stack) => {}
-                    Some(shown) if executed.source == CountSource::Counted => tallies.add_inferred(executed, shown),
-                    _ => tallies.add_unseen(executed),
+                if !is_known {
+                    let origin = content.base.and_then(|base| origins.of_register(instruction, base));
+                    tallies.add_without_samples(executed, origin, observed);
                 }
             }
         }
