@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tierloom.child_processes import ends_with_us
 from tierloom.debian import packages
 from tierloom.errors import RecordingError, RequestError
 from tierloom.same_library import same_library
@@ -84,7 +85,7 @@ class CountedRun:
 
     def _run(self, caches: Sequence[str]) -> int:
         files = [f"--callgrind-out-file={self.folder}/callgrind.out.%p", f"--log-file={self.folder}/log.%p"]
-        command = [VALGRIND, *OPTIONS, *caches, *files, "--", *self.command]
+        command = [*ends_with_us(), VALGRIND, *OPTIONS, *caches, *files, "--", *self.command]
         nowhere = subprocess.DEVNULL
         with self._input() as given:
             return subprocess.run(command, stdin=given, stdout=nowhere, stderr=nowhere, check=False).returncode

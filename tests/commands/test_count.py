@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,24 @@ def test_both_runs_take_the_same_code_of_the_c_library(executable: Path, tmp_pat
     )
     assert done.stdout == (tmp_path / "second").read_text()
     assert done.stdout.startswith("glibc.malloc.check=0:glibc.cpu.hwcaps=-AVX512F,")
+
+
+@pytest.mark.needs("gcc", "setpriv")
+def test_what_counts_ends_with_a_profiler_that_is_killed(executable: Path, app: Path) -> None:
+    path = stands_in(app, "echo $$ > counting; exec sleep 300")
+    words = [executable, "profile", "--count", "-o", "it.profile", "--", "./app"]
+    environment = {**os.environ, "PATH": path}
+    with subprocess.Popen(
+        [*map(str, words)], cwd=app, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as profiler:
+        while not (app / "counting").exists() or not (app / "counting").read_text().strip():
+            assert profiler.poll() is None
+            time.sleep(0.01)
+        counting = Path("/proc") / (app / "counting").read_text().strip()
+        assert counting.exists()
+        profiler.kill()
+    while counting.exists() and "Z" not in (counting / "stat").read_text().split(")")[1]:
+        time.sleep(0.01)
 
 
 @pytest.mark.needs("gcc")

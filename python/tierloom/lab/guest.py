@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from tierloom.child_processes import ends_with_us
 from tierloom.errors import LabError, RequestError
 from tierloom.lab import exchange, qemu
 
@@ -162,7 +163,7 @@ class Guest:
         command = qemu.command(emulator, made, self.topology, setting)
         with (self.folder / "qemu.log").open("wb") as log:
             return subprocess.Popen(
-                [*_with_parent(stays=self._stays), *command],
+                [*([] if self._stays else ends_with_us()), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -239,11 +240,6 @@ def _device_contents(store: Path | None) -> Path:
     folder = (store or cache_folder() / "pmem").absolute()
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _with_parent(*, stays: bool) -> list[str]:
-    """A prefix that ends the emulator when this process dies, however it dies; none where util-linux is not there."""
-    return [] if stays or shutil.which("setpriv") is None else ["setpriv", "--pdeathsig", "KILL", "--"]
 
 
 def _guest_file(name: str) -> bytes:
