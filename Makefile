@@ -16,7 +16,7 @@ NATIVE := python/tierloom/native
 PRELOAD := $(or $(CARGO_TARGET_DIR),target)/release/libtierloom_preload.so
 
 .PHONY: toolchain help demo test test-rust test-python live machines test-lab test-lab-long smoke smoke-bare test-bare \
-	bench recordings estimates fuzz lint format install core workloads man site wheel wheel-test lock clean
+	bench recordings estimates fuzz lint format install core workloads man site wheel wheel-test release lock clean
 .DEFAULT_GOAL := help
 
 help: ## List what can be made
@@ -33,7 +33,7 @@ live: packages-live install workloads ## What judges this machine as well: accur
 	cargo test --locked --quiet --package tierloom-place --test exhaustive -- --ignored
 	$(BIN)/pytest -m "(live or long) and not lab"
 
-machines: packages-bare test-lab-long wheel-test ## What starts machines: guests of the lab, bare Debian roots, clean environments; an hour
+machines: packages-bare test-lab-long wheel-test release ## What starts machines: guests of the lab, bare Debian roots, clean environments; an hour
 	$(BARE) bookworm user "make demo"
 	$(BARE) bookworm root ".ci/run"
 
@@ -158,6 +158,17 @@ man: install ## Manual pages of all verbs in build/man/man1
 wheel: install ## A wheel for this platform in dist/
 	@rm -f dist/*.whl
 	$(BIN)/maturin build --release --locked --quiet --out dist
+
+# Into an environment of its own: what it needs is large, and nobody else does.
+build/release/venv: requirements/release.txt | toolchain
+	@mkdir -p build/release
+	$(PYTHON) -m venv $@
+	$@/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+
+release: $(NATIVE)/vega.js build/release/venv ## A wheel for every Linux since glibc 2.28 in dist/, and its demo in clean environments
+	build/release/venv/bin/python tools/release.py dist
+	$(PYTHON) tools/try_wheel.py $$(ls -t dist/tierloom-*manylinux*.whl | head -1) $(PYTHON) python3.12 python3.13 python3.14
 
 wheel-test: wheel ## The wheel in clean environments, of this Python and of newer ones that are here
 	$(PYTHON) tools/try_wheel.py dist/tierloom-*.whl $(PYTHON) python3.12 python3.13 python3.14

@@ -5,7 +5,13 @@
 // Nothing here touches a workload's data; that is left to its kernels, which truth.hpp counts.
 #pragma once
 
+#ifdef _OPENMP
 #include <omp.h>
+#else
+// Without OpenMP, as in the program that a wheel brings, there is one thread.
+inline int omp_get_max_threads() { return 1; }
+inline void omp_set_num_threads(int) {}
+#endif
 
 #include <array>
 #include <chrono>
@@ -17,7 +23,11 @@
 
 // A loop over data. Compiled on its own and for itself, so that its name is in the call stack, no
 // two calls are merged, and each access written in it is performed once by the machine code.
+#ifdef __clang__
+#define KERNEL [[gnu::noinline]] static
+#else
 #define KERNEL [[gnu::noipa]] static
+#endif
 
 namespace tierloom {
 

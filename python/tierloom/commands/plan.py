@@ -18,6 +18,7 @@ from tierloom.exporters import FORMS
 if TYPE_CHECKING:
     from tierloom.nouns import Plan
     from tierloom.policy_search import Comparison
+    from tierloom.schema import MachineDoc
 
 
 @click.command(
@@ -180,15 +181,25 @@ def tell(answer: Comparison, written: dict[str, Path]) -> None:
 
 def then(answer: Comparison, profile: str, machine: str, plan_file: Path) -> None:
     """What to do next: run it, or where all data fit, ask what half of that memory would do, beside another."""
+    from tierloom.nouns import Machine
     from tierloom.report import verdicts
 
     if "sampling" not in answer.profile.data or not answer.profile.footprint_bytes:
         return
     if verdicts.all_fits(answer):
-        other = machine if len(answer.machine.data["memories"]) > 1 else "liu-a"
-        say.then(shlex.join(["tierloom", "plan", profile, "--machine", other, "--fast-memory", "50%"]))
+        alone = len(answer.machine.data["memories"]) < 2
+        other, asked = (Machine.load("liu-a"), "liu-a") if alone else (answer.machine, machine)
+        nodes = beside(other.data, "ldram" if alone else answer.brief["fast_memory"])
+        say.then(shlex.join(["tierloom", "plan", profile, "--machine", asked, *nodes, "--fast-memory", "50%"]))
     else:
         run(answer.plan(), plan_file, answer.profile.data["program"]["command"])
+
+
+def beside(machine: MachineDoc, fast: str) -> list[str]:
+    """The option that leaves the fast memory and the first of another kind; nothing where there are no others."""
+    kinds = {memory["name"]: memory["kind"] for memory in machine["memories"]}
+    other = next((name for name, kind in kinds.items() if kind != kinds[fast]), None)
+    return ["--nodes", f"{fast},{other}"] if other and len(kinds) > 2 else []
 
 
 def run(plan: Plan, plan_file: Path, command: list[str]) -> None:

@@ -1,0 +1,183 @@
+"""A newcomer who reads only what is printed, and what came of it: `python tools/newcomer.py [FILE.md]`.
+
+It starts from `tierloom --help` and has six wishes, each with the word by which it would look for it. What it types
+is what it read: an example of a help page, or the `next:` of the command before. It puts in its own program, its own
+profile or its own machine where an example has another. Nothing else is known to it. The transcript goes to stdout,
+or into a page; the exit code is 1 where a command failed or a wish was not met.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+OWN = "xz -9 --keep --force numbers.txt"
+"""The program that the newcomer came with."""
+
+LINES = 12
+"""Lines of an output that the transcript shows, from its start and from its end."""
+
+HEAD = """# What a newcomer finds
+Written by `python tools/newcomer.py`, which knows nothing of Tierloom but what is printed: it types examples of help
+pages and the commands after `next:`, with a program, a profile or a machine of its own in the place of theirs. A
+test does the same again, and holds this page to what it typed.
+"""
+
+
+@dataclass
+class Typed:
+    """A command, why it was typed, and what came of it."""
+
+    command: str
+    why: str
+    code: int
+    text: str
+
+    @property
+    def hints(self) -> list[str]:
+        """Commands that it said might come next, each in one line."""
+        return re.findall(r"^next: (tierloom .*)$", self.text, re.MULTILINE)
+
+
+@dataclass
+class Newcomer:
+    """Somebody at a terminal, in a folder of their own."""
+
+    folder: Path
+    tierloom: Path
+    typed: list[Typed] = field(default_factory=list)
+    wishes: list[tuple[str, bool]] = field(default_factory=list)
+    heads: dict[int, str] = field(default_factory=dict)
+
+    def type(self, command: str, why: str) -> Typed:
+        """Types a command, once."""
+        words = re.sub(r"^tierloom\b", shlex.quote(str(self.tierloom)), command)
+        done = subprocess.run(
+            ["bash", "-c", words],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        self.typed.append(Typed(command, why, done.returncode, done.stdout + done.stderr))
+        return self.typed[-1]
+
+    def help_of(self, *verb: str) -> str:
+        """A help page."""
+        return self.type(shlex.join(["tierloom", *verb, "--help"]), "to see what there is").text
+
+    def wish(self, what: str) -> None:
+        """Begins a part of the transcript."""
+        self.heads[len(self.typed)] = what
+
+    def met(self, *patterns: str) -> None:
+        """Ends it: whether the files are there that were wished for."""
+        what = list(self.heads.values())[-1]
+        self.wishes.append((what, all(any(self.folder.glob(pattern)) for pattern in patterns)))
+
+    def follow(self, typed: Typed, **instead: str) -> Typed:
+        """Types what each command said comes next, until one says nothing new."""
+        seen = {each.command for each in self.typed}
+        while fresh := [hint for hint in typed.hints if hint not in seen]:
+            command = fresh[0]
+            for old, new in instead.items():
+                command = re.sub(rf"--{old} \S+", f"--{old} {new}", command)
+            seen |= {fresh[0], command}
+            typed = self.type(command, "as the line above says")
+        return typed
+
+
+def verb_for(page: str, word: str) -> str:
+    """The verb that a help page describes with a word."""
+    listed = re.findall(r"^  ([a-z]+)  +(\S.*(?:\n {6,}\S.*)*)", page, re.MULTILINE)
+    return next(verb for verb, about in listed if word in " ".join(about.split()))
+
+
+def example_of(page: str) -> str:
+    """The first example of a help page."""
+    return re.findall(r"^ +\$ (tierloom .*)$", page, re.MULTILINE)[0]
+
+
+def visit(newcomer: Newcomer) -> None:
+    """All six wishes."""
+    (newcomer.folder / "numbers.txt").write_text("".join(f"{line * 7919 % 100_003}\n" for line in range(2_000_000)))
+    newcomer.wish("To see it work")
+    start = newcomer.help_of()
+    newcomer.follow(newcomer.type(f"tierloom {verb_for(start, 'show what it gains')}", "the first verb of the list"))
+    newcomer.met("**/*.plan.toml", "**/*.profile")
+
+    newcomer.wish("A plan for a program of its own")
+    ours = re.sub(r" -- .*", f" -- {OWN}", example_of(start)).replace("app", "own")
+    profiled = newcomer.type(ours, "the first example of the list, with its own program")
+    newcomer.follow(profiled)
+    newcomer.met("own.profile", "own.plan.toml")
+
+    newcomer.wish("A machine of its own")
+    verb = verb_for(start, "describe")
+    kind = verb_for(newcomer.help_of(verb), "think of")
+    made = newcomer.type(example_of(newcomer.help_of(verb, kind)), "the first example")
+    file = re.findall(r"wrote (\S+\.toml)", made.text)[0]
+    newcomer.follow(
+        newcomer.type(re.sub(r"--machine \S+", f"--machine {file}", profiled.hints[0]), "with its own machine")
+    )
+    newcomer.met(file, "own.plan.toml")
+
+    for what, word, *wanted in WISHES:
+        newcomer.wish(what)
+        path = [verb_for(start, word)]
+        newcomer.follow(newcomer.type(example_of(newcomer.help_of(*path)), "the first example"))
+        newcomer.met(*wanted)
+
+
+WISHES = (
+    ("Where a language model's tensors go", "LLM"),
+    ("Many machines at once", "study", "*.sweep"),
+    ("A page to show to others", "charts", "*.html"),
+)
+"""What it wants, the word that it looks for, and files that should be there then."""
+
+
+def transcript(newcomer: Newcomer) -> str:
+    """The page."""
+    parts = [HEAD]
+    for index, each in enumerate(newcomer.typed):
+        if index in newcomer.heads:
+            parts.append(f"\n## {newcomer.heads[index]}\n")
+        parts.append(f"{each.why.capitalize()}:\n\n```text\n$ {each.command}\n{shortened(each.text)}```\n")
+    return "\n".join(parts).replace("\n\n\n", "\n\n")
+
+
+def shortened(text: str) -> str:
+    """The start and the end of an output."""
+    lines = [line.rstrip() for line in text.splitlines()]
+    if len(lines) > 2 * LINES + 1:
+        lines = [*lines[:LINES], f"[{len(lines) - 2 * LINES} more lines]", *lines[-LINES:]]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def main() -> int:
+    """Visits, and writes the transcript."""
+    with tempfile.TemporaryDirectory() as folder:
+        newcomer = Newcomer(Path(folder), Path(sys.executable).parent / "tierloom")
+        visit(newcomer)
+    # What is told of a place is told of everybody's.
+    text = transcript(newcomer).replace(f"{ROOT}/python/", "").replace(folder, "")
+    if sys.argv[1:]:
+        Path(sys.argv[1]).write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+    failed = [each.command for each in newcomer.typed if each.code != 0]
+    failed += [f"not met: {what}" for what, is_met in newcomer.wishes if not is_met]
+    sys.stderr.write("".join(f"{each}\n" for each in failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
