@@ -30,6 +30,9 @@ MOSTLY, HARDLY = 0.995, 0.005
 NAMED = 8
 """Objects whose names stand beside them."""
 
+ROOM_FOR_NAMES = 500
+"""Width of the picture, pixels, below which they would lie on each other."""
+
 STEPS = 200
 HEIGHT = 340
 
@@ -109,7 +112,7 @@ def _spec(
     # The last placement that the slider's amount has room for; rounding of the slider must not lose one.
     at = " + ".join(f"(budget >= {each - step / 2:.9g})" for each in amounts[1:])
     times = [float(f"{point['time_s']:.6g}") for point in points]
-    told = f"format({times}[at], '.4~g') + ' s with ' + format({amounts}[at], '.3~g') + ' {unit} of {fast}'"
+    told = f"format({times}[at], '.4~g') + ' s with ' + format({amounts}[at], '.4~g') + ' {unit} of {fast}'"
     places = [f"in {fast}", "split", "elsewhere"]
     x = _logarithmic("size", f"size, {unit}", [row["size"] for row in rows], "~g")
     y = _logarithmic("asked", f"share of {what}", [row["asked"] for row in rows], "~p")
@@ -165,6 +168,7 @@ def _names(x: Spec, y: Spec, middle: float) -> Spec:
         "mark": {
             "type": "text",
             "fontSize": 11,
+            "opacity": {"expr": f"width < {ROOM_FOR_NAMES} ? 0 : 1"},
             "align": {"expr": f"{beyond} ? 'right' : 'left'"},
             "dx": {"expr": f"{beyond} ? -9 : 9"},
         },
