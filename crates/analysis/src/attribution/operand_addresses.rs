@@ -6,6 +6,7 @@
 //! by the loop's steady steps.
 
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
+use tierloom_binary::dataflow::rounds::is_one_variable;
 use tierloom_binary::dataflow::state::State;
 use tierloom_binary::instruction::{Operand, RegisterSet};
 
@@ -34,6 +35,8 @@ pub(crate) enum How {
 /// of the sample itself.
 pub(crate) struct BlockStates {
     first: usize,
+    /// Position of the sample.
+    at: usize,
     before: Vec<State>,
     sample: State,
 }
@@ -59,20 +62,25 @@ impl BlockStates {
             before[position - block.first] = state;
             state.execute(&function.instructions[position]);
         }
-        Self { first: block.first, before, sample: *sample }
+        Self { first: block.first, at, before, sample: *sample }
     }
 
     pub(crate) fn before(&self, position: usize) -> &State {
         &self.before[position - self.first]
     }
 
-    /// Address of an operand of the block.
-    pub(crate) fn address(&self, position: usize, operand: &Operand) -> Option<(u64, How)> {
+    /// Address of an operand of the block, of the function that it was made of.
+    pub(crate) fn address(&self, function: &Function, position: usize, operand: &Operand) -> Option<(u64, How)> {
         let exact = self.before(position).address(operand).map(|address| (address, How::Replayed));
-        // A pointer that the block itself loads: its value in the sample is that of the round
-        // before or after, an address of the same instruction.
-        let near = || self.sample.address(operand).map(|address| (address, How::Near));
-        exact.or_else(near)
+        exact.or_else(|| self.near(function, position, operand).map(|address| (address, How::Near)))
+    }
+
+    /// Of a pointer that the block itself loads: its value in the sample may be that of the round before or after, an address
+    /// of the same instruction.
+    fn near(&self, function: &Function, position: usize, operand: &Operand) -> Option<u64> {
+        let same = |register| is_one_variable(function, (self.at, position), register);
+        let index = operand.index.filter(|index| same(*index));
+        operand.base.is_none_or(same).then(|| self.sample.address(&Operand { index, ..*operand }))?
     }
 }
 
@@ -82,7 +90,7 @@ pub(crate) fn block_touches(function: &Function, at: usize, states: &BlockStates
     let mut touches = Vec::new();
     for instruction in block.first..block.end {
         for (operand, content) in function.instructions[instruction].operands.iter().enumerate() {
-            let found = states.address(instruction, content);
+            let found = states.address(function, instruction, content);
             touches.extend(found.map(|(address, how)| Touch { instruction, operand, address, how }));
         }
     }
@@ -147,10 +155,21 @@ mod tests {
 
     #[test]
     fn a_chase_uses_the_pointer_that_it_just_loaded() {
-        // mov rax, [rax]; ret, sampled after the load
-        let function = Function::decode(&[0x48, 0x8b, 0x00, 0xc3], 0);
+        // 0 mov rax,[rax] | 3 jmp 0, sampled after the load
+        let function = Function::decode(&[0x48, 0x8b, 0x00, 0xeb, 0xfb], 0);
         let states = BlockStates::new(&function, 1, &sample(&[(register::AX, 0x7000)]));
         let touches = block_touches(&function, 1, &states);
         assert_eq!(touches, vec![Touch { instruction: 0, operand: 0, address: 0x7000, how: How::Near }]);
+    }
+
+    #[test]
+    fn a_register_that_holds_a_table_and_then_what_is_in_it_tells_nothing_of_the_table() {
+        // 0 mov rcx,[rbx] | 3 mov rcx,[rcx] | 6 inc dword [rcx] | 8 dec rdx | b jne 0 | d ret, sampled at the increment
+        let code = [0x48, 0x8b, 0x0b, 0x48, 0x8b, 0x09, 0xff, 0x01, 0x48, 0xff, 0xca, 0x75, 0xf3, 0xc3];
+        let function = Function::decode(&code, 0);
+        let states = BlockStates::new(&function, 2, &sample(&[(register::BX, 0x1000), (register::CX, 0x7000)]));
+        let touched = block_touches(&function, 2, &states);
+        let touched: Vec<_> = touched.iter().map(|touch| (touch.instruction, touch.address, touch.how)).collect();
+        assert_eq!(touched, [(0, 0x1000, How::Replayed), (2, 0x7000, How::Replayed)]);
     }
 }

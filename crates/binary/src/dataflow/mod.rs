@@ -7,6 +7,7 @@ pub mod induction;
 pub mod left_alone;
 pub mod modular;
 pub mod origins;
+pub mod rounds;
 mod slots;
 pub mod spills;
 pub mod state;
