@@ -36,7 +36,7 @@ use tierloom_binary::cfg::{Block, BlockId, Function, LoopId};
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::left_alone::Shown;
-use tierloom_binary::dataflow::state::State;
+use tierloom_binary::dataflow::state::{StackWords, State};
 use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
 use tierloom_recording::{
     Change, InCopy, InstructionCounts, Recording, STACK_WORDS, Sample, StackTop, Window, register,
@@ -293,7 +293,9 @@ impl Pass<'_, '_> {
                 let calls = self.found.code.callers(&self.spaces.modules, function);
                 self.found.calls.insert(function, calls);
             }
-            self.sight(sample, function, instruction, &state);
+            let words = top.map_or(&[][..], |top| &top.words);
+            let stack = StackWords { pointer: sample.registers[register::SP], words };
+            self.sight(sample, function, instruction, (&state, &stack));
         }
     }
 
@@ -399,7 +401,13 @@ impl Pass<'_, '_> {
         Rest::Unrecovered
     }
 
-    fn sight(&mut self, sample: &Sample, id: FunctionId, instruction: usize, state: &State) {
+    fn sight(
+        &mut self,
+        sample: &Sample,
+        id: FunctionId,
+        instruction: usize,
+        (state, stack): (&State, &StackWords<'_>),
+    ) {
         let function = self.found.code.functions[id].function.clone();
         let states = BlockStates::new(&function, instruction, state);
         self.note(sample, id, block_touches(&function, instruction, &states));
@@ -424,7 +432,7 @@ impl Pass<'_, '_> {
         }
         // How often code runs that no sample shows is a guess, unless it was counted: then it is worth to look for its operands.
         if !self.counts.files.is_empty() {
-            self.sight_neighbours(sample, id, neighbours(&function, instruction, &states));
+            self.sight_neighbours(sample, id, neighbours(&function, instruction, &states, stack));
             self.sight_entry(sample, id, &[instruction], (state, RegisterSet::ALL));
             for level in levels.iter() {
                 self.sight_entry(sample, level.function, &level.sites, (state, level.valid));

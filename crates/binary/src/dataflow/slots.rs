@@ -28,15 +28,20 @@ impl Slot {
 
     /// What it holds, of words from the stack pointer on.
     pub(super) fn value(self, stack: &[u64]) -> Option<u64> {
-        let end = self.displacement.checked_add(u64::from(self.bytes))?;
-        if end > 8 * stack.len() as u64 {
-            return None;
-        }
-        let (word, shift) = (usize::try_from(self.displacement / 8).ok()?, 8 * (self.displacement % 8));
-        let above = stack.get(word + 1).copied().unwrap_or(0);
-        let value = stack[word] >> shift | above.checked_shl(u32::try_from(64 - shift).ok()?).unwrap_or(0);
-        Some(if self.bytes >= 8 { value } else { value & ((1 << (8 * self.bytes)) - 1) })
+        value_of(stack, self.displacement, self.bytes)
     }
+}
+
+/// What the bytes hold that lie at a displacement from the first of some words.
+pub(super) fn value_of(words: &[u64], displacement: u64, bytes: u32) -> Option<u64> {
+    let end = displacement.checked_add(u64::from(bytes))?;
+    if end > 8 * words.len() as u64 {
+        return None;
+    }
+    let (word, shift) = (usize::try_from(displacement / 8).ok()?, 8 * (displacement % 8));
+    let above = words.get(word + 1).copied().unwrap_or(0);
+    let value = words[word] >> shift | above.checked_shl(u32::try_from(64 - shift).ok()?).unwrap_or(0);
+    Some(if bytes >= 8 { value } else { value & ((1 << (8 * bytes)) - 1) })
 }
 
 /// Whether an operand lies on the stack, at a place that the instruction says.

@@ -6,11 +6,28 @@
 //! identity (a property test).
 
 use crate::arch::{IN_SAMPLE, REGISTERS, STACK_POINTER};
+use crate::dataflow::slots::value_of;
 use crate::instruction::flags::sign_extended;
 use crate::instruction::{
     Arithmetic, Compute, EffectiveAddress, GENERAL, Gpr, Instruction, Operand, Operation, Part, Place, RegisterSet,
     Source,
 };
+
+/// What a sample found on the stack.
+#[derive(Debug, Clone, Copy)]
+pub struct StackWords<'a> {
+    /// Address of the first word: the stack pointer of the sample.
+    pub pointer: u64,
+    /// From there on; none where the sample brought none.
+    pub words: &'a [u64],
+}
+
+impl StackWords<'_> {
+    /// What so many bytes at an address hold, where they are among them.
+    pub fn value(&self, address: u64, bytes: u32) -> Option<u64> {
+        value_of(self.words, address.checked_sub(self.pointer)?, bytes)
+    }
+}
 
 /// Values of the general-purpose registers, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -187,6 +204,25 @@ impl State {
         }
     }
 
+    /// The same with what it loads, where that lies on the part of the stack that a sample brought and is a register's own
+    /// width or half of it.
+    pub fn execute_beside(&mut self, instruction: &Instruction, stack: &StackWords<'_>) {
+        let loaded = match instruction.operation {
+            Operation::Pop { to: Some(to) } => {
+                self.get(STACK_POINTER).and_then(|address| Some((to, stack.value(address, 8)?)))
+            }
+            Operation::Move { to: Place::Register(to), from: Source::Memory } if to.bytes >= 4 => {
+                let address = instruction.operands.first().and_then(|operand| self.address(operand));
+                address.and_then(|address| Some((to.register, stack.value(address, to.bytes.into())?)))
+            }
+            _ => None,
+        };
+        self.execute(instruction);
+        if let Some((to, value)) = loaded {
+            self.set(to, Some(value));
+        }
+    }
+
     /// Target register and new value of the arithmetic that compilers use for addresses.
     fn result(&self, operation: &Operation) -> Option<(Part, u64)> {
         let (to, value) = match *operation {
@@ -290,6 +326,23 @@ mod tests {
             [0, 1, 2, 6].map(|register| state.get(Gpr::new(register))),
             [Some(5), Some(240), Some(240), Some(0)]
         );
+    }
+
+    #[test]
+    fn what_lies_on_the_stack_is_loaded_and_nothing_else() {
+        // mov rax,[rdi+8]; mov ecx,[rax+4]; mov rdx,[rsi]; pop rbx
+        let code = [0x48, 0x8b, 0x47, 0x08, 0x8b, 0x48, 0x04, 0x48, 0x8b, 0x16, 0x5b];
+        let stack = StackWords { pointer: 0x7000, words: &[0x11, 0x2_0000_0022, 0x7008, 0x33] };
+        let mut state = State::unknown();
+        let (sp, si, di) = (Gpr::new(4), Gpr::new(6), Gpr::new(7));
+        for (register, value) in [(sp, 0x7018), (si, 0x6ff8), (di, 0x7008)] {
+            state.set(register, Some(value));
+        }
+        for instruction in &decode(&code, 0x1000) {
+            state.execute_beside(instruction, &stack);
+        }
+        let held = [0, 1, 2, 3, 4].map(|register| state.get(Gpr::new(register)));
+        assert_eq!(held, [Some(0x7008), Some(2), None, Some(0x33), Some(0x7020)]);
     }
 
     #[test]
