@@ -20,6 +20,8 @@ from tierloom.errors import BuildError, RequestError
 
 COUNTED = Path(__file__).with_name("counted")
 NAMES = sorted(file.name.partition(".")[0] for file in COUNTED.iterdir())
+#: Objects with less of the accesses may have been seen a few times only.
+SMALL = 0.01
 FETCHED = Path(__file__).with_name("fetched")
 LLC = 32 << 20
 #: Lines from memory by object, as the tool of `benches/counts` counts them, which books each line where it lies.
@@ -84,16 +86,25 @@ def test_shares_are_those_of_the_program_where_samples_saw_all() -> None:
     assert abs(total) < 0.1
 
 
+@pytest.mark.parametrize("name", ["shared_frame-O2", "shared_frame-O3"])
+def test_pointers_in_a_callers_frame_and_page_faults_tell_what_no_sample_does(name: str) -> None:
+    profile = analysed(name, counts(name))
+    assert profile["sampling"]["not_sampled"]["accesses"] < 10
+    for true in truth(name)["objects"]:
+        assert found(profile, true) == pytest.approx(accesses_of(true), rel=0.001), true["name"]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_truth_lies_in_the_interval(name: str) -> None:
     profile = analysed(name, counts(name))
     known = {one["name"]: one["accesses"] for one in profile["objects"] if "accesses" in one}
+    every = sum(map(accesses_of, truth(name)["objects"]))
     for true in truth(name)["objects"]:
         (one,) = (known[name] for name in bench().find(profile, true))
         # The interval is of executions; an instruction that reads and writes is two accesses.
         each = found(profile, true) / one["count"]
         assert 0.999 * one["low"] * each <= accesses_of(true) <= 1.001 * one["high"] * each
-        assert one["low"] > 0.8 * one["count"]
+        assert one["low"] > 0.8 * one["count"] or accesses_of(true) < SMALL * every
 
 
 def lines(profile: dict[str, Any], true: dict[str, Any]) -> float:

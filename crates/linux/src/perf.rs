@@ -181,8 +181,8 @@ impl Sampler {
         for ring in &mut self.faults {
             ring.drain(|bytes| {
                 self.format_of_faults.records(bytes, |record| {
-                    if let Record::Sample(Sample { pid, time_ns, address, .. }) = record {
-                        each(Fault { pid, time_ns, address });
+                    if let Record::Sample(Sample { pid, time_ns, instruction, address, .. }) = record {
+                        each(Fault { pid, time_ns, instruction, address });
                     }
                 });
             });
@@ -288,7 +288,7 @@ fn fault_attributes(period: u64) -> Attributes {
         kind: TYPE_SOFTWARE,
         config: SOFTWARE_PAGE_FAULTS,
         period,
-        sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_ADDR,
+        sample_type: SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ADDR,
         flags: flag::DISABLED
             | flag::INHERIT
             | flag::EXCLUDE_KERNEL

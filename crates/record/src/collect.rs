@@ -218,9 +218,9 @@ impl Gathered {
 
     /// A page fault that the kernel told.
     pub(super) fn take_fault(&mut self, fault: perf::Fault) {
-        let perf::Fault { pid, time_ns, address } = fault;
+        let perf::Fault { pid, time_ns, instruction, address } = fault;
         if self.faults.len() < MOST_FAULTS {
-            self.faults.push(Fault { time_ns, pid, address });
+            self.faults.push(Fault { time_ns, pid, instruction, address });
         }
     }
 

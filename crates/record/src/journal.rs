@@ -265,7 +265,7 @@ mod tests {
             .unwrap();
         let mut gathered = Gathered::new(5, 7, None);
         for time_ns in 0..2 * PORTION_RECORDS as u64 {
-            gathered.take_fault(tierloom_linux::perf::Fault { pid: 5, time_ns, address: time_ns });
+            gathered.take_fault(tierloom_linux::perf::Fault { pid: 5, time_ns, instruction: 0, address: time_ns });
         }
         journal.visit(&gathered, || RUN);
         assert!(matches!(Tried::open(&path, true), Err(RecordError::BeingRecorded { .. })));

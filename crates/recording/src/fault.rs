@@ -12,6 +12,8 @@ pub struct Fault {
     pub time_ns: u64,
     /// Process.
     pub pid: u32,
+    /// Address of the instruction that touched it; 0 where that was not recorded.
+    pub instruction: u64,
     /// Address that was read or written.
     pub address: u64,
 }

@@ -177,18 +177,20 @@ impl<'a> AddressSpaces<'a> {
         self.locate_mapped(pid, address, stack_pointer)
     }
 
-    /// Books a page fault of an allocation or a static array; other memory has no beginning to find.
-    pub(crate) fn fault(&mut self, fault: &Fault) {
+    /// Books a page fault of an allocation or a static array, and says which; other memory has no beginning to find.
+    pub(crate) fn fault(&mut self, fault: &Fault) -> Option<ObjectId> {
         self.first_touch(fault.pid, fault.address);
-        let Some(space) = self.spaces.get(&fault.pid) else { return };
+        let space = self.spaces.get(&fault.pid)?;
         if let Some(piece) = space.allocations.get(fault.address) {
             // A child's first write copies a page that its parent filled.
             if piece.value.pid == fault.pid {
                 self.objects.fault(piece.value.object, fault.time_ns, piece.value.new);
             }
-        } else if let Some(piece) = space.statics.get(fault.address) {
-            self.objects.fault(piece.value, fault.time_ns, true);
+            return Some(piece.value.object);
         }
+        let object = space.statics.get(fault.address)?.value;
+        self.objects.fault(object, fault.time_ns, true);
+        Some(object)
     }
 
     /// Books which memory of all processes had pages at a moment.

@@ -39,7 +39,7 @@ use tierloom_binary::dataflow::left_alone::Shown;
 use tierloom_binary::dataflow::state::{StackWords, State};
 use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
 use tierloom_recording::{
-    Change, InCopy, InstructionCounts, Recording, STACK_WORDS, Sample, StackTop, Window, register,
+    Change, Fault, InCopy, InstructionCounts, Recording, STACK_WORDS, Sample, StackTop, Window, register,
 };
 
 /// What a sample waited on.
@@ -108,6 +108,8 @@ pub(crate) struct Observed {
     pub(crate) operand_addresses: Vec<OperandAddress>,
     /// Places of operands in blocks around those of samples, where executions were counted.
     pub(crate) around: BTreeMap<OperandId, ByObject>,
+    /// Places of operands at page faults, where executions were counted.
+    pub(crate) faulted: BTreeMap<OperandId, ByObject>,
     pub(crate) entered: Entered,
     /// Places of operands whose address is in the code, of blocks that were counted.
     pub(crate) fixed: BTreeMap<OperandId, Place>,
@@ -154,6 +156,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
             stack_tops: Vec::with_capacity(recording.stack_tops.len()),
             operand_addresses: Vec::new(),
             around: BTreeMap::new(),
+            faulted: BTreeMap::new(),
             entered: Entered::default(),
             fixed: BTreeMap::new(),
             windows: Vec::new(),
@@ -203,7 +206,11 @@ impl Pass<'_, '_> {
         while let Some((time_ns, next)) = events.next(until_ns) {
             self.spaces.advance(time_ns);
             match next {
-                Next::Fault(fault) => self.spaces.fault(fault),
+                Next::Fault(fault) => {
+                    if let Some(object) = self.spaces.fault(fault) {
+                        self.sight_fault(fault, object);
+                    }
+                }
                 Next::Window(window) => self.look(window),
                 Next::Residents(residents) => self.spaces.look(residents),
             }
@@ -452,6 +459,22 @@ impl Pass<'_, '_> {
             if place != Place::Nowhere {
                 *self.found.around.entry(operand).or_default().entry(place.object()).or_default() += 1.0;
             }
+        }
+    }
+
+    /// The operand that touched memory first, where its instruction has no other: code that fills memory for a moment takes
+    /// most of that in the kernel, where no sample falls.
+    fn sight_fault(&mut self, fault: &Fault, object: ObjectId) {
+        let Fault { pid, instruction, .. } = *fault;
+        if self.counts.files.is_empty() || instruction == 0 {
+            return;
+        }
+        let place = self.spaces.code_at(pid, instruction);
+        let Some((function, instruction)) = self.found.code.find(&self.spaces.modules, place) else { return };
+        let operands = &self.found.code.functions[function].function.instructions[instruction].operands;
+        if operands.len() == 1 {
+            let operand = OperandId { function, instruction, operand: 0 };
+            *self.found.faulted.entry(operand).or_default().entry(Some(object)).or_default() += 1.0;
         }
     }
 

@@ -83,7 +83,7 @@ mod tests {
 
     /// A fault each 1,000 ns for 20,000 ns, and 10,000 ns of the kernel with them.
     fn recording() -> Recording {
-        let fault = |number: u64| Fault { time_ns: 1000 * number, pid: 7, address: 0 };
+        let fault = |number: u64| Fault { time_ns: 1000 * number, pid: 7, instruction: 0, address: 0 };
         let clock = |time_ns, system_ns| Clock { time_ns, user_ns: 10_000, system_ns, ..Clock::default() };
         Recording {
             faults: (0..20).map(fault).collect(),

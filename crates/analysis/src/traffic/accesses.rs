@@ -87,14 +87,15 @@ impl AllAccesses {
         total > 0.0
     }
 
-    /// Adds executions of an operand that no sample shows: as what is around it was seen, else as what its function was
-    /// entered with. The stack is no object's.
+    /// Adds executions of an operand that no sample shows: as what is around it was seen, else as it touched memory first, else as
+    /// what its function was entered with. The stack is no object's.
     fn add_without_samples(&mut self, executed: Executed<'_>, origin: Option<Origin>, observed: &Observed) {
         let by_entry = || match origin? {
             Origin::Entry(register) => observed.entered.shown(executed.operand.function, register),
             Origin::Stack => None,
         };
-        match observed.around.get(&executed.operand).or_else(by_entry) {
+        let by_fault = || observed.faulted.get(&executed.operand);
+        match observed.around.get(&executed.operand).or_else(by_fault).or_else(by_entry) {
             _ if origin == Some(Origin::Stack) => {}
             Some(shown) if executed.source == CountSource::Counted => {
                 self.add(executed, shown, shown.values().sum());

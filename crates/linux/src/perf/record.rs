@@ -17,6 +17,8 @@ pub struct Sample {
     pub time_ns: u64,
     /// CPU.
     pub cpu: u32,
+    /// Address of the instruction that it interrupted.
+    pub instruction: u64,
     /// Address that was read or written.
     pub address: u64,
     /// Events that it stands for.
@@ -42,6 +44,8 @@ pub struct Fault {
     pub pid: u32,
     /// When, ns.
     pub time_ns: u64,
+    /// Address of the instruction that read or wrote it.
+    pub instruction: u64,
     /// Address that was read or written.
     pub address: u64,
 }

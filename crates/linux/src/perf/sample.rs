@@ -42,7 +42,7 @@ impl SampleLayout {
         let mut fields = Fields(body);
         let mut word = |wanted| if self.fields.contains(wanted) { fields.u64() } else { Some(0) };
         word(SampleFormat::IDENTIFIER)?;
-        word(SampleFormat::IP)?;
+        sample.instruction = word(SampleFormat::IP)?;
         let thread = word(SampleFormat::TID)?;
         (sample.pid, sample.tid) = (low(thread), low(thread >> 32));
         sample.time_ns = word(SampleFormat::TIME)?;

@@ -22,7 +22,7 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 /// How every recording begins; the version of its format follows, a byte.
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
-pub const VERSION: u8 = 11;
+pub const VERSION: u8 = 12;
 /// The oldest that is read: it has no windows, the one behind it no touches, the next no residents.
 const OLDEST: u8 = 4;
 /// What is wrong with a file whose recorder was stopped before its program did anything.
@@ -262,7 +262,9 @@ mod tests {
                         operand: [Which::Named, Which::Source, Which::Destination, Which::Rounds][usize::from(kind % 4)],
                     }).collect(),
                 }).collect(),
-                faults: pairs().map(|(word, small)| Fault { time_ns: word, pid: small, address: !word }).collect(),
+                faults: pairs().map(|(word, small)| Fault {
+                    time_ns: word, pid: small, instruction: word >> 3, address: !word,
+                }).collect(),
                 clocks: pairs().map(|(word, small)| Clock {
                     time_ns: word, user_ns: !word, system_ns: word >> 3, queued_ns: u64::from(small), held_ns: word >> 5,
                 }).collect(),
@@ -343,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_long_recording_has_several_portions_and_reads_back() {
-        let fault = |time_ns| Fault { time_ns, pid: 1, address: time_ns << 12 };
+        let fault = |time_ns| Fault { time_ns, pid: 1, instruction: 7, address: time_ns << 12 };
         let long = Recording {
             faults: (0..3 * PORTION_RECORDS as u64).map(fault).collect(),
             samples: vec![sample(7, 1); 5],

@@ -123,6 +123,7 @@ impl Portion<'_> {
         out.residents(self.residents);
         out.clocks(self.clocks);
         out.stack_tops(self.stack_tops);
+        out.fault_instructions(self.faults);
         out.0
     }
 }
@@ -186,7 +187,7 @@ impl Assembly {
         let binaries = reader.list(|reader| Some((reader.text()?, reader.text()?)))?;
         let (samples, accesses) = (reader.samples()?, reader.accesses()?);
         let (mappings, processes) = (reader.mappings()?, reader.processes()?);
-        let (allocations, faults) = (reader.allocations()?, reader.faults()?);
+        let (allocations, mut faults) = (reader.allocations()?, reader.faults()?);
         // A portion of version 4 ends here.
         let mut windows = if reader.rest.is_empty() { Vec::new() } else { reader.windows()? };
         // One of version 5 here.
@@ -199,6 +200,11 @@ impl Assembly {
             if reader.rest.is_empty() { Default::default() } else { (reader.residents()?, reader.clocks()?) };
         // One of version 9 here.
         let stack_tops = if reader.rest.is_empty() { Vec::new() } else { reader.stack_tops()? };
+        // One of version 11 here.
+        let instructions = if reader.rest.is_empty() { Vec::new() } else { reader.fault_instructions()? };
+        for (fault, instruction) in faults.iter_mut().zip(instructions) {
+            fault.instruction = instruction;
+        }
         let is_known = |(id, _): &(u32, Vec<u64>)| usize::try_from(*id).is_ok_and(|id| id < MOST_STACKS);
         (reader.rest.is_empty() && stacks.iter().all(is_known)).then_some(())?;
         let all = &mut self.recording;

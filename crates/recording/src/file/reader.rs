@@ -154,8 +154,14 @@ impl Reader<'_> {
         let (mut time, mut place) = (0, 0);
         self.list(|reader| {
             let time_ns = reader.step(&mut time)?;
-            Some(Fault { time_ns, pid: reader.small()?, address: reader.step(&mut place)? })
+            Some(Fault { time_ns, pid: reader.small()?, instruction: 0, address: reader.step(&mut place)? })
         })
+    }
+
+    /// Of page faults.
+    pub(super) fn fault_instructions(&mut self) -> Option<Vec<u64>> {
+        let mut place = 0;
+        self.list(|reader| reader.step(&mut place))
     }
 
     pub(super) fn clocks(&mut self) -> Option<Vec<Clock>> {

@@ -96,6 +96,11 @@ impl Writer {
         });
     }
 
+    pub(super) fn fault_instructions(&mut self, faults: &[Fault]) {
+        let mut place = 0;
+        self.list(faults, |out, fault| out.step(fault.instruction, &mut place));
+    }
+
     pub(super) fn windows(&mut self, windows: &[Window]) {
         let (mut time, mut place, mut block) = (0, 0, 0);
         self.list(windows, |out, window| {
