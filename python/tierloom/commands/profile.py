@@ -42,7 +42,7 @@ class Counted(click.Choice[str]):
     type=click.IntRange(1, 10_000),
     metavar="N",
     help=f"Samples per second of CPU time; by default {profiler.DEFAULT_HZ['perf']}, "
-    f"and {profiler.DEFAULT_HZ['ptrace']} by ptrace.",
+    f"{profiler.COUNTED_HZ} with --count, and {profiler.DEFAULT_HZ['ptrace']} by ptrace.",
 )
 @click.option(
     "--backend",
