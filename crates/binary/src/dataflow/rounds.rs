@@ -14,7 +14,7 @@ pub fn is_one_variable(function: &Function, (one, other): (usize, usize), regist
     let block = &function.blocks[own];
     let comes_round = || {
         let kept_in = |block: BlockId| kept(function.blocks[block].first..function.blocks[block].end);
-        function.reaches(block.successors.clone(), |block| block == own, kept_in)
+        block.inner_loop.is_some() && function.reaches(block.successors.clone(), |block| block == own, kept_in)
     };
     kept(low..high) || kept(high..block.end) && kept(block.first..low) && comes_round()
 }
