@@ -5,13 +5,14 @@
 //! comes out knows objects, functions and blocks, and no addresses any more.
 
 pub(crate) mod counted_code;
-pub(crate) mod entered;
+mod entered;
 mod events;
 mod neighbours;
 pub(crate) mod operand;
 pub(crate) mod operand_addresses;
 mod page_faults;
 pub(crate) mod touches;
+pub(crate) mod unsampled;
 pub(crate) mod waiting_instruction;
 pub(crate) mod windows;
 
@@ -22,12 +23,12 @@ use tierloom_model::AccessKind;
 use crate::address_space::objects::ObjectId;
 use crate::address_space::{AddressSpaces, Place};
 use crate::attribution::counted_code::CountedCode;
-use crate::attribution::entered::Entered;
 use crate::attribution::events::{Events, Next};
-use crate::attribution::neighbours::{Neighbour, neighbours};
+use crate::attribution::neighbours::neighbours;
 pub(crate) use crate::attribution::operand::{ByObject, OperandId};
 use crate::attribution::operand_addresses::{BlockStates, How, Touch, block_touches, loop_touches};
 use crate::attribution::page_faults::PageFaults;
+use crate::attribution::unsampled::Unsampled;
 use crate::attribution::waiting_instruction::{WaitingInstruction, blame};
 use crate::attribution::windows::CountedWindow;
 use tierloom_binary::call_graph::complete::Roots;
@@ -39,7 +40,7 @@ use tierloom_binary::dataflow::left_alone::Shown;
 use tierloom_binary::dataflow::state::{StackWords, State};
 use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
 use tierloom_recording::{
-    Change, Fault, InCopy, InstructionCounts, Recording, STACK_WORDS, Sample, StackTop, Window, register,
+    Change, InCopy, InstructionCounts, Recording, STACK_WORDS, Sample, StackTop, Window, register,
 };
 
 /// What a sample waited on.
@@ -106,11 +107,7 @@ pub(crate) struct Observed {
     /// Words of the stack, from the stack pointer on, that some samples brought.
     pub(crate) stack_tops: Vec<[u64; STACK_WORDS]>,
     pub(crate) operand_addresses: Vec<OperandAddress>,
-    /// Places of operands in blocks around those of samples, where executions were counted.
-    pub(crate) around: BTreeMap<OperandId, ByObject>,
-    /// Places of operands at page faults, where executions were counted.
-    pub(crate) faulted: BTreeMap<OperandId, ByObject>,
-    pub(crate) entered: Entered,
+    pub(crate) unsampled: Unsampled,
     /// Places of operands whose address is in the code, of blocks that were counted.
     pub(crate) fixed: BTreeMap<OperandId, Place>,
     pub(crate) windows: Vec<CountedWindow>,
@@ -155,9 +152,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
             seen: Vec::with_capacity(recording.samples.len()),
             stack_tops: Vec::with_capacity(recording.stack_tops.len()),
             operand_addresses: Vec::new(),
-            around: BTreeMap::new(),
-            faulted: BTreeMap::new(),
-            entered: Entered::default(),
+            unsampled: Unsampled::default(),
             fixed: BTreeMap::new(),
             windows: Vec::new(),
             counted: CountedCode::of(counts),
@@ -207,8 +202,9 @@ impl Pass<'_, '_> {
             self.spaces.advance(time_ns);
             match next {
                 Next::Fault(fault) => {
-                    if let Some(object) = self.spaces.fault(fault) {
-                        self.sight_fault(fault, object);
+                    let object = self.spaces.fault(fault);
+                    if let Some(object) = object.filter(|_| self.counts_some()) {
+                        self.found.unsampled.note_fault(self.spaces, &mut self.found.code, fault, object);
                     }
                 }
                 Next::Window(window) => self.look(window),
@@ -437,57 +433,22 @@ impl Pass<'_, '_> {
         for level in levels.iter() {
             self.sight_level(sample, level, state);
         }
-        // How often code runs that no sample shows is a guess, unless it was counted: then it is worth to look for its operands.
-        if !self.counts.files.is_empty() {
-            self.sight_neighbours(sample, id, neighbours(&function, instruction, &states, stack));
-            self.sight_entry(sample, id, &[instruction], (state, RegisterSet::ALL));
+        if self.counts_some() {
+            let unsampled = &mut self.found.unsampled;
+            let around = neighbours(&function, instruction, &states, stack);
+            unsampled.note_neighbours(self.spaces, sample, (id, around), &self.shown);
+            let own = (id, &*function);
+            unsampled.note_entry(self.spaces, sample, own, &[instruction], (state, RegisterSet::ALL));
             for level in levels.iter() {
-                self.sight_entry(sample, level.function, &level.sites, (state, level.valid));
+                let caller = (level.function, &*self.found.code.functions[level.function].function);
+                unsampled.note_entry(self.spaces, sample, caller, &level.sites, (state, level.valid));
             }
         }
     }
 
-    /// Operands around the sample's block that no sample has shown yet.
-    fn sight_neighbours(&mut self, sample: &Sample, function: FunctionId, around: Vec<Neighbour>) {
-        let stack_pointer = sample.registers[register::SP];
-        for Neighbour { instruction, operand, address } in around {
-            let operand = OperandId { function, instruction, operand };
-            if self.shown.contains(&operand) {
-                continue;
-            }
-            let place = self.spaces.locate(sample.pid, address, stack_pointer);
-            if place != Place::Nowhere {
-                *self.found.around.entry(operand).or_default().entry(place.object()).or_default() += 1.0;
-            }
-        }
-    }
-
-    /// The operand that touched memory first, where its instruction has no other: code that fills memory for a moment takes
-    /// most of that in the kernel, where no sample falls.
-    fn sight_fault(&mut self, fault: &Fault, object: ObjectId) {
-        let Fault { pid, instruction, .. } = *fault;
-        if self.counts.files.is_empty() || instruction == 0 {
-            return;
-        }
-        let place = self.spaces.code_at(pid, instruction);
-        let Some((function, instruction)) = self.found.code.find(&self.spaces.modules, place) else { return };
-        let operands = &self.found.code.functions[function].function.instructions[instruction].operands;
-        if operands.len() == 1 {
-            let operand = OperandId { function, instruction, operand: 0 };
-            *self.found.faulted.entry(operand).or_default().entry(Some(object)).or_default() += 1.0;
-        }
-    }
-
-    /// What the function was entered with.
-    fn sight_entry(&mut self, sample: &Sample, id: FunctionId, at: &[usize], known: (&State, RegisterSet)) {
-        let function = self.found.code.functions[id].function.clone();
-        let stack_pointer = sample.registers[register::SP];
-        for (register, value) in self.found.entered.values(id, &function, at, known) {
-            let place = self.spaces.locate(sample.pid, value, stack_pointer);
-            if place != Place::Nowhere {
-                self.found.entered.note(id, register, place.object());
-            }
-        }
+    /// Whether executions of any code were counted.
+    fn counts_some(&self) -> bool {
+        !self.counts.files.is_empty()
     }
 
     /// Operands of a caller's loop, by the registers that the callees left alone.

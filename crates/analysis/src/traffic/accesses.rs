@@ -11,6 +11,7 @@ use crate::address_space::Place;
 use crate::address_space::objects::ObjectId;
 use crate::attribution::OperandId;
 use crate::attribution::operand_addresses::How;
+use crate::attribution::unsampled::Unsampled;
 use crate::attribution::{ByObject, Observed, OperandAddress};
 use crate::confidence::share;
 use crate::frequency::Counts;
@@ -87,15 +88,10 @@ impl AllAccesses {
         total > 0.0
     }
 
-    /// Adds executions of an operand that no sample shows: as what is around it was seen, else as it touched memory first, else as
-    /// what its function was entered with. The stack is no object's.
-    fn add_without_samples(&mut self, executed: Executed<'_>, origin: Option<Origin>, observed: &Observed) {
-        let by_entry = || match origin? {
-            Origin::Entry(register) => observed.entered.shown(executed.operand.function, register),
-            Origin::Stack => None,
-        };
-        let by_fault = || observed.faulted.get(&executed.operand);
-        match observed.around.get(&executed.operand).or_else(by_fault).or_else(by_entry) {
+    /// Adds executions of an operand that no sample shows, as what else there is tells where it points. The stack is no
+    /// object's.
+    fn add_without_samples(&mut self, executed: Executed<'_>, origin: Option<Origin>, unsampled: &Unsampled) {
+        match unsampled.shown(executed.operand, origin) {
             _ if origin == Some(Origin::Stack) => {}
             Some(shown) if executed.source == CountSource::Counted => {
                 self.add(executed, shown, shown.values().sum());
@@ -157,7 +153,7 @@ pub(crate) fn tally(
     let mut tallies = AllAccesses::default();
     for (&id, blocks) in &counts.blocks {
         let function = &observed.code.functions[id].function;
-        let origins = LazyCell::new(|| observed.entered.origins(id, function));
+        let origins = LazyCell::new(|| observed.unsampled.entered.origins(id, function));
         for (instruction, content) in function.instructions.iter().enumerate() {
             let block = function.block_of(instruction);
             let executions = blocks.executions[block];
@@ -186,7 +182,7 @@ pub(crate) fn tally(
                 };
                 if !is_known {
                     let origin = content.base.and_then(|base| origins.of_register(instruction, base));
-                    tallies.add_without_samples(executed, origin, observed);
+                    tallies.add_without_samples(executed, origin, &observed.unsampled);
                 }
             }
         }
