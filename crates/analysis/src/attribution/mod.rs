@@ -37,7 +37,7 @@ use tierloom_binary::cfg::{Block, BlockId, Function, LoopId};
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::left_alone::Shown;
-use tierloom_binary::dataflow::state::{StackWords, State};
+use tierloom_binary::dataflow::state::State;
 use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
 use tierloom_recording::{
     Change, InCopy, InstructionCounts, Recording, STACK_WORDS, Sample, StackTop, Window, register,
@@ -296,9 +296,8 @@ impl Pass<'_, '_> {
                 let calls = self.found.code.callers(&self.spaces.modules, function);
                 self.found.calls.insert(function, calls);
             }
-            let words = top.map_or(&[][..], |top| &top.words);
-            let stack = StackWords { pointer: sample.registers[register::SP], words };
-            self.sight(sample, function, instruction, (&state, &stack));
+            let shown = Shown { state: &state, stack: top.map_or(&[], |top| &top.words) };
+            self.sight(sample, function, instruction, shown);
         }
     }
 
@@ -404,13 +403,8 @@ impl Pass<'_, '_> {
         Rest::Unrecovered
     }
 
-    fn sight(
-        &mut self,
-        sample: &Sample,
-        id: FunctionId,
-        instruction: usize,
-        (state, stack): (&State, &StackWords<'_>),
-    ) {
+    fn sight(&mut self, sample: &Sample, id: FunctionId, instruction: usize, shown: Shown<'_>) {
+        let state = shown.state;
         let function = self.found.code.functions[id].function.clone();
         let states = BlockStates::new(&function, instruction, state);
         self.note(sample, id, block_touches(&function, instruction, &states));
@@ -435,7 +429,7 @@ impl Pass<'_, '_> {
         }
         if self.counts_some() {
             let unsampled = &mut self.found.unsampled;
-            let around = neighbours(&function, instruction, &states, stack);
+            let around = neighbours(&function, instruction, &states, &shown.stack_words());
             unsampled.note_neighbours(self.spaces, sample, (id, around), &self.shown);
             let own = (id, &*function);
             unsampled.note_entry(self.spaces, sample, own, &[instruction], (state, RegisterSet::ALL));

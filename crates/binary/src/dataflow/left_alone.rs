@@ -2,7 +2,7 @@
 
 use crate::arch::STACK_POINTER;
 use crate::cfg::{Function, Holder, LoopId, Places, Slot, Waiting};
-use crate::dataflow::state::State;
+use crate::dataflow::state::{StackWords, State};
 use crate::dataflow::way::{Passed, Way, way};
 use crate::instruction::Instruction;
 
@@ -16,6 +16,15 @@ pub struct Shown<'a> {
     pub state: &'a State,
     /// Words of the stack, from the stack pointer on; none where the sample brought none.
     pub stack: &'a [u64],
+}
+
+impl<'a> Shown<'a> {
+    /// The stack with its address, which a state that moves on does not keep.
+    pub fn stack_words(&self) -> StackWords<'a> {
+        // Where no stack pointer is known, nothing lies at it.
+        let nothing = StackWords { pointer: 0, words: &[] };
+        self.state.get(STACK_POINTER).map_or(nothing, |pointer| StackWords { pointer, words: self.stack })
+    }
 }
 
 /// What is known of all instances of a loop that are alike in what it leaves alone.

@@ -13,7 +13,7 @@ use crate::instruction::{
     Source,
 };
 
-/// What a sample found on the stack.
+/// What a sample found on the stack, as it was at the sample: what the program changes there on the way is not followed.
 #[derive(Debug, Clone, Copy)]
 pub struct StackWords<'a> {
     /// Address of the first word: the stack pointer of the sample.
