@@ -49,6 +49,7 @@ def tool(*uses: str) -> Room:
 ROOMS = {
     "binary": library(),
     "bursts": library(),
+    "interpreter": library(),
     "model": noun(),
     "wire": noun(),
     "recording": noun("binary", "model", "wire"),
@@ -63,7 +64,7 @@ ROOMS = {
     "probe": instrument("model", "linux"),
     "pmem": instrument("model", "linux"),
     "launch": instrument("model", "wire", "binary", "linux"),
-    "record": instrument("model", "wire", "recording", "binary", "bursts", "linux", "launch"),
+    "record": instrument("model", "wire", "recording", "binary", "bursts", "interpreter", "linux", "launch"),
     "perfdata": instrument("model", "recording", "linux"),
     "callgrind": instrument("model", "recording"),
     "runner": instrument("model", "wire", "recording", "binary", "linux", "launch"),
