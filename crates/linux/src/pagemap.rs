@@ -102,6 +102,13 @@ impl PageMap {
         Some(found)
     }
 
+    /// Whether a page, by number, is in memory; `None` where the kernel does not say.
+    pub fn is_present(&self, page: u64) -> Option<bool> {
+        let mut entry = [0; ENTRY_BYTES];
+        self.0.read_exact_at(&mut entry, page * ENTRY_BYTES as u64).ok()?;
+        Some(u64::from_le_bytes(entry) & PRESENT != 0)
+    }
+
     /// For each of these pages, by number, whether it is the process's own and no longer the file's that is mapped
     /// there: somebody wrote to it. `None` where the kernel does not say.
     pub fn own(&self, pages: Range<u64>) -> Option<Vec<bool>> {

@@ -8,6 +8,7 @@ pub mod brief;
 pub mod injected;
 pub mod interrupted;
 pub mod kept;
+pub mod vectors;
 
 use std::io;
 use std::marker::PhantomData;
@@ -104,6 +105,7 @@ const GET: Operation = Operation { name: "ptrace(PTRACE_GETREGS)", request: libc
 const SET: Operation = Operation { name: "ptrace(PTRACE_SETREGS)", request: libc::PTRACE_SETREGS };
 const CALL: Operation = Operation { name: "ptrace(PTRACE_SYSCALL)", request: libc::PTRACE_SYSCALL };
 const CONT: Operation = Operation { name: "ptrace(PTRACE_CONT)", request: libc::PTRACE_CONT };
+const STEP: Operation = Operation { name: "ptrace(PTRACE_SINGLESTEP)", request: libc::PTRACE_SINGLESTEP };
 const DETACH: Operation = Operation { name: "ptrace(PTRACE_DETACH)", request: libc::PTRACE_DETACH };
 
 impl Operation {
@@ -206,6 +208,15 @@ impl Tracer {
     pub fn run_to_call(&self, tid: u32) -> Result<(), LinuxError> {
         // SAFETY: the argument is the number of a signal; 0 is none.
         unsafe { CALL.on(tid, 0) }
+    }
+
+    /// Lets a thread that halted do one instruction, behind which it halts as for a signal of its own (`SIGTRAP`).
+    ///
+    /// # Errors
+    /// It was killed meanwhile.
+    pub fn step(&self, tid: u32) -> Result<(), LinuxError> {
+        // SAFETY: the argument is the number of a signal; 0 is none.
+        unsafe { STEP.on(tid, 0) }
     }
 
     /// Waits until a thread that we trace halts or ends, or for so long.

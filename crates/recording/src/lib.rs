@@ -8,10 +8,12 @@
 mod fault;
 mod file;
 mod instruction_counts;
+mod lookahead;
 mod ours;
 mod processor;
 mod signals;
 mod stack_top;
+mod window;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +23,7 @@ pub use file::{
 };
 
 pub use instruction_counts::{CacheLines, CountedPart, Fetched, InstructionCounts, SimulatedCaches};
+pub use lookahead::{BranchCount, Lookahead};
 pub use ours::{PRELOAD_LIBRARY, is_ours};
 pub use processor::Processor;
 use signals::signal_name;
@@ -30,6 +33,7 @@ use tierloom_model::Warning;
 pub use tierloom_binary::arch::{REGISTERS, register};
 // Told by the preload library and kept as it came.
 pub use tierloom_wire::Source;
+pub use window::{BlockCount, Outcome, Touch, Which, Window};
 
 /// Everything that was recorded of one run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -71,6 +75,8 @@ pub struct Recording {
     pub accesses: Vec<MemoryAccess>,
     /// In time order: stretches of time in which every block of code was counted.
     pub windows: Vec<Window>,
+    /// In time order: what halted threads were about to do.
+    pub lookaheads: Vec<Lookahead>,
     /// In time order: some of the page faults of user space, one in so many. Empty where the kernel does
     /// not tell, and in what other recorders wrote.
     pub faults: Vec<Fault>,
@@ -111,6 +117,7 @@ impl Recording {
     pub fn put_in_order(&mut self) {
         self.samples.sort_by_key(|sample| sample.time_ns);
         self.windows.sort_by_key(|window| window.time_ns);
+        self.lookaheads.sort_by_key(|lookahead| lookahead.time_ns);
         self.stack_tops.sort_by_key(|top| top.time_ns);
         self.faults.sort_by_key(|fault| fault.time_ns);
         self.residents.sort_by_key(|resident| resident.time_ns);
@@ -248,82 +255,6 @@ pub struct MemoryAccess {
     pub cycles: u64,
     /// Accesses that it stands for; 0 = unknown.
     pub period: u64,
-}
-
-/// A stretch of a thread's time in which every block that it ran was counted, or an attempt at one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
-    /// When it began, ns.
-    pub time_ns: u64,
-    /// Process.
-    pub pid: u32,
-    /// Thread.
-    pub tid: u32,
-    /// Where the thread was then.
-    pub address: u64,
-    /// CPU time that it stands for, ns: from one attempt to the next, on average.
-    pub stands_for_ns: u64,
-    /// CPU time that it lasted, ns; 0 where nothing was counted.
-    pub duration_ns: u64,
-    /// What came of it.
-    pub outcome: Outcome,
-    /// Blocks that were run, ascending by address.
-    pub counts: Vec<BlockCount>,
-    /// The stack pointer when it began.
-    pub stack_pointer: u64,
-    /// Where operands were, in a moment before anything was counted.
-    pub touches: Vec<Touch>,
-}
-
-/// An operand, and where it was in a moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touch {
-    /// Address of its instruction.
-    pub instruction: u64,
-    /// Which of its operands.
-    pub operand: Which,
-    /// How often it was executed.
-    pub executions: u64,
-    /// Some of its addresses, evenly from first to last.
-    pub addresses: Vec<u64>,
-}
-
-/// Which operand of an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Which {
-    /// The one that it names; of a gather it is the address that the lanes have in common.
-    Named,
-    /// What a string instruction reads.
-    Source,
-    /// Where a string instruction writes, or what it compares with.
-    Destination,
-    /// None of them: how often a string instruction is repeated at most, in the place of addresses.
-    Rounds,
-}
-
-/// What came of a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Outcome {
-    /// It lasted as long as it should.
-    #[default]
-    Whole,
-    /// The thread came to where nothing is counted: a system call, or code that was not copied yet.
-    Cut,
-    /// The thread was in code that could not be copied.
-    NoCopy,
-    /// The thread was in a system call.
-    InCall,
-}
-
-/// How often a block of code was run in a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockCount {
-    /// Address of its first instruction.
-    pub start: u64,
-    /// Bytes up to the first of its last instruction, and one more: instructions that begin there belong to it.
-    pub bytes: u64,
-    /// How often.
-    pub executions: u64,
 }
 
 /// What all threads of all processes together had used by a moment.

@@ -22,7 +22,7 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 /// How every recording begins; the version of its format follows, a byte.
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
-pub const VERSION: u8 = 12;
+pub const VERSION: u8 = 13;
 /// The oldest that is read: it has no windows, the one behind it no touches, the next no residents.
 const OLDEST: u8 = 4;
 /// What is wrong with a file whose recorder was stopped before its program did anything.
@@ -94,9 +94,21 @@ impl Recording {
 
     /// Records of the kind that there are most of.
     fn longest(&self) -> usize {
-        let Self { binaries, samples, accesses, windows, faults, mappings, processes, allocations, stacks, .. } = self;
+        let Self {
+            binaries,
+            samples,
+            accesses,
+            windows,
+            lookaheads,
+            faults,
+            mappings,
+            processes,
+            allocations,
+            stacks,
+            ..
+        } = self;
         let seen = [samples.len(), accesses.len(), faults.len(), mappings.len(), processes.len()];
-        let others = [windows.len(), binaries.len(), allocations.len(), stacks.len()];
+        let others = [windows.len(), lookaheads.len(), binaries.len(), allocations.len(), stacks.len()];
         let looks = [self.residents.len(), self.clocks.len(), self.stack_tops.len()];
         let lengths = seen.into_iter().chain(others).chain(looks);
         lengths.into_iter().max().unwrap_or(0)
@@ -118,6 +130,7 @@ impl Recording {
             stack_tops: next(&self.stack_tops, at),
             accesses: next(&self.accesses, at),
             windows: next(&self.windows, at),
+            lookaheads: next(&self.lookaheads, at),
             faults: next(&self.faults, at),
             residents: next(&self.residents, at),
             clocks: next(&self.clocks, at),
@@ -179,9 +192,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        Allocation, AllocationEvent, BlockCount, Calibration, Change, Clock, DataSource, Event, Exit, Fault, InCopy,
-        Mapping, MemoryAccess, Outcome, Process, Processor, Resident, Sample, Source, StackTop, Stretch, Touch, Which,
-        Window,
+        Allocation, AllocationEvent, BlockCount, BranchCount, Calibration, Change, Clock, DataSource, Event, Exit,
+        Fault, InCopy, Lookahead, Mapping, MemoryAccess, Outcome, Process, Processor, Resident, Sample, Source,
+        StackTop, Stretch, Touch, Which, Window,
     };
 
     fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
@@ -260,6 +273,14 @@ mod tests {
                     touches: words.iter().map(|at| Touch {
                         instruction: *at, executions: word, addresses: words.clone(),
                         operand: [Which::Named, Which::Source, Which::Destination, Which::Rounds][usize::from(kind % 4)],
+                    }).collect(),
+                }).collect(),
+                lookaheads: pairs().map(|(word, small)| Lookahead {
+                    time_ns: word, pid: small, tid: !small, address: !word, stack_pointer: word >> 3, instructions: word >> 5,
+                    counts: words.iter().map(|at| BlockCount { start: *at, bytes: 3, executions: word }).collect(),
+                    branches: words.iter().map(|at| BranchCount { address: *at, taken: word, passed: !word }).collect(),
+                    touches: words.iter().map(|at| Touch {
+                        instruction: *at, executions: word, addresses: words.clone(), operand: Which::Named,
                     }).collect(),
                 }).collect(),
                 faults: pairs().map(|(word, small)| Fault {

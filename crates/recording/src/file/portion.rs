@@ -7,8 +7,8 @@ use tierloom_model::Warning;
 use crate::file::reader::Reader;
 use crate::file::writer::{Writer, event_code};
 use crate::{
-    Allocation, Calibration, Clock, Event, Fault, Mapping, MemoryAccess, Process, Processor, Recording, Resident,
-    Sample, StackTop, Window,
+    Allocation, Calibration, Clock, Event, Fault, Lookahead, Mapping, MemoryAccess, Process, Processor, Recording,
+    Resident, Sample, StackTop, Window,
 };
 
 const BEGINNING: u64 = 0;
@@ -73,6 +73,8 @@ pub struct Portion<'a> {
     pub mappings: &'a [Mapping],
     /// Stretches of time in which blocks were counted.
     pub windows: &'a [Window],
+    /// What halted threads were about to do.
+    pub lookaheads: &'a [Lookahead],
     /// What became of processes.
     pub processes: &'a [Process],
     /// What became of memory.
@@ -124,6 +126,7 @@ impl Portion<'_> {
         out.clocks(self.clocks);
         out.stack_tops(self.stack_tops);
         out.fault_instructions(self.faults);
+        out.lookaheads(self.lookaheads);
         out.0
     }
 }
@@ -205,6 +208,8 @@ impl Assembly {
         for (fault, instruction) in faults.iter_mut().zip(instructions) {
             fault.instruction = instruction;
         }
+        // One of version 12 here.
+        let lookaheads = if reader.rest.is_empty() { Vec::new() } else { reader.lookaheads()? };
         let is_known = |(id, _): &(u32, Vec<u64>)| usize::try_from(*id).is_ok_and(|id| id < MOST_STACKS);
         (reader.rest.is_empty() && stacks.iter().all(is_known)).then_some(())?;
         let all = &mut self.recording;
@@ -222,6 +227,7 @@ impl Assembly {
         all.allocations.extend(allocations);
         all.faults.extend(faults);
         all.windows.extend(windows);
+        all.lookaheads.extend(lookaheads);
         all.residents.extend(residents);
         all.clocks.extend(clocks);
         (all.end_ns, all.lost, all.lost_allocations) = (end_ns, lost, lost_allocations);

@@ -1,9 +1,9 @@
 //! Reads the numbers of a recording, and trusts none of them: see the head of `file`.
 
 use crate::{
-    Allocation, AllocationEvent, BlockCount, Change, Clock, DataSource, Event, Exit, Fault, InCopy, Mapping,
-    MemoryAccess, Outcome, Process, REGISTERS, Resident, STACK_WORDS, Sample, Source, StackTop, Stretch, Touch, Which,
-    Window,
+    Allocation, AllocationEvent, BlockCount, BranchCount, Change, Clock, DataSource, Event, Exit, Fault, InCopy,
+    Lookahead, Mapping, MemoryAccess, Outcome, Process, REGISTERS, Resident, STACK_WORDS, Sample, Source, StackTop,
+    Stretch, Touch, Which, Window,
 };
 
 /// Bytes that shrink from the front.
@@ -205,10 +205,7 @@ impl Reader<'_> {
             let time_ns = reader.step(&mut time)?;
             let (pid, tid, address) = (reader.small()?, reader.small()?, reader.step(&mut place)?);
             let (stands_for_ns, duration_ns, outcome) = (reader.number()?, reader.number()?, reader.outcome()?);
-            let counts = reader.list(|reader| {
-                let (start, bytes) = (reader.step(&mut block)?, reader.number()?);
-                Some(BlockCount { start, bytes, executions: reader.number()? })
-            })?;
+            let counts = reader.list(|reader| reader.block_count(&mut block))?;
             Some(Window {
                 time_ns,
                 pid,
@@ -226,16 +223,38 @@ impl Reader<'_> {
 
     /// Stack pointer and touches of each window.
     pub(super) fn touches(&mut self) -> Option<Vec<(u64, Vec<Touch>)>> {
-        let (mut place, mut touched, mut stack) = (0, 0, 0);
+        let (mut places, mut stack) = ((0, 0), 0);
         self.list(|reader| {
             let stack_pointer = reader.step(&mut stack)?;
-            let touches = reader.list(|reader| {
-                let (instruction, operand) = (reader.step(&mut place)?, reader.which()?);
-                let executions = reader.number()?;
-                let addresses = reader.list(|reader| reader.step(&mut touched))?;
-                Some(Touch { instruction, operand, executions, addresses })
+            Some((stack_pointer, reader.list(|reader| reader.touch(&mut places))?))
+        })
+    }
+
+    fn block_count(&mut self, block: &mut u64) -> Option<BlockCount> {
+        let (start, bytes) = (self.step(block)?, self.number()?);
+        Some(BlockCount { start, bytes, executions: self.number()? })
+    }
+
+    fn touch(&mut self, places: &mut (u64, u64)) -> Option<Touch> {
+        let (instruction, operand) = (self.step(&mut places.0)?, self.which()?);
+        let executions = self.number()?;
+        let addresses = self.list(|reader| reader.step(&mut places.1))?;
+        Some(Touch { instruction, operand, executions, addresses })
+    }
+
+    pub(super) fn lookaheads(&mut self) -> Option<Vec<Lookahead>> {
+        let (mut time, mut place, mut stack, mut block, mut branch, mut places) = (0, 0, 0, 0, 0, (0, 0));
+        self.list(|reader| {
+            let (time_ns, pid, tid) = (reader.step(&mut time)?, reader.small()?, reader.small()?);
+            let (address, stack_pointer) = (reader.step(&mut place)?, reader.step(&mut stack)?);
+            let instructions = reader.number()?;
+            let counts = reader.list(|reader| reader.block_count(&mut block))?;
+            let branches = reader.list(|reader| {
+                let address = reader.step(&mut branch)?;
+                Some(BranchCount { address, taken: reader.number()?, passed: reader.number()? })
             })?;
-            Some((stack_pointer, touches))
+            let touches = reader.list(|reader| reader.touch(&mut places))?;
+            Some(Lookahead { time_ns, pid, tid, address, stack_pointer, instructions, counts, branches, touches })
         })
     }
 

@@ -1,8 +1,8 @@
 //! Writes the numbers of a recording: see the head of `file`.
 
 use crate::{
-    Allocation, AllocationEvent, Change, Clock, DataSource, Event, Exit, Fault, InCopy, Mapping, MemoryAccess, Outcome,
-    Process, REGISTERS, Resident, STACK_WORDS, Sample, Source, StackTop, Which, Window,
+    Allocation, AllocationEvent, BlockCount, Change, Clock, DataSource, Event, Exit, Fault, InCopy, Lookahead, Mapping,
+    MemoryAccess, Outcome, Process, REGISTERS, Resident, STACK_WORDS, Sample, Source, StackTop, Touch, Which, Window,
 };
 
 /// Bytes that grow at the end.
@@ -108,23 +108,46 @@ impl Writer {
             out.numbers(&[u64::from(window.pid), u64::from(window.tid)]);
             out.step(window.address, &mut place);
             out.numbers(&[window.stands_for_ns, window.duration_ns, outcome_code(window.outcome)]);
-            out.list(&window.counts, |out, count| {
-                out.step(count.start, &mut block);
-                out.numbers(&[count.bytes, count.executions]);
-            });
+            out.list(&window.counts, |out, count| out.block_count(count, &mut block));
         });
+    }
+
+    /// `block` is where the last one begins.
+    fn block_count(&mut self, count: &BlockCount, block: &mut u64) {
+        self.step(count.start, block);
+        self.numbers(&[count.bytes, count.executions]);
     }
 
     /// Stack pointer and touches of each window.
     pub(super) fn touches(&mut self, windows: &[Window]) {
-        let (mut place, mut touched, mut stack) = (0, 0, 0);
+        let (mut places, mut stack) = ((0, 0), 0);
         self.list(windows, |out, window| {
             out.step(window.stack_pointer, &mut stack);
-            out.list(&window.touches, |out, touch| {
-                out.step(touch.instruction, &mut place);
-                out.numbers(&[which_code(touch.operand), touch.executions]);
-                out.list(&touch.addresses, |out, address| out.step(*address, &mut touched));
+            out.list(&window.touches, |out, touch| out.touch(touch, &mut places));
+        });
+    }
+
+    /// `places` are those of the last instruction and the last address.
+    fn touch(&mut self, touch: &Touch, places: &mut (u64, u64)) {
+        self.step(touch.instruction, &mut places.0);
+        self.numbers(&[which_code(touch.operand), touch.executions]);
+        self.list(&touch.addresses, |out, address| out.step(*address, &mut places.1));
+    }
+
+    pub(super) fn lookaheads(&mut self, lookaheads: &[Lookahead]) {
+        let (mut time, mut place, mut stack, mut block, mut branch, mut places) = (0, 0, 0, 0, 0, (0, 0));
+        self.list(lookaheads, |out, lookahead| {
+            out.step(lookahead.time_ns, &mut time);
+            out.numbers(&[u64::from(lookahead.pid), u64::from(lookahead.tid)]);
+            out.step(lookahead.address, &mut place);
+            out.step(lookahead.stack_pointer, &mut stack);
+            out.number(lookahead.instructions);
+            out.list(&lookahead.counts, |out, count| out.block_count(count, &mut block));
+            out.list(&lookahead.branches, |out, count| {
+                out.step(count.address, &mut branch);
+                out.numbers(&[count.taken, count.passed]);
             });
+            out.list(&lookahead.touches, |out, touch| out.touch(touch, &mut places));
         });
     }
 
