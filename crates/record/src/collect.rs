@@ -19,8 +19,8 @@ use crate::residents::Residents;
 use crate::stack_tops::keeps_stack;
 use tierloom_model::Warning;
 use tierloom_recording::{
-    Allocation, AllocationEvent, Calibration, Change, Clock, Event, Exit, Fault, InCopy, MOST_STACKS, Mapping, Portion,
-    Process, Processor, Recording, Resident, STACK_WORDS, Sample, StackTop, Window, next,
+    Allocation, AllocationEvent, Calibration, Change, Clock, Event, Exit, Fault, InCopy, Lookahead, MOST_STACKS,
+    Mapping, Portion, Process, Processor, Recording, Resident, STACK_WORDS, Sample, StackTop, Window, next,
 };
 
 /// Samples that are kept: 1.8 GB of memory, or three hours of one thread at the usual rate.
@@ -29,6 +29,8 @@ const MOST_SAMPLES: usize = 10_000_000;
 const MOST_STACK_TOPS: usize = 500_000;
 /// Windows that are kept: three hours' worth.
 const MOST_WINDOWS: usize = 1_000_000;
+/// What was seen ahead and is kept: an hour's worth of one thread, 2 GB of memory.
+const MOST_LOOKAHEADS: usize = 200_000;
 /// Page faults that are kept: 100 MB of memory, or 260 GiB of small pages. Later ones are not first ones.
 const MOST_FAULTS: usize = 4_000_000;
 
@@ -41,6 +43,7 @@ pub(super) struct Gathered {
     samples: Vec<Sample>,
     stack_tops: Vec<StackTop>,
     windows: Vec<Window>,
+    lookaheads: Vec<Lookahead>,
     faults: Vec<Fault>,
     residents: Vec<Resident>,
     clocks: Vec<Clock>,
@@ -96,6 +99,7 @@ pub(super) struct Marks {
     samples: usize,
     stack_tops: usize,
     windows: usize,
+    lookaheads: usize,
     faults: usize,
     residents: usize,
     clocks: usize,
@@ -108,8 +112,9 @@ impl Marks {
     /// Records between two marks.
     pub(super) fn records_since(&self, earlier: &Self) -> usize {
         let kinds = |marks: &Self| {
-            let seen = marks.samples + marks.stack_tops + marks.windows + marks.faults + marks.residents + marks.clocks;
-            seen + marks.allocations + marks.mappings + marks.processes + marks.named + marks.builds
+            let seen = marks.samples + marks.stack_tops + marks.windows + marks.lookaheads + marks.faults;
+            let looked = marks.residents + marks.clocks;
+            seen + looked + marks.allocations + marks.mappings + marks.processes + marks.named + marks.builds
         };
         kinds(self) - kinds(earlier)
     }
@@ -188,6 +193,13 @@ impl Gathered {
     pub(super) fn take_window(&mut self, window: Window) {
         if self.windows.len() < MOST_WINDOWS {
             self.windows.push(window);
+        }
+    }
+
+    /// What a halted thread was about to do.
+    pub(super) fn take_lookahead(&mut self, lookahead: Lookahead) {
+        if self.lookaheads.len() < MOST_LOOKAHEADS {
+            self.lookaheads.push(lookahead);
         }
     }
 
@@ -298,6 +310,7 @@ impl Gathered {
             stack_tops: self.stack_tops,
             accesses: Vec::new(),
             windows: self.windows,
+            lookaheads: self.lookaheads,
             faults: self.faults,
             residents: self.residents,
             clocks: self.clocks,
@@ -339,6 +352,7 @@ impl Gathered {
             samples: next(&self.samples, marks.samples),
             stack_tops: next(&self.stack_tops, marks.stack_tops),
             windows: next(&self.windows, marks.windows),
+            lookaheads: next(&self.lookaheads, marks.lookaheads),
             faults: next(&self.faults, marks.faults),
             residents: next(&self.residents, marks.residents),
             clocks: next(&self.clocks, marks.clocks),
@@ -352,6 +366,7 @@ impl Gathered {
             samples: marks.samples + portion.samples.len(),
             stack_tops: marks.stack_tops + portion.stack_tops.len(),
             windows: marks.windows + portion.windows.len(),
+            lookaheads: marks.lookaheads + portion.lookaheads.len(),
             faults: marks.faults + portion.faults.len(),
             residents: marks.residents + portion.residents.len(),
             clocks: marks.clocks + portion.clocks.len(),
@@ -370,6 +385,7 @@ impl Gathered {
             samples: self.samples.len(),
             stack_tops: self.stack_tops.len(),
             windows: self.windows.len(),
+            lookaheads: self.lookaheads.len(),
             faults: self.faults.len(),
             residents: self.residents.len(),
             clocks: self.clocks.len(),

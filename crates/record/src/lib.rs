@@ -5,6 +5,7 @@
 //! (allocations, stacks). Where the kernel gives no samples, threads are halted to take them (`ptrace`). Whatever
 //! happens to the program, what was recorded until then is kept.
 
+mod ahead;
 mod alive;
 mod builds;
 mod bursts;

@@ -18,6 +18,8 @@
 //! (measured on Linux 6.18 in a virtual machine), and it cannot be hidden: programs reset all signals to default,
 //! wait for any of them, run on stacks too small for another frame, and ask for their handlers by system calls that
 //! nobody can stand between.
+mod ahead;
+mod taken;
 mod windows;
 
 use std::collections::BTreeMap;
@@ -31,16 +33,19 @@ use std::time::Duration;
 use tierloom_linux::LinuxError;
 use tierloom_linux::clock::monotonic_ns;
 use tierloom_linux::cpus::run_soon;
-use tierloom_linux::ptrace::interrupted::{Held, Remedy, Rest, call_of};
-use tierloom_linux::ptrace::{Halt, Registers, Tracer, USER_CODE_64, Why, read_words};
+use tierloom_linux::ptrace::interrupted::{Held, Remedy, Rest};
+use tierloom_linux::ptrace::{Halt, Registers, Tracer, Why};
 use tierloom_linux::root::Root;
 use tierloom_linux::shared::{self, SharedFile};
 use tierloom_wire::Region;
 
+use crate::ahead::LookAhead;
 use crate::bursts::{AGAIN_NS, Bursts, Processes};
 use crate::running::{ThreadId, Threads};
-use crate::stack_tops::keeps_stack;
-use tierloom_recording::{InCopy, REGISTERS, STACK_WORDS, Sample, Window, register};
+use tierloom_recording::{InCopy, Lookahead, REGISTERS, Window};
+
+pub(super) use taken::Taken;
+use taken::sample;
 
 /// Samples per second of CPU time unless asked otherwise: a halt takes some 50 us (measured on Linux 6.18 in a virtual
 /// machine), so these are under 1 % of the run. A prime, as for other samples.
@@ -61,6 +66,7 @@ struct Shared {
     stop: AtomicBool,
     samples: Mutex<Vec<Taken>>,
     windows: Mutex<Vec<Window>>,
+    lookaheads: Mutex<Vec<Lookahead>>,
     processes: Mutex<Vec<u32>>,
     copied: Processes,
     refused: AtomicU64,
@@ -72,10 +78,12 @@ struct Shared {
 pub(super) struct Target {
     /// The program: a child of this process.
     pub(super) pid: u32,
-    /// Samples per second of CPU time; `None` where windows alone are wanted.
+    /// Samples per second of CPU time; `None` where something else alone is wanted.
     pub(super) samples_hz: Option<u32>,
     /// Whether threads are let into copies of their code for a moment, to count what they run.
     pub(super) windows: bool,
+    /// The part of their time for which is looked ahead of threads.
+    pub(super) ahead: Option<f64>,
     /// Where `/proc` is.
     pub(super) root: Root,
     /// The file that the preload library in the program shares with us.
@@ -115,6 +123,11 @@ impl PtraceSampler {
     /// The windows that have ended since this was last asked.
     pub(super) fn drain_windows(&self) -> Vec<Window> {
         std::mem::take(&mut *locked(&self.shared.windows))
+    }
+
+    /// What was seen ahead of threads since this was last asked.
+    pub(super) fn drain_lookaheads(&self) -> Vec<Lookahead> {
+        std::mem::take(&mut *locked(&self.shared.lookaheads))
     }
 
     /// Puts registers that were seen in a copy of the program's code to where the thread was in the program.
@@ -183,6 +196,7 @@ struct Session<'a> {
     finishing: BTreeMap<u32, (ThreadId, Box<Rest>)>,
     /// Windows, and whose is open.
     bursts: Option<Bursts>,
+    ahead: Option<LookAhead>,
     /// When the next tick is due, ns.
     next_tick_ns: u64,
     /// When the next window is, and when all began.
@@ -195,6 +209,7 @@ impl<'a> Session<'a> {
     fn new(target: Target, shared: &'a Shared) -> Self {
         let period_ns = target.samples_hz.map(|hz| 1_000_000_000 / u64::from(hz.max(1)));
         let threads = Threads::new(target.root.clone(), target.pid);
+        let ahead = target.ahead.map(|share| LookAhead::new(target.root.clone(), share));
         let bursts = target.windows.then(|| Bursts::new(target.root.clone(), shared.copied.clone()));
         Self {
             tracer: Tracer::new(),
@@ -205,6 +220,7 @@ impl<'a> Session<'a> {
             asked: BTreeMap::new(),
             finishing: BTreeMap::new(),
             bursts,
+            ahead,
             next_tick_ns: 0,
             next_window_ns: 0,
             begun_ns: monotonic_ns(),
@@ -343,7 +359,10 @@ impl<'a> Session<'a> {
         };
         match rest {
             Some(rest) => drop(self.finishing.insert(halt.tid, (id, rest))),
-            None if may_enter => self.let_in(halt, id, &registers),
+            None if may_enter => {
+                self.look_ahead(id, &registers);
+                self.let_in(halt, id, &registers);
+            }
             None => self.tracer.let_go(halt),
         }
     }
@@ -446,42 +465,8 @@ impl Drop for Session<'_> {
     }
 }
 
-/// A sample, and what it found on the stack, of some.
-#[derive(Debug)]
-pub(super) struct Taken {
-    pub(super) sample: Sample,
-    pub(super) stack: Option<[u64; STACK_WORDS]>,
-}
-
-impl Taken {
-    /// Of a thread that is halted.
-    fn of(sample: Sample) -> Self {
-        let words = || read_words(sample.pid, sample.registers[register::SP], STACK_WORDS)?.try_into().ok();
-        Self { stack: keeps_stack(sample.time_ns).then(words).flatten(), sample }
-    }
-}
-
 /// Registers of a thread that is at the entry of a call, before the instruction that makes it.
 fn before_call(at_entry: &Registers) -> Registers {
     const INSTRUCTION_BYTES: u64 = 2;
     Registers { rax: at_entry.orig_rax, rip: at_entry.rip - INSTRUCTION_BYTES, ..*at_entry }
-}
-
-/// What a recording keeps of registers; `None` in 32-bit code, which nobody decodes.
-fn sample(id: ThreadId, r: &Registers) -> Option<Sample> {
-    let registers: [u64; REGISTERS] = [
-        r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.rip, r.eflags, r.r8, r.r9, r.r10, r.r11, r.r12,
-        r.r13, r.r14, r.r15,
-    ];
-    let kernel = call_of(r).is_some();
-    let ThreadId { pid, tid } = id;
-    (r.cs == USER_CODE_64).then_some(Sample {
-        time_ns: monotonic_ns(),
-        pid,
-        tid,
-        instructions: 0,
-        registers,
-        kernel,
-        copy: InCopy::No,
-    })
 }

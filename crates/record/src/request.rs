@@ -47,6 +47,8 @@ pub struct RecordRequest {
     pub instructions: bool,
     /// Count what is run, in windows of some milliseconds: not finished, a program may be harmed.
     pub windows: bool,
+    /// Look ahead of halted threads for so much of the program's time: not finished.
+    pub ahead: Option<f64>,
     /// Where the recording is written while it grows; the file stays, whatever happens.
     pub journal: Option<PathBuf>,
     /// That file is wanted for itself: it is told when it is not whole.
@@ -71,6 +73,7 @@ impl RecordRequest {
             variables: Vec::new(),
             instructions: true,
             windows: false,
+            ahead: None,
             journal: None,
             keep: false,
             llc_bytes: None,

@@ -43,8 +43,8 @@ pub(super) struct Kernel {
     sampler: Sampler,
     /// Most CPU time between two samples of a thread, ns; 0 where they come at even times.
     longest_interval_ns: f64,
-    /// What halts threads to count.
-    windows: Option<PtraceSampler>,
+    /// What halts threads for other things than samples.
+    halts: Option<PtraceSampler>,
 }
 
 impl Samples {
@@ -52,8 +52,9 @@ impl Samples {
         let kernel = || {
             let (sampler, longest_interval_ns) = open_perf(request, pid)?;
             // Where threads may not be halted there are samples alone.
-            let windows = request.windows.then(|| open_ptrace(request, pid, channel, false).ok()).flatten();
-            Ok(Samples::Kernel(Box::new(Kernel { sampler, longest_interval_ns, windows })))
+            let wants_halts = request.windows || request.ahead.is_some();
+            let halts = wants_halts.then(|| open_ptrace(request, pid, channel, false).ok()).flatten();
+            Ok(Samples::Kernel(Box::new(Kernel { sampler, longest_interval_ns, halts })))
         };
         let ptrace = || open_ptrace(request, pid, channel, true).map(Samples::Ptrace);
         match request.backend {
@@ -97,13 +98,13 @@ impl Samples {
     pub(super) fn drain(&mut self, gathered: &mut Gathered) {
         match self {
             Samples::Kernel(kernel) => {
-                let Kernel { sampler, windows, .. } = &mut **kernel;
+                let Kernel { sampler, halts, .. } = &mut **kernel;
                 sampler.drain(|mut record| {
                     let mut copy = InCopy::No;
-                    if let (Some(windows), perf::Record::Sample(sample)) = (&windows, &mut record)
+                    if let (Some(halts), perf::Record::Sample(sample)) = (&halts, &mut record)
                         && let Some(registers) = &mut sample.registers
                     {
-                        copy = windows.put_in_program(sample.pid, registers);
+                        copy = halts.put_in_program(sample.pid, registers);
                     }
                     gathered.take_perf(record, copy);
                 });
@@ -116,12 +117,15 @@ impl Samples {
         for window in windows {
             gathered.take_window(window);
         }
+        for lookahead in self.ptrace().map(PtraceSampler::drain_lookaheads).unwrap_or_default() {
+            gathered.take_lookahead(lookahead);
+        }
     }
 
     /// What halts threads.
     fn ptrace(&self) -> Option<&PtraceSampler> {
         match self {
-            Samples::Kernel(kernel) => kernel.windows.as_ref(),
+            Samples::Kernel(kernel) => kernel.halts.as_ref(),
             Samples::Ptrace(sampler) => Some(sampler),
             Samples::None => None,
         }
@@ -158,8 +162,8 @@ fn open_ptrace(
     samples: bool,
 ) -> Result<PtraceSampler, LinuxError> {
     let samples_hz = samples.then(|| rate(request, Event::Ptrace));
-    let (windows, root, file) = (request.windows, request.root.clone(), channel.file());
-    PtraceSampler::start(Target { pid, samples_hz, windows, root, file })
+    let (windows, ahead, root, file) = (request.windows, request.ahead, request.root.clone(), channel.file());
+    PtraceSampler::start(Target { pid, samples_hz, windows, ahead, root, file })
 }
 
 /// Periods of two events that together take one sample in `period_ns`, ns.

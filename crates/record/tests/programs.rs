@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::OsString;
 use std::fs;
@@ -243,6 +243,28 @@ mod live {
         let expected = 300.0 * f64::from(1 << 22);
         assert!((marks / expected - 1.0).abs() < 0.2, "{marks} marks of {expected}");
         assert!((found / expected * 17.0 - 1.0).abs() < 0.5, "{found} found of {}", expected / 17.0);
+    }
+
+    #[test]
+    #[ignore = "live"]
+    fn what_a_halted_thread_is_about_to_do_is_what_its_data_say() {
+        let program = compiled("sparse", &[]);
+        let words = [program.to_str().unwrap()];
+        for backend in [Backend::Auto, Backend::Ptrace] {
+            let asked = RecordRequest { ahead: Some(0.1), ..request(backend, &words) };
+            let recording = record(&asked, &mut |_| ()).unwrap();
+            assert_eq!(recording.exit, Some(Exit::Code(0)));
+            let mut branches: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+            for branch in recording.lookaheads.iter().flat_map(|ahead| &ahead.branches) {
+                let known = branches.entry(branch.address).or_default();
+                *known = (known.0 + branch.taken, known.1 + branch.passed);
+            }
+            let rarer = |(taken, passed): &(u64, u64)| *taken.min(passed) as f64 / (taken + passed) as f64;
+            let often = branches.values().filter(|(taken, passed)| taken + passed > 2_000);
+            let shares: Vec<f64> = often.map(rarer).collect();
+            assert!(shares.iter().any(|share| (17.0 * share - 1.0).abs() < 0.2), "{backend:?}: {shares:?}");
+        }
+        fs::remove_file(program).unwrap();
     }
 
     #[test]

@@ -8,8 +8,11 @@ use crate::bursts::{AGAIN_NS, Bursts, NO_CALL, between_windows_ns};
 use crate::running::ThreadId;
 
 impl Session<'_> {
-    /// Mean time between windows, ns.
+    /// Mean time between windows, or between other reasons to halt a thread, ns.
     pub(super) fn between_windows_ns(&self) -> u64 {
+        if let Some(ahead) = self.ahead.as_ref().filter(|_| self.bursts.is_none()) {
+            return ahead.between_ns();
+        }
         between_windows_ns(monotonic_ns().saturating_sub(self.begun_ns))
     }
 
