@@ -7,6 +7,7 @@
 pub(crate) mod counted_code;
 mod entered;
 mod events;
+pub(crate) mod lookaheads;
 mod neighbours;
 pub(crate) mod operand;
 pub(crate) mod operand_addresses;
@@ -24,6 +25,7 @@ use crate::address_space::objects::ObjectId;
 use crate::address_space::{AddressSpaces, Place};
 use crate::attribution::counted_code::CountedCode;
 use crate::attribution::events::{Events, Next};
+use crate::attribution::lookaheads::SeenAhead;
 use crate::attribution::neighbours::neighbours;
 pub(crate) use crate::attribution::operand::{ByObject, OperandId};
 use crate::attribution::operand_addresses::{BlockStates, How, Touch, block_touches, loop_touches};
@@ -111,6 +113,7 @@ pub(crate) struct Observed {
     /// Places of operands whose address is in the code, of blocks that were counted.
     pub(crate) fixed: BTreeMap<OperandId, Place>,
     pub(crate) windows: Vec<CountedWindow>,
+    pub(crate) ahead: Vec<SeenAhead>,
     pub(crate) counted: CountedCode,
     /// CPU time of the kernel for page faults, of which windows are free, s.
     pub(crate) in_faults_s: f64,
@@ -155,6 +158,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
             unsampled: Unsampled::default(),
             fixed: BTreeMap::new(),
             windows: Vec::new(),
+            ahead: Vec::new(),
             counted: CountedCode::of(counts),
             in_faults_s,
             threads: Vec::new(),
@@ -208,6 +212,10 @@ impl Pass<'_, '_> {
                     }
                 }
                 Next::Window(window) => self.look(window),
+                Next::Lookahead(ahead) => {
+                    let seen = SeenAhead::of(ahead, &mut self.found.code, self.spaces);
+                    self.found.ahead.push(seen);
+                }
                 Next::Residents(residents) => self.spaces.look(residents),
             }
         }

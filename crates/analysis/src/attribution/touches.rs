@@ -1,15 +1,16 @@
-//! Where operands were in the moment before a window counted: which objects, and how often a string was repeated.
+//! Where operands were in the moment before a window counted, or ahead of a halted thread: which objects, and how often a
+//! string was repeated.
 
 use tierloom_binary::arch::ARGUMENTS;
 use tierloom_binary::code::Code;
 use tierloom_binary::instruction::Instruction;
-use tierloom_recording::{Touch, Which, Window};
+use tierloom_recording::{Touch, Which};
 
 use crate::address_space::AddressSpaces;
 use crate::address_space::objects::ObjectId;
 use crate::attribution::operand::OperandId;
 
-/// An operand in a window.
+/// An operand in a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OperandTouches {
     pub(crate) operand: OperandId,
@@ -19,7 +20,7 @@ pub(crate) struct OperandTouches {
     pub(crate) objects: Vec<Option<ObjectId>>,
 }
 
-/// What was seen of a window's operands.
+/// What was seen of operands in a moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Touches {
     pub(crate) operands: Vec<OperandTouches>,
@@ -28,11 +29,16 @@ pub(crate) struct Touches {
 }
 
 impl Touches {
-    /// As the world is at the time of the window.
-    pub(crate) fn of(window: &Window, code: &mut Code, spaces: &mut AddressSpaces<'_>) -> Self {
+    /// Of a process and the thread with this stack pointer, as the world is now.
+    pub(crate) fn of(
+        (pid, stack_pointer): (u32, u64),
+        seen: &[Touch],
+        code: &mut Code,
+        spaces: &mut AddressSpaces<'_>,
+    ) -> Self {
         let mut touches = Self::default();
-        for touch in &window.touches {
-            let place = spaces.code_at(window.pid, touch.instruction);
+        for touch in seen {
+            let place = spaces.code_at(pid, touch.instruction);
             let Some((function, instruction)) = code.find(&spaces.modules, place) else { continue };
             let content = &code.functions[function].function.instructions[instruction];
             let id = |operand| OperandId { function, instruction, operand };
@@ -40,7 +46,8 @@ impl Touches {
                 let rounds = |operand| (id(operand), touch.addresses.clone());
                 touches.rounds.extend((0..content.operands.len()).map(rounds));
             } else if let Some(operand) = position(content, touch.operand) {
-                let objects = objects(window, touch, spaces);
+                let object = |address: &u64| spaces.locate(pid, *address, stack_pointer).object();
+                let objects = touch.addresses.iter().map(object).collect();
                 touches.operands.push(OperandTouches {
                     operand: id(operand),
                     executions: touch.executions as f64,
@@ -50,11 +57,6 @@ impl Touches {
         }
         touches
     }
-}
-
-fn objects(window: &Window, touch: &Touch, spaces: &mut AddressSpaces<'_>) -> Vec<Option<ObjectId>> {
-    let mut object = |address: &u64| spaces.locate(window.pid, *address, window.stack_pointer).object();
-    touch.addresses.iter().map(&mut object).collect()
 }
 
 /// Which operand of an instruction is meant.

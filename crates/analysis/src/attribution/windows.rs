@@ -38,12 +38,7 @@ impl CountedWindow {
     ) -> Self {
         let place = spaces.code_at(window.pid, window.address);
         let entered = code.find(&spaces.modules, place);
-        let mut executions = BTreeMap::new();
-        for count in &window.counts {
-            for block in blocks(window.pid, count, code, spaces) {
-                *executions.entry(block).or_default() += count.executions as f64;
-            }
-        }
+        let executions = executions(window.pid, &window.counts, code, spaces);
         Self {
             entered,
             stands_for_ns: window.stands_for_ns as f64,
@@ -51,9 +46,25 @@ impl CountedWindow {
             with_faults_ns: window.duration_ns as f64,
             outcome: window.outcome,
             executions,
-            touches: Touches::of(window, code, spaces),
+            touches: Touches::of((window.pid, window.stack_pointer), &window.touches, code, spaces),
         }
     }
+}
+
+/// How often blocks ran.
+pub(crate) fn executions(
+    pid: u32,
+    counts: &[BlockCount],
+    code: &mut Code,
+    spaces: &AddressSpaces<'_>,
+) -> BTreeMap<(FunctionId, BlockId), f64> {
+    let mut executions = BTreeMap::new();
+    for count in counts {
+        for block in blocks(pid, count, code, spaces) {
+            *executions.entry(block).or_default() += count.executions as f64;
+        }
+    }
+    executions
 }
 
 /// Blocks that begin in a stretch of code. What was counted as one block may be several, where somebody jumps to its

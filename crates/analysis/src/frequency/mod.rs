@@ -13,6 +13,7 @@ pub(crate) mod counter_deltas;
 pub(crate) mod evidence;
 pub(crate) mod flow_network;
 mod instances;
+pub(crate) mod lookaheads;
 #[cfg(test)]
 pub(crate) mod nest;
 pub(crate) mod normal_equations;
@@ -28,6 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attribution::Observed;
 use crate::frequency::blocks::{BlockCounts, Blocks, GUESSED, is_same};
+use crate::frequency::branches::ahead::seen_ahead;
 use crate::frequency::branches::heuristics::{branches, outermost};
 use crate::frequency::branches::invariant::settled;
 use crate::frequency::branches::{BranchTable, outcomes};
@@ -64,6 +66,7 @@ pub(crate) fn counts(observed: &Observed, clocks: &[Count], trips: &TripCounts, 
     for (branch, outcome) in settled(observed) {
         outcomes.entry(branch).or_insert(outcome);
     }
+    outcomes.extend(seen_ahead(&observed.ahead));
     let batches = batches(observed);
     let mut left = MOST_CONTRADICTIONS;
     loop {

@@ -1,4 +1,5 @@
-//! Which objects an operand touches, by windows: each tells for as many executions as it stands for.
+//! Which objects an operand touches, by windows: each tells for as many executions as it stands for. And by what halted
+//! threads were about to do.
 //!
 //! An operand may be quick on one object and slow on another. Windows begin at moments of time, so the slow one is seen
 //! more often than it is executed; how often the operand is executed in each window sets that right.
@@ -20,11 +21,11 @@ pub(crate) struct Placements {
 /// Of an operand.
 #[derive(Debug, Default)]
 struct Shown {
-    /// In how many windows it was seen.
+    /// In how many windows and other moments it was seen.
     windows: usize,
     /// By windows that counted it.
     counted: ByObject,
-    /// By the moments before windows alone.
+    /// By these moments alone.
     seen: ByObject,
 }
 
@@ -32,8 +33,10 @@ impl Placements {
     /// Of these windows.
     pub(crate) fn of(observed: &Observed, windows: &[&CountedWindow], rates: &Rates<'_>) -> Self {
         let mut placements = Self::default();
-        for window in windows {
-            for touches in &window.touches.operands {
+        let moments =
+            windows.iter().map(|window| &window.touches).chain(observed.ahead.iter().map(|ahead| &ahead.touches));
+        for moment in moments {
+            for touches in &moment.operands {
                 let shown = placements.operands.entry(touches.operand).or_default();
                 shown.windows += 1;
                 add(&mut shown.seen, touches, touches.executions);

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::frequency::branches::BranchTable;
+use crate::frequency::branches::{BranchTable, Jumps};
 use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::flow_network::{Observation, edge};
 use crate::frequency::trip_count::{TripCounts, rounds_of_nest};
@@ -67,13 +67,12 @@ pub(crate) fn branches(
             trips.contains_key(&(id_of_function, around))
                 && function.loops[around].contains(one) != function.loops[around].contains(other)
         });
-        if let Some(outcome) = outcomes.get(&(id_of_function, id)).filter(|_| !ends) {
-            let (share, doubt) = outcome.share();
+        if let Some(&Jumps { share, deviation }) = outcomes.get(&(id_of_function, id)).filter(|_| !ends) {
             observations.push(Observation {
                 blocks: Vec::new(),
                 edges: edges(share),
                 value: 0.0,
-                deviation: doubt * known,
+                deviation: deviation * known,
             });
             continue;
         }
@@ -181,7 +180,7 @@ mod tests {
         let function = Function::decode(NEST, 0x1000);
         let inner = function.blocks[2].inner_loop.unwrap();
         let never_ends = BranchCounts { taken: 60.0, ..BranchCounts::default() };
-        let outcomes = BranchTable::from([((ID, BlockId::new(2)), never_ends)]);
+        let outcomes = BranchTable::from([((ID, BlockId::new(2)), never_ends.share())]);
         let told = |trips| branches(&function, |_, _| 1e6, IndexSlice::new(&[0.0; 5]), &trips, &outcomes, ID).len();
         let trip = TripCount { rounds: 25.0, relative_error: 0.001, variance: None };
         assert_eq!((told(BTreeMap::new()), told(BTreeMap::from([((ID, inner), trip)]))), (1, 0));

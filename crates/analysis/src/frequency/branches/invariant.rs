@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 
 use crate::attribution::{AttributedSample, Observed};
-use crate::frequency::branches::{BranchTable, MOST_SAMPLES, pass};
+use crate::frequency::branches::{BranchCounts, BranchTable, MOST_SAMPLES, decided, pass};
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::state::State;
 
 /// Which way such branches go, by the samples of the innermost loop around them.
 pub(crate) fn settled(observed: &Observed) -> BranchTable {
-    let mut found = BranchTable::new();
+    let mut found: BTreeMap<(FunctionId, BlockId), BranchCounts> = BTreeMap::new();
     for ((id, inside), samples) in by_loop(observed) {
         let function = &observed.code.functions[id].function;
         let branches = function.loops[inside].body.iter().copied().filter(|block| is_branch(function, inside, *block));
@@ -26,8 +26,7 @@ pub(crate) fn settled(observed: &Observed) -> BranchTable {
             }
         }
     }
-    found.retain(|_, outcome| outcome.decides());
-    found
+    decided(found)
 }
 
 /// Samples in each loop, inner loops included.

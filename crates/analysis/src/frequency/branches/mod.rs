@@ -4,6 +4,7 @@
 //! it asks for is in registers, the sample tells which way it goes. A comparison of two pointers before
 //! a vectorised loop is such a branch; one on loaded data is not.
 
+pub(crate) mod ahead;
 pub(crate) mod heuristics;
 pub(crate) mod invariant;
 
@@ -39,13 +40,28 @@ impl BranchCounts {
         decided >= FEWEST && decided >= DECIDED * (decided + self.open)
     }
 
-    /// Share of executions that jump, and one standard deviation; a sample more of either kind keeps both
-    /// off the extremes. Ways of different length meet different numbers of samples.
-    pub(crate) fn share(&self) -> (f64, f64) {
-        let count = self.taken + self.passed;
-        let share = (self.taken + 0.5) / (count + 1.0);
+    /// A sample more of either kind keeps it off the extremes. Ways of different length meet different numbers of samples.
+    pub(crate) fn share(&self) -> Jumps {
         let mixed = if self.taken > 0.0 && self.passed > 0.0 { UNEVEN } else { 0.0 };
-        (share, (share * (1.0 - share) / count).sqrt().max(0.5 / count) + mixed)
+        let by_chance = Jumps::of(self.taken, self.taken + self.passed);
+        Jumps { deviation: by_chance.deviation + mixed, ..by_chance }
+    }
+}
+
+/// How often a branch jumps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Jumps {
+    /// Part of its executions.
+    pub(crate) share: f64,
+    /// One standard deviation.
+    pub(crate) deviation: f64,
+}
+
+impl Jumps {
+    /// Of so many that were seen, each by itself.
+    pub(crate) fn of(taken: f64, count: f64) -> Self {
+        let share = (taken + 0.5) / (count + 1.0);
+        Self { share, deviation: (share * (1.0 - share) / count).sqrt().max(0.5 / count) }
     }
 }
 
@@ -53,8 +69,8 @@ impl BranchCounts {
 /// recordings by .1 to 1.1 points of TVD, `ssor` at -O3 most, and its total by 25 to 36 points.
 const UNEVEN: f64 = 0.1;
 
-/// Branches that the registers of samples decide, by function and block.
-pub(crate) type BranchTable = BTreeMap<(FunctionId, BlockId), BranchCounts>;
+/// Branches of which it is known how often they jump, by function and block.
+pub(crate) type BranchTable = BTreeMap<(FunctionId, BlockId), Jumps>;
 
 /// Runs on from the samples.
 pub(crate) fn outcomes(observed: &Observed) -> BranchTable {
@@ -64,7 +80,7 @@ pub(crate) fn outcomes(observed: &Observed) -> BranchTable {
             by_block.entry((id, observed.code.functions[id].function.block_of(step))).or_default().push((seen, step));
         }
     }
-    let mut found = BranchTable::new();
+    let mut found: BTreeMap<(FunctionId, BlockId), BranchCounts> = BTreeMap::new();
     for ((id, _), samples) in by_block {
         let function = &observed.code.functions[id].function;
         for (seen, step) in samples.iter().step_by(samples.len().div_ceil(MOST_SAMPLES)) {
@@ -78,8 +94,12 @@ pub(crate) fn outcomes(observed: &Observed) -> BranchTable {
             });
         }
     }
-    found.retain(|_, outcome| outcome.decides());
-    found
+    decided(found)
+}
+
+/// Those of which enough is known.
+pub(crate) fn decided(found: BTreeMap<(FunctionId, BlockId), BranchCounts>) -> BranchTable {
+    found.into_iter().filter(|(_, counts)| counts.decides()).map(|(at, counts)| (at, counts.share())).collect()
 }
 
 /// Calls `each` for every branch that is come to, up to the first one that is open.
@@ -196,7 +216,7 @@ mod tests {
     #[test]
     fn a_branch_that_always_goes_one_way_is_nearly_sure() {
         let always = BranchCounts { taken: 99.0, passed: 0.0, open: 0.0 };
-        let (share, deviation) = always.share();
+        let Jumps { share, deviation } = always.share();
         assert!(share > 0.99 && deviation < 0.01, "{share} {deviation}");
         assert!(!BranchCounts { taken: 9.0, passed: 0.0, open: 9.0 }.decides());
     }
