@@ -20,7 +20,7 @@ from tierloom.arguments import reads, refused
 from tierloom.errors import RequestError
 from tierloom.nouns import Profile
 from tierloom.program import interrupts_go_to_the_program, preload_library
-from tierloom.units import amount_in_bytes
+from tierloom.units import amount_in_bytes, fraction, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,6 +39,9 @@ COUNTED_HZ = 4987
 """The same where executions are counted: samples then tell which objects operands touch, and a loop of a thousandth of
 the run may make a hundredth of its accesses. They cost 6 % of its time (13 us each, measured as that of the usual
 rate), beside a second run that takes 20 to 50 times as long."""
+
+MOST_BURSTS = 0.2
+"""The largest part of a program's time for which its next instructions are interpreted: others wait meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ def record(
     hz: int | None = None,
     backend: str = "auto",
     windows: bool = False,
+    bursts: str | float | None = None,
     folder: str | Path | None = None,
     keep: str | Path | None = None,
     count: bool | str = False,
@@ -97,6 +101,9 @@ def record(
         backend: ``"perf"``, ``"ptrace"``, or ``"auto"`` for the first of them that works here.
         windows: Also count, some milliseconds at a time, in copies of the program's code. Not finished: a program
             may be harmed, so it is off unless asked for.
+        bursts: Part of the program's time, as ``"2%"``, for which threads are halted now and then and their next
+            instructions are interpreted, to see which way branches go and what operands touch. Not finished, so it is
+            off unless asked for. At most 20 %.
         folder: Where the profile will be saved; tried before the program starts.
         keep: A file for the recording, which grows there and stays; :func:`tierloom.analyse` reads it. What was counted
             is kept beside it, by its name and ``.callgrind.out`` and a number.
@@ -131,6 +138,7 @@ def record(
             "hz": COUNTED_HZ if hz is None and kind and backend != "ptrace" else hz,
             "backend": backend,
             "windows": windows,
+            "bursts": None if bursts is None else _bursts(bursts),
             "journal": None if journal is None else str(journal),
             "keep": keep is not None,
             "llc_bytes": hosts.measured_llc_bytes(_core.host_identity("/")),
@@ -140,6 +148,15 @@ def record(
         if keep is not None and counted is None:
             _keep_counts(Path(keep), ())
     return Recorded(Profile.of_core(profile), samples)
+
+
+def _bursts(share: str | float) -> float:
+    """The part of the time that bursts may take."""
+    part = fraction(share)
+    if not 0 < part <= MOST_BURSTS:
+        most = percent_text(MOST_BURSTS)
+        raise refused(share, "bursts", "not a part of the time for bursts", f"give more than 0 % and at most {most}")
+    return part
 
 
 def _kind(count: bool | str, llc: Amount | None) -> str | None:  # noqa: FBT001 (as the caller has it)

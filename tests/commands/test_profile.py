@@ -36,6 +36,14 @@ def test_the_table_and_the_next_command_go_to_stderr(run: Run, workloads: Path) 
     assert "next: tierloom plan s.profile --machine" in result.stderr
 
 
+def test_a_program_ahead_of_which_is_looked_keeps_its_output(run: Run, folder: Path) -> None:
+    numbers = "\n".join(str(number * 7919 % 100_003) for number in range(50_000))
+    result = run("profile", "--bursts", "10%", "-o", "p.profile", "--", "sort", "-n", stdin=numbers)
+    assert result.returncode == 0
+    assert [int(line) for line in result.stdout.split()] == sorted(map(int, numbers.split()))
+    assert profile_of(folder, "p.profile")["objects"]
+
+
 def test_json_is_the_profile_and_nothing_else(run: Run, folder: Path) -> None:
     result = run("profile", "--json", "-o", "p.profile", "--", "echo", "hello")
     assert json.loads(result.stdout) == {"kind": "profile", **profile_of(folder, "p.profile")}
@@ -156,6 +164,8 @@ def test_options_of_the_program_are_the_program_s(run: Run) -> None:
         (("--hz", "0", "--", "true"), "--hz"),
         (("--hz", "1000000", "--", "true"), "--hz"),
         (("--backend", "magic", "--", "true"), "perf"),
+        (("--bursts", "30%", "--", "true"), "give more than 0 % and at most 20 %"),
+        (("--bursts", "often", "--", "true"), "`often` is not a share"),
     ],
 )
 def test_a_wrong_request_ends_with_2(run: Run, words: tuple[str, ...], told: str) -> None:

@@ -32,6 +32,8 @@ struct Asked {
     backend: String,
     /// Also let threads into copies of their code that count.
     windows: bool,
+    /// Look ahead of halted threads for so much of their time.
+    bursts: Option<f64>,
     /// Where the recording is written while it grows.
     journal: Option<PathBuf>,
     /// It is wanted for itself.
@@ -56,10 +58,10 @@ pub(crate) fn record_profile(
 ) -> PyResult<(Handle, Py<PyBytes>)> {
     let asked: Asked = serde_json::from_str(&text_of(asked)?)
         .map_err(|error| errors::wrong_request(format!("what to record: {error}")))?;
-    let Asked { hz, backend, windows, journal, keep, llc_bytes } = asked;
+    let Asked { hz, backend, windows, bursts: ahead, journal, keep, llc_bytes } = asked;
     let backend = find_backend(&backend)?;
-    let request =
-        RecordRequest { hz, backend, windows, journal, keep, llc_bytes, ..RecordRequest::new(command, preload) };
+    let usual = RecordRequest::new(command, preload);
+    let request = RecordRequest { hz, backend, windows, ahead, journal, keep, llc_bytes, ..usual };
     let recorded = py.detach(|| record(&request, &mut |_| ()));
     let mut recording = recorded.map_err(|error| errors::from_record(&error))?;
     let counted = counting.map(|counting| count(py, &counting, &recording));

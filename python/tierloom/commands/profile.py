@@ -57,6 +57,12 @@ class Counted(click.Choice[str]):
     help="Also count in copies of CMD's code, some milliseconds at a time. Not finished: a program may be harmed.",
 )
 @click.option(
+    "--bursts",
+    metavar="SHARE",
+    help="For so much of CMD's time, as 2%, halt its threads now and then and interpret what they do next, to see "
+    "which way branches go. Not finished.",
+)
+@click.option(
     "--count",
     type=Counted(counted_run.COUNTS),
     is_flag=False,
@@ -98,6 +104,7 @@ def verb(
     hz: int | None,
     backend: str,
     windows: bool,
+    bursts: str | None,
     count: str | None,
     llc: str | None,
     keep: Path | None,
@@ -131,7 +138,7 @@ def verb(
         if command:
             message = f"--from {recorded_file} runs nothing, so there can be no CMD\nhint: leave one of them out"
             raise RequestError(message)
-        options.refuse_idle(["keep", "windows", "count", "llc"], "beside --from")
+        options.refuse_idle(["keep", "windows", "bursts", "count", "llc"], "beside --from")
         read(recorded_file, output, process=process, binaries=binaries, as_json=as_json)
         return
     options.refuse_idle(["process", "binaries"], "without --from")
@@ -160,6 +167,7 @@ def verb(
             hz=hz,
             backend=backend,
             windows=windows,
+            bursts=bursts,
             folder=folder,
             keep=keep,
             count=count or False,
