@@ -14,6 +14,7 @@ use tierloom_binary::code::FunctionId;
 use crate::attribution::Observed;
 use crate::attribution::lookaheads::SeenAhead;
 use crate::frequency::Counts;
+use crate::frequency::blocks::GUESSED;
 use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::strata::outermost;
 use tierloom_binary::cfg::LoopId;
@@ -49,8 +50,11 @@ pub(crate) fn replace(observed: &Observed, counts: &mut Counts) {
     for (&id, known) in &mut counts.blocks {
         for block in observed.code.functions[id].function.blocks.indices() {
             let Some(scale) = scales.get(&(id, outermost(observed, id, block))) else { continue };
-            let share = shares.get(&(id, block)).copied().unwrap_or(0.0);
-            known.executions[block] = scale * share;
+            let executions = scale * shares.get(&(id, block)).copied().unwrap_or(0.0);
+            let before = std::mem::replace(&mut known.executions[block], executions);
+            // As unsure as before, as a part of it: what was the scale before is it still, or one that registers tell as well.
+            known.deviations[block] =
+                if before > 0.0 { known.deviations[block] / before * executions } else { GUESSED * executions };
         }
     }
 }
