@@ -43,15 +43,9 @@ LICENCES = {
 ONCE = {
     r"\bconst \w*PAGE\w*: \w+ = 4096;": {"model/src/units.rs", "wire/src/layout.rs", "bursts/src/area.rs"},
     r"\bconst \w*LINE\w*: \w+ = 64;": {"model/src/units.rs", "bursts/src/area.rs"},
-    "(?i)0x9e37_?79b9_?7f4a_?7c15": {
-        "model/src/hash.rs",
-        "wire/src/scatter.rs",
-        "binary/src/dataflow/emulator.rs",
-        "interpreter/src/by_address.rs",
-    },
+    "(?i)0x9e37_?79b9_?7f4a_?7c15": {"model/src/hash.rs", "wire/src/scatter.rs", "binary/src/dataflow/emulator.rs"},
 }
-"""What may stand in these files alone: `wire` uses nothing of ours; `binary`, `bursts` and `interpreter` know nothing
-of it."""
+"""What may stand in these files alone: `wire` uses nothing of ours, `binary` and `bursts` know nothing of it."""
 
 DECODER = "iced_x86"
 MEET_THE_DECODER = ("binary/src/x86/", "bursts/", "interpreter/")

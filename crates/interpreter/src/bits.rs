@@ -19,3 +19,13 @@ pub(crate) fn narrowed(value: u128, bits: u32) -> u64 {
 pub(crate) fn both(left: Option<u64>, right: Option<u64>) -> Option<(u64, u64)> {
     left.zip(right)
 }
+
+/// Whether a number of so many bits is more than another one, with their signs.
+pub(crate) fn greater(left: u64, right: u64, bits: u32) -> bool {
+    sign_extended(left, bits) > sign_extended(right, bits)
+}
+
+/// An element of so many bits of a word, by its position.
+pub(crate) fn element(word: u64, at: u32, bits: u32) -> u64 {
+    word >> (bits * at) & low(bits)
+}

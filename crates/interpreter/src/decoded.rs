@@ -1,8 +1,7 @@
 //! Instructions as they were decoded, once each.
 
+use foldhash::HashMap;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
-
-use crate::by_address::ByAddress;
 
 /// The longest instruction of x86-64 (Intel SDM vol. 2, 2.3.11).
 pub(crate) const LONGEST_INSTRUCTION: usize = 15;
@@ -45,7 +44,7 @@ fn encoding(bytes: &[u8]) -> Encoding {
 
 /// Instructions by address: code does not change while a thread is halted.
 #[derive(Debug, Default)]
-pub(crate) struct Code(ByAddress<Option<Decoded>>);
+pub(crate) struct Code(HashMap<u64, Option<Decoded>>);
 
 impl Code {
     /// The instruction at an address; `bytes` reads what is there.

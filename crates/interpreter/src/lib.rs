@@ -8,7 +8,6 @@
 
 mod alu;
 mod bits;
-mod by_address;
 mod bytes;
 mod decoded;
 mod ended;
@@ -27,7 +26,6 @@ mod single_bits;
 mod stack;
 mod step;
 mod string;
-mod tally;
 mod vector;
 
 pub use bytes::Bytes;
@@ -36,4 +34,3 @@ pub use machine::Machine;
 pub use registers::{MASKS, Registers, VECTOR_LANES, VECTORS};
 pub use step::Step;
 pub use string::Repeated;
-pub use tally::{Ahead, Branch, Run, Touched, Which};

@@ -3,12 +3,12 @@
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use crate::alu::{ALL, CARRY, ZERO, flag};
-use crate::bits::{low, sign_extended};
+use crate::bits::{element, greater, low};
 use crate::bytes::Bytes;
 use crate::decoded::Decoded;
 use crate::ended::Ended;
 use crate::machine::{Done, Machine};
-use crate::operands::vector_bytes;
+use crate::operands::{is_narrow, vector_bytes};
 
 /// What is made of two masks of so many bits.
 type Make = fn(u64, u64, u32) -> u64;
@@ -42,16 +42,15 @@ impl<B: Bytes> Machine<B> {
 
     fn compare_into_mask(&mut self, code: &Instruction) -> Result<Done, Ended> {
         let bytes = vector_bytes(code);
-        let Some((bits, holds)) = compared(code).filter(|_| bytes <= 32 && !code.is_broadcast() && names_no_wide(code))
-        else {
+        let Some((bits, holds)) = compared(code).filter(|_| is_narrow(code)) else {
             return Ok(Done::Other);
         };
         let (left, right) = (self.lanes(code, 1, bytes)?, self.lanes(code, 2, bytes)?);
         let elements = 64 / bits;
         let of_lane = |left: u64, right: u64| {
-            let element = |lane: u64, at: u32| lane >> (bits * at) & low(bits);
-            (0..elements)
-                .fold(0_u64, |all, at| all | u64::from(holds(element(left, at), element(right, at), bits)) << at)
+            (0..elements).fold(0_u64, |all, at| {
+                all | u64::from(holds(element(left, at, bits), element(right, at, bits), bits)) << at
+            })
         };
         let mut value = Some(0);
         for (at, (left, right)) in left.iter().zip(&right).enumerate().take((bytes / 8) as usize) {
@@ -83,15 +82,6 @@ impl<B: Bytes> Machine<B> {
         }
         self.write(code, 0, value)
     }
-}
-
-/// Whether no operand has 512 bits.
-fn names_no_wide(code: &Instruction) -> bool {
-    (0..code.op_count()).all(|operand| !code.op_register(operand).is_zmm())
-}
-
-fn greater(left: u64, right: u64, bits: u32) -> bool {
-    sign_extended(left, bits) > sign_extended(right, bits)
 }
 
 fn compared(code: &Instruction) -> Option<(u32, Holds)> {

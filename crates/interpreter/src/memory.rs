@@ -1,7 +1,8 @@
 //! Memory as the thread would see it: what is there, and over it what was written here.
 
+use foldhash::HashMap;
+
 use crate::bits::low;
-use crate::by_address::ByAddress;
 use crate::bytes::Bytes;
 use crate::ended::Ended;
 
@@ -22,13 +23,13 @@ struct Written {
 #[derive(Debug)]
 pub(crate) struct Memory<B> {
     bytes: B,
-    lines: ByAddress<Option<Box<[u8; LINE_BYTES]>>>,
-    written: ByAddress<Written>,
+    lines: HashMap<u64, Option<Box<[u8; LINE_BYTES]>>>,
+    written: HashMap<u64, Written>,
 }
 
 impl<B: Bytes> Memory<B> {
     pub(crate) fn new(bytes: B) -> Self {
-        Self { bytes, lines: ByAddress::default(), written: ByAddress::default() }
+        Self { bytes, lines: HashMap::default(), written: HashMap::default() }
     }
 
     /// Up to eight bytes; `None` where what was written there is not known.

@@ -8,7 +8,6 @@ use crate::bytes::Bytes;
 use crate::decoded::{Decoded, Encoding};
 use crate::ended::Ended;
 use crate::machine::Machine;
-
 use crate::registers::{Lanes, UNKNOWN};
 
 impl<B: Bytes> Machine<B> {
@@ -150,6 +149,12 @@ impl<B: Bytes> Machine<B> {
 /// Bytes of the operand in memory.
 pub(crate) fn bytes_in_memory(code: &Instruction) -> u32 {
     u32::try_from(code.memory_size().size()).unwrap_or(0)
+}
+
+/// Whether no operand has 512 bits, and none in memory stands for several elements.
+pub(crate) fn is_narrow(code: &Instruction) -> bool {
+    let is_wide = (0..code.op_count()).any(|operand| code.op_register(operand).is_zmm());
+    !is_wide && !code.is_broadcast()
 }
 
 /// Bytes of a vector instruction: of its first operand that is a vector register.

@@ -2,7 +2,7 @@
 
 use iced_x86::{Mnemonic, OpKind};
 
-use crate::bits::{low, sign_extended};
+use crate::bits::{element, greater, low, sign_extended};
 use crate::bytes::Bytes;
 use crate::decoded::Decoded;
 use crate::ended::Ended;
@@ -84,9 +84,9 @@ impl<B: Bytes> Machine<B> {
 }
 
 fn in_lane(left: u64, right: u64, bits: u32, make: impl Fn(u64, u64, u32) -> u64) -> u64 {
-    let element = |lane: u64, at: u32| lane >> (bits * at) & low(bits);
-    (0..64 / bits)
-        .fold(0, |all, at| all | (make(element(left, at), element(right, at), bits) & low(bits)) << (bits * at))
+    (0..64 / bits).fold(0, |all, at| {
+        all | (make(element(left, at, bits), element(right, at, bits), bits) & low(bits)) << (bits * at)
+    })
 }
 
 fn makes_same_of_itself(mnemonic: Mnemonic) -> bool {
@@ -122,10 +122,6 @@ fn makes_same_of_itself(mnemonic: Mnemonic) -> bool {
 
 fn ones(holds: bool) -> u64 {
     if holds { u64::MAX } else { 0 }
-}
-
-fn greater(left: u64, right: u64, bits: u32) -> bool {
-    sign_extended(left, bits) > sign_extended(right, bits)
 }
 
 fn element_wise(mnemonic: Mnemonic) -> Option<(u32, Make)> {

@@ -7,6 +7,7 @@ use crate::bytes::Bytes;
 use crate::decoded::{Decoded, Encoding};
 use crate::ended::Ended;
 use crate::machine::{Done, Machine};
+use crate::operands::is_narrow;
 use crate::string::Repeated;
 
 /// What an instruction did.
@@ -58,7 +59,7 @@ impl<B: Bytes> Machine<B> {
         if code.is_string_instruction() {
             return self.string(code).map(|repeated| Step { repeated: Some(repeated), touched: None, ..step });
         }
-        let is_followed = decoded.encoding != Encoding::Evex || is_plain(code);
+        let is_followed = decoded.encoding != Encoding::Evex || is_narrow(code) && code.op_mask() == Register::None;
         let done = if is_followed { self.understood(decoded)? } else { self.mask_instruction(decoded)? };
         if let Done::Other = done {
             self.forget(code)?;
@@ -183,12 +184,6 @@ fn ends(mnemonic: Mnemonic) -> Option<Ended> {
         | M::Popfq => Some(Ended::Outside),
         _ => None,
     }
-}
-
-/// Whether an instruction with masks uses none, and no more than 256 bits.
-fn is_plain(code: &Instruction) -> bool {
-    let is_wide = (0..code.op_count()).any(|operand| code.op_register(operand).is_zmm());
-    !is_wide && code.op_mask() == Register::None && !code.is_broadcast()
 }
 
 /// Flags that an instruction changes or leaves undefined.

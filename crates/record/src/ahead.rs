@@ -3,6 +3,8 @@
 //! Nothing is done to the thread or its memory, which is only read; not even pages come that it has not got: what is not
 //! there ends it.
 
+mod tally;
+
 use std::collections::BTreeMap;
 
 use tierloom_interpreter as interpreter;
@@ -12,9 +14,10 @@ use tierloom_linux::pagemap::PageMap;
 use tierloom_linux::ptrace::{Registers, Tracer, read_bytes};
 use tierloom_linux::root::Root;
 use tierloom_model::units::{PAGE_BYTES, round_to_u64};
-use tierloom_recording::{BlockCount, BranchCount, Lookahead, Touch, Which};
+use tierloom_recording::Lookahead;
 
 use crate::running::ThreadId;
+use tally::Ahead;
 
 /// Instructions that are looked at in one go: many loops end within them, and others wait for the thread meanwhile. Assumed.
 const MOST_INSTRUCTIONS: u64 = 10_000;
@@ -53,19 +56,19 @@ impl LookAhead {
         let memory = Memory::of(&self.root, id.pid)?;
         let mut machine = Machine::new(held(tracer, id.tid, registers), memory);
         let goes_on = || monotonic_ns() < begun_ns + LONGEST_NS;
-        let ahead = interpreter::Ahead::of(&mut machine, MOST_INSTRUCTIONS, goes_on);
+        let ahead = Ahead::of(&mut machine, MOST_INSTRUCTIONS, goes_on);
         let took_ns = HALT_NS + monotonic_ns().saturating_sub(begun_ns);
         self.cost_ns += WEIGHT * (took_ns as f64 - self.cost_ns);
-        (ahead.instructions > 0).then(|| Lookahead {
+        (ahead.instructions > 0).then_some(Lookahead {
             time_ns: begun_ns,
             pid: id.pid,
             tid: id.tid,
             address: registers.rip,
             stack_pointer: registers.rsp,
             instructions: ahead.instructions,
-            counts: ahead.runs.into_iter().map(count).collect(),
-            branches: ahead.branches.into_iter().map(branch).collect(),
-            touches: ahead.touched.into_iter().map(touch).collect(),
+            counts: ahead.counts,
+            branches: ahead.branches,
+            touches: ahead.touches,
         })
     }
 }
@@ -79,27 +82,6 @@ fn held(tracer: &Tracer, tid: u32, r: &Registers) -> interpreter::Registers {
         Some(vectors) => held.with_vectors(&vectors.registers, vectors.masks),
         None => held,
     }
-}
-
-fn count(run: interpreter::Run) -> BlockCount {
-    let interpreter::Run { start, last, executions } = run;
-    BlockCount { start, bytes: last - start + 1, executions }
-}
-
-fn branch(branch: interpreter::Branch) -> BranchCount {
-    let interpreter::Branch { address, taken, passed } = branch;
-    BranchCount { address, taken, passed }
-}
-
-fn touch(touched: interpreter::Touched) -> Touch {
-    let operand = match touched.operand {
-        interpreter::Which::Named => Which::Named,
-        interpreter::Which::Source => Which::Source,
-        interpreter::Which::Destination => Which::Destination,
-        interpreter::Which::Rounds => Which::Rounds,
-    };
-    let interpreter::Touched { instruction, executions, addresses, .. } = touched;
-    Touch { instruction, operand, executions, addresses }
 }
 
 /// Memory of a process, as far as it has pages.

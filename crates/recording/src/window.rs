@@ -39,7 +39,7 @@ pub struct Touch {
 }
 
 /// Which operand of an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Which {
     /// The one that it names; of a gather it is the address that the lanes have in common.
     Named,

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use tierloom_binary::cfg::BlockId;
+use tierloom_binary::cfg::{BlockId, LoopId};
 use tierloom_binary::code::FunctionId;
 
 use crate::attribution::Observed;
@@ -17,7 +17,6 @@ use crate::frequency::Counts;
 use crate::frequency::blocks::GUESSED;
 use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::strata::outermost;
-use tierloom_binary::cfg::LoopId;
 
 /// A stratum that was met in fewer moments keeps what registers and samples say. Assumed.
 const FEWEST: f64 = 4.0;

@@ -15,7 +15,7 @@ impl Session<'_> {
             return;
         }
         let now_ns = monotonic_ns();
-        let is_only_reason = self.period_ns.is_none();
+        let is_only_reason = self.period_ns.is_none() && self.bursts.is_none();
         let Some(ahead) = self.ahead.as_mut().filter(|ahead| is_only_reason || now_ns >= ahead.next_ns) else { return };
         let found = ahead.look(&self.tracer, id, registers);
         let between_ns = ahead.between_ns();

@@ -1,84 +1,32 @@
 //! What a stretch of instructions did: which way branches went, and where operands were.
 
-use std::collections::HashMap;
-
-use crate::by_address::{ByAddress, Hashed};
-use crate::bytes::Bytes;
-use crate::ended::Ended;
-use crate::machine::Machine;
-use crate::step::Step;
+use foldhash::HashMap;
+use tierloom_interpreter::{Bytes, Ended, Machine, Step};
+use tierloom_recording::{BlockCount, BranchCount, Touch, Which};
 
 /// Addresses that are kept of an operand: evenly over its executions.
 const MOST_ADDRESSES: usize = 16;
 /// Instructions between two looks at whether to go on.
 const BETWEEN_LOOKS: u64 = 128;
 
-/// Which operand of an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Which {
-    /// The one that it names.
-    Named,
-    /// What a string instruction reads.
-    Source,
-    /// Where a string instruction writes, or what it compares with.
-    Destination,
-    /// None of them: how often a string instruction was repeated, in the place of addresses.
-    Rounds,
-}
-
-/// A conditional jump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Branch {
-    /// Its address.
-    pub address: u64,
-    /// How often it jumped.
-    pub taken: u64,
-    /// How often it did not.
-    pub passed: u64,
-}
-
-/// Instructions one after the other, up to a jump, a call or a return.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
-    /// Address of the first.
-    pub start: u64,
-    /// Address of the last.
-    pub last: u64,
-    /// How often.
-    pub executions: u64,
-}
-
-/// An operand in memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touched {
-    /// Address of its instruction.
-    pub instruction: u64,
-    /// Which of its operands.
-    pub operand: Which,
-    /// How often the instruction was executed.
-    pub executions: u64,
-    /// Some of its addresses, evenly from first to last.
-    pub addresses: Vec<u64>,
-}
-
 /// What a stretch of instructions did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ahead {
+pub(super) struct Ahead {
     /// How many there were.
-    pub instructions: u64,
+    pub(super) instructions: u64,
     /// Why there are no more; `None` where no more were wanted.
-    pub ended: Option<Ended>,
+    pub(super) ended: Option<Ended>,
     /// Ascending by address.
-    pub branches: Vec<Branch>,
-    /// Ascending by address of the first instruction.
-    pub runs: Vec<Run>,
+    pub(super) branches: Vec<BranchCount>,
+    /// Runs of instructions up to a jump, a call or a return, ascending by address of the first.
+    pub(super) counts: Vec<BlockCount>,
     /// Ascending by address of the instruction.
-    pub touched: Vec<Touched>,
+    pub(super) touches: Vec<Touch>,
 }
 
 impl Ahead {
     /// So many instructions from here, as long as `goes_on` wants more.
-    pub fn of<B: Bytes>(machine: &mut Machine<B>, most: u64, mut goes_on: impl FnMut() -> bool) -> Self {
+    pub(super) fn of<B: Bytes>(machine: &mut Machine<B>, most: u64, mut goes_on: impl FnMut() -> bool) -> Self {
         let mut tally = Tally::default();
         let mut instructions = 0;
         let ended = loop {
@@ -93,32 +41,30 @@ impl Ahead {
         };
         tally.close();
         let Tally { runs, branches, operands, .. } = tally;
-        let run = |((start, last), executions)| Run { start, last, executions };
-        let branch = |(address, (taken, passed))| Branch { address, taken, passed };
+        let count = |((start, last), executions)| BlockCount { start, bytes: last - start + 1, executions };
+        let branch = |(address, (taken, passed))| BranchCount { address, taken, passed };
+        let touch = |((instruction, operand), some): (_, Evenly)| some.touch(instruction, operand);
         let mut ahead = Self {
             instructions,
             ended,
             branches: branches.into_iter().map(branch).collect(),
-            runs: runs.into_iter().map(run).collect(),
-            touched: operands
-                .into_iter()
-                .map(|((instruction, operand), some)| some.touched(instruction, operand))
-                .collect(),
+            counts: runs.into_iter().map(count).collect(),
+            touches: operands.into_iter().map(touch).collect(),
         };
         ahead.branches.sort_unstable_by_key(|branch| branch.address);
-        ahead.runs.sort_unstable_by_key(|run| (run.start, run.last));
-        ahead.touched.sort_unstable_by_key(|touched| (touched.instruction, touched.operand));
+        ahead.counts.sort_unstable_by_key(|count| (count.start, count.bytes));
+        ahead.touches.sort_unstable_by_key(|touch| (touch.instruction, touch.operand));
         ahead
     }
 }
 
 #[derive(Debug, Default)]
 struct Tally {
-    runs: HashMap<(u64, u64), u64, Hashed>,
+    runs: HashMap<(u64, u64), u64>,
     /// The run that is not over: its first and its last instruction.
     open: Option<(u64, u64)>,
-    branches: ByAddress<(u64, u64)>,
-    operands: HashMap<(u64, Which), Evenly, Hashed>,
+    branches: HashMap<u64, (u64, u64)>,
+    operands: HashMap<(u64, Which), Evenly>,
 }
 
 impl Tally {
@@ -189,16 +135,16 @@ impl Evenly {
         self.seen += 1;
     }
 
-    fn touched(self, instruction: u64, operand: Which) -> Touched {
-        Touched { instruction, operand, executions: self.seen, addresses: self.kept }
+    fn touch(self, instruction: u64, operand: Which) -> Touch {
+        Touch { instruction, operand, executions: self.seen, addresses: self.kept }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registers::Registers;
     use proptest::prelude::*;
+    use tierloom_interpreter::Registers;
 
     /// The same bytes again and again, wherever one looks below an end.
     struct Everywhere(Vec<u8>);
@@ -227,7 +173,7 @@ mod tests {
             let ahead = Ahead::of(&mut machine, 300, || true);
             prop_assert!(ahead.instructions == 300 || ahead.ended.is_some());
             let jumps: u64 = ahead.branches.iter().map(|branch| branch.taken + branch.passed).sum();
-            let runs: u64 = ahead.runs.iter().map(|run| run.executions).sum();
+            let runs: u64 = ahead.counts.iter().map(|count| count.executions).sum();
             prop_assert!(jumps <= runs && runs <= ahead.instructions);
         }
     }
