@@ -10,6 +10,6 @@
 pub use crate::x86::decode::{decode, outlines};
 pub use crate::x86::linkage::{Callee, OWN_ADDRESS, callee, linkage_slot};
 pub use crate::x86::registers::{
-    ARGUMENTS, CALLEE_SAVED, IN_SAMPLE, REGISTERS, STACK_POINTER, numbered_by_dwarf, register,
+    ARGUMENTS, CALLEE_SAVED, IN_SAMPLE, REGISTERS, RETURN_ADDRESS, STACK_POINTER, in_dwarf, numbered_by_dwarf, register,
 };
 pub use crate::x86::result::{Call, Carrier, Holder, Kept, kept};

@@ -139,7 +139,7 @@ impl<'m> Call<'m, '_> {
 
     fn call(&self) -> Option<arch::Call<'m>> {
         let function = self.module.function_at(self.place.address)?;
-        let frame = self.module.frame(self.place.address).map(|frame| (frame.register, frame.offset));
+        let frame = self.module.unwind_row(self.place.address).map(|row| (row.frame.register, row.frame.offset));
         let code = self.module.code(&function)?;
         Some(arch::Call { code, start: function.start, back: self.place.address, frame })
     }
@@ -155,7 +155,9 @@ impl<'m> Call<'m, '_> {
                 return self.local(variable, false, vec![variable.name.clone()]);
             }
             Holder::Register(_) => None,
-            Holder::Memory(base, distance) => variable.byte_at(at, (base, distance), self.module.frame(at)),
+            Holder::Memory(base, distance) => {
+                variable.byte_at(at, (base, distance), self.module.unwind_row(at).map(|row| row.frame))
+            }
             Holder::Frame(distance, registers) => variable.byte_in_frame(at, distance, registers),
         };
         let behind = match holder {

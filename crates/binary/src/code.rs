@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use index_vec::IndexVec;
 
+use crate::call_graph::changed_registers::ChangedRegisters;
 use crate::call_graph::sites::{CallIndex, CallKind};
 use crate::cfg::Function;
 use crate::elf::Binary;
@@ -39,6 +40,7 @@ pub struct Code {
     by_start: BTreeMap<(usize, u64), Option<FunctionId>>,
     /// By module, made when first asked for.
     calls: BTreeMap<usize, CallIndex>,
+    changed: ChangedRegisters,
 }
 
 impl Code {
@@ -51,13 +53,25 @@ impl Code {
         Some((id, instruction))
     }
 
+    /// The function around a place of code, and the position of the call that it lies in.
+    pub fn call_around(&mut self, modules: &[Binary], place: CodePlace) -> Option<(FunctionId, usize)> {
+        let module = place.module?;
+        let range = modules[module].function_at(place.address)?;
+        let id = self.function(modules, module, &range)?;
+        let instructions = &self.functions[id].function.instructions;
+        let position = instructions.partition_point(|one| one.address <= place.address).checked_sub(1)?;
+        instructions[position].is_call().then_some((id, position))
+    }
+
     fn function(&mut self, modules: &[Binary], module: usize, range: &Range<u64>) -> Option<FunctionId> {
         if let Some(known) = self.by_start.get(&(module, range.start)) {
             return *known;
         }
         let bytes = modules[module].code(range).filter(|_| range.end - range.start <= LONGEST_FUNCTION_BYTES);
         let id = bytes.map(|bytes| {
-            self.functions.push(LoadedFunction { module, function: Arc::new(Function::decode(bytes, range.start)) })
+            let changed_by = |start| self.changed.by_call(modules, module, start);
+            let function = Arc::new(Function::decode_among(bytes, range.start, changed_by));
+            self.functions.push(LoadedFunction { module, function })
         });
         self.by_start.insert((module, range.start), id);
         id

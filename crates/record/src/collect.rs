@@ -16,7 +16,6 @@ use crate::maps::Watch;
 use crate::ptrace::Taken;
 use crate::request::Progress;
 use crate::residents::Residents;
-use crate::stack_tops::keeps_stack;
 use tierloom_model::Warning;
 use tierloom_recording::{
     Allocation, AllocationEvent, Calibration, Change, Clock, Event, Exit, Fault, InCopy, Lookahead, MOST_STACKS,
@@ -209,7 +208,7 @@ impl Gathered {
             perf::Record::Sample(sample) => {
                 let instructions = self.counters.since_last(&sample);
                 let perf::Sample { pid, tid, time_ns, kernel, .. } = sample;
-                self.keep_stack(time_ns, tid, sample.stack.as_deref().filter(|_| keeps_stack(time_ns)));
+                self.keep_stack(time_ns, tid, sample.stack.as_deref());
                 match sample.registers {
                     Some(registers) => self.keep(Sample { time_ns, pid, tid, instructions, registers, kernel, copy }),
                     // Of 32-bit code, or of a process that is going.

@@ -4,11 +4,13 @@
 //! Only here are addresses looked up, because only here the world is as it was at the sample. What
 //! comes out knows objects, functions and blocks, and no addresses any more.
 
+pub(crate) mod callers;
 pub(crate) mod counted_code;
 mod entered;
 mod events;
 pub(crate) mod lookaheads;
 mod neighbours;
+mod observed;
 pub(crate) mod operand;
 pub(crate) mod operand_addresses;
 mod page_faults;
@@ -21,12 +23,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tierloom_model::AccessKind;
 
-use crate::address_space::objects::ObjectId;
 use crate::address_space::{AddressSpaces, Place};
+use crate::attribution::callers::UnwindRows;
 use crate::attribution::counted_code::CountedCode;
 use crate::attribution::events::{Events, Next};
 use crate::attribution::lookaheads::SeenAhead;
 use crate::attribution::neighbours::neighbours;
+pub(crate) use crate::attribution::observed::{AttributedSample, Attribution, Observed, OperandAddress, Rest};
 pub(crate) use crate::attribution::operand::{ByObject, OperandId};
 use crate::attribution::operand_addresses::{BlockStates, How, Touch, block_touches, loop_touches};
 use crate::attribution::page_faults::PageFaults;
@@ -37,106 +40,14 @@ use tierloom_binary::call_graph::complete::Roots;
 use tierloom_binary::call_graph::unique_callers::{Level, Levels};
 use tierloom_binary::cfg::{Block, BlockId, Function, LoopId};
 use tierloom_binary::code::{Code, FunctionId};
-use tierloom_binary::dataflow::induction::Steady;
-use tierloom_binary::dataflow::left_alone::Shown;
-use tierloom_binary::dataflow::state::State;
+use tierloom_binary::dataflow::state::{Shown, State};
+use tierloom_binary::dataflow::steady::Steady;
 use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
-use tierloom_recording::{
-    Change, InCopy, InstructionCounts, Recording, STACK_WORDS, Sample, StackTop, Window, register,
-};
+use tierloom_recording::{Change, InstructionCounts, Recording, Sample, StackTop, Window, register};
 
-/// What a sample waited on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attribution {
-    Object { object: ObjectId, offset: u64, access: AccessKind },
-    Rest(Rest),
-}
-
-/// Why a sample belongs to no object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rest {
-    /// An instruction that touches no memory.
-    Compute,
-    Stack,
-    Kernel,
-    /// Code or addresses that could not be worked out.
-    Unrecovered,
-    /// An address that belongs to nothing known.
-    Other,
-}
-
-/// A sample, understood.
-#[derive(Debug, Clone)]
-pub(crate) struct AttributedSample {
-    pub(crate) time_ns: u64,
-    pub(crate) thread: usize,
-    pub(crate) instructions: u64,
-    /// Whether it was taken in a copy that counts.
-    pub(crate) copy: InCopy,
-    /// Function and position of the sampled instruction, where the code is known.
-    pub(crate) at: Option<(FunctionId, usize)>,
-    pub(crate) state: State,
-    /// Which of the stack's tops it brought.
-    pub(crate) stack_top: Option<usize>,
-    pub(crate) verdict: Attribution,
-    /// Position of the instruction that it waited for, where that is an object's. Where the skid blurs
-    /// instructions it may be a neighbour: enough to count by, for what waits is then near.
-    pub(crate) waited: Option<usize>,
-}
-
-/// An operand near a sample, and where it pointed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OperandAddress {
-    /// Position of the sample.
-    pub(crate) seen: usize,
-    pub(crate) function: FunctionId,
-    pub(crate) instruction: usize,
-    pub(crate) operand: usize,
-    pub(crate) place: Place,
-    /// Offset of the address in its cache line's page-granular object is in `place`; how sure it is.
-    pub(crate) how: How,
-}
-
-impl OperandAddress {
-    pub(crate) fn id(&self) -> OperandId {
-        OperandId { function: self.function, instruction: self.instruction, operand: self.operand }
-    }
-}
-
-/// Everything the pass found.
-pub(crate) struct Observed {
-    pub(crate) seen: Vec<AttributedSample>,
-    /// Words of the stack, from the stack pointer on, that some samples brought.
-    pub(crate) stack_tops: Vec<[u64; STACK_WORDS]>,
-    pub(crate) operand_addresses: Vec<OperandAddress>,
-    pub(crate) unsampled: Unsampled,
-    /// Places of operands whose address is in the code, of blocks that were counted.
-    pub(crate) fixed: BTreeMap<OperandId, Place>,
-    pub(crate) windows: Vec<CountedWindow>,
-    pub(crate) ahead: Vec<SeenAhead>,
-    pub(crate) counted: CountedCode,
-    /// CPU time of the kernel for page faults, of which windows are free, s.
-    pub(crate) in_faults_s: f64,
-    /// Kernel ids by thread number.
-    pub(crate) threads: Vec<(u32, u32)>,
-    pub(crate) code: Code,
-    pub(crate) levels: Levels,
-    /// Direct calls of each function with samples, as (caller, position of the call).
-    pub(crate) calls: BTreeMap<FunctionId, Vec<(FunctionId, usize)>>,
-    pub(crate) roots: Roots,
-    /// By module: processes that ran it from its entry.
-    pub(crate) images: BTreeMap<usize, BTreeSet<u32>>,
-    /// Samples in code that the program generated itself.
-    pub(crate) generated: usize,
-}
-
-impl Observed {
-    /// What a sample shows, by its position.
-    pub(crate) fn shown(&self, number: usize) -> Shown<'_> {
-        let AttributedSample { state, stack_top, .. } = &self.seen[number];
-        Shown { state, stack: stack_top.map_or(&[], |at| &self.stack_tops[at]) }
-    }
-}
+/// Share of the samples that must bring their stack so that callers are followed: what a caller's counters show is scaled by
+/// the samples that it is seen in. Recordings of old kept one stack in eight, and those of long runs keep the first ones.
+const WITH_STACKS: f64 = 0.95;
 
 /// Runs the pass.
 pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces: &mut AddressSpaces<'_>) -> Observed {
@@ -148,6 +59,8 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
         counts,
         threads: BTreeMap::new(),
         steady: BTreeMap::new(),
+        unwind: UnwindRows::default(),
+        follows_callers: recording.stack_tops.len() as f64 >= WITH_STACKS * recording.samples.len() as f64,
         looked_at: BTreeSet::new(),
         shown: BTreeSet::new(),
         tells_instruction: recording.calibration.tells_instruction(),
@@ -165,6 +78,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
             code: Code::default(),
             levels: Levels::default(),
             calls: BTreeMap::new(),
+            seen_calls: BTreeMap::new(),
             roots: Roots::default(),
             images: BTreeMap::new(),
             generated: 0,
@@ -179,6 +93,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
     pass.catch_up(&mut events, u64::MAX);
     pass.spaces.advance(u64::MAX);
     pass.spaces.objects.close(recording.end_ns);
+    pass.find_calls();
     pass.find_roots(recording);
     pass.count_others();
     pass.found
@@ -191,6 +106,9 @@ struct Pass<'a, 'r> {
     threads: BTreeMap<(u32, u32), usize>,
     /// By function and loop: registers whose value is good anywhere in the loop.
     steady: BTreeMap<(FunctionId, LoopId), RegisterSet>,
+    unwind: UnwindRows,
+    /// Whether samples tell who called.
+    follows_callers: bool,
     /// Blocks that were counted and whose operands were looked at.
     looked_at: BTreeSet<(FunctionId, BlockId)>,
     /// Operands that samples show.
@@ -283,6 +201,11 @@ impl Pass<'_, '_> {
         let state = State::of_sample(&sample.registers, self.spaces.bias_at(sample.pid, sample.ip()));
         let (verdict, waited) = self.verdict(sample, at, &state);
         let instructions = sample.instructions;
+        let shown = Shown { state: &state, stack: top.map_or(&[], |top| &top.words) };
+        let callers = at.filter(|_| top.is_some() && self.follows_callers).and_then(|at| {
+            let code = &mut self.found.code;
+            self.unwind.callers(self.spaces, code, sample, (at, shown))
+        });
         let stack_top = top.map(|top| {
             self.found.stack_tops.push(top.words);
             self.found.stack_tops.len() - 1
@@ -295,6 +218,7 @@ impl Pass<'_, '_> {
             at,
             state,
             stack_top,
+            callers,
             verdict,
             waited,
         });
@@ -304,8 +228,18 @@ impl Pass<'_, '_> {
                 let calls = self.found.code.callers(&self.spaces.modules, function);
                 self.found.calls.insert(function, calls);
             }
-            let shown = Shown { state: &state, stack: top.map_or(&[], |top| &top.words) };
             self.sight(sample, function, instruction, shown);
+        }
+    }
+
+    fn find_calls(&mut self) {
+        for seen in &self.found.seen {
+            let (Some((mut called, _)), Some(callers)) = (seen.at, &seen.callers) else { continue };
+            for frame in callers {
+                let sites = self.found.seen_calls.entry(called).or_default();
+                *sites.entry((frame.function, frame.site)).or_default() += 1;
+                called = frame.function;
+            }
         }
     }
 

@@ -12,16 +12,28 @@ const TEAM_SHARE: f64 = 0.05;
 /// How well it is known that a function runs as often as it is called; the rest is for numbers.
 pub(crate) const RUNS_ERROR: f64 = 0.001;
 
+/// How well it is known that a function runs as often as the calls are passed of which samples show that they run it: a call by
+/// pointer may run others, and calls that no sample is in may run it. Assumed.
+const SEEN_ERROR: f64 = 0.5;
+
 /// What is known of the ways into functions.
 pub(crate) struct EntryCounts<'a> {
     observed: &'a Observed,
     /// Threads that run a parallel region, by module.
     teams: BTreeMap<usize, f64>,
+    /// By call: what samples show it to run, and how many.
+    called_at: BTreeMap<(FunctionId, usize), BTreeMap<FunctionId, usize>>,
 }
 
 impl<'a> EntryCounts<'a> {
     pub(crate) fn of(observed: &'a Observed) -> Self {
-        Self { observed, teams: teams(observed) }
+        let mut called_at: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for (called, sites) in &observed.seen_calls {
+            for (site, samples) in sites {
+                called_at.entry(*site).or_default().insert(*called, *samples);
+            }
+        }
+        Self { observed, teams: teams(observed), called_at }
     }
 
     /// Processes that ran the module of a function from its entry.
@@ -46,8 +58,30 @@ impl<'a> EntryCounts<'a> {
             let places = runners.iter().map(|runner| (runner.function, runner.instruction, self.times(runner)));
             return self.passed(blocks, id, places);
         }
-        let calls = self.observed.calls.get(&id).filter(|calls| !calls.is_empty())?;
-        self.passed(blocks, id, calls.iter().map(|(caller, step)| (*caller, *step, 1.0)))
+        let named = self.observed.calls.get(&id).into_iter().flatten().map(|(caller, step)| (*caller, *step, 1.0));
+        let named: Vec<(FunctionId, usize, f64)> = named.collect();
+        let is_named = |site: &(FunctionId, usize)| named.iter().any(|(caller, step, _)| (*caller, *step) == *site);
+        let seen = self.observed.seen_calls.get(&id).into_iter().flatten();
+        let seen: Vec<(FunctionId, usize, f64)> = seen
+            .filter(|(site, _)| !is_named(site))
+            .map(|(&site, _)| (site.0, site.1, self.share(blocks, site, id)))
+            .collect();
+        // Where one that is not named was seen, there may be others.
+        let all = self.passed(blocks, id, named.iter().chain(&seen).copied())?;
+        Some(if seen.is_empty() { all } else { (all.0, SEEN_ERROR) })
+    }
+
+    /// Share of a call's executions that run a function, of all that samples show it to run: as often as these are entered by
+    /// what else is known of them, or else as they took time.
+    fn share(&self, blocks: &Blocks, site: (FunctionId, usize), id: FunctionId) -> f64 {
+        let Some(called) = self.called_at.get(&site) else { return 0.0 };
+        let entered = |id: &FunctionId| blocks.get(id).map(|counts| counts.executions[0]).filter(|count| *count > 0.0);
+        let known: Option<Vec<f64>> = called.keys().map(entered).collect();
+        let (own, all) = match known {
+            Some(known) => (entered(&id).unwrap_or(0.0), known.iter().sum::<f64>()),
+            None => (called.get(&id).copied().unwrap_or(0) as f64, called.values().sum::<usize>() as f64),
+        };
+        own / all
     }
 
     fn passed(

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use crate::attribution::Observed;
 use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
-use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::left_alone::LeftAlone;
+use tierloom_binary::dataflow::steady::Steady;
 use tierloom_binary::dataflow::trip_count::{at_entry, rounds};
 use tierloom_binary::instruction::Gpr;
 

@@ -13,7 +13,6 @@ pub(crate) mod counter_deltas;
 pub(crate) mod evidence;
 pub(crate) mod flow_network;
 mod instances;
-pub(crate) mod lookaheads;
 #[cfg(test)]
 pub(crate) mod nest;
 pub(crate) mod normal_equations;
@@ -30,6 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::attribution::Observed;
 use crate::frequency::blocks::{BlockCounts, Blocks, GUESSED, is_same};
 use crate::frequency::branches::ahead::seen_ahead;
+use crate::frequency::branches::entry::called;
 use crate::frequency::branches::heuristics::{branches, outermost};
 use crate::frequency::branches::invariant::settled;
 use crate::frequency::branches::{BranchTable, outcomes};
@@ -63,7 +63,7 @@ pub(crate) struct Counts {
 pub(crate) fn counts(observed: &Observed, clocks: &[Count], trips: &TripCounts, period_ns: f64) -> Counts {
     let mut clocks = plausible(observed, clocks, period_ns);
     let mut outcomes = outcomes(observed);
-    for (branch, outcome) in settled(observed) {
+    for (branch, outcome) in settled(observed).into_iter().chain(called(observed)) {
         outcomes.entry(branch).or_insert(outcome);
     }
     outcomes.extend(seen_ahead(&observed.ahead));

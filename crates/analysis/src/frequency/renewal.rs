@@ -13,8 +13,8 @@ use crate::frequency::trip_count::TripCounts;
 use crate::parallel::mapped;
 use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
-use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::left_alone::reads_stack;
+use tierloom_binary::dataflow::steady::Steady;
 use tierloom_binary::dataflow::trip_count::{remaining, remaining_rounds, rounds};
 use tierloom_binary::instruction::Gpr;
 
@@ -77,6 +77,12 @@ fn samples_by_loop(observed: &Observed) -> (Inside, Inside) {
             around.entry((id, inside)).or_default().push((number, step));
             if depth == 0 {
                 own.entry((id, inside)).or_default().push((number, step));
+            }
+        }
+        for frame in seen.callers.iter().flatten() {
+            let function = &observed.code.functions[frame.function].function;
+            for inside in function.loops_around(function.block_of(frame.site)) {
+                around.entry((frame.function, inside)).or_default();
             }
         }
     }

@@ -39,12 +39,11 @@ const SLOWEST: f64 = 0.03;
 /// too well of next to nothing drowns what is known of the rest in rounding.
 const LEAST_SIZE: f64 = 1e-3;
 /// Where nearly all samples of a block wait for memory, they tell how often it ran all the same: a wait
-/// is between one miss of memory alone (100 ns) and a tenth of that, where ten of them overlap. Assumed as a
+/// is between one miss of memory alone (100 ns) and what the core's own caches take (1 ns). Assumed as a
 /// middle; single blocks of the workloads on Zen 3, read by hand, waited 3 to 13 ns where they stream and 30
-/// to 81 ns where they jump. Half or twice as much moved 4 or 5 of 16 recordings by .1 to 2 points of TVD (`bfs`
-/// most, at one level better, at the other worse); half the spread moved 7 of 28, one by 5 points for the worse.
+/// to 81 ns where they jump, and those whose data lie near, as random programs have, 0.5 to 8 ns.
 const WAIT_NS: f64 = 30.0;
-const WAIT_SPREAD: f64 = 1.2;
+const WAIT_SPREAD: f64 = 2.0;
 /// Steps of the logarithm that one pass may take.
 const LONGEST_STEP: f64 = 1.5;
 
@@ -226,7 +225,7 @@ fn typical_density(
             total = (total.0 + instructions, total.1 + seen);
         }
     }
-    if total.0 > 0.0 && total.1 > 0.0 { total.0 / total.1 } else { INSTRUCTIONS_PER_NS * period_ns }
+    if total.0 > 0.0 && total.1 >= ENOUGH_SAMPLES { total.0 / total.1 } else { INSTRUCTIONS_PER_NS * period_ns }
 }
 
 /// The clocks whose loops are not slower than any processor: of what did not wait for memory in them the samples say how long

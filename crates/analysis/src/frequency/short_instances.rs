@@ -50,7 +50,7 @@ fn differences(observed: &Observed, clock: &InductionVariable, samples: &[(usize
     let mut moved = Vec::new();
     for &(number, at) in samples {
         let seen = &observed.seen[number];
-        if let Some(value) = clock.value.read(&seen.state, at)
+        if let Some(value) = clock.value.read(observed.shown(number), at)
             && let Some(before) = last.insert(seen.thread, value)
         {
             moved.push(value.wrapping_sub(before).cast_signed() as f64 / step as f64);

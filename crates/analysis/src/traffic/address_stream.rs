@@ -12,8 +12,8 @@ use tierloom_model::units::LINE_BYTES;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
 use tierloom_binary::dataflow::dependence::feeds_itself;
 use tierloom_binary::dataflow::forms::RoundForms;
-use tierloom_binary::dataflow::induction::Steady;
 use tierloom_binary::dataflow::state::State;
+use tierloom_binary::dataflow::steady::Steady;
 use tierloom_binary::dataflow::update::Step;
 use tierloom_binary::instruction::{Operand, RegisterSet};
 

@@ -21,9 +21,9 @@ use crate::address_space::objects::ObjectId;
 use crate::attribution::Observed;
 use crate::attribution::windows::CountedWindow;
 use crate::frequency::Counts;
+use crate::frequency::counted_runs;
 use crate::frequency::strata::CpuTime;
 use crate::frequency::windows::{Doubt, Rates};
-use crate::frequency::{counted_runs, lookaheads};
 use crate::parallel::mapped;
 use crate::traffic::accesses::{AllAccesses, Support, tally};
 use crate::traffic::placement::Placements;
@@ -65,7 +65,6 @@ impl Estimate<'_> {
         let rates = Rates::of(self.observed, windows, self.time, doubt);
         let mut counts = self.registers.clone();
         rates.replace(self.observed, &mut counts);
-        lookaheads::replace(self.observed, &mut counts);
         counted_runs::replace(self.observed, self.differing, &mut counts);
         let placements = Placements::of(self.observed, windows, &rates);
         let accesses = tally(self.observed, &counts, &placements, &StringRounds::of(self.observed, windows));

@@ -1,5 +1,6 @@
 //! Who calls whom.
 
+pub(crate) mod changed_registers;
 pub mod complete;
 pub mod sites;
 pub mod unique_callers;

@@ -17,7 +17,7 @@ pub use block::{Block, BlockId, Loop, LoopId};
 pub(crate) use places::{Holder, Places, Slot, Waiting};
 
 use crate::arch;
-use crate::instruction::{Flow, Instruction};
+use crate::instruction::{Flow, Instruction, RegisterSet};
 use dominators::{dominates, dominators};
 use loops::loops;
 
@@ -40,7 +40,17 @@ pub struct Function {
 impl Function {
     /// Decodes the bytes of a function that starts at a virtual address.
     pub fn decode(code: &[u8], start: u64) -> Self {
-        let instructions = arch::decode(code, start);
+        Self::decode_among(code, start, |_| None)
+    }
+
+    /// The same, where it is known of some functions which registers are not after a call what they were before.
+    pub fn decode_among(code: &[u8], start: u64, mut changed_by: impl FnMut(u64) -> Option<RegisterSet>) -> Self {
+        let mut instructions = arch::decode(code, start);
+        for call in &mut instructions {
+            if let Flow::Call(target) = call.flow {
+                call.clobbered = changed_by(target).unwrap_or(call.clobbered);
+            }
+        }
         let mut function = Self {
             start,
             blocks: cut(&instructions),

@@ -11,10 +11,11 @@
 use crate::arch::STACK_POINTER;
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::dataflow::slots;
-use crate::dataflow::spills::{CopyChain, Move, follow, holds, kept};
-use crate::dataflow::state::State;
-use crate::dataflow::update::{Step, Update, loaded_step, steady_step, together};
-use crate::instruction::{GENERAL, Gpr, Operand, Operation, RegisterSet, Source};
+use crate::dataflow::spills::{CopyChain, Move, follow};
+use crate::dataflow::state::Shown;
+use crate::dataflow::steady::Steady;
+use crate::dataflow::update::{Step, Update, loaded_step, steady_step};
+use crate::instruction::{Gpr, Operand, Operation, RegisterSet, Source};
 
 /// An address that runs on from one instance of a loop to the next leaves out no more of its way than this: rows may
 /// have some points at their ends that a loop passes by (assumed).
@@ -27,17 +28,17 @@ pub enum Value {
     Register(Gpr),
     /// Address of an operand.
     Address(Operand),
-    /// A register here, another one there.
+    /// A register here, another one or a place on the stack there.
     Carried(CopyChain),
 }
 
 impl Value {
     /// Value at a sample before the instruction at a position.
-    pub fn read(&self, state: &State, instruction: usize) -> Option<u64> {
+    pub fn read(&self, shown: Shown<'_>, instruction: usize) -> Option<u64> {
         match self {
-            Self::Register(register) => state.get(*register),
-            Self::Address(operand) => state.address(operand),
-            Self::Carried(carrier) => state.get(carrier.holder(instruction)?),
+            Self::Register(register) => shown.state.get(*register),
+            Self::Address(operand) => shown.state.address(operand),
+            Self::Carried(carrier) => carrier.read(shown, instruction),
         }
     }
 }
@@ -60,6 +61,8 @@ pub struct InductionVariable {
     pub restarts: bool,
     /// How far on it starts from one instance to the next, where the loop around its own says so.
     pub start_step: Option<i64>,
+    /// An instance may end before its time, and the next one starts where data say: what lies between is left out.
+    pub skips: bool,
 }
 
 impl InductionVariable {
@@ -111,6 +114,28 @@ fn restarts(function: &Function, value: &Value, region: LoopId) -> bool {
         let sets = set_before(function, register, region);
         sets.is_some_and(|sets| sets.iter().all(|at| steady.start(function, *at) == Some(0)))
     })
+}
+
+/// Whether a loop has several ends and begins at an address that the loop around it loads: a search through a row of a
+/// sparse matrix that ends with the first hit.
+fn skips(function: &Function, value: &Value, region: LoopId) -> bool {
+    let registers = match value {
+        Value::Register(register) => RegisterSet::of(&[*register]),
+        Value::Address(operand) => operand.registers(),
+        Value::Carried(_) => return false,
+    };
+    let inner = &function.loops[region];
+    let is_end = |block: &&BlockId| function.blocks[**block].successors.iter().any(|to| !inner.contains(*to));
+    let is_loaded = |at: &usize| {
+        let sets = &function.instructions[*at];
+        let loads = matches!(sets.operation, Operation::Move { from: Source::Memory, .. });
+        loads && !sets.operands.first().is_some_and(slots::is_slot)
+    };
+    inner.body.iter().filter(is_end).count() > 1
+        && registers
+            .common(inner.written)
+            .iter()
+            .any(|register| set_before(function, register, region).is_some_and(|sets| sets.iter().any(is_loaded)))
 }
 
 /// How far on a clock starts from one instance of its loop to the next: its registers are copies of what the loop around
@@ -174,116 +199,12 @@ fn nested(function: &Function, inner: LoopId, outer: LoopId) -> bool {
     std::iter::successors(Some(inner), |id| function.loops[*id].parent).any(|id| id == outer)
 }
 
-/// Registers that a loop changes in one place only, and how.
-pub struct Steady {
-    inside: LoopId,
-    /// By register: how it moves and where; `None` for those that move otherwise.
-    moves: [Option<Update>; GENERAL],
-    written: RegisterSet,
-}
-
 impl Steady {
-    /// What a loop does to each register.
-    pub fn of(function: &Function, inside: LoopId) -> Self {
-        let mut writers = [0usize; GENERAL];
-        let mut movers: [Vec<Update>; GENERAL] = Default::default();
-        let written = function.loops[inside].written;
-        for &block in &function.loops[inside].body {
-            for instruction in function.instructions_of(block) {
-                instruction.clobbered.iter().for_each(|register| writers[register.index()] += 1);
-                if let Some((register, step, narrow)) = steady_step(instruction, written) {
-                    movers[register.index()].push((step, block, narrow));
-                }
-            }
-        }
-        let mut moves = [None; GENERAL];
-        for register in Gpr::all().filter(|register| *register != STACK_POINTER).map(Gpr::index) {
-            if writers[register] == movers[register].len() {
-                moves[register] = together(function, inside, &movers[register]);
-            }
-        }
-        Self { inside, moves, written }
-    }
-
-    /// Registers that move by a constant once in each round: (register, position of the instruction, step).
-    pub fn every_round(&self, function: &Function) -> Vec<(Gpr, usize, i64)> {
-        let movers = Gpr::all().filter_map(|register| {
-            let (step, block, narrow) = self.moves[register.index()]?;
-            let Step::Constant(step) = step else { return None };
-            let content = &function.blocks[block];
-            let moves = |at: &usize| {
-                steady_step(&function.instructions[*at], self.written).is_some_and(|(target, ..)| target == register)
-            };
-            let at = (content.first..content.end).find(moves)?;
-            (function.once_per_round(self.inside, block) && !narrow).then_some((register, at, step))
-        });
-        movers.collect()
-    }
-
-    /// Registers whose value tells the address of any round, up to a few steps.
-    pub fn known(&self) -> RegisterSet {
-        let moving = Gpr::all().filter(|register| self.moves[register.index()].is_some());
-        self.written.others().union(moving.collect())
-    }
-
-    /// How an operand moves per round: its step and the block that moves it. `None` when it does not
-    /// move or moves otherwise.
-    pub fn step(&self, operand: &Operand) -> Option<(Step, BlockId)> {
-        let part = |register: Option<Gpr>| match register {
-            Some(register) if self.written.contains(register) => self.moves[register.index()].map(Some),
-            _ => Some(None),
-        };
-        match (part(operand.base)?, part(operand.index)?) {
-            (Some((step, block, _)), None) => Some((step, block)),
-            (None, Some((step, block, _))) => Some((step.scaled(operand.scale), block)),
-            (Some((Step::Constant(base), block, _)), Some((Step::Constant(index), other, _))) if block == other => {
-                let step = base.wrapping_add(index.wrapping_mul(operand.scale.cast_signed()));
-                (step != 0).then_some((Step::Constant(step), block))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether an operand stays where it is during the loop.
-    pub fn still(&self, operand: &Operand) -> bool {
-        !operand.registers().iter().any(|register| self.written.contains(register))
-    }
-
-    /// How far on a register is from one round to the next, before an instruction, where it is moved by a constant or not
-    /// at all.
-    fn moved(&self, function: &Function, register: Gpr, at: usize) -> Option<i64> {
-        match self.moves[register.index()] {
-            _ if !self.written.contains(register) => Some(0),
-            Some((Step::Constant(step), ..)) => Some(step),
-            None if kept(function, self.inside).each_round.contains(register) => {
-                holds(function, self.inside, register, at).then_some(0)
-            }
-            _ => None,
-        }
-    }
-
-    /// How far on what an instruction sets a register to is from one round to the next.
-    fn start(&self, function: &Function, at: usize) -> Option<i64> {
-        let sets = &function.instructions[at];
-        match &sets.operation {
-            operation if operation.constant().is_some() => Some(0),
-            _ if sets.is_call() => None,
-            Operation::Move { from: Source::Register(from), .. } => self.moved(function, from.register, at),
-            Operation::Move { from: Source::Memory, .. } => slots::step(function, self.inside, sets.operands.first()?),
-            Operation::Address { address, .. } => {
-                let part =
-                    |register: Option<Gpr>| register.map_or(Some(0), |register| self.moved(function, register, at));
-                let index = part(address.index)?.wrapping_mul(address.scale.cast_signed());
-                Some(part(address.base)?.wrapping_add(index))
-            }
-            _ => None,
-        }
-    }
-
     fn counter(&self, function: &Function, value: Value, (step, counted, narrow): Update) -> InductionVariable {
         let restarts = restarts(function, &value, self.inside);
         let start_step = start_step(function, &value, self.inside);
-        InductionVariable { value, step, counted, region: self.inside, narrow, restarts, start_step }
+        let skips = skips(function, &value, self.inside);
+        InductionVariable { value, step, counted, region: self.inside, narrow, restarts, start_step, skips }
     }
 
     fn counters(&self, function: &Function) -> Vec<InductionVariable> {
@@ -309,9 +230,7 @@ impl Steady {
         }
         all
     }
-}
 
-impl Steady {
     /// Counters whose registers serve other purposes in between.
     fn carried(&self, function: &Function) -> impl Iterator<Item = InductionVariable> {
         let blocks = function.loops[self.inside].body.iter().copied();
@@ -403,6 +322,37 @@ mod tests {
         assert!(address(0x10), "rows of 4096 bytes, of which 512 are walked over");
         assert!(!address(0x02) && !address(0x03), "rows of 512, and of 768");
         assert!(!address(0x04), "twice as far is no more than twice");
+    }
+
+    // 0: mov rax,[r10+rcx*8]; mov r9,[r10+rcx*8+8] | 9: mov rdx,[rax]; test rdx,rdx; je 1a | 11: add rax,8; cmp rax,r9
+    // 18: jne 9 | 1a: inc rcx; cmp rcx,rdi; jne 0 | ret
+    const SEARCH: &[u8] = &[
+        0x49, 0x8b, 0x04, 0xca, 0x4d, 0x8b, 0x4c, 0xca, 0x08, 0x48, 0x8b, 0x10, 0x48, 0x85, 0xd2, 0x74, 0x09, 0x48,
+        0x83, 0xc0, 0x08, 0x4c, 0x39, 0xc8, 0x75, 0xef, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf9, 0x75, 0xde, 0xc3,
+    ];
+
+    #[test]
+    fn a_row_that_ends_with_the_first_hit_leaves_out_the_rest_of_it() {
+        let skipping = |code: &[u8]| {
+            let clocks = counters(&Function::decode(code, 0));
+            clocks.iter().filter(|clock| clock.skips).map(|clock| clock.value.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(skipping(SEARCH), [Value::Register(Gpr::new(0))]);
+        // All of the row: nop in the place of the jump.
+        let whole = [&SEARCH[..15], &[0x66, 0x90], &SEARCH[17..]].concat();
+        assert_eq!(skipping(&whole), []);
+    }
+
+    #[test]
+    fn a_counter_that_a_called_function_leaves_alone_is_one() {
+        // 0: call 100; inc rcx; cmp rcx,rdi; jne 0; ret
+        let code = &[0xe8, 0xfb, 0, 0, 0, 0x48, 0xff, 0xc1, 0x48, 0x39, 0xf9, 0x75, 0xf3, 0xc3];
+        let of = |changed: Option<RegisterSet>| {
+            let function = Function::decode_among(code, 0, |target| changed.filter(|_| target == 0x100));
+            counters(&function).len()
+        };
+        let (ax, cx) = (RegisterSet::of(&[Gpr::new(0)]), RegisterSet::of(&[Gpr::new(1)]));
+        assert_eq!((of(None), of(Some(cx)), of(Some(ax))), (0, 0, 1));
     }
 
     #[test]

@@ -2,30 +2,12 @@
 
 use crate::arch::STACK_POINTER;
 use crate::cfg::{Function, Holder, LoopId, Places, Slot, Waiting};
-use crate::dataflow::state::{StackWords, State};
+use crate::dataflow::state::{Shown, State};
 use crate::dataflow::way::{Passed, Way, way};
 use crate::instruction::Instruction;
 
 /// Turns that are taken where ways into a loop meet, to find what they read.
 const WAYS: u64 = 3;
-
-/// What a sample shows.
-#[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
-    /// Registers.
-    pub state: &'a State,
-    /// Words of the stack, from the stack pointer on; none where the sample brought none.
-    pub stack: &'a [u64],
-}
-
-impl<'a> Shown<'a> {
-    /// The stack with its address, which a state that moves on does not keep.
-    pub fn stack_words(&self) -> StackWords<'a> {
-        // Where no stack pointer is known, nothing lies at it.
-        let nothing = StackWords { pointer: 0, words: &[] };
-        self.state.get(STACK_POINTER).map_or(nothing, |pointer| StackWords { pointer, words: self.stack })
-    }
-}
 
 /// What is known of all instances of a loop that are alike in what it leaves alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,6 +11,7 @@ pub mod rounds;
 mod slots;
 pub mod spills;
 pub mod state;
+pub mod steady;
 mod stores;
 pub mod trip_count;
 pub mod update;

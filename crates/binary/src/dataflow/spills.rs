@@ -11,7 +11,8 @@ use std::rc::Rc;
 use crate::arch::STACK_POINTER;
 use crate::cfg::{BlockId, Function, Holder, Kept, LoopId, Slot, Waiting};
 use crate::dataflow::slots::{self, is_slot};
-use crate::instruction::{self, GENERAL, Gpr, Instruction, Operation, Part, Source};
+use crate::dataflow::state::Shown;
+use crate::instruction::{self, GENERAL, Gpr, Instruction, Operation, Part, RegisterSet, Source};
 
 /// Loops with more instructions than this are not followed: generated code.
 const MOST_INSTRUCTIONS: usize = 4000;
@@ -21,14 +22,23 @@ const MOST_INSTRUCTIONS: usize = 4000;
 pub struct CopyChain {
     /// Position of the instruction that moves it on.
     pub moved_at: usize,
-    holders: Rc<[Option<Gpr>]>,
+    holders: Rc<[Holders]>,
 }
 
 impl CopyChain {
-    /// A register that holds it before an instruction.
-    pub fn holder(&self, instruction: usize) -> Option<Gpr> {
-        self.holders[instruction]
+    /// What it is before an instruction, as far as a sample shows it.
+    pub fn read(&self, shown: Shown<'_>, instruction: usize) -> Option<u64> {
+        let Holders { registers, slot } = self.holders[instruction];
+        let held = registers.iter().find_map(|register| shown.state.get(register));
+        held.or_else(|| slot?.value(shown.stack))
     }
+}
+
+/// Where a value is: in all of these.
+#[derive(Debug, Clone, Copy, Default)]
+struct Holders {
+    registers: RegisterSet,
+    slot: Option<Slot>,
 }
 
 /// The same counter, even if it is followed through a wider loop.
@@ -53,13 +63,18 @@ pub struct Move {
 pub fn follow(function: &Function, inside: LoopId, moved: Move) -> Option<CopyChain> {
     let web = Web::new(function, inside, Some(moved))?;
     let held = web.settle(ALL, true);
-    let mut holders = vec![None; function.instructions.len()];
+    let slots: Vec<Option<Slot>> = web.slots.iter().map(|slot| web.narrowest(*slot)).collect();
+    let held_in = |places: Places| Holders {
+        registers: Gpr::all().filter(|register| places >> register.index() & 1 == 1).collect(),
+        slot: (0..slots.len()).find(|slot| places >> (GENERAL + slot) & 1 == 1).and_then(|slot| slots[slot]),
+    };
+    let mut holders = vec![Holders::default(); function.instructions.len()];
     let mut comes_back = false;
     for (&block, entry) in function.loops[inside].body.iter().zip(held) {
         let mut places = entry;
         for (at, holder) in positions(function, block).zip(&mut holders[function.blocks[block].first..]) {
             comes_back |= at == moved.at && places >> moved.from.index() & 1 == 1;
-            *holder = Gpr::all().find(|register| places >> register.index() & 1 == 1);
+            *holder = held_in(places);
             places = web.after(at, places);
         }
     }
@@ -145,7 +160,8 @@ impl<'a> Web<'a> {
             return None;
         }
         let mut slots = Vec::new();
-        if !natural.written.contains(STACK_POINTER) && !all().any(|one| one.written.contains(STACK_POINTER)) {
+        // A call leaves it where it was.
+        if !natural.written.contains(STACK_POINTER) {
             slots.extend(all().filter_map(copied).flat_map(|(to, from)| [to, from]).filter_map(slot));
             slots.sort_unstable();
             slots.dedup();
@@ -299,7 +315,7 @@ fn copied(instruction: &Instruction) -> Option<(Place, Place)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instruction::RegisterSet;
+    use crate::dataflow::state::State;
 
     // 0: mov [rsp-8],rdi | 5: xor edi,edi | 7: inc rdi; cmp rdi,rsi; jne 7 | f: mov rdi,[rsp-8]
     // 14: inc rdi; cmp rdi,rdx; jne 0 | ret
@@ -321,11 +337,29 @@ mod tests {
         let (function, outer) = spilled();
         let at = function.instruction_at(0x14).unwrap();
         let carrier = follow(&function, outer, Move { at, from: DI, to: DI }).unwrap();
+        // The register holds 3, and so does the slot below the stack pointer, which no sample brings.
+        let mut state = State::unknown();
+        state.set(DI, Some(3));
         let seen: Vec<u64> = (0..function.instructions.len())
-            .filter(|s| carrier.holder(*s).is_some())
+            .filter(|s| carrier.read(Shown { state: &state, stack: &[] }, *s) == Some(3))
             .map(|s| function.instructions[s].address)
             .collect();
         assert_eq!(seen, [0x0, 0x5, 0x14, 0x17, 0x1a], "not while the inner loop counts in its register");
+    }
+
+    #[test]
+    fn a_counter_that_waits_on_the_stack_is_read_there() {
+        // The same, above the stack pointer.
+        let code: Vec<u8> = SPILLED.iter().map(|byte| if *byte == 0xf8 { 8 } else { *byte }).collect();
+        let code = [&code[..14], &[0xf8], &code[15..]].concat();
+        let function = Function::decode(&code, 0);
+        let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
+        let at = function.instruction_at(0x14).unwrap();
+        let carrier = follow(&function, outer, Move { at, from: DI, to: DI }).unwrap();
+        let inner = function.instruction_at(0xa).unwrap();
+        let state = State::unknown();
+        assert_eq!(carrier.read(Shown { state: &state, stack: &[7, 5, 9] }, inner), Some(5));
+        assert_eq!(carrier.read(Shown { state: &state, stack: &[7] }, inner), None);
     }
 
     #[test]

@@ -29,6 +29,24 @@ impl StackWords<'_> {
     }
 }
 
+/// What a sample shows.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// Registers.
+    pub state: &'a State,
+    /// Words of the stack, from the stack pointer on; none where the sample brought none.
+    pub stack: &'a [u64],
+}
+
+impl<'a> Shown<'a> {
+    /// The stack with its address, which a state that moves on does not keep.
+    pub fn stack_words(&self) -> StackWords<'a> {
+        // Where no stack pointer is known, nothing lies at it.
+        let nothing = StackWords { pointer: 0, words: &[] };
+        self.state.get(STACK_POINTER).map_or(nothing, |pointer| StackWords { pointer, words: self.stack })
+    }
+}
+
 /// Values of the general-purpose registers, as far as known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct State {
@@ -49,6 +67,12 @@ impl State {
     /// Nothing known.
     pub fn unknown() -> Self {
         Self { values: [0; GENERAL], known: RegisterSet::default(), bias: 0 }
+    }
+
+    /// The same registers in code of a module that is loaded at `bias`.
+    #[must_use]
+    pub fn in_module(self, bias: u64) -> Self {
+        Self { bias, ..self }
     }
 
     /// What a register holds, if that is known.

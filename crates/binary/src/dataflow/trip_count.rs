@@ -9,8 +9,8 @@
 use crate::arch::STACK_POINTER;
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::dataflow::emulator::{Invention, Machine, scramble};
-use crate::dataflow::left_alone::{LeftAlone, Shown, read_in, shown_of};
-use crate::dataflow::state::State;
+use crate::dataflow::left_alone::{LeftAlone, read_in, shown_of};
+use crate::dataflow::state::{Shown, State};
 use crate::dataflow::way::{changed, only_exit};
 use crate::instruction::Gpr;
 

@@ -9,6 +9,7 @@ mod relocations;
 pub mod statics;
 mod symbols;
 mod unwind;
+mod unwind_row;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -22,8 +23,8 @@ use crate::elf::relocations::relocations;
 use crate::elf::statics::Remainder;
 use crate::elf::symbols::{ElfFile, statics, symbols};
 pub use crate::elf::symbols::{STATIC_OBJECT_BYTES, Symbol};
-pub use crate::elf::unwind::FrameAddress;
 use crate::elf::unwind::UnwindTable;
+pub use crate::elf::unwind_row::{Caller, FrameAddress, UnwindRow};
 use crate::image::{Image, Wants};
 
 /// A loadable part of the file.
@@ -150,9 +151,9 @@ impl Binary {
         around.min_by_key(|range| range.1 - range.0).map(|range| range.0..range.1)
     }
 
-    /// Where the frame of a function is before its instruction at an address.
-    pub fn frame(&self, address: u64) -> Option<FrameAddress> {
-        self.unwind.frame(&self.image, address)
+    /// How to find the caller of a function before its instruction at an address.
+    pub fn unwind_row(&self, address: u64) -> Option<UnwindRow> {
+        self.unwind.row(&self.image, address)
     }
 
     /// All known functions.

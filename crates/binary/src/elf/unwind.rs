@@ -2,27 +2,17 @@
 
 use std::ops::Range;
 
-use gimli::{BaseAddresses, CfaRule, EndianSlice, LittleEndian, UnwindContext, UnwindSection};
+use gimli::{BaseAddresses, EndianSlice, LittleEndian, UnwindContext, UnwindSection};
 use object::{Object, ObjectSection};
 
-use crate::arch::numbered_by_dwarf;
 use crate::elf::symbols::ElfFile;
+use crate::elf::unwind_row::UnwindRow;
 use crate::image::Image;
-use crate::instruction::Gpr;
 
 type Table<'d> = gimli::EhFrame<EndianSlice<'d, LittleEndian>>;
 
 /// An entry of a procedure linkage table (System V ABI for AMD64, figure 5.2).
 pub(super) const LINKAGE_BYTES: u64 = 16;
-
-/// Where the canonical frame address is (DWARF 5, 6.4): at a distance from what a register holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrameAddress {
-    /// The register.
-    pub register: Gpr,
-    /// The distance, bytes.
-    pub offset: i64,
-}
 
 /// The unwind table of a file (System V ABI, `.eh_frame`).
 #[derive(Debug, Default)]
@@ -49,19 +39,14 @@ impl UnwindTable {
         cut_linkage_tables(file, self.entries.iter().map(|(start, end, _)| (*start, *end)).collect())
     }
 
-    /// Where the frame is before the instruction at an address.
-    pub(super) fn frame(&self, image: &Image, address: u64) -> Option<FrameAddress> {
+    /// How to find the caller before the instruction at an address.
+    pub(super) fn row(&self, image: &Image, address: u64) -> Option<UnwindRow> {
         let after = self.entries.partition_point(|(start, _, _)| *start <= address);
         let (_, _, offset) = self.entries.get(after.checked_sub(1)?).filter(|(_, end, _)| address < *end)?;
         let table = table(image.bytes(self.part.0, self.part.1)?);
         let entry = table.fde_from_offset(&self.bases, (*offset).into(), gimli::EhFrame::cie_from_offset).ok()?;
         let mut context = UnwindContext::new();
-        match *entry.unwind_info_for_address(&table, &self.bases, &mut context, address).ok()?.cfa() {
-            CfaRule::RegisterAndOffset { register, offset } => {
-                Some(FrameAddress { register: numbered_by_dwarf(register.0)?, offset })
-            }
-            CfaRule::Expression(_) => None,
-        }
+        UnwindRow::of(entry.unwind_info_for_address(&table, &self.bases, &mut context, address).ok()?)
     }
 }
 

@@ -14,10 +14,20 @@ pub const CALLEE_SAVED: RegisterSet =
 /// Registers of the first arguments of a call, in order (System V ABI for x86-64, 3.2.3).
 pub const ARGUMENTS: [Gpr; 6] = [Gpr::new(7), Gpr::new(6), Gpr::new(2), Gpr::new(1), Gpr::new(8), Gpr::new(9)];
 
-/// General-purpose register that DWARF means by a number (System V ABI for x86-64, figure 3.36).
+/// Numbers that DWARF has for registers, each other's inverse (System V ABI for x86-64, figure 3.36): AX DX CX BX SI DI BP SP R8…
+const BY_DWARF: [u8; GENERAL] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
+/// DWARF's number of the return address (figure 3.36).
+pub const RETURN_ADDRESS: u16 = 16;
+
+/// General-purpose register that DWARF means by a number.
 pub fn numbered_by_dwarf(number: u16) -> Option<Gpr> {
-    const NUMBERS: [u8; GENERAL] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15]; // AX DX CX BX SI DI BP SP R8…
-    NUMBERS.get(usize::from(number)).map(|number| Gpr::new(*number))
+    BY_DWARF.get(usize::from(number)).map(|number| Gpr::new(*number))
+}
+
+/// DWARF's number of a general-purpose register.
+pub fn in_dwarf(register: Gpr) -> u16 {
+    let position = BY_DWARF.iter().position(|number| Gpr::new(*number) == register);
+    position.and_then(|position| u16::try_from(position).ok()).unwrap_or(RETURN_ADDRESS)
 }
 
 /// Registers of a thread that are followed, in the order of [`register`].

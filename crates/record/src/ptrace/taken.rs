@@ -6,9 +6,8 @@ use tierloom_linux::ptrace::{Registers, USER_CODE_64, read_words};
 use tierloom_recording::{InCopy, REGISTERS, STACK_WORDS, Sample, register};
 
 use crate::running::ThreadId;
-use crate::stack_tops::keeps_stack;
 
-/// A sample, and what it found on the stack, of some.
+/// A sample, and what it found on the stack.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) sample: Sample,
@@ -18,8 +17,8 @@ pub(crate) struct Taken {
 impl Taken {
     /// Of a thread that is halted.
     pub(super) fn of(sample: Sample) -> Self {
-        let words = || read_words(sample.pid, sample.registers[register::SP], STACK_WORDS)?.try_into().ok();
-        Self { stack: keeps_stack(sample.time_ns).then(words).flatten(), sample }
+        let words = read_words(sample.pid, sample.registers[register::SP], STACK_WORDS);
+        Self { stack: words.and_then(|words| words.try_into().ok()), sample }
     }
 }
 

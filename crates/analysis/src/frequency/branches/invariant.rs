@@ -21,8 +21,7 @@ pub(crate) fn settled(observed: &Observed) -> BranchTable {
         for block in branches {
             for seen in samples.iter().step_by(samples.len().div_ceil(MOST_SAMPLES)) {
                 let Some(taken) = taken(function, inside, block, &seen.state) else { break };
-                let outcome = found.entry((id, block)).or_default();
-                *if taken { &mut outcome.taken } else { &mut outcome.passed } += 1.0;
+                found.entry((id, block)).or_default().add(Some(taken));
             }
         }
     }

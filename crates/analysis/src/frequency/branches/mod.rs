@@ -5,6 +5,7 @@
 //! a vectorised loop is such a branch; one on loaded data is not.
 
 pub(crate) mod ahead;
+pub(crate) mod entry;
 pub(crate) mod heuristics;
 pub(crate) mod invariant;
 
@@ -35,6 +36,16 @@ pub(crate) struct BranchCounts {
 }
 
 impl BranchCounts {
+    /// Another time that it was come to: whether it jumped, where that is known.
+    fn add(&mut self, taken: Option<bool>) {
+        let times = match taken {
+            Some(true) => &mut self.taken,
+            Some(false) => &mut self.passed,
+            None => &mut self.open,
+        };
+        *times += 1.0;
+    }
+
     pub(crate) fn decides(&self) -> bool {
         let decided = self.taken + self.passed;
         decided >= FEWEST && decided >= DECIDED * (decided + self.open)
@@ -85,12 +96,8 @@ pub(crate) fn outcomes(observed: &Observed) -> BranchTable {
         let function = &observed.code.functions[id].function;
         for (seen, step) in samples.iter().step_by(samples.len().div_ceil(MOST_SAMPLES)) {
             run_on(function, *step, seen.state, |block, taken| {
-                let outcome = found.entry((id, block)).or_default();
-                match taken {
-                    Some(true) => outcome.taken += 1.0,
-                    Some(false) => outcome.passed += 1.0,
-                    None => outcome.open += 1.0,
-                }
+                found.entry((id, block)).or_default().add(taken);
+                true
             });
         }
     }
@@ -102,8 +109,8 @@ pub(crate) fn decided(found: BTreeMap<(FunctionId, BlockId), BranchCounts>) -> B
     found.into_iter().filter(|(_, counts)| counts.decides()).map(|(at, counts)| (at, counts.share())).collect()
 }
 
-/// Calls `each` for every branch that is come to, up to the first one that is open.
-fn run_on(function: &Function, at: usize, mut state: State, mut each: impl FnMut(BlockId, Option<bool>)) {
+/// Calls `each` for every branch that is come to, up to the first one that is open, or as long as it wants more.
+fn run_on(function: &Function, at: usize, mut state: State, mut each: impl FnMut(BlockId, Option<bool>) -> bool) {
     let mut block = function.block_of(at);
     let mut first = at;
     for _ in 0..FURTHEST {
@@ -117,8 +124,8 @@ fn run_on(function: &Function, at: usize, mut state: State, mut each: impl FnMut
             continue;
         };
         let taken = flags.and_then(|flags| function.last(block).flow.is_taken(flags));
-        each(block, taken);
-        let Some(taken) = taken else { return };
+        let more = each(block, taken);
+        let Some(taken) = taken.filter(|_| more) else { return };
         // The target of the jump comes first among the successors.
         block = if taken { one } else { other };
         first = function.blocks[block].first;
@@ -191,6 +198,7 @@ fn compare(state: &State, operation: &Operation) -> Option<Flags> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierloom_binary::instruction::Gpr;
     use tierloom_recording::{REGISTERS, register};
 
     // 0: cmp rax, rdx; jae 10 | 5: cmp [rdi], eax; jne 10 | 9: nop | 10: ret
@@ -203,6 +211,7 @@ mod tests {
         let mut told = Vec::new();
         run_on(&Function::decode(CODE, 0), 0, State::of_sample(&registers, 0), |block, taken| {
             told.push((block.index(), taken));
+            true
         });
         told
     }
@@ -211,6 +220,19 @@ mod tests {
     fn registers_decide_a_branch_and_data_leave_it_open() {
         assert_eq!(told(5, 3), [(0, Some(true))]);
         assert_eq!(told(3, 5), [(0, Some(false)), (1, None)]);
+    }
+
+    #[test]
+    fn nothing_more_is_run_than_is_wanted() {
+        let mut state = State::unknown();
+        state.set(Gpr::new(0), Some(3));
+        state.set(Gpr::new(2), Some(5));
+        let mut told = Vec::new();
+        run_on(&Function::decode(CODE, 0), 0, state, |block, taken| {
+            told.push((block.index(), taken));
+            false
+        });
+        assert_eq!(told, [(0, Some(false))]);
     }
 
     #[test]

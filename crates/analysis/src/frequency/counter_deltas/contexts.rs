@@ -173,7 +173,8 @@ fn divisor(left: f64, right: f64) -> f64 {
 fn split(observed: &Observed, clock: Clock<'_>, readings: &Readings) -> BTreeMap<Vec<u64>, Readings> {
     let telling = telling(observed, clock, readings);
     let kind = |sample: usize| -> Vec<u64> {
-        telling.iter().filter_map(|register| observed.seen[sample].state.get(*register)).collect()
+        let state = observed.state_in(sample, clock.function);
+        telling.iter().filter_map(|register| state?.get(*register)).collect()
     };
     let mut kinds: BTreeMap<Vec<u64>, Readings> = BTreeMap::new();
     for &sample in &readings.seen {
@@ -194,12 +195,15 @@ fn split(observed: &Observed, clock: Clock<'_>, readings: &Readings) -> BTreeMap
 /// Registers that the outermost loop around the clock leaves alone and that take few values.
 fn telling(observed: &Observed, clock: Clock<'_>, readings: &Readings) -> Vec<Gpr> {
     let function = &observed.code.functions[clock.function].function;
-    let shown = readings
-        .seen
-        .iter()
-        .fold(left_alone(function, clock.counter.region), |set, sample| set.common(shown(observed, clock, *sample)));
+    let shown = |sample: usize| {
+        let unknown =
+            observed.state_in(sample, clock.function).map_or(RegisterSet::ALL, |state| state.unknown_registers());
+        unknown.others()
+    };
+    let shown =
+        readings.seen.iter().fold(left_alone(function, clock.counter.region), |set, sample| set.common(shown(*sample)));
     let few = |register: &Gpr| {
-        let values = readings.seen.iter().map(|sample| observed.seen[*sample].state.get(*register));
+        let values = readings.seen.iter().map(|sample| observed.state_in(*sample, clock.function)?.get(*register));
         (2..=MOST_KINDS).contains(&values.collect::<BTreeSet<_>>().len())
     };
     shown.iter().filter(few).collect()
@@ -209,14 +213,6 @@ fn telling(observed: &Observed, clock: Clock<'_>, readings: &Readings) -> Vec<Gp
 fn left_alone(function: &Function, inside: LoopId) -> RegisterSet {
     let outermost = std::iter::successors(Some(inside), |id| function.loops[*id].parent).last().unwrap_or(inside);
     function.loops[outermost].written.others().without(RegisterSet::of(&[STACK_POINTER]))
-}
-
-/// Registers of a clock's function that a sample shows: all, or those that callees left alone.
-fn shown(observed: &Observed, clock: Clock<'_>, sample: usize) -> RegisterSet {
-    let Some((function, _)) = observed.seen[sample].at else { return RegisterSet::default() };
-    let levels = observed.levels.known(function).iter();
-    let level = levels.filter(|level| level.function == clock.function).map(|level| level.valid).next();
-    level.filter(|_| function != clock.function).unwrap_or(RegisterSet::ALL)
 }
 
 /// Adds kinds up: (samples in the clock's region, what it is there).

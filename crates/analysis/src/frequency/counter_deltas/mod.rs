@@ -12,6 +12,7 @@ pub(crate) mod spacing;
 
 use std::collections::BTreeMap;
 
+use crate::attribution::callers::CallerFrame;
 use crate::attribution::{AttributedSample, Observed};
 use crate::frequency::counter_deltas::contexts::{CallContexts, agrees, by_kind, falls_behind_calls, paced};
 use crate::frequency::counter_deltas::delta::{Count, Delta, Passed, RARELY, Readings};
@@ -24,8 +25,8 @@ use tierloom_binary::cfg::{BlockId, Function};
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::{InductionVariable, counters};
 use tierloom_binary::dataflow::modular::steps;
+use tierloom_binary::dataflow::state::Shown;
 use tierloom_binary::dataflow::update::Step;
-use tierloom_binary::instruction::RegisterSet;
 
 /// No round of a loop waits longer than this for each of its memory operands and for all its arithmetic:
 /// ten misses of memory one after the other (a page walk of a virtual machine and the line itself).
@@ -65,7 +66,10 @@ pub(crate) fn count(observed: &Observed, trips: &TripCounts, spacing: Spacing) -
             );
             continue;
         }
-        let direct = evaluate(clock, &close).filter(|count| !restarts || !aliased(observed, count, true, trips));
+        let runs_on = Some(&close).filter(|_| !counter.skips);
+        let direct = runs_on
+            .and_then(|close| evaluate(clock, close))
+            .filter(|count| !restarts || !aliased(observed, count, true, trips));
         let whole = direct.or_else(|| {
             let pairs = across(observed, &clocks, trips, (function, counter), (&shown, &readings.pairs));
             evaluate(clock, &readings.with(pairs))
@@ -78,6 +82,7 @@ pub(crate) fn count(observed: &Observed, trips: &TripCounts, spacing: Spacing) -
         });
         let told = match &whole {
             Some(count) if count.backward <= RARELY => None,
+            None if counter.skips => None,
             doubtful => by_kind(observed, clock, &close, trusted).filter(|kinds| doubtful.is_none() || kinds.differ),
         };
         match told {
@@ -230,7 +235,7 @@ fn read_all(observed: &Observed, clocks: &mut Clocks, spacing: Spacing) -> (ByCl
         let length = before_ns.map_or(1.0, |before_ns| spacing.length(seen.time_ns.saturating_sub(before_ns) as f64));
         let position = positions[seen.thread].further(length);
         let mut all = Vec::new();
-        for (function, clock, shows) in around(observed, clocks, seen) {
+        for (function, clock, shows) in around(observed, clocks, number) {
             let reading = readings.entry((function, clock)).or_default();
             let inside = reading.enter(seen.thread, number, length);
             let Some((value, pace)) = shows else { continue };
@@ -259,18 +264,39 @@ fn read_all(observed: &Observed, clocks: &mut Clocks, spacing: Spacing) -> (ByCl
 /// Clocks around a sample, each with what it shows: its value and pace.
 type Around = Vec<(FunctionId, usize, Option<(u64, i64)>)>;
 
-fn around(observed: &Observed, clocks: &mut Clocks, seen: &AttributedSample) -> Around {
+fn around(observed: &Observed, clocks: &mut Clocks, sample: usize) -> Around {
+    let seen = &observed.seen[sample];
     let Some((function, step)) = seen.at else { return Vec::new() };
-    let own = &observed.code.functions[function].function;
-    let block = own.block_of(step);
-    let all = clocks.of(&observed.code, function).iter().enumerate();
-    let open = all.filter(|(_, counter)| own.loops[counter.region].contains(block));
-    let mut found: Around =
-        open.map(|(number, counter)| (function, number, read(counter, seen, step, RegisterSet::ALL))).collect();
-    for level in observed.levels.known(function) {
-        found.extend(around_call(observed, clocks, seen, level));
+    let mut found = around_place(observed, clocks, (function, step), observed.shown(sample));
+    match &seen.callers {
+        Some(callers) => {
+            // Of calls in calls of the same function none is the one that its counters are of.
+            let others = |frame: &&CallerFrame| {
+                frame.function != function
+                    && callers.iter().filter(|other| other.function == frame.function).count() == 1
+            };
+            for frame in callers.iter().filter(others) {
+                let shown = observed.shown_of(sample, frame);
+                found.extend(around_place(observed, clocks, (frame.function, frame.site), shown));
+            }
+        }
+        None => {
+            for level in observed.levels.known(function) {
+                found.extend(around_call(observed, clocks, seen, level));
+            }
+        }
     }
     found
+}
+
+/// Those of the loops around an instruction.
+fn around_place(observed: &Observed, clocks: &mut Clocks, at: (FunctionId, usize), shown: Shown<'_>) -> Around {
+    let (id, instruction) = at;
+    let function = &observed.code.functions[id].function;
+    let block = function.block_of(instruction);
+    let all = clocks.of(&observed.code, id).iter().enumerate();
+    let open = all.filter(|(_, counter)| function.loops[counter.region].contains(block));
+    open.map(|(number, counter)| (id, number, read(counter, shown, instruction))).collect()
 }
 
 fn around_call(observed: &Observed, clocks: &mut Clocks, seen: &AttributedSample, level: &Level) -> Around {
@@ -280,14 +306,15 @@ fn around_call(observed: &Observed, clocks: &mut Clocks, seen: &AttributedSample
     debug_assert!(function.loops[inside].contains(function.block_of(site)));
     let all = clocks.of(&observed.code, level.function).iter().enumerate();
     let open = all.filter(|(_, counter)| function.loops[counter.region].contains(header));
-    open.map(|(number, counter)| (level.function, number, read(counter, seen, site, level.valid))).collect()
+    let mut state = seen.state;
+    state.forget(level.valid.others());
+    let shown = Shown { state: &state, stack: &[] };
+    open.map(|(number, counter)| (level.function, number, read(counter, shown, site))).collect()
 }
 
-/// What a clock shows in a sample at position `step`, or at a call there.
-fn read(counter: &InductionVariable, seen: &AttributedSample, step: usize, valid: RegisterSet) -> Option<(u64, i64)> {
-    let mut state = seen.state;
-    state.forget(valid.others());
-    Some((counter.value.read(&state, step)?, counter.step.value(&state)?))
+/// What a clock shows before an instruction.
+fn read(counter: &InductionVariable, shown: Shown<'_>, instruction: usize) -> Option<(u64, i64)> {
+    Some((counter.value.read(shown, instruction)?, counter.step.value(shown.state)?))
 }
 
 fn difference(counter: &InductionVariable, before: u64, after: u64, pace: i64) -> Option<f64> {
@@ -354,6 +381,7 @@ mod tests {
             narrow: false,
             restarts: false,
             start_step,
+            skips: false,
         };
         let elsewhere = |start_step, trips: &TripCounts| is_set_anew(FunctionId::new(0), &counter(start_step), trips);
         assert!(elsewhere(Some(16), &trips(128.0, 0.003)) && elsewhere(Some(0), &trips(128.0, 0.003)));

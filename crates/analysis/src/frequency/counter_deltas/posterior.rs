@@ -250,6 +250,7 @@ pub(super) mod tests {
         narrow: false,
         restarts: false,
         start_step: None,
+        skips: false,
     };
     pub(in super::super) const CLOCK: Clock<'static> =
         Clock { function: FunctionId::from_raw_unchecked(0), counter: &COUNTER, length: 1.0, least: 0.0 };
