@@ -42,7 +42,7 @@ packages-%:
 	@$(PYTHON) tools/install_packages.py $(or $(GROUPS),$*)
 
 packages-tests: GROUPS := verbs tests
-packages-live: GROUPS := verbs tests live
+packages-live: GROUPS := verbs tests live lab
 
 test-rust: toolchain ## Unit tests and laws of the Rust crates
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --locked --quiet

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from support import ROOT
 
@@ -24,6 +26,13 @@ def test_the_readme_says_what_the_picture_shows() -> None:
     assert "With just 0.1 % of the data in DRAM, it already runs 3 times as fast as with none" in text("README.md")
     assert little["fast_bytes"] / answer.profile.footprint_bytes == pytest.approx(1e-3, rel=0.5)
     assert points[0]["time_s"] / little["time_s"] == pytest.approx(3.1, rel=0.05)
+
+
+def test_the_readme_says_no_more_than_the_story() -> None:
+    said = "first touch is predicted to take more than 1.5 times as long as Tierloom's plan"
+    assert said in text("README.md")
+    (gain,) = re.findall(r"first touch takes \*\*(\S+) times as long\*\* as the plan", text("docs/story.md"))
+    assert float(gain) > 1.5
 
 
 def test_the_tutorial_for_architects_says_what_the_planner_does() -> None:

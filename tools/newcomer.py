@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from terminal import Terminal, Typed, block, shortened
+
 OWN = "xz -9 --keep --force numbers.txt"
 """The program that the newcomer came with."""
 
@@ -31,43 +31,11 @@ test does the same again, and holds this page to what it typed.
 
 
 @dataclass
-class Typed:
-    """A command, why it was typed, and what came of it."""
+class Newcomer(Terminal):
+    """Somebody who knows what is printed, with their wishes."""
 
-    command: str
-    why: str
-    code: int
-    text: str
-
-    @property
-    def hints(self) -> list[str]:
-        """Commands that it said might come next, each in one line."""
-        return re.findall(r"^next: (tierloom .*)$", self.text, re.MULTILINE)
-
-
-@dataclass
-class Newcomer:
-    """Somebody at a terminal, in a folder of their own."""
-
-    folder: Path
-    tierloom: Path
-    typed: list[Typed] = field(default_factory=list)
     wishes: list[tuple[str, bool]] = field(default_factory=list)
     heads: dict[int, str] = field(default_factory=dict)
-
-    def type(self, command: str, why: str) -> Typed:
-        """Types a command, once."""
-        words = re.sub(r"^tierloom\b", shlex.quote(str(self.tierloom)), command)
-        done = subprocess.run(
-            ["bash", "-c", words],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        self.typed.append(Typed(command, why, done.returncode, done.stdout + done.stderr))
-        return self.typed[-1]
 
     def help_of(self, *verb: str) -> str:
         """A help page."""
@@ -150,31 +118,21 @@ def transcript(newcomer: Newcomer) -> str:
     for index, each in enumerate(newcomer.typed):
         if index in newcomer.heads:
             parts.append(f"\n## {newcomer.heads[index]}\n")
-        parts.append(f"{each.why.capitalize()}:\n\n```text\n$ {each.command}\n{shortened(each.text)}```\n")
+        parts.append(f"{each.why.capitalize()}:\n\n{block(each, shortened(each.text, LINES))}")
     return "\n".join(parts).replace("\n\n\n", "\n\n")
-
-
-def shortened(text: str) -> str:
-    """The start and the end of an output."""
-    lines = [line.rstrip() for line in text.splitlines()]
-    if len(lines) > 2 * LINES + 1:
-        lines = [*lines[:LINES], f"[{len(lines) - 2 * LINES} more lines]", *lines[-LINES:]]
-    return "".join(f"{line}\n" for line in lines)
 
 
 def main() -> int:
     """Visits, and writes the transcript."""
     with tempfile.TemporaryDirectory() as folder:
-        newcomer = Newcomer(Path(folder), Path(sys.executable).parent / "tierloom")
+        newcomer = Newcomer(Path(folder))
         visit(newcomer)
-    # What is told of a place is told of everybody's.
-    text = transcript(newcomer).replace(f"{ROOT}/python/", "").replace(folder, "")
+    text = transcript(newcomer)
     if sys.argv[1:]:
         Path(sys.argv[1]).write_text(text, encoding="utf-8")
     else:
         sys.stdout.write(text)
-    failed = [each.command for each in newcomer.typed if each.code != 0]
-    failed += [f"not met: {what}" for what, is_met in newcomer.wishes if not is_met]
+    failed = newcomer.failed + [f"not met: {what}" for what, is_met in newcomer.wishes if not is_met]
     sys.stderr.write("".join(f"{each}\n" for each in failed))
     return 1 if failed else 0
 

@@ -183,3 +183,10 @@ def test_a_rehearsal_is_not_held_against_the_prediction(node: int, kind: str) ->
     assert text.startswith(
         "6.00 s in a rehearsal, which the 2.00 s predicted for liu-a with 4 threads say nothing about."
     )
+
+
+def test_the_lab_is_not_held_against_the_prediction() -> None:
+    predicted = {"threads": 4, "time_s": 2.0}
+    plan = SimpleNamespace(data={"machine": "liu-a", "predicted": predicted, "default": {"prefer": "cxl"}})
+    text = came_of(plan, {"wall_s": 6.0, "rules": [], "memories": []}, is_in_lab=True)
+    assert text.startswith("6.00 s in the lab, which the 2.00 s predicted for liu-a with 4 threads say nothing about.")

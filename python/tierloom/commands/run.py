@@ -54,7 +54,7 @@ def verb(
     CMD keeps its input, output and exit code; the report goes to stderr. Under --json CMD's output
     goes to stderr too, so that stdout holds the report and nothing else.
     """
-    from tierloom import runner
+    from tierloom import lab, runner
     from tierloom.nouns import Plan
     from tierloom.report import verdicts
     from tierloom.report.tables import endings, runs
@@ -74,7 +74,7 @@ def verb(
     if as_json:
         say.document("run", {**report})
     else:
-        say.tell(verdicts.came_of(plan, report), *runs.outcomes(plan, report))
+        say.tell(verdicts.came_of(plan, report, is_in_lab=lab.is_guest()), *runs.outcomes(plan, report))
     say.tell(endings.ended(report))
     for warning in report["warnings"]:
         say.warn(warning["text"])

@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tierloom.lab.exchange import LabResult
+from tierloom.lab.exchange import TOOLS, LabResult
 from tierloom.lab.guest import Guest
 from tierloom.lab.topology import TOPOLOGIES, named
 
@@ -23,13 +23,18 @@ if TYPE_CHECKING:
     from tierloom.lab.exchange import Sink
     from tierloom.units import Amount
 
-__all__ = ["TOPOLOGIES", "Guest", "LabResult", "run"]
+__all__ = ["TOPOLOGIES", "Guest", "LabResult", "is_guest", "run"]
 
 TIMEOUT_S = 600.0
 """Longest time a command may take unless more is allowed."""
 
 GRACE_S = 360
 """What a guest lives beyond its command's time: it switches itself off should the host forget it."""
+
+
+def is_guest() -> bool:
+    """Whether this machine is one of the lab's."""
+    return Path(TOOLS).is_dir()
 
 
 def run(

@@ -67,16 +67,17 @@ def _rough(profile: Profile) -> str:
     return f" Accesses of {_listed([f'{name} ({doubt_text(rough[name])})' for name in named])} are known roughly."
 
 
-def came_of(plan: Plan, run: RunDoc) -> str:
-    """Where the data of a run were, and how long it took against the prediction."""
+def came_of(plan: Plan, run: RunDoc, *, is_in_lab: bool = False) -> str:
+    """Where the data of a run were, and how long it took against the prediction, which says nothing about the lab."""
     seen = [rule["residency"] for rule in run["rules"]]
     there = sum(each["looked"] - each["absent"] for each in seen)
     elsewhere = sum(each["elsewhere"] for each in seen)
     predicted = plan.data["predicted"]
     wide = count_text(predicted["threads"], "thread")
     other = f"the {seconds_text(predicted['time_s'])} predicted for {plan.data['machine']} with {wide}"
-    if is_rehearsal(plan, run["memories"]):
-        took = f"{seconds_text(run['wall_s'])} in a rehearsal, which {other} say nothing about"
+    if is_in_lab or is_rehearsal(plan, run["memories"]):
+        where = "in the lab" if is_in_lab else "in a rehearsal"
+        took = f"{seconds_text(run['wall_s'])} {where}, which {other} say nothing about"
     else:
         took = f"{seconds_text(run['wall_s'])}, {_against(run['wall_s'], predicted['time_s'], other)}"
     if not plan.data.get("rules") and plan.data["default"] == "first_touch":
