@@ -77,7 +77,7 @@ impl UnwindRows {
 }
 
 /// Registers that calls may change and that the call of a function does not: compilers keep values there when they know what
-/// they call. Those of a function that calls others are left alone by its callers' callers only, and are not here.
+/// they call. Of a function that calls others itself nothing is said: such a call may be under way.
 fn left_alone(code: &Code, (caller, site): (FunctionId, usize), called: FunctionId) -> RegisterSet {
     let (caller, called) = (&code.functions[caller], &code.functions[called]);
     let call = &caller.function.instructions[site];
