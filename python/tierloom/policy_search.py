@@ -19,7 +19,7 @@ from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.tables import Row, Tabular
 from tierloom.units import Amount, amount_in_bytes, count_text, fraction, seconds_text
-from tierloom.user_policies import PLACEMENT, PlacementQuestion, placing
+from tierloom.user_policies import PLACEMENT, PlacementQuestion, UserPolicy, placing
 from tierloom.user_policies import policies as user_policies
 from tierloom.what_if import changed, changes
 
@@ -192,7 +192,7 @@ def plan(
     program, on = Profile.of(profile), changed(Machine.of(machine), changes(what_if))
     budget = None if fast_memory is None else amount_in_bytes(fast_memory, program.footprint_bytes)
     slowdown = None if max_slowdown is None else _slowdown(max_slowdown)
-    names, own = user_policies(policies, PLACEMENT, _core.placement_policies)
+    names, own = named(policies)
     request = {
         "threads": threads,
         "socket": socket,
@@ -205,6 +205,17 @@ def plan(
     brought = [placing(policy, program, on) for policy in own]
     answer = _core.compare(on.core, program.core, request, known.core if known else None, brought)
     return Comparison(on, program, cast("ComparisonDoc", answer.brief()), answer)
+
+
+def named(
+    policies: Sequence[str | Callable[[PlacementQuestion], Mapping[str, str]]] | None,
+) -> tuple[list[str] | None, list[UserPolicy]]:
+    """Names of policies, and those among them that are users' own; None stands for what is usual.
+
+    Raises:
+        RequestError: There is no such policy, or it cannot be read.
+    """
+    return user_policies(policies, PLACEMENT, _core.placement_policies)
 
 
 def _slowdown(share: str | float) -> float:

@@ -141,13 +141,18 @@ def record(
             "bursts": None if bursts is None else _bursts(bursts),
             "journal": None if journal is None else str(journal),
             "keep": keep is not None,
-            "llc_bytes": hosts.measured_llc_bytes(_core.host_identity("/")),
+            "llc_bytes": hosts.measured_llc_bytes(this_host()),
         }
         counted = None if again is None else _counted(again, counting, None if keep is None else Path(keep))
         profile, samples = _core.record_profile(list(command), called, preload_library(), asked, counted, analysing)
         if keep is not None and counted is None:
             _keep_counts(Path(keep), ())
     return Recorded(Profile.of_core(profile), samples)
+
+
+def this_host() -> str:
+    """This host, as profiles and machine files name it; empty where nothing tells."""
+    return _core.host_identity("/")
 
 
 def _bursts(share: str | float) -> float:

@@ -9,7 +9,8 @@ import subprocess
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,11 +26,17 @@ PIPE_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Timed:
-    """A run: how long it took, the share of this machine's processors that others had meanwhile, and how it ended."""
+    """A run: how long it took, the share of this machine's processors that others had meanwhile, and how it ended.
+
+    Of a run under a placement: the share of pages that were not where they were meant to be, where that was seen, and
+    what else its reader should know.
+    """
 
     seconds: float
     others: float
     exit_code: int
+    elsewhere: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -55,13 +62,22 @@ def timed(command: Sequence[str]) -> Timed:
     Raises:
         OSError: It cannot be started.
     """
-    began, busy_s, own_s = time.perf_counter(), machine_busy_s(), own_busy_s()
+    return watched(partial(_timed, command))
+
+
+def _timed(command: Sequence[str], writing: int) -> Timed:
+    began = time.perf_counter()
+    ended = subprocess.run(command, stdout=writing, stderr=writing, check=False).returncode
+    return Timed(time.perf_counter() - began, 0.0, ended if ended >= 0 else 128 - ended)
+
+
+def watched(run: Callable[[int], Timed]) -> Timed:
+    """A run with what others had of the machine meanwhile; it is given the descriptor to write its output to."""
+    busy_s, own_s = machine_busy_s(), own_busy_s()
     with reader() as writing:
-        ended = subprocess.run(command, stdout=writing, stderr=writing, check=False).returncode
-    took_s = time.perf_counter() - began
+        ended = run(writing)
     others_s = machine_busy_s() - busy_s - (own_busy_s() - own_s)
-    others = max(0.0, others_s - TICKS_S) / (took_s * (os.cpu_count() or 1))
-    return Timed(took_s, others, ended if ended >= 0 else 128 - ended)
+    return replace(ended, others=max(0.0, others_s - TICKS_S) / (ended.seconds * (os.cpu_count() or 1)))
 
 
 def ends_alike(command: Sequence[str], runs: Sequence[Timed], exit_code: int) -> None:

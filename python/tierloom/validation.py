@@ -1,9 +1,9 @@
 """Predicted times against measured ones, on this machine, of programs that the user names.
 
-A program is profiled once. It runs without the profiler as often as asked, before and after, and with other numbers of
-threads, and each time is held against the prediction that the one profile gives for it: anchored to the profiled run,
-and by the model alone. Beside that stands how well one of its runs tells what the others take, which no prediction from
-one run can be expected to beat.
+A program is profiled once. It runs without the profiler as often as asked, before and after, with other numbers of
+threads, and with its data placed elsewhere. Each time is held against the prediction that the one profile gives for
+it: anchored to the profiled run, and by the model alone. Beside that stands how well one of its runs tells what the
+others take, which no prediction from one run can be expected to beat.
 """
 
 from __future__ import annotations
@@ -11,39 +11,65 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tierloom import arguments, hosts, profiler
 from tierloom.errors import MachineError, PlacementError, ProgramError, RecordingError, RequestError
 from tierloom.nouns import Machine, Profile
-from tierloom.policy_search import plan
+from tierloom.placed_runs import LOCAL, checked, timed_under
+from tierloom.policy_search import plan, predict
 from tierloom.program import THREADS_VARIABLE
+from tierloom.runner import NODES
 from tierloom.timed_runs import beside, ends_alike, telling, timed
 from tierloom.what_if import Change, changed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from tierloom.policy_search import Comparison
     from tierloom.schema import ValidationDoc, ValidationFailureDoc, ValidationRowDoc
     from tierloom.timed_runs import Timed
-
-LOCAL = "local"
-"""First touch on the nearest memory: what the kernel does when nobody asks for anything."""
 
 DISTURBED = 0.05
 """Share of the processors that others may have before a measured time tells of them, too: as much as the error that one
 asks of a prediction."""
 
+ASTRAY = 0.05
+"""Share of pages that may be elsewhere than a placement wants them, alike."""
+
 
 @dataclass(frozen=True)
 class Condition:
-    """What a program runs under: the threads that it is told, and what neighbours read beside it, GB/s."""
+    """What a program runs under: the threads that it is told, what neighbours read, GB/s, and where its data are."""
 
     told: int | None
     neighbours_gb_s: float
+    placement: str = LOCAL
+
+    def __str__(self) -> str:
+        threads = f" with {self.told} threads" if self.told else ""
+        beside_it = f" beside {self.neighbours_gb_s:g} GB/s" if self.neighbours_gb_s else ""
+        return f"{threads}{beside_it} under {self.placement}".strip()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What each program is tried under; it is profiled under the first condition."""
+
+    machine: Machine
+    conditions: Sequence[Condition]
+    nodes: Mapping[str, int]
+    runs: int
+    variable: str
+    tell: Callable[[str], None]
+    failures: list[ValidationFailureDoc] = field(default_factory=list)
+
+    def leave_out(self, command: Sequence[str], why: Exception) -> None:
+        """Keeps what there is no row of."""
+        self.failures.append({"command": list(command), "why": str(why)})
 
 
 @dataclass(frozen=True)
@@ -54,7 +80,10 @@ class Validation:
 
 
 @arguments.reads(
-    threads=arguments.or_none(arguments.each(arguments.THREADS)), neighbours=arguments.each(arguments.real())
+    threads=arguments.or_none(arguments.each(arguments.THREADS)),
+    neighbours=arguments.each(arguments.real()),
+    placements=arguments.names,
+    nodes=NODES,
 )
 def validate(
     commands: Sequence[Sequence[str]],
@@ -62,6 +91,8 @@ def validate(
     machine: Machine | str | Path | None = None,
     threads: Sequence[int] | None = None,
     neighbours: Sequence[float] = (),
+    placements: Sequence[str] = (),
+    nodes: Mapping[str, int] | None = None,
     runs: int = 3,
     variable: str = THREADS_VARIABLE,
     progress: Callable[[float, float, str], None] | None = None,
@@ -75,28 +106,33 @@ def validate(
             environment stays as it is.
         neighbours: Traffic beside the program to run it under as well, GB/s: threads on other cores read near memory
             at about that rate.
+        placements: Placements of its data to run it under as well, without neighbours: names of policies as
+            :func:`tierloom.plan` takes them, such as ``"bind:cxl"``.
+        nodes: Which node of this machine a memory is, where :func:`tierloom.run` would ask.
         runs: Runs without the profiler for each number of threads; the median counts. With the number that is
             profiled, half of them come before the profiled run: a machine whose clock drifts shows it.
         variable: The environment variable that tells the program its threads.
         progress: Called with the share that is done, the seconds left, and what is being done.
 
     Where there are several, one that cannot be started, recorded or predicted, or that does not always end alike, is
-    left out and told (``failures``).
+    left out and told (``failures``); so is a placement that the data do not fit in, or that the kernel lacks.
 
     Returns:
-        ``.data`` has ``rows``, one a program, number of threads and traffic of neighbours: ``measured_s`` (one value a
-        run) beside ``predicted_s`` with its range ``low_s`` to ``high_s``, all in seconds, and ``error``, a share of
-        the measured median; ``neighbours_gb_s`` is what neighbours really read, for which is predicted; ``repeat`` is
-        how far one run is from the median of the others (None of a single run); ``others`` is the largest share of
-        the processors that other programs had during one of the runs; and a ``summary`` with the shares of rows that
-        are within 5 % and 10 %.
+        ``.data`` has ``rows``, one a program, number of threads, and traffic of neighbours or placement:
+        ``measured_s`` (one value a run) beside ``predicted_s`` with its range ``low_s`` to ``high_s``, all in seconds,
+        and ``error``, a share of the measured median; ``neighbours_gb_s`` is what neighbours really read, for which is
+        predicted; ``repeat`` is how far one run is from the median of the others (None of a single run); ``others`` is
+        the largest share of the processors that other programs had during one of the runs; ``elsewhere`` is the
+        largest share of pages that were not where the placement wants them (None where that is not seen); and a
+        ``summary`` with the shares of rows that are within 5 % and 10 %.
 
     Raises:
         MachineError: This machine was never measured, or a file does not hold one.
         ProgramError: The only program cannot be started, or does not always end alike.
         RecordingError: The only program ran, but nothing could be recorded.
         RequestError: The only program cannot be predicted: it had more threads than the machine has cores. Or no core
-            is left for neighbours, or they reach less than was asked.
+            is left for neighbours, or they reach less than was asked. Or this machine has not the memories of a
+            placement, or it is not clear which of its nodes they are.
         PlacementError: The only program cannot be predicted: it does not fit on the machine.
 
     Example:
@@ -106,43 +142,64 @@ def validate(
         >>> [(row["threads"], len(row["measured_s"])) for row in answer.data["rows"]]
         [(1, 1)]
     """
-    rows: list[ValidationRowDoc] = []
-    failures: list[ValidationFailureDoc] = []
+    here = this_machine() if machine is None else Machine.of(machine)
     counts = list(threads) if threads else [None]
+    given = nodes or {}
+    elsewhere = checked(placements, here, given) if placements else []
     conditions = [Condition(*each) for each in itertools.product(counts, (0.0, *neighbours))]
+    conditions += [Condition(*each) for each in itertools.product(counts, (0.0,), elsewhere)]
     tell = _steps(len(commands) * (1 + len(conditions) * runs), progress)
-    here = None if machine is None else Machine.of(machine)
+    trial = Trial(here, conditions, given, runs, variable, tell)
+    rows: list[ValidationRowDoc] = []
     for command in commands:
         try:
-            with telling(variable, counts[0]):
-                before = _before(command, conditions[0], runs // 2, tell)
-                tell(f"profiling {command[0]}")
-                recorded = profiler.record(command)
-            here = here or this_machine(recorded.profile)
-            for condition in conditions:
-                count = _threads(recorded.profile, condition.told, counts[0])
-                had = before if condition == conditions[0] else []
-                rest = partial(_runs, command, condition, runs - len(had), tell)
-                with telling(variable, condition.told):
-                    gb_s, after = beside(condition.neighbours_gb_s, count, rest)
-                ends_alike(command, [*had, *after], recorded.exit_code)
-                met = Condition(condition.told, gb_s)
-                rows.append(row(command, recorded.profile, here, met, count, [*had, *after]))
+            rows.extend(_rows(command, trial))
         except (ProgramError, RecordingError, RequestError, PlacementError) as error:
             if len(commands) == 1:
                 raise
-            failures.append({"command": list(command), "why": str(error)})
-    name = "" if here is None else here.name
-    return Validation({"machine": name, "runs": runs, "rows": rows, "failures": failures, "summary": summary(rows)})
+            trial.leave_out(command, error)
+    totals, failures = summary(rows), trial.failures
+    return Validation({"machine": here.name, "runs": runs, "rows": rows, "failures": failures, "summary": totals})
 
 
-def _runs(command: Sequence[str], condition: Condition, runs: int, tell: Callable[[str], None]) -> list[Timed]:
+def _rows(command: Sequence[str], trial: Trial) -> Iterator[ValidationRowDoc]:
+    """A row for each condition; a placement that the program cannot have is left out."""
+    first = trial.conditions[0]
+    with telling(trial.variable, first.told):
+        before = _before(command, trial)
+        trial.tell(f"profiling {command[0]}")
+        recorded = profiler.record(command)
+    for condition in trial.conditions:
+        count = _threads(recorded.profile, condition.told, first.told)
+        had = before if condition == first else []
+        try:
+            run = _as_placed(command, recorded.profile, condition, count, trial)
+            rest = partial(_runs, run, condition, trial.runs - len(had), trial)
+            with telling(trial.variable, condition.told):
+                gb_s, after = beside(condition.neighbours_gb_s, count, rest)
+        except PlacementError as error:
+            trial.leave_out(command, error)
+            continue
+        ends_alike(command, [*had, *after], recorded.exit_code)
+        met = replace(condition, neighbours_gb_s=gb_s)
+        yield row(command, recorded.profile, trial.machine, met, count, [*had, *after])
+
+
+def _as_placed(
+    command: Sequence[str], profile: Profile, condition: Condition, threads: int, trial: Trial
+) -> Callable[[], Timed]:
+    """What runs the program as the condition places it."""
+    if condition.placement == LOCAL:
+        return partial(timed, command)
+    placed = _under(condition, profile, trial.machine, threads, trial.machine).plan()
+    return partial(timed_under, placed, command, trial.nodes)
+
+
+def _runs(run: Callable[[], Timed], condition: Condition, runs: int, trial: Trial) -> list[Timed]:
     measured = []
     for _ in range(runs):
-        threads = f" with {condition.told} threads" if condition.told else ""
-        beside_it = f" beside {condition.neighbours_gb_s:g} GB/s" if condition.neighbours_gb_s else ""
-        tell(f"running {command[0]}{threads}{beside_it}")
-        measured.append(timed(command))
+        trial.tell(f"running {condition}")
+        measured.append(run())
     return measured
 
 
@@ -153,10 +210,10 @@ def _threads(profile: Profile, told: int | None, told_first: int | None) -> int:
     return told if told is not None and goes_by_it else had
 
 
-def _before(command: Sequence[str], condition: Condition, runs: int, tell: Callable[[str], None]) -> list[Timed]:
+def _before(command: Sequence[str], trial: Trial) -> list[Timed]:
     """Runs before the one that is profiled; none of what cannot be started, which the profiler says better."""
     try:
-        return _runs(command, condition, runs, tell)
+        return _runs(partial(timed, command), trial.conditions[0], trial.runs // 2, trial)
     except OSError:
         return []
 
@@ -174,13 +231,13 @@ def _steps(steps: int, progress: Callable[[float, float, str], None] | None) -> 
     return tell
 
 
-def this_machine(profile: Profile) -> Machine:
+def this_machine() -> Machine:
     """The machine that programs run on here.
 
     Raises:
         MachineError: It was never measured.
     """
-    known = hosts.kept(profile.data["program"].get("host"))
+    known = hosts.kept(profiler.this_host())
     if known is None:
         message = (
             "this machine was never measured, so nothing can be predicted for it\n"
@@ -200,8 +257,9 @@ def row(
 ) -> ValidationRowDoc:
     """One program under one condition, predicted with so many threads."""
     loaded = _loaded(machine, condition.neighbours_gb_s)
-    answer = plan(profile, loaded, threads=threads, policies=[LOCAL], ran_on=machine).policy(LOCAL)["prediction"]
-    alone = plan(unanchored(profile), loaded, threads=threads, policies=[LOCAL]).policy(LOCAL)["prediction"]
+    chosen = _under(condition, profile, loaded, threads, machine).chosen
+    answer = chosen["prediction"]
+    alone = predict(unanchored(profile), loaded, chosen["fractions"], threads=threads)
     measured_s = [run.seconds for run in measured]
     middle_s = statistics.median(measured_s)
     return {
@@ -210,9 +268,12 @@ def row(
         "threads": threads,
         "profiled_threads": profile.data["program"]["threads"],
         "neighbours_gb_s": condition.neighbours_gb_s,
+        "placement": chosen["policy"],
         "measured_s": measured_s,
         "repeat": repeat(measured_s),
         "others": max(run.others for run in measured),
+        "elsewhere": max((run.elsewhere for run in measured if run.elsewhere is not None), default=None),
+        "notes": list(dict.fromkeys(note for run in measured for note in run.notes)),
         "predicted_s": answer["time_s"],
         "low_s": answer["low_s"],
         "high_s": answer["high_s"],
@@ -221,6 +282,11 @@ def row(
         "modelled_s": alone["time_s"],
         "residual": alone["time_s"] / middle_s - 1,
     }
+
+
+def _under(condition: Condition, profile: Profile, beside_it: Machine, threads: int, machine: Machine) -> Comparison:
+    """The condition's placement alone, planned beside neighbours and anchored to the run on the machine."""
+    return plan(profile, beside_it, threads=threads, policies=[condition.placement], ran_on=machine)
 
 
 def _loaded(machine: Machine, gb_s: float) -> Machine:

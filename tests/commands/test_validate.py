@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 from support import Run, Tierloom
 
 import tierloom
-from tierloom import timed_runs, validation
+from tierloom import placed_runs, timed_runs, validation
+from tierloom.errors import PlacementError, RequestError
 from tierloom.report.tables import validations
 from tierloom.schema import ValidationDoc, ValidationRowDoc
 
@@ -81,6 +83,11 @@ def test_a_file_of_programs_is_a_table_and_a_sentence(run: Run, here: Path, fold
     [
         (("--threads", "1,x", "--", "true"), 2, "`x` is no number of threads"),
         (("--neighbours", "5", "--", "true"), 2, "--neighbours 5: write traffic as 5GB/s"),
+        (("--placements", "interlave", "--", "true"), 2, "there is no policy `interlave`"),
+        (("--placements", "bind:cxl", "--", "true"), 2, "has no memory `cxl`"),
+        (("--placements", "bind:dram", "--node", "dram=one", "--", "true"), 2, "`one` is no node number"),
+        (("--placements", "bind:dram", "--node", "cxl=0", "--", "true"), 2, "no node `cxl`"),
+        (("--node", "dram=0", "--", "true"), 2, "--node does nothing without --placements"),
         (("--", "sh", "-c", "test -e once && exit 3; touch once"), 1, "ended with 0, and with 3 under the profiler"),
         (("--", "no-such-program"), 127, "no such program"),
         (("--programs", "broken.txt"), 2, "broken.txt:1:"),
@@ -166,6 +173,171 @@ def test_a_program_runs_beside_neighbours(run: Run, here: Path) -> None:
     assert loaded["measured_s"][0] < 2 * quiet["measured_s"][0], "it has a core of its own"
 
 
+TWO = "dram 64GiB 100ns 100GB/s, cxl 64GiB 400ns 20GB/s"
+"""A machine with two memories, for profiles of programs that ran on this one."""
+
+
+@pytest.fixture
+def two_nodes(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """This host passes for one with both memories of `TWO`, where runs take as long as their placement is told here."""
+    took_s = {"bind:cxl": 4.0, "interleave:dram+cxl": 2.0}
+
+    def timed_under(placed: tierloom.Plan, *_: object) -> timed_runs.Timed:
+        return timed_runs.Timed(took_s[placed.data["policy"]], 0.0, 0, 0.25, ("be careful",))
+
+    monkeypatch.setattr(placed_runs, "here", lambda *_: None)
+    monkeypatch.setattr(validation, "timed", lambda *_: timed_runs.Timed(1.0, 0.0, 0))
+    monkeypatch.setattr(validation, "timed_under", timed_under)
+    return took_s
+
+
+@pytest.mark.usefixtures("two_nodes")
+def test_a_placement_is_predicted_and_measured_and_has_a_row() -> None:
+    answer = tierloom.validate([["true"]], machine=TWO, runs=2, placements=["bind:cxl", "interleave", "local"])
+    assert [row["placement"] for row in answer.data["rows"]] == ["local", "bind:cxl", "interleave:dram+cxl"]
+    assert [row["measured_s"] for row in answer.data["rows"]] == [[1.0] * 2, [4.0] * 2, [2.0] * 2]
+    assert [row["elsewhere"] for row in answer.data["rows"]] == [None, 0.25, 0.25]
+    assert answer.data["failures"] == []
+
+
+@pytest.mark.usefixtures("two_nodes")
+def test_each_number_of_threads_is_placed_and_neighbours_are_beside_first_touch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(validation, "beside", lambda gb_s, _, runs: (gb_s, runs()))
+    words = {"threads": [1, 2], "neighbours": [1.0], "placements": ["bind:cxl"]}
+    answer = tierloom.validate([["true"]], machine=TWO, runs=1, **words)
+    met = [(row["told"], row["neighbours_gb_s"], row["placement"]) for row in answer.data["rows"]]
+    first_touch = [(told, gb_s, "local") for told in (1, 2) for gb_s in (0.0, 1.0)]
+    assert met == [*first_touch, (1, 0.0, "bind:cxl"), (2, 0.0, "bind:cxl")]
+
+
+def test_the_prediction_is_of_the_placement() -> None:
+    profile = tierloom.Profile.load("cg-e")
+    machine = tierloom.Machine.of(TWO.replace("64GiB", "640GiB"))
+    ran = timed_runs.Timed(1000.0, 0.0, 0)
+
+    def predicted_s(placement: str) -> tuple[float, float]:
+        row = validation.row(["cg"], profile, machine, validation.Condition(4, 0.0, placement), 4, [ran])
+        answer = tierloom.plan(profile, machine, threads=4, policies=[placement])
+        assert row["predicted_s"] == answer.chosen["prediction"]["time_s"]
+        return row["predicted_s"], row["modelled_s"]
+
+    near, both, far = predicted_s("local"), predicted_s("interleave"), predicted_s("bind:cxl")
+    assert near[0] < both[0] < far[0]
+    assert near[1] < both[1] < far[1]
+
+
+@pytest.mark.usefixtures("two_nodes")
+def test_a_placement_has_a_column_and_what_to_know_of_it_is_said(folder: Path, tierloom: Tierloom) -> None:
+    asked = ("validate", "--machine", TWO, "--runs", "1")
+    result = tierloom(*asked, "--placements", "bind:cxl", "--plot", "errors.svg", "--", "true")
+    assert "placement" in result.stdout
+    assert "bind:cxl" in result.stdout
+    words = " ".join(result.stderr.split())
+    assert "25 % of true's pages were not where bind:cxl wants them" in words
+    assert "true under bind:cxl: be careful" in words
+    assert (folder / "errors.svg").exists()
+    assert "placement" not in tierloom(*asked, "--", "true").stdout
+
+
+@pytest.mark.usefixtures("two_nodes")
+def test_a_placement_that_a_program_cannot_have_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> timed_runs.Timed:
+        message = "it does not fit\nhint: leave it out"
+        raise PlacementError(message)
+
+    monkeypatch.setattr(validation, "timed_under", refused)
+    answer = tierloom.validate([["true"]], machine=TWO, runs=1, placements="bind:cxl")
+    assert [row["placement"] for row in answer.data["rows"]] == ["local"]
+    assert answer.data["failures"] == [{"command": ["true"], "why": "it does not fit\nhint: leave it out"}]
+
+
+def test_a_placement_may_be_a_policy_of_ones_own(folder: Path, two_nodes: dict[str, float]) -> None:
+    two_nodes["mine.py:far"] = 3.0
+    (folder / "mine.py").write_text(
+        "def far(asked):\n    return {each['name']: 'bind:cxl' for each in asked.objects}\n"
+    )
+    answer = tierloom.validate([["true"]], machine=TWO, runs=1, placements="mine.py:far, bind:cxl")
+    assert [row["placement"] for row in answer.data["rows"]] == ["local", "bind:cxl", "mine.py:far"]
+
+
+ONE_NODE = {"ldram": 0, "cxl": 0}
+
+
+def placed(policy: str) -> tierloom.Plan:
+    return tierloom.plan("mg-e", "liu-a", threads=32, policies=[policy]).plan()
+
+
+@pytest.mark.parametrize(
+    ("policy", "given", "told"),
+    [
+        ("interleave:ldram+cxl", ONE_NODE, "node 0 (dram) would stand for cxl"),
+        ("bind:ldram", {"ldram": 1023}, "--node ldram=1023: this machine has no node 1023"),
+    ],
+)
+def test_a_node_that_is_not_the_memory_is_refused(policy: str, given: dict[str, int], told: str) -> None:
+    with pytest.raises(RequestError) as refusal:
+        placed_runs.here(placed(policy), given)
+    assert told in str(refusal.value)
+    assert str(refusal.value).count("\nhint: ") == 1
+
+
+def test_placements_are_checked_before_anything_runs(folder: Path) -> None:
+    with pytest.raises(RequestError, match="would stand for"):
+        tierloom.validate([["touch", "ran"]], machine=TWO, placements=["bind:cxl"], nodes={"cxl": 0})
+    assert not (folder / "ran").exists()
+
+
+def test_weights_of_all_memory_are_the_kernels_where_it_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alike, objects = placed("weighted:ldram=3+cxl=1"), placed("object-interleave:ldram+cxl")
+    assert placed_runs.weighs_all_alike(alike)
+    assert not placed_runs.weighs_all_alike(objects)
+    assert not placed_runs.weighs_all_alike(placed("interleave:ldram+cxl"))
+    monkeypatch.setattr(placed_runs, "WEIGHTS", tmp_path)
+    with pytest.raises(PlacementError, match="this kernel has no"):
+        placed_runs.weights_can_be_set(alike)
+    (tmp_path / "node0").touch()
+    placed_runs.weights_can_be_set(alike)
+
+
+def test_a_placed_run_is_as_run_places_it_and_nothing_of_its_output_is_seen(
+    here: Path, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The preload library is in every run but those of first touch."""
+    words = [
+        "sh",
+        "-c",
+        'echo out; echo err >&2; case "$LD_PRELOAD" in *tierloom*) echo lib;; *) echo bare;; esac >> order',
+    ]
+    answer = tierloom.validate([words], machine=here, runs=1, placements=["bind:dram", "interleave:dram"])
+    assert (folder / "order").read_text().split() == ["lib", "bare", "lib", "lib"], "the first is the profiled one"
+    assert [row["placement"] for row in answer.data["rows"]] == ["local", "bind:dram", "interleave:dram"]
+    assert capfd.readouterr().out == "out\n", "of the profiled run"
+
+
+def test_a_program_in_which_nothing_is_placed_is_left_out(here: Path, folder: Path) -> None:
+    (folder / "still.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run(["cc", "-static", "-o", "still", "still.c"], check=True)
+    answer = tierloom.validate([["./still"]], machine=here, runs=1, placements=["bind:dram"])
+    assert [row["placement"] for row in answer.data["rows"]] == ["local"]
+    assert "nothing was placed" in answer.data["failures"][0]["why"]
+
+
+def test_pages_that_are_elsewhere_are_a_share_of_those_that_are_there() -> None:
+    nowhere = {"looked": 4, "absent": 4, "elsewhere": 0}
+    some = {"looked": 12, "absent": 2, "elsewhere": 5}
+
+    def share(*seen: dict[str, int]) -> float | None:
+        return placed_runs.elsewhere({"rules": [{"residency": each} for each in seen]})  # type: ignore[typeddict-item]
+
+    assert share() is None
+    assert share(nowhere) is None
+    assert share(nowhere, some) == 0.5
+
+
 def validated(*errors: float) -> ValidationDoc:
     """A validation whose rows are off by as much."""
     rows: list[ValidationRowDoc] = [
@@ -176,8 +348,11 @@ def validated(*errors: float) -> ValidationDoc:
             "profiled_threads": 1,
             "neighbours_gb_s": 0.0,
             "measured_s": [0.9, 1.0, 1.1],
+            "placement": "local",
             "repeat": validation.repeat([0.9, 1.0, 1.1]),
             "others": 0.0,
+            "elsewhere": None,
+            "notes": [],
             "predicted_s": 1.0 + error,
             "low_s": 0.9 * (1.0 + error),
             "high_s": 1.1 * (1.0 + error),

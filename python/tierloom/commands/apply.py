@@ -30,7 +30,7 @@ def verb(pid: int, plan_file: str, nodes: tuple[str, ...], as_json: bool) -> Non
 
     plan = Plan.load(plan_file)
     with say.progress(f"moving pages of process {pid}"):
-        applied = runner.apply(pid, plan, nodes=options.node_numbers(nodes, plan))
+        applied = runner.apply(pid, plan, nodes=options.node_numbers(nodes))
     if as_json:
         say.document("applied", {**applied})
     else:

@@ -14,8 +14,6 @@ from tierloom.errors import RequestError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tierloom.nouns import Plan
-
 F = TypeVar("F", bound="Callable[..., Any]")
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -127,19 +125,15 @@ def nodes(function: F) -> F:
     )(function)
 
 
-def node_numbers(texts: Sequence[str], plan: Plan) -> dict[str, int]:
-    """Values of ``--node NAME=N``.
+def node_numbers(texts: Sequence[str]) -> dict[str, int]:
+    """Values of ``--node NAME=N``; whether there are such memories and nodes is seen when they are matched.
 
     Raises:
-        RequestError: A value is not of that form, or the plan has no such node.
+        RequestError: A value is not of that form.
     """
     numbers = {}
     for text in texts:
         name, _, number = text.partition("=")
-        if name not in plan.data["nodes"]:
-            known = ", ".join(plan.data["nodes"])
-            message = f"--node {text}: the plan has no node `{name}`\nhint: its nodes are {known}"
-            raise RequestError(message)
         if not number.isdecimal():
             message = f"--node {text}: `{number}` is no node number\nhint: write --node {name}=1"
             raise RequestError(message)

@@ -60,7 +60,7 @@ def verb(
     from tierloom.report.tables import endings, runs
 
     plan = Plan.load(plan_file)
-    numbers = options.node_numbers(nodes, plan)
+    numbers = options.node_numbers(nodes)
     with say.program_output(to_stderr=as_json):
         report = runner.run(
             plan,

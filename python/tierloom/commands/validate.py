@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tierloom.arguments import name_list
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
 from tierloom.program import THREADS_VARIABLE
 from tierloom.readers import reading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tierloom.schema import ValidationRowDoc
     from tierloom.validation import Validation
 
 
@@ -36,6 +40,13 @@ if TYPE_CHECKING:
     help="Run them beside threads, too, that read near memory at these rates, from other cores.",
 )
 @click.option(
+    "--placements",
+    metavar="A,B",
+    help="Run them with their data placed so, too: policies as `tierloom plan --policies` has them, such as "
+    "bind:NODE,interleave.",
+)
+@options.nodes
+@click.option(
     "--variable",
     metavar="NAME",
     default=THREADS_VARIABLE,
@@ -56,6 +67,8 @@ def verb(
     machine: str | None,
     threads: str | None,
     neighbours: str | None,
+    placements: str | None,
+    nodes: tuple[str, ...],
     variable: str,
     runs: int,
     programs: Path | None,
@@ -65,13 +78,15 @@ def verb(
 ) -> None:
     """Profile CMD, run it without the profiler, too, and compare predicted with measured times.
 
-    Each program is profiled once, with the first number of threads. What the profile predicts for every number of
-    threads stands beside what runs took, with its range, how far runs are from each other, and what the model says that
-    does not know the profiled run. CMD runs several times, so it must be able to; its output goes nowhere but in the
-    profiled run. Let nothing else run.
+    Each program is profiled once, with the first number of threads and its data where first touch puts it. What the
+    profile predicts for every number of threads and every placement stands beside what runs took, with its range, how
+    far runs are from each other, and what the model says that does not know the profiled run. CMD runs several times,
+    so it must be able to; its output goes nowhere but in the profiled run. Let nothing else run.
     """
     from tierloom.validation import validate
 
+    if placements is None:
+        options.refuse_idle(["nodes"], "without --placements")
     commands = [list(command)] if command else []
     if programs is not None:
         commands += listed(programs)
@@ -83,6 +98,8 @@ def verb(
             machine=machine,
             threads=numbers(threads),
             neighbours=rates(neighbours),
+            placements=name_list(placements) or [],
+            nodes=options.node_numbers(nodes),
             runs=runs,
             variable=variable,
             progress=tell,
@@ -100,22 +117,35 @@ def verb(
 
 def warn(found: Validation, variable: str) -> None:
     """What the reader should know before believing the rows, and what has none."""
-    from tierloom.units import percent_text
-    from tierloom.validation import DISTURBED
-
     for row in found.data["rows"]:
-        if row["others"] > DISTURBED:
-            say.warn(
-                f"others had {percent_text(row['others'])} of this machine's processors while {row['command'][0]} ran: "
-                "its times tell of them, too; let nothing else run"
-            )
-        if row["told"] is not None and row["threads"] > row["told"]:
-            say.warn(
-                f"{row['command'][0]} had {row['threads']} threads where {variable} told it {row['told']}: it does not "
-                f"go by that, and is predicted with {row['threads']}"
-            )
+        for doubt in doubts(row, variable):
+            say.warn(doubt)
     for failure in found.data["failures"]:
         say.warn(f"left out: {failure['why']}")
+
+
+def doubts(row: ValidationRowDoc, variable: str) -> Iterator[str]:
+    """What the reader should know before believing a row."""
+    from tierloom.units import percent_text
+    from tierloom.validation import ASTRAY, DISTURBED
+
+    program, placement = row["command"][0], row["placement"]
+    if row["others"] > DISTURBED:
+        yield (
+            f"others had {percent_text(row['others'])} of this machine's processors while {program} ran: "
+            "its times tell of them, too; let nothing else run"
+        )
+    if row["told"] is not None and row["threads"] > row["told"]:
+        yield (
+            f"{program} had {row['threads']} threads where {variable} told it {row['told']}: it does not "
+            f"go by that, and is predicted with {row['threads']}"
+        )
+    if (row["elsewhere"] or 0.0) > ASTRAY:
+        yield (
+            f"{percent_text(row['elsewhere'] or 0.0)} of {program}'s pages were not where {placement} wants them: its "
+            "times tell of that, too"
+        )
+    yield from (f"{program} under {placement}: {note}" for note in row["notes"])
 
 
 def draw(found: Validation, plot: Path) -> None:

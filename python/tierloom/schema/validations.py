@@ -6,11 +6,13 @@ from typing import TypedDict
 
 
 class ValidationRowDoc(TypedDict):
-    """One program with one number of threads; errors are predicted over measured, less 1.
+    """One program with one number of threads under one placement; errors are predicted over measured, less 1.
 
     ``told`` is the number of threads that the environment told the program, None where it was left alone; ``threads``
-    is what is predicted. ``neighbours_gb_s`` is what others read of the near memory meanwhile. ``repeat`` is how far
-    one run is from the median of the others, None of a single run.
+    is what is predicted. ``neighbours_gb_s`` is what others read of the near memory meanwhile. ``placement`` is the
+    name of a policy. ``repeat`` is how far one run is from the median of the others, None of a single run.
+    ``elsewhere`` is the largest share of pages that were not where the placement wants them, None where that is not
+    seen; ``notes`` are warnings of placed runs.
     """
 
     command: list[str]
@@ -18,9 +20,12 @@ class ValidationRowDoc(TypedDict):
     threads: int
     profiled_threads: int
     neighbours_gb_s: float
+    placement: str
     measured_s: list[float]
     repeat: float | None
     others: float
+    elsewhere: float | None
+    notes: list[str]
     predicted_s: float
     low_s: float
     high_s: float

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shlex
 import statistics
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tierloom.placed_runs import LOCAL
 from tierloom.report.tables.layout import Heading, noted, table
+from tierloom.schema import ValidationRowDoc
 from tierloom.units import count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from tierloom.schema import ValidationRowDoc
     from tierloom.validation import Validation
 
 WORDS = 48
@@ -20,15 +22,14 @@ WORDS = 48
 
 
 def tables(found: Validation) -> list[RenderableType]:
-    """A sentence and a row for each program and number of threads."""
+    """A sentence and a row for each program and what it ran under."""
     data = found.data
-    beside = any(row["neighbours_gb_s"] for row in data["rows"])
-    neighbours: list[Heading] = [("neighbours", "right")] if beside else []
+    told = [(heading, cell) for heading, cell, usual in CONDITIONS if any(cell(row) != usual for row in data["rows"])]
     made = table(
         f"Predicted and measured on {data['machine']}",
         ("program", "left"),
         ("threads", "right"),
-        *neighbours,
+        *(heading for heading, _ in told),
         ("measured", "right", "key"),
         ("from", "right"),
         ("to", "right"),
@@ -40,7 +41,7 @@ def tables(found: Validation) -> list[RenderableType]:
         ("model alone", "right"),
     )
     for row in data["rows"]:
-        made.add_row(*_cells(row, beside=beside))
+        made.add_row(*_cells(row, [cell(row) for _, cell in told]))
     note = (
         f"measured: median of {count_text(data['runs'], 'run')}. predicted: anchored to the profiled run. run again: "
         "how far one run is from the others. model alone: without knowing what the profiled run took."
@@ -71,12 +72,27 @@ def _percent(share: float | None) -> str:
     return "?" if share is None else percent_text(share)
 
 
-def _cells(row: ValidationRowDoc, *, beside: bool) -> list[str]:
+def _neighbours(row: ValidationRowDoc) -> str:
+    return f"{row['neighbours_gb_s']:.3g} GB/s" if row["neighbours_gb_s"] else ""
+
+
+def _placement(row: ValidationRowDoc) -> str:
+    return row["placement"]
+
+
+CONDITIONS: tuple[tuple[Heading, Callable[[ValidationRowDoc], str], str], ...] = (
+    (("neighbours", "right"), _neighbours, ""),
+    (("placement", "left"), _placement, LOCAL),
+)
+"""Columns of what programs ran under, and the cell that is usual: where all cells are, the column is left out."""
+
+
+def _cells(row: ValidationRowDoc, told: list[str]) -> list[str]:
     words = shlex.join(row["command"])
     return [
         words if len(words) <= WORDS else f"{words[: WORDS - 1]}…",
         str(row["threads"]),
-        *([f"{row['neighbours_gb_s']:.3g} GB/s" if row["neighbours_gb_s"] else ""] if beside else []),
+        *told,
         seconds_text(statistics.median(row["measured_s"])),
         seconds_text(min(row["measured_s"])),
         seconds_text(max(row["measured_s"])),
