@@ -9,6 +9,7 @@ others take, which no prediction from one run can be expected to beat.
 from __future__ import annotations
 
 import itertools
+import shlex
 import statistics
 import time
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 DISTURBED = 0.05
 """Share of the processors that others may have before a measured time tells of them, too: as much as the error that one
 asks of a prediction."""
+
+SIZE = "{size}"
+"""What a size stands for in a command."""
 
 ASTRAY = 0.05
 """Share of pages that may be elsewhere than a placement wants them, alike."""
@@ -83,6 +87,7 @@ class Validation:
     threads=arguments.or_none(arguments.each(arguments.THREADS)),
     neighbours=arguments.each(arguments.real()),
     placements=arguments.names,
+    sizes=arguments.names,
     nodes=NODES,
 )
 def validate(
@@ -93,6 +98,7 @@ def validate(
     neighbours: Sequence[float] = (),
     placements: Sequence[str] = (),
     nodes: Mapping[str, int] | None = None,
+    sizes: Sequence[str] = (),
     runs: int = 3,
     variable: str = THREADS_VARIABLE,
     progress: Callable[[float, float, str], None] | None = None,
@@ -109,6 +115,8 @@ def validate(
         placements: Placements of its data to run it under as well, without neighbours: names of policies as
             :func:`tierloom.plan` takes them, such as ``"bind:cxl"``.
         nodes: Which node of this machine a memory is, where :func:`tierloom.run` would ask.
+        sizes: What stands for ``{size}`` in the commands, one after the other: each is profiled by itself, for how
+            counts grow with the input is not to be seen in one profile.
         runs: Runs without the profiler for each number of threads; the median counts. With the number that is
             profiled, half of them come before the profiled run: a machine whose clock drifts shows it.
         variable: The environment variable that tells the program its threads.
@@ -142,6 +150,7 @@ def validate(
         >>> [(row["threads"], len(row["measured_s"])) for row in answer.data["rows"]]
         [(1, 1)]
     """
+    commands = of_sizes(commands, sizes)
     here = this_machine() if machine is None else Machine.of(machine)
     counts = list(threads) if threads else [None]
     given = nodes or {}
@@ -229,6 +238,27 @@ def _steps(steps: int, progress: Callable[[float, float, str], None] | None) -> 
         done += 1
 
     return tell
+
+
+def of_sizes(commands: Sequence[Sequence[str]], sizes: Sequence[str]) -> Sequence[Sequence[str]]:
+    """Each command with each size in the place of ``{size}``; as they are without sizes.
+
+    Raises:
+        RequestError: A command has no place for one.
+
+    Example:
+        >>> of_sizes([["./app", "--cells={size}"]], ["10", "20"])
+        [['./app', '--cells=10'], ['./app', '--cells=20']]
+    """
+    if not sizes:
+        return commands
+    for command in commands:
+        if not any(SIZE in word for word in command):
+            message = (
+                f"sizes: `{shlex.join(command)}` has no {SIZE}\nhint: write {SIZE} where the program is told its input"
+            )
+            raise RequestError(message)
+    return [[word.replace(SIZE, size) for word in command] for command in commands for size in sizes]
 
 
 def this_machine() -> Machine:

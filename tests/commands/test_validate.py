@@ -87,6 +87,7 @@ def test_a_file_of_programs_is_a_table_and_a_sentence(run: Run, here: Path, fold
         (("--placements", "bind:cxl", "--", "true"), 2, "has no memory `cxl`"),
         (("--placements", "bind:dram", "--node", "dram=one", "--", "true"), 2, "`one` is no node number"),
         (("--placements", "bind:dram", "--node", "cxl=0", "--", "true"), 2, "no node `cxl`"),
+        (("--sizes", "1,2", "--", "true"), 2, "`true` has no {size}"),
         (("--node", "dram=0", "--", "true"), 2, "--node does nothing without --placements"),
         (("--", "sh", "-c", "test -e once && exit 3; touch once"), 1, "ended with 0, and with 3 under the profiler"),
         (("--", "no-such-program"), 127, "no such program"),
@@ -402,6 +403,13 @@ def test_what_others_had_of_the_machine_is_told_from_what_the_program_had(tmp_pa
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/stat").write_text("cpu  300 20 100 90000 70 5 15 60 999 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
     assert timed_runs.machine_busy_s(tmp_path) == 500 / os.sysconf("SC_CLK_TCK"), "neither idle, nor a guest's twice"
+
+
+def test_each_size_is_profiled_and_has_a_row(here: Path) -> None:
+    answer = tierloom.validate([["expr", "1", "+", "{size}"]], machine=here, sizes="10, 20", runs=1)
+    assert [row["command"][-1] for row in answer.data["rows"]] == ["10", "20"]
+    shown = validations.tables(answer)[1]
+    assert all(f"expr 1 + {size}" in str(cells) for size, (cells, _) in zip((10, 20), shown.rows, strict=True))
 
 
 def test_times_that_tell_of_others_are_said_to(here: Path, monkeypatch: pytest.MonkeyPatch, tierloom: Tierloom) -> None:

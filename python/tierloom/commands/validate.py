@@ -47,6 +47,11 @@ if TYPE_CHECKING:
 )
 @options.nodes
 @click.option(
+    "--sizes",
+    metavar="A,B",
+    help="Run CMD with each of these for {size} in it, such as ./app {size}; each is profiled by itself.",
+)
+@click.option(
     "--variable",
     metavar="NAME",
     default=THREADS_VARIABLE,
@@ -69,6 +74,7 @@ def verb(
     neighbours: str | None,
     placements: str | None,
     nodes: tuple[str, ...],
+    sizes: str | None,
     variable: str,
     runs: int,
     programs: Path | None,
@@ -100,6 +106,7 @@ def verb(
             neighbours=rates(neighbours),
             placements=name_list(placements) or [],
             nodes=options.node_numbers(nodes),
+            sizes=name_list(sizes) or [],
             runs=runs,
             variable=variable,
             progress=tell,

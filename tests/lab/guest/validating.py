@@ -12,7 +12,9 @@ from placing import MIB, TIERLOOM, Shown, node_one, parse, program
 import tierloom
 from tierloom.placed_runs import WEIGHTS
 
-TOPOLOGIES = ("two-tier", "cxl")
+TOPOLOGIES = ("two-tier",)
+"""A program whose threads have a policy has its stacks and its code there, too, and QEMU dies of code in CXL memory."""
+
 MACHINE = "dram 1GiB 100ns 10GB/s, cxl 1GiB 250ns 5GB/s"
 """What the guest's nodes are; what they take is nothing that emulation would tell."""
 

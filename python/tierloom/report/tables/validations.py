@@ -7,8 +7,11 @@ import statistics
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
 from tierloom.placed_runs import LOCAL
 from tierloom.report.tables.layout import Heading, noted, table
+from tierloom.report.tables.words import cut
 from tierloom.schema import ValidationRowDoc
 from tierloom.units import count_text, percent_text, seconds_text
 
@@ -88,9 +91,8 @@ CONDITIONS: tuple[tuple[Heading, Callable[[ValidationRowDoc], str], str], ...] =
 
 
 def _cells(row: ValidationRowDoc, told: list[str]) -> list[str]:
-    words = shlex.join(row["command"])
     return [
-        words if len(words) <= WORDS else f"{words[: WORDS - 1]}…",
+        cut(Text(shlex.join(row["command"])), WORDS).plain,
         str(row["threads"]),
         *told,
         seconds_text(statistics.median(row["measured_s"])),
