@@ -56,7 +56,8 @@ class Condition:
     def __str__(self) -> str:
         threads = f" with {self.told} threads" if self.told else ""
         beside_it = f" beside {self.neighbours_gb_s:g} GB/s" if self.neighbours_gb_s else ""
-        return f"{threads}{beside_it} under {self.placement}".strip()
+        placed = f" under {self.placement}" if self.placement != LOCAL else ""
+        return f"{threads}{beside_it}{placed}"
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def _rows(command: Sequence[str], trial: Trial) -> Iterator[ValidationRowDoc]:
         had = before if condition == first else []
         try:
             run = _as_placed(command, recorded.profile, condition, count, trial)
-            rest = partial(_runs, run, condition, trial.runs - len(had), trial)
+            rest = partial(_runs, run, trial.runs - len(had), partial(trial.tell, f"running {command[0]}{condition}"))
             with telling(trial.variable, condition.told):
                 gb_s, after = beside(condition.neighbours_gb_s, count, rest)
         except PlacementError as error:
@@ -204,10 +205,10 @@ def _as_placed(
     return partial(timed_under, placed, command, trial.nodes)
 
 
-def _runs(run: Callable[[], Timed], condition: Condition, runs: int, trial: Trial) -> list[Timed]:
+def _runs(run: Callable[[], Timed], runs: int, tell: Callable[[], None]) -> list[Timed]:
     measured = []
     for _ in range(runs):
-        trial.tell(f"running {condition}")
+        tell()
         measured.append(run())
     return measured
 
@@ -222,7 +223,8 @@ def _threads(profile: Profile, told: int | None, told_first: int | None) -> int:
 def _before(command: Sequence[str], trial: Trial) -> list[Timed]:
     """Runs before the one that is profiled; none of what cannot be started, which the profiler says better."""
     try:
-        return _runs(partial(timed, command), trial.conditions[0], trial.runs // 2, trial)
+        tell = partial(trial.tell, f"running {command[0]}{trial.conditions[0]}")
+        return _runs(partial(timed, command), trial.runs // 2, tell)
     except OSError:
         return []
 
