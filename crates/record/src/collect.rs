@@ -16,6 +16,7 @@ use crate::maps::Watch;
 use crate::ptrace::Taken;
 use crate::request::Progress;
 use crate::residents::Residents;
+use crate::stack_tops::keeps_stack;
 use tierloom_model::Warning;
 use tierloom_recording::{
     Allocation, AllocationEvent, Calibration, Change, Clock, Event, Exit, Fault, InCopy, Lookahead, MOST_STACKS,
@@ -24,8 +25,6 @@ use tierloom_recording::{
 
 /// Samples that are kept: 1.8 GB of memory, or three hours of one thread at the usual rate.
 const MOST_SAMPLES: usize = 10_000_000;
-/// What is kept of stacks: 260 MB of memory.
-const MOST_STACK_TOPS: usize = 500_000;
 /// Windows that are kept: three hours' worth.
 const MOST_WINDOWS: usize = 1_000_000;
 /// What was seen ahead and is kept: an hour's worth of one thread, 2 GB of memory.
@@ -265,7 +264,7 @@ impl Gathered {
     }
 
     fn keep_stack(&mut self, time_ns: u64, tid: u32, words: Option<&[u64; STACK_WORDS]>) {
-        if let Some(words) = words.filter(|_| self.stack_tops.len() < MOST_STACK_TOPS) {
+        if let Some(words) = words.filter(|_| keeps_stack(self.stack_tops.len(), time_ns)) {
             self.stack_tops.push(StackTop { time_ns, tid, words: *words });
         }
     }

@@ -25,6 +25,7 @@ mod running;
 mod samples;
 pub mod skid;
 mod skid_note;
+mod stack_tops;
 mod warnings;
 
 use tierloom_launch::channel::PreloadChannel;

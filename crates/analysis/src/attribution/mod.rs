@@ -46,7 +46,7 @@ use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
 use tierloom_recording::{Change, InstructionCounts, Recording, Sample, StackTop, Window, register};
 
 /// Share of the samples that must bring their stack so that callers are followed: what a caller's counters show is scaled by
-/// the samples that it is seen in. Recordings of old kept one stack in eight, and those of long runs keep the first ones.
+/// the samples that it is seen in. Recordings of old kept one stack in eight, and of long runs the later ones keep one in eight.
 const WITH_STACKS: f64 = 0.95;
 
 /// Runs the pass.
