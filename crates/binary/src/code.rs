@@ -46,21 +46,23 @@ pub struct Code {
 impl Code {
     /// The function around a place of code and the position of the instruction that starts there.
     pub fn find(&mut self, modules: &[Binary], place: CodePlace) -> Option<(FunctionId, usize)> {
-        let module = place.module?;
-        let range = modules[module].function_at(place.address)?;
-        let id = self.function(modules, module, &range)?;
+        let id = self.around(modules, place)?;
         let instruction = self.functions[id].function.instruction_at(place.address)?;
         Some((id, instruction))
     }
 
     /// The function around a place of code, and the position of the call that it lies in.
     pub fn call_around(&mut self, modules: &[Binary], place: CodePlace) -> Option<(FunctionId, usize)> {
-        let module = place.module?;
-        let range = modules[module].function_at(place.address)?;
-        let id = self.function(modules, module, &range)?;
+        let id = self.around(modules, place)?;
         let instructions = &self.functions[id].function.instructions;
         let position = instructions.partition_point(|one| one.address <= place.address).checked_sub(1)?;
         instructions[position].is_call().then_some((id, position))
+    }
+
+    fn around(&mut self, modules: &[Binary], place: CodePlace) -> Option<FunctionId> {
+        let module = place.module?;
+        let range = modules[module].function_at(place.address)?;
+        self.function(modules, module, &range)
     }
 
     fn function(&mut self, modules: &[Binary], module: usize, range: &Range<u64>) -> Option<FunctionId> {

@@ -1,22 +1,15 @@
 //! What halted threads were about to do, understood: which way branches went, and which objects operands touched.
 
-use std::collections::BTreeMap;
-
 use tierloom_binary::cfg::BlockId;
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_recording::Lookahead;
 
 use crate::address_space::AddressSpaces;
 use crate::attribution::touches::Touches;
-use crate::attribution::windows::executions;
 
 /// What a halted thread was about to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SeenAhead {
-    /// How many instructions there were.
-    pub(crate) instructions: f64,
-    /// Executions of blocks.
-    pub(crate) executions: BTreeMap<(FunctionId, BlockId), f64>,
     pub(crate) branches: Vec<BranchAhead>,
     pub(crate) touches: Touches,
 }
@@ -40,7 +33,6 @@ impl SeenAhead {
             branches.push(BranchAhead { at, taken: count.taken as f64, passed: count.passed as f64 });
         }
         let touches = Touches::of((ahead.pid, ahead.stack_pointer), &ahead.touches, code, spaces);
-        let executions = executions(ahead.pid, &ahead.counts, code, spaces);
-        Self { instructions: ahead.instructions as f64, executions, branches, touches }
+        Self { branches, touches }
     }
 }

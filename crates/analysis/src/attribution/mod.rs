@@ -78,7 +78,6 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
             code: Code::default(),
             levels: Levels::default(),
             calls: BTreeMap::new(),
-            seen_calls: BTreeMap::new(),
             roots: Roots::default(),
             images: BTreeMap::new(),
             generated: 0,
@@ -93,7 +92,6 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
     pass.catch_up(&mut events, u64::MAX);
     pass.spaces.advance(u64::MAX);
     pass.spaces.objects.close(recording.end_ns);
-    pass.find_calls();
     pass.find_roots(recording);
     pass.count_others();
     pass.found
@@ -229,17 +227,6 @@ impl Pass<'_, '_> {
                 self.found.calls.insert(function, calls);
             }
             self.sight(sample, function, instruction, shown);
-        }
-    }
-
-    fn find_calls(&mut self) {
-        for seen in &self.found.seen {
-            let (Some((mut called, _)), Some(callers)) = (seen.at, &seen.callers) else { continue };
-            for frame in callers {
-                let sites = self.found.seen_calls.entry(called).or_default();
-                *sites.entry((frame.function, frame.site)).or_default() += 1;
-                called = frame.function;
-            }
         }
     }
 

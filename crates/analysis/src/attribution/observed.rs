@@ -60,6 +60,15 @@ pub(crate) struct AttributedSample {
     pub(crate) waited: Option<usize>,
 }
 
+impl AttributedSample {
+    /// The calls that it is in, innermost first: what was called, and who called.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (FunctionId, &CallerFrame)> {
+        let callers = self.callers.as_deref().unwrap_or(&[]);
+        let called = self.at.map(|at| at.0).into_iter().chain(callers.iter().map(|frame| frame.function));
+        called.zip(callers)
+    }
+}
+
 /// An operand near a sample, and where it pointed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OperandAddress {
@@ -99,8 +108,6 @@ pub(crate) struct Observed {
     pub(crate) levels: Levels,
     /// Direct calls of each function with samples, as (caller, position of the call).
     pub(crate) calls: BTreeMap<FunctionId, Vec<(FunctionId, usize)>>,
-    /// Calls that samples are in, by what was called: (caller, position of the call), and how many samples.
-    pub(crate) seen_calls: BTreeMap<FunctionId, BTreeMap<(FunctionId, usize), usize>>,
     pub(crate) roots: Roots,
     /// By module: processes that ran it from its entry.
     pub(crate) images: BTreeMap<usize, BTreeSet<u32>>,

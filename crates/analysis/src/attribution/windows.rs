@@ -52,7 +52,7 @@ impl CountedWindow {
 }
 
 /// How often blocks ran.
-pub(crate) fn executions(
+fn executions(
     pid: u32,
     counts: &[BlockCount],
     code: &mut Code,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::attribution::Observed;
+use crate::attribution::{AttributedSample, Observed};
 use crate::frequency::blocks::Blocks;
 use tierloom_binary::call_graph::sites::CallKind;
 use tierloom_binary::code::{CallSite, FunctionId};
@@ -21,19 +21,22 @@ pub(crate) struct EntryCounts<'a> {
     observed: &'a Observed,
     /// Threads that run a parallel region, by module.
     teams: BTreeMap<usize, f64>,
-    /// By call: what samples show it to run, and how many.
+    /// By call: what samples show it to run, and how many are in there.
     called_at: BTreeMap<(FunctionId, usize), BTreeMap<FunctionId, usize>>,
+    /// By function: calls that samples show to run it.
+    seen_calls: BTreeMap<FunctionId, BTreeSet<(FunctionId, usize)>>,
 }
 
 impl<'a> EntryCounts<'a> {
     pub(crate) fn of(observed: &'a Observed) -> Self {
         let mut called_at: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
-        for (called, sites) in &observed.seen_calls {
-            for (site, samples) in sites {
-                called_at.entry(*site).or_default().insert(*called, *samples);
-            }
+        let mut seen_calls: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for (called, frame) in observed.seen.iter().flat_map(AttributedSample::calls) {
+            let site = (frame.function, frame.site);
+            *called_at.entry(site).or_default().entry(called).or_default() += 1;
+            seen_calls.entry(called).or_default().insert(site);
         }
-        Self { observed, teams: teams(observed), called_at }
+        Self { observed, teams: teams(observed), called_at, seen_calls }
     }
 
     /// Processes that ran the module of a function from its entry.
@@ -61,11 +64,9 @@ impl<'a> EntryCounts<'a> {
         let named = self.observed.calls.get(&id).into_iter().flatten().map(|(caller, step)| (*caller, *step, 1.0));
         let named: Vec<(FunctionId, usize, f64)> = named.collect();
         let is_named = |site: &(FunctionId, usize)| named.iter().any(|(caller, step, _)| (*caller, *step) == *site);
-        let seen = self.observed.seen_calls.get(&id).into_iter().flatten();
-        let seen: Vec<(FunctionId, usize, f64)> = seen
-            .filter(|(site, _)| !is_named(site))
-            .map(|(&site, _)| (site.0, site.1, self.share(blocks, site, id)))
-            .collect();
+        let seen = self.seen_calls.get(&id).into_iter().flatten();
+        let seen: Vec<(FunctionId, usize, f64)> =
+            seen.filter(|site| !is_named(site)).map(|&site| (site.0, site.1, self.share(blocks, site, id))).collect();
         // Where one that is not named was seen, there may be others.
         let all = self.passed(blocks, id, named.iter().chain(&seen).copied())?;
         Some(if seen.is_empty() { all } else { (all.0, SEEN_ERROR) })

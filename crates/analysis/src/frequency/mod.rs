@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::attribution::Observed;
 use crate::frequency::blocks::{BlockCounts, Blocks, GUESSED, is_same};
 use crate::frequency::branches::ahead::seen_ahead;
-use crate::frequency::branches::entry::called;
+use crate::frequency::branches::entry::by_arguments;
 use crate::frequency::branches::heuristics::{branches, outermost};
 use crate::frequency::branches::invariant::settled;
 use crate::frequency::branches::{BranchTable, outcomes};
@@ -63,7 +63,7 @@ pub(crate) struct Counts {
 pub(crate) fn counts(observed: &Observed, clocks: &[Count], trips: &TripCounts, period_ns: f64) -> Counts {
     let mut clocks = plausible(observed, clocks, period_ns);
     let mut outcomes = outcomes(observed);
-    for (branch, outcome) in settled(observed).into_iter().chain(called(observed)) {
+    for (branch, outcome) in settled(observed).into_iter().chain(by_arguments(observed)) {
         outcomes.entry(branch).or_insert(outcome);
     }
     outcomes.extend(seen_ahead(&observed.ahead));

@@ -39,9 +39,9 @@ const SLOWEST: f64 = 0.03;
 /// too well of next to nothing drowns what is known of the rest in rounding.
 const LEAST_SIZE: f64 = 1e-3;
 /// Where nearly all samples of a block wait for memory, they tell how often it ran all the same: a wait
-/// is between one miss of memory alone (100 ns) and what the core's own caches take (1 ns). Assumed as a
+/// is between one miss of memory alone (100 ns) and what the core's own caches take (.5 ns). Assumed as a
 /// middle; single blocks of the workloads on Zen 3, read by hand, waited 3 to 13 ns where they stream and 30
-/// to 81 ns where they jump, and those whose data lie near, as random programs have, 0.5 to 8 ns.
+/// to 81 ns where they jump, and of gzip and two random programs, whose data lie near, .5 to 8 ns.
 const WAIT_NS: f64 = 30.0;
 const WAIT_SPREAD: f64 = 2.0;
 /// Steps of the logarithm that one pass may take.

@@ -15,7 +15,7 @@ use tierloom_binary::dataflow::state::{Shown, State};
 use tierloom_binary::instruction::RegisterSet;
 
 /// Which way such branches go, by the calls that samples are in.
-pub(crate) fn called(observed: &Observed) -> BranchTable {
+pub(crate) fn by_arguments(observed: &Observed) -> BranchTable {
     let mut found: BTreeMap<(FunctionId, BlockId), BranchCounts> = BTreeMap::new();
     for (id, calls) in calls(observed) {
         let function = &observed.code.functions[id].function;
@@ -37,11 +37,8 @@ pub(crate) fn called(observed: &Observed) -> BranchTable {
 fn calls(observed: &Observed) -> BTreeMap<FunctionId, Vec<(usize, &CallerFrame)>> {
     let mut calls: BTreeMap<FunctionId, Vec<(usize, &CallerFrame)>> = BTreeMap::new();
     for (number, seen) in observed.seen.iter().enumerate() {
-        let (Some((own, _)), Some(callers)) = (seen.at, &seen.callers) else { continue };
-        let mut called = own;
-        for frame in callers {
+        for (called, frame) in seen.calls() {
             calls.entry(called).or_default().push((number, frame));
-            called = frame.function;
         }
     }
     calls
