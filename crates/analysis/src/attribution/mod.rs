@@ -29,7 +29,7 @@ use crate::attribution::counted_code::CountedCode;
 use crate::attribution::events::{Events, Next};
 use crate::attribution::lookaheads::SeenAhead;
 use crate::attribution::neighbours::neighbours;
-pub(crate) use crate::attribution::observed::{AttributedSample, Attribution, Observed, OperandAddress, Rest};
+pub(crate) use crate::attribution::observed::{AttributedSample, Attribution, Callers, Observed, OperandAddress, Rest};
 pub(crate) use crate::attribution::operand::{ByObject, OperandId};
 use crate::attribution::operand_addresses::{BlockStates, How, Touch, block_touches, loop_touches};
 use crate::attribution::page_faults::PageFaults;
@@ -45,10 +45,6 @@ use tierloom_binary::dataflow::steady::Steady;
 use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
 use tierloom_recording::{Change, InstructionCounts, Recording, Sample, StackTop, Window, register};
 
-/// Share of the samples that must bring their stack so that callers are followed: what a caller's counters show is scaled by
-/// the samples that it is seen in. Recordings of old kept one stack in eight, and of long runs the later ones keep one in eight.
-const WITH_STACKS: f64 = 0.95;
-
 /// Runs the pass.
 pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces: &mut AddressSpaces<'_>) -> Observed {
     let faults = PageFaults::of(recording);
@@ -60,7 +56,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
         threads: BTreeMap::new(),
         steady: BTreeMap::new(),
         unwind: UnwindRows::default(),
-        follows_callers: recording.stack_tops.len() as f64 >= WITH_STACKS * recording.samples.len() as f64,
+        latest: BTreeMap::new(),
         looked_at: BTreeSet::new(),
         shown: BTreeSet::new(),
         tells_instruction: recording.calibration.tells_instruction(),
@@ -105,8 +101,8 @@ struct Pass<'a, 'r> {
     /// By function and loop: registers whose value is good anywhere in the loop.
     steady: BTreeMap<(FunctionId, LoopId), RegisterSet>,
     unwind: UnwindRows,
-    /// Whether samples tell who called.
-    follows_callers: bool,
+    /// By thread and function: the last sample whose stack told who called.
+    latest: BTreeMap<(usize, FunctionId), usize>,
     /// Blocks that were counted and whose operands were looked at.
     looked_at: BTreeSet<(FunctionId, BlockId)>,
     /// Operands that samples show.
@@ -200,10 +196,7 @@ impl Pass<'_, '_> {
         let (verdict, waited) = self.verdict(sample, at, &state);
         let instructions = sample.instructions;
         let shown = Shown { state: &state, stack: top.map_or(&[], |top| &top.words) };
-        let callers = at.filter(|_| top.is_some() && self.follows_callers).and_then(|at| {
-            let code = &mut self.found.code;
-            self.unwind.callers(self.spaces, code, sample, (at, shown))
-        });
+        let callers = at.map_or(Callers::Unknown, |at| self.callers(sample, thread, (at, shown)));
         let stack_top = top.map(|top| {
             self.found.stack_tops.push(top.words);
             self.found.stack_tops.len() - 1
@@ -227,6 +220,16 @@ impl Pass<'_, '_> {
                 self.found.calls.insert(function, calls);
             }
             self.sight(sample, function, instruction, shown);
+        }
+    }
+
+    fn callers(&mut self, sample: &Sample, thread: usize, (at, shown): ((FunctionId, usize), Shown<'_>)) -> Callers {
+        match self.unwind.callers(self.spaces, &mut self.found.code, sample, (at, shown)) {
+            Some(callers) => {
+                self.latest.insert((thread, at.0), self.found.seen.len());
+                Callers::Shown(callers)
+            }
+            None => self.latest.get(&(thread, at.0)).map_or(Callers::Unknown, |other| Callers::Like(*other)),
         }
     }
 

@@ -39,6 +39,16 @@ pub(crate) enum Rest {
     Other,
 }
 
+/// Who called the function that a sample is in.
+#[derive(Debug, Clone)]
+pub(crate) enum Callers {
+    /// Nearest first, as its stack tells.
+    Shown(Box<[CallerFrame]>),
+    /// It brings no stack that tells. Those of this sample, the last of its thread in the function that does, are likely.
+    Like(usize),
+    Unknown,
+}
+
 /// A sample, understood.
 #[derive(Debug, Clone)]
 pub(crate) struct AttributedSample {
@@ -52,8 +62,7 @@ pub(crate) struct AttributedSample {
     pub(crate) state: State,
     /// Which of the stack's tops it brought.
     pub(crate) stack_top: Option<usize>,
-    /// Who called, nearest first, where its stack tells.
-    pub(crate) callers: Option<Box<[CallerFrame]>>,
+    pub(crate) callers: Callers,
     pub(crate) verdict: Attribution,
     /// Position of the instruction that it waited for, where that is an object's. Where the skid blurs
     /// instructions it may be a neighbour: enough to count by, for what waits is then near.
@@ -61,9 +70,14 @@ pub(crate) struct AttributedSample {
 }
 
 impl AttributedSample {
+    /// The callers that its own stack tells of, nearest first.
+    pub(crate) fn shown_callers(&self) -> &[CallerFrame] {
+        if let Callers::Shown(callers) = &self.callers { callers } else { &[] }
+    }
+
     /// The calls that it is in, innermost first: what was called, and who called.
     pub(crate) fn calls(&self) -> impl Iterator<Item = (FunctionId, &CallerFrame)> {
-        let callers = self.callers.as_deref().unwrap_or(&[]);
+        let callers = self.shown_callers();
         let called = self.at.map(|at| at.0).into_iter().chain(callers.iter().map(|frame| frame.function));
         called.zip(callers)
     }
@@ -128,6 +142,15 @@ impl Observed {
         Shown { state: &caller.state, stack: own.stack.get(caller.stack_from..).unwrap_or(&[]) }
     }
 
+    /// The callers of a sample, as its stack tells or else as they are likely; nothing where no stack tells.
+    pub(crate) fn callers(&self, number: usize) -> Option<&[CallerFrame]> {
+        match self.seen[number].callers {
+            Callers::Shown(_) => Some(self.seen[number].shown_callers()),
+            Callers::Like(other) => Some(self.seen[other].shown_callers()),
+            Callers::Unknown => None,
+        }
+    }
+
     /// The registers of a function that a sample is in, or that led there, as far as it shows them.
     pub(crate) fn state_in(&self, number: usize, function: FunctionId) -> Option<State> {
         let seen = &self.seen[number];
@@ -135,7 +158,7 @@ impl Observed {
         if own == function {
             return Some(seen.state);
         }
-        if let Some(callers) = &seen.callers {
+        if let Callers::Shown(callers) = &seen.callers {
             return callers.iter().find(|caller| caller.function == function).map(|caller| caller.state);
         }
         let level = self.levels.known(own).iter().find(|level| level.function == function)?;

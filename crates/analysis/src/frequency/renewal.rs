@@ -79,7 +79,7 @@ fn samples_by_loop(observed: &Observed) -> (Inside, Inside) {
                 own.entry((id, inside)).or_default().push((number, step));
             }
         }
-        for frame in seen.callers.iter().flatten() {
+        for frame in seen.shown_callers() {
             let function = &observed.code.functions[frame.function].function;
             for inside in function.loops_around(function.block_of(frame.site)) {
                 around.entry((frame.function, inside)).or_default();

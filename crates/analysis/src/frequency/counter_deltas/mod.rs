@@ -13,7 +13,7 @@ pub(crate) mod spacing;
 use std::collections::BTreeMap;
 
 use crate::attribution::callers::CallerFrame;
-use crate::attribution::{AttributedSample, Observed};
+use crate::attribution::{AttributedSample, Callers, Observed};
 use crate::frequency::counter_deltas::contexts::{CallContexts, agrees, by_kind, falls_behind_calls, paced};
 use crate::frequency::counter_deltas::delta::{Count, Delta, Passed, RARELY, Readings};
 use crate::frequency::counter_deltas::posterior::{Clock, evaluate, is_possible};
@@ -25,7 +25,7 @@ use tierloom_binary::cfg::{BlockId, Function};
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::induction::{InductionVariable, counters};
 use tierloom_binary::dataflow::modular::steps;
-use tierloom_binary::dataflow::state::Shown;
+use tierloom_binary::dataflow::state::{Shown, State};
 use tierloom_binary::dataflow::update::Step;
 
 /// No round of a loop waits longer than this for each of its memory operands and for all its arithmetic:
@@ -268,15 +268,18 @@ fn around(observed: &Observed, clocks: &mut Clocks, sample: usize) -> Around {
     let seen = &observed.seen[sample];
     let Some((function, step)) = seen.at else { return Vec::new() };
     let mut found = around_place(observed, clocks, (function, step), observed.shown(sample));
-    match &seen.callers {
+    match observed.callers(sample) {
         Some(callers) => {
             // Of calls in calls of the same function none is the one that its counters are of.
             let others = |frame: &&CallerFrame| {
                 frame.function != function
                     && callers.iter().filter(|other| other.function == frame.function).count() == 1
             };
+            let is_shown = matches!(seen.callers, Callers::Shown(_));
             for frame in callers.iter().filter(others) {
-                let shown = observed.shown_of(sample, frame);
+                let state = observed.state_in(sample, frame.function).unwrap_or_else(State::unknown);
+                let likely = Shown { state: &state, stack: &[] };
+                let shown = if is_shown { observed.shown_of(sample, frame) } else { likely };
                 found.extend(around_place(observed, clocks, (frame.function, frame.site), shown));
             }
         }
