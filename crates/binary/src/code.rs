@@ -79,6 +79,22 @@ impl Code {
         id
     }
 
+    /// Places of its module that run a function each time they are passed, as (function, position): direct calls, and jumps
+    /// as a last act.
+    pub fn passed_by(&mut self, modules: &[Binary], id: FunctionId) -> Vec<(FunctionId, usize)> {
+        let all = self.runners(modules, id);
+        let runs = |runner: &&CallSite| match runner.run {
+            CallKind::Call => true,
+            // One that is taken at times runs the function less often than its block.
+            CallKind::Jump => {
+                let jump = &self.functions[runner.function].function.instructions[runner.instruction];
+                !jump.flow.asks_flags()
+            }
+            CallKind::Once | CallKind::Team => false,
+        };
+        all.iter().filter(runs).map(|runner| (runner.function, runner.instruction)).collect()
+    }
+
     /// Direct calls of a function within its module, as (caller, position of the call).
     pub fn callers(&mut self, modules: &[Binary], id: FunctionId) -> Vec<(FunctionId, usize)> {
         let all = self.runners(modules, id);

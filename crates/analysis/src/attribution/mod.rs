@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tierloom_model::AccessKind;
 
 use crate::address_space::{AddressSpaces, Place};
-use crate::attribution::callers::UnwindRows;
+use crate::attribution::callers::{UnwindRows, named_calls};
 use crate::attribution::counted_code::CountedCode;
 use crate::attribution::events::{Events, Next};
 use crate::attribution::lookaheads::SeenAhead;
@@ -74,6 +74,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
             code: Code::default(),
             levels: Levels::default(),
             calls: BTreeMap::new(),
+            named_calls: BTreeMap::new(),
             roots: Roots::default(),
             images: BTreeMap::new(),
             generated: 0,
@@ -88,6 +89,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
     pass.catch_up(&mut events, u64::MAX);
     pass.spaces.advance(u64::MAX);
     pass.spaces.objects.close(recording.end_ns);
+    pass.found.named_calls = named_calls(&pass.found.seen, &pass.found.code, &pass.spaces.modules);
     pass.find_roots(recording);
     pass.count_others();
     pass.found
@@ -216,7 +218,7 @@ impl Pass<'_, '_> {
         if let Some((function, instruction)) = at {
             self.count(sample.pid, self.found.code.functions[function].module);
             if !self.found.calls.contains_key(&function) {
-                let calls = self.found.code.callers(&self.spaces.modules, function);
+                let calls = self.found.code.passed_by(&self.spaces.modules, function);
                 self.found.calls.insert(function, calls);
             }
             self.sight(sample, function, instruction, shown);

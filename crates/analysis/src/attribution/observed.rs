@@ -6,7 +6,7 @@ use tierloom_model::AccessKind;
 
 use crate::address_space::Place;
 use crate::address_space::objects::ObjectId;
-use crate::attribution::callers::CallerFrame;
+use crate::attribution::callers::{CallPlace, CallerFrame};
 use crate::attribution::counted_code::CountedCode;
 use crate::attribution::lookaheads::SeenAhead;
 use crate::attribution::operand::OperandId;
@@ -120,8 +120,10 @@ pub(crate) struct Observed {
     pub(crate) threads: Vec<(u32, u32)>,
     pub(crate) code: Code,
     pub(crate) levels: Levels,
-    /// Direct calls of each function with samples, as (caller, position of the call).
+    /// Places that run each function with samples whenever they are passed, as (caller, position).
     pub(crate) calls: BTreeMap<FunctionId, Vec<(FunctionId, usize)>>,
+    /// What calls that name it run, as far as samples are in there.
+    pub(crate) named_calls: BTreeMap<CallPlace, FunctionId>,
     pub(crate) roots: Roots,
     /// By module: processes that ran it from its entry.
     pub(crate) images: BTreeMap<usize, BTreeSet<u32>>,

@@ -2,41 +2,70 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::attribution::callers::CallPlace;
 use crate::attribution::{AttributedSample, Observed};
-use crate::frequency::blocks::Blocks;
+use crate::frequency::blocks::{BlockCounts, Blocks};
 use tierloom_binary::call_graph::sites::CallKind;
 use tierloom_binary::code::{CallSite, FunctionId};
+use tierloom_binary::instruction::Flow;
 
 /// Threads with at least this share of the busiest one's samples belong to the team. Assumed.
 const TEAM_SHARE: f64 = 0.05;
 /// How well it is known that a function runs as often as it is called; the rest is for numbers.
 pub(crate) const RUNS_ERROR: f64 = 0.001;
 
-/// How well it is known that a function runs as often as the calls are passed of which samples show that they run it: a call by
-/// pointer may run others, and calls that no sample is in may run it. Assumed.
+/// How well it is known that a function runs as often as calls through pointers are passed of which samples show that they run
+/// it: they may run others. Assumed.
 const SEEN_ERROR: f64 = 0.5;
+/// Of so many samples that all show other calls, one more shows a new one with even odds. Derived: the rule of succession, to
+/// the next whole number.
+const UNSEEN_CALLS: f64 = 1.0;
 
 /// What is known of the ways into functions.
 pub(crate) struct EntryCounts<'a> {
     observed: &'a Observed,
     /// Threads that run a parallel region, by module.
     teams: BTreeMap<usize, f64>,
-    /// By call: what samples show it to run, and how many are in there.
-    called_at: BTreeMap<(FunctionId, usize), BTreeMap<FunctionId, usize>>,
-    /// By function: calls that samples show to run it.
-    seen_calls: BTreeMap<FunctionId, BTreeSet<(FunctionId, usize)>>,
+    /// By call: what samples show it to run.
+    called_at: BTreeMap<CallPlace, Called>,
+    /// By function: calls that samples show to run it, and how many are in there.
+    seen_calls: Tally<FunctionId, CallPlace>,
+}
+
+/// Samples that show two things together.
+type Tally<K, V> = BTreeMap<K, BTreeMap<V, usize>>;
+
+/// What samples show a call to run, and how many are in there.
+struct Called {
+    /// What the call itself runs.
+    first: BTreeMap<FunctionId, usize>,
+    /// What that leaves to others as its last act: they return to the call, too.
+    behind: BTreeMap<FunctionId, usize>,
+    /// Whether it can run nothing else: it names what it calls, if only in the linkage table.
+    is_fixed: bool,
+}
+
+impl Called {
+    fn at(observed: &Observed, site: CallPlace, called: BTreeMap<FunctionId, usize>) -> Self {
+        let named = observed.named_calls.get(&site);
+        let call = &observed.code.functions[site.0].function.instructions[site.1];
+        let is_fixed = named.is_some() || matches!(call.flow, Flow::Call(_));
+        let (first, behind) = called.into_iter().partition(|(id, _)| named.is_none_or(|named| named == id));
+        Self { first, behind, is_fixed }
+    }
 }
 
 impl<'a> EntryCounts<'a> {
     pub(crate) fn of(observed: &'a Observed) -> Self {
-        let mut called_at: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
-        let mut seen_calls: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        let mut called_at: Tally<CallPlace, FunctionId> = BTreeMap::new();
+        let mut seen_calls: Tally<FunctionId, CallPlace> = BTreeMap::new();
         for (called, frame) in observed.seen.iter().flat_map(AttributedSample::calls) {
             let site = (frame.function, frame.site);
             *called_at.entry(site).or_default().entry(called).or_default() += 1;
-            seen_calls.entry(called).or_default().insert(site);
+            *seen_calls.entry(called).or_default().entry(site).or_default() += 1;
         }
-        Self { observed, teams: teams(observed), called_at, seen_calls }
+        let called_at = called_at.into_iter().map(|(site, called)| (site, Called::at(observed, site, called)));
+        Self { observed, teams: teams(observed), called_at: called_at.collect(), seen_calls }
     }
 
     /// Processes that ran the module of a function from its entry.
@@ -61,28 +90,49 @@ impl<'a> EntryCounts<'a> {
             let places = runners.iter().map(|runner| (runner.function, runner.instruction, self.times(runner)));
             return self.passed(blocks, id, places);
         }
-        let named = self.observed.calls.get(&id).into_iter().flatten().map(|(caller, step)| (*caller, *step, 1.0));
-        let named: Vec<(FunctionId, usize, f64)> = named.collect();
-        let is_named = |site: &(FunctionId, usize)| named.iter().any(|(caller, step, _)| (*caller, *step) == *site);
-        let seen = self.seen_calls.get(&id).into_iter().flatten();
-        let seen: Vec<(FunctionId, usize, f64)> =
-            seen.filter(|site| !is_named(site)).map(|&site| (site.0, site.1, self.share(blocks, site, id))).collect();
-        // Where one that is not named was seen, there may be others.
-        let all = self.passed(blocks, id, named.iter().chain(&seen).copied())?;
-        Some(if seen.is_empty() { all } else { (all.0, SEEN_ERROR) })
+        let named: Vec<CallPlace> = self.observed.calls.get(&id).cloned().unwrap_or_default();
+        let none = BTreeMap::new();
+        let seen = self.seen_calls.get(&id).unwrap_or(&none);
+        // What jumps there as its last act is among the named ones.
+        let is_counted = |site: &CallPlace| {
+            let behind = |called: &Called| {
+                called.behind.contains_key(&id) && named.iter().any(|(from, _)| called.first.contains_key(from))
+            };
+            named.contains(site) || self.called_at.get(site).is_some_and(behind)
+        };
+        let others: Vec<CallPlace> = seen.keys().filter(|site| !is_counted(site)).copied().collect();
+        let places = named
+            .iter()
+            .map(|site| (*site, 1.0))
+            .chain(others.iter().map(|site| (*site, self.share(blocks, *site, id))));
+        let (count, error) = self.passed(blocks, id, places.map(|(site, times)| (site.0, site.1, times)))?;
+        if others.is_empty() {
+            return Some((count, error));
+        }
+        let samples = seen.values().sum::<usize>() as f64;
+        let fixed = others.iter().all(|site| self.called_at.get(site).is_some_and(|called| called.is_fixed));
+        Some((count, if fixed { error.max(UNSEEN_CALLS / samples) } else { SEEN_ERROR }))
     }
 
-    /// Share of a call's executions that run a function, of all that samples show it to run: as often as these are entered by
-    /// what else is known of them, or else as they took time.
-    fn share(&self, blocks: &Blocks, site: (FunctionId, usize), id: FunctionId) -> f64 {
-        let Some(called) = self.called_at.get(&site) else { return 0.0 };
-        let entered = |id: &FunctionId| blocks.get(id).map(|counts| counts.executions[0]).filter(|count| *count > 0.0);
-        let known: Option<Vec<f64>> = called.keys().map(entered).collect();
-        let (own, all) = match known {
-            Some(known) => (entered(&id).unwrap_or(0.0), known.iter().sum::<f64>()),
-            None => (called.get(&id).copied().unwrap_or(0) as f64, called.values().sum::<usize>() as f64),
+    /// How often a call runs a function, of those that samples show it to run, each time that it is passed.
+    fn share(&self, blocks: &Blocks, site: CallPlace, id: FunctionId) -> f64 {
+        let Some(Called { first, behind, .. }) = self.called_at.get(&site) else { return 0.0 };
+        if first.contains_key(&id) {
+            return part(blocks, first, id);
+        }
+        let left: f64 =
+            first.keys().map(|first_id| part(blocks, first, *first_id) * self.leaving(blocks, *first_id)).sum();
+        left * part(blocks, behind, id)
+    }
+
+    /// How often a call of a function ends in another one.
+    fn leaving(&self, blocks: &Blocks, id: FunctionId) -> f64 {
+        let function = &self.observed.code.functions[id].function;
+        let of_counts = |counts: &BlockCounts| {
+            let left: f64 = function.tail_calls().map(|block| counts.executions[block]).sum();
+            (left / counts.executions[0]).min(1.0)
         };
-        own / all
+        blocks.get(&id).filter(|counts| counts.executions[0] > 0.0).map_or(1.0, of_counts)
     }
 
     fn passed(
@@ -104,6 +154,17 @@ impl<'a> EntryCounts<'a> {
         }
         (sum > 0.0).then_some((sum, if sure { 0.01 } else { 0.5 }))
     }
+}
+
+/// Share of one of several functions: as often as they are entered by what else is known of them, or else as they took time.
+fn part(blocks: &Blocks, among: &BTreeMap<FunctionId, usize>, id: FunctionId) -> f64 {
+    let entered = |id: &FunctionId| blocks.get(id).map(|counts| counts.executions[0]).filter(|count| *count > 0.0);
+    let known: Option<Vec<f64>> = among.keys().map(entered).collect();
+    let (own, all) = match known {
+        Some(known) => (entered(&id).unwrap_or(0.0), known.iter().sum::<f64>()),
+        None => (among.get(&id).copied().unwrap_or(0) as f64, among.values().sum::<usize>() as f64),
+    };
+    own / all
 }
 
 /// Threads that run a parallel region, by module: those that share the work of the module's code.

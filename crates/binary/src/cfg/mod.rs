@@ -137,6 +137,15 @@ impl Function {
         ends.all(|(end, _)| self.dominates(block, end))
     }
 
+    /// Blocks whose last act is another function, which returns to who called this one.
+    pub fn tail_calls(&self) -> impl Iterator<Item = BlockId> {
+        let jumps_out = |block: &BlockId| {
+            self.blocks[*block].successors.is_empty()
+                && matches!(self.last(*block).flow, Flow::Jump(_) | Flow::IndirectJump)
+        };
+        self.blocks.indices().filter(jumps_out)
+    }
+
     /// Blocks outside a loop that enter it.
     pub fn entries(&self, inside: LoopId) -> impl Iterator<Item = BlockId> {
         let natural = &self.loops[inside];

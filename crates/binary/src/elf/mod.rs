@@ -21,7 +21,7 @@ use crate::arch::linkage_slot;
 use crate::build_id::hexadecimal;
 use crate::elf::relocations::relocations;
 use crate::elf::statics::Remainder;
-use crate::elf::symbols::{ElfFile, statics, symbols};
+use crate::elf::symbols::{ElfFile, exports, statics, symbols};
 pub use crate::elf::symbols::{STATIC_OBJECT_BYTES, Symbol};
 use crate::elf::unwind::UnwindTable;
 pub use crate::elf::unwind_row::{Caller, FrameAddress, UnwindRow};
@@ -61,6 +61,8 @@ pub struct Binary {
     pub entry: u64,
     /// Slots that the loader fills with the address of a function of another module, by address.
     imports: BTreeMap<u64, String>,
+    /// Addresses of functions that other modules find by name; versions of one name have several.
+    exports: BTreeMap<String, Vec<u64>>,
     /// Own addresses that the loader writes into data.
     kept: BTreeSet<u64>,
 }
@@ -85,6 +87,7 @@ impl Binary {
             module.functions.dedup();
             module.entry = file.entry();
             (module.imports, module.kept) = relocations(&file);
+            module.exports = exports(&file);
             module.kept.extend(module.linked_addresses(&file, &image));
         }
         module.image = image;
@@ -190,6 +193,11 @@ impl Binary {
     /// Mangled name of the function at an address.
     pub fn function_name(&self, address: u64) -> Option<&str> {
         named(&self.symbols, address)
+    }
+
+    /// Whether other modules find the function that starts at an address by this name.
+    pub fn exports(&self, name: &str, address: u64) -> bool {
+        self.exports.get(name).is_some_and(|addresses| addresses.contains(&address))
     }
 
     /// Mangled name of the static variable at an address.

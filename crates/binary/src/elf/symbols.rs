@@ -1,5 +1,7 @@
 //! Names: of functions, and of static arrays.
 
+use std::collections::BTreeMap;
+
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use crate::image::Image;
@@ -28,6 +30,17 @@ pub(super) fn symbols(file: &ElfFile<'_>, kind: SymbolKind) -> Vec<Symbol> {
     all.sort_unstable();
     all.dedup_by_key(|symbol| symbol.range);
     all
+}
+
+/// Functions that other modules may call, by name.
+pub(super) fn exports(file: &ElfFile<'_>) -> BTreeMap<String, Vec<u64>> {
+    let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for symbol in file.dynamic_symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition()) {
+        if let Ok(name) = symbol.name() {
+            found.entry(name.to_owned()).or_default().push(symbol.address());
+        }
+    }
+    found
 }
 
 /// The big ones of the variables; without any that are named, the data sections as they are.
