@@ -39,7 +39,7 @@ use crate::frequency::counter_deltas::delta::Count;
 use crate::frequency::counter_deltas::posterior::MOST_INSTRUCTIONS_PER_NS;
 use crate::frequency::evidence::{best_clocks, by_clocks, contradicting, counted};
 use crate::frequency::flow_network::{FlowNetwork, MOST_TOGETHER, Observation, deviations, solve};
-use crate::frequency::sampling::{Densities, plausible};
+use crate::frequency::sampling::{Densities, by_factor, plausible};
 use crate::frequency::trip_count::{TripCount, TripCounts, rounds_within};
 use index_vec::IndexVec;
 use tierloom_binary::cfg::{BlockId, Function, LoopId};
@@ -209,9 +209,13 @@ impl<'a> Evidence<'a> {
         }
         let mut observations = self.observations(id, before);
         observations.extend(entered.map(|(count, error)| {
-            // Two guesses are off by a share of the larger one.
-            let own = before.filter(|_| error > 0.1).map_or(0.0, |counts| counts.executions[0]);
-            Observation::entered(function, count, error * count.max(own) + 0.5)
+            let own = before.map(|counts| counts.executions[0]).filter(|_| error > 0.1);
+            // More than is known of may run it; that far fewer do is unlikely by the factor, not by the difference.
+            let (value, deviation) = match own {
+                Some(own) if own < count => by_factor(count, own.max(1e-3 * count), error.ln_1p()),
+                _ => (count, error * count.max(own.unwrap_or(0.0))),
+            };
+            Observation::entered(function, value, deviation + 0.5)
         }));
         if entered.is_none() {
             let has_trip = |inside| self.trips.contains_key(&(id, inside));

@@ -295,10 +295,15 @@ fn by_samples(block: BlockId, samples: f64, per_sample: f64, before: Option<f64>
 fn fit(block: BlockId, samples: f64, per_sample: f64, before: Option<f64>, spread: f64) -> Observation {
     let value = samples * per_sample;
     let known = before.unwrap_or(value).max(1e-3 * per_sample);
+    let (value, deviation) = by_factor(value, known, (spread * spread + 1.0 / samples).sqrt());
+    Observation::block(block, value, deviation)
+}
+
+/// A value that may be off by a factor of e to the `spread`, and its deviation, near what is known so far.
+pub(crate) fn by_factor(value: f64, known: f64, spread: f64) -> (f64, f64) {
     let whole = (value / known).ln();
     let step = whole.clamp(-LONGEST_STEP, LONGEST_STEP);
-    let spread = (spread * spread + 1.0 / samples).sqrt();
     // A step cut short pulls as hard as the whole one would.
     let slope = if whole.abs() < 1e-9 { 1.0 } else { step.exp_m1() / whole };
-    Observation::block(block, known * step.exp(), known * spread * slope.sqrt())
+    (known * step.exp(), known * spread * slope.sqrt())
 }
