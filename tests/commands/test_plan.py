@@ -191,6 +191,20 @@ def test_a_profile_without_objects_is_told_to_have_nothing_to_place(tierloom: Ti
     assert "at most 0B" not in result.stdout
 
 
+def test_what_no_rule_can_select_is_told_and_has_none(tierloom: Tierloom, folder: Path) -> None:
+    made = package.Profile.load("mg-e")
+    constants = made.data["objects"][0]
+    constants["kind"] = "constant"
+    (folder / "made.profile").mkdir()
+    (folder / "made.profile" / "profile.json").write_text(json.dumps(made.data), encoding="utf-8")
+    ask = ("plan", "made.profile", "--machine", "liu-a", "--fast-memory", "50%")
+    shown = tierloom(*ask, "-o", "made.toml").stdout
+    assert "first touch (no rule)" in shown and "no rule: small objects together" in shown, shown
+    assert json.loads(tierloom(*ask, "--json").stdout)["unselected"] == [constants["name"]]
+    rules = package.Plan.load(folder / "made.toml").data["rules"]
+    assert rules and constants["name"] not in {rule["object"] for rule in rules}
+
+
 def test_a_broken_profile_is_named_by_file_and_key(tierloom: Tierloom, folder: Path) -> None:
     text = package.Profile.load("mg-e").text
     broken = json.loads(text)

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use tierloom_binary::Binaries;
 use tierloom_binary::debug_info::DebugInfo;
 use tierloom_binary::elf::Binary;
+use tierloom_model::is_on_disk;
 use tierloom_recording::Recording;
 
-use crate::address_space::{AddressSpaces, is_on_disk};
+use crate::address_space::AddressSpaces;
 
 /// There are none.
 pub(crate) struct NoBinaries;

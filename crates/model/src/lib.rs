@@ -51,6 +51,6 @@ pub use profile::{DataSource, HOTNESS_BINS, Object, ObjectKind, Phase, Profile, 
 pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
 pub use schema::schemas;
 pub use share::Share;
-pub use site::{Frame, InlinedInto, Site};
+pub use site::{Frame, InlinedInto, Site, is_on_disk};
 pub use undisturbed::{Taken, Undisturbed};
 pub use warning::Warning;

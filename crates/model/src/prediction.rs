@@ -111,6 +111,10 @@ pub struct Comparison {
     pub policies: Vec<PolicyResult>,
     /// Name of the policy that was chosen.
     pub chosen: String,
+    /// Objects that no rule of a plan can select, by name: small ones, and pages of files. They are where the thread that
+    /// touches them first is told to put memory, under every policy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unselected: Vec<String>,
     /// Least time by amount of fast memory, growing in memory, falling in time.
     pub frontier: Vec<FrontierPoint>,
 }

@@ -11,7 +11,7 @@ use crate::figure::Origin;
 use crate::file;
 use crate::miss_curve::{self, MissPoint};
 use crate::share::Share;
-use crate::site::Site;
+use crate::site::{Site, is_on_disk};
 use crate::undisturbed::{Taken, Undisturbed};
 use crate::warning::{self, Warning};
 
@@ -96,6 +96,8 @@ pub enum ObjectKind {
     Heap,
     /// .data, .bss, Fortran COMMON.
     Static,
+    /// .rodata: data that the program cannot write, in pages of its file.
+    Constant,
     /// Anonymous memory by mmap.
     Mmap,
     /// A file by mmap.
@@ -352,6 +354,17 @@ impl Profile {
 }
 
 impl Object {
+    /// Whether a rule of a plan can put it anywhere: the running program's allocations, variables and shared memory. The
+    /// kernel's pages of a file have no policy of a mapping, whoever reads them, and small objects have no site. They are where
+    /// the thread that touches them first is told to put memory.
+    pub fn can_be_placed(&self) -> bool {
+        match (self.kind, &self.site) {
+            (ObjectKind::Arena | ObjectKind::Constant, _) => false,
+            (ObjectKind::File, Site::File(path)) => !is_on_disk(path),
+            _ => true,
+        }
+    }
+
     /// Most bytes of addresses that it had at once: what the program asked for.
     pub fn addresses(&self) -> u64 {
         self.address_bytes.unwrap_or(self.size_bytes)

@@ -24,6 +24,12 @@ pub enum Site {
     Name(String),
 }
 
+/// Whether a mapping's path is that of a file, and not of a device or of memory that the kernel keeps a name for.
+pub fn is_on_disk(path: &str) -> bool {
+    const KERNELS: [&str; 5] = ["//", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"];
+    path.starts_with('/') && !KERNELS.iter().any(|name| path.starts_with(name))
+}
+
 /// A return address that survives address-space randomisation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -5,6 +5,7 @@ use tierloom_model::{Action, Placement, PolicyResult};
 use crate::context::Context;
 use crate::error::PlaceError;
 use crate::frontier::{Found, Point};
+use crate::plan::as_planned;
 use crate::policy::{self, Policy, Tierloom, Tried, USUAL};
 use crate::request::Request;
 use crate::search::Rows;
@@ -82,7 +83,8 @@ fn tried(result: &PolicyResult) -> Option<Tried<'_>> {
 }
 
 fn result(context: &Context<'_>, policy: &dyn Policy, actions: Result<Vec<Action>, PlaceError>) -> PolicyResult {
-    let placed = actions.and_then(|actions| Ok((context.realise(&actions)?, actions)));
+    let placed = actions.map(|actions| as_planned(context.profile, actions));
+    let placed = placed.and_then(|actions| Ok((context.realise(&actions)?, actions)));
     let (policy, about) = (policy.name(), policy.about());
     match placed {
         Err(reason) => PolicyResult {

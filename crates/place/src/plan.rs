@@ -2,8 +2,8 @@
 
 use tierloom_model::units::round_to_u64;
 use tierloom_model::{
-    Action, Comparison, FORMAT_VERSION, Machine, Memory, Object, ObjectKind, Plan, PlanMemory, PlanTag, PolicyResult,
-    Predicted, Prediction, Profile, Rule, RuleOptions, Selector, Site,
+    Action, Comparison, FORMAT_VERSION, Machine, Memory, Object, Plan, PlanMemory, PlanTag, PolicyResult, Predicted,
+    Prediction, Profile, Rule, RuleOptions, Selector, Site,
 };
 
 use crate::bandwidth::path_gb_s;
@@ -11,9 +11,8 @@ use crate::bandwidth::path_gb_s;
 /// The plan of one policy of a comparison.
 ///
 /// One rule per object, by its allocation site; where all objects are treated alike, none: then that
-/// is what the plan does with all memory. Otherwise memory that no rule selects gets what the policy
-/// asks for the largest arena, which no rule can select; without one it is left to first touch: the
-/// profile says nothing about it, and it is small.
+/// is what the plan does with all memory. Otherwise memory that no rule selects ([`Object::can_be_placed`]) gets what
+/// the policy asks for all of it; where that is not one thing, it is left to first touch.
 ///
 /// `None` when the comparison has no such policy, or it cannot be used.
 pub fn plan_from(machine: &Machine, profile: &Profile, comparison: &Comparison, policy: &str) -> Option<Plan> {
@@ -53,10 +52,8 @@ fn memories(machine: &Machine, socket: &str) -> Vec<PlanMemory> {
 }
 
 fn rules(profile: &Profile, result: &PolicyResult) -> (Action, Vec<Rule>) {
-    if let Some(first) = result.actions.first()
-        && result.actions.iter().all(|action| action == first)
-    {
-        return (first.clone(), Vec::new());
+    if let Some(same) = same_for_all(&result.actions) {
+        return (same.clone(), Vec::new());
     }
     let rule = |(object, action): (&Object, &Action)| Rule {
         object: object.name.clone(),
@@ -65,10 +62,30 @@ fn rules(profile: &Profile, result: &PolicyResult) -> (Action, Vec<Rule>) {
         place: action.clone(),
         options: RuleOptions::default(),
     };
-    let placed = || profile.objects.iter().zip(&result.actions);
-    let arenas = placed().filter(|(object, _)| object.kind == ObjectKind::Arena);
-    let default = arenas.max_by_key(|(object, _)| object.size_bytes).map_or(Action::FirstTouch, |(_, own)| own.clone());
-    (default, placed().filter(|(object, _)| object.kind != ObjectKind::Arena).map(rule).collect())
+    let placed = profile.objects.iter().zip(&result.actions).filter(|(object, _)| object.can_be_placed());
+    (default_action(profile, &result.actions), placed.map(rule).collect())
+}
+
+/// What becomes of the actions of a policy: an object that no rule can select gets what the plan's default is. That of a
+/// placement which was planned before is the same again.
+pub(crate) fn as_planned(profile: &Profile, mut actions: Vec<Action>) -> Vec<Action> {
+    let default = default_action(profile, &actions);
+    let unselected = profile.objects.iter().zip(&mut actions).filter(|(object, _)| !object.can_be_placed());
+    unselected.for_each(|(_, action)| *action = default.clone());
+    actions
+}
+
+/// What is done with memory that no rule selects. It has one policy: a wish for each of several such objects is none.
+fn default_action(profile: &Profile, actions: &[Action]) -> Action {
+    let unselected = || profile.objects.iter().zip(actions).filter(|(object, _)| !object.can_be_placed());
+    let wished = same_for_all(actions).or_else(|| same_for_all(unselected().map(|(_, action)| action)));
+    wished.unwrap_or(&Action::FirstTouch).clone()
+}
+
+fn same_for_all<'a>(actions: impl IntoIterator<Item = &'a Action>) -> Option<&'a Action> {
+    let mut actions = actions.into_iter();
+    let first = actions.next()?;
+    actions.all(|action| action == first).then_some(first)
 }
 
 fn predicted(prediction: &Prediction, threads: u32) -> Predicted {

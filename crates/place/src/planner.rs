@@ -44,9 +44,15 @@ pub fn compare(machine: &Machine, profile: &Profile, request: &Request) -> Resul
         fast_memory: context.name(context.fast).to_owned(),
         budget_bytes: round_to_u64(context.capacity[context.fast]),
         chosen: policies[chosen].policy.clone(),
+        unselected: unselected(profile),
         frontier: frontier::envelope(points),
         policies,
     })
+}
+
+fn unselected(profile: &Profile) -> Vec<String> {
+    let objects = profile.objects.iter().filter(|object| !object.can_be_placed());
+    objects.map(|object| object.name.clone()).collect()
 }
 
 /// The policies within the budget, and the simplest of the fastest.

@@ -6,7 +6,7 @@ mod common;
 use common::{GIB, any_data, data, machine_of, predictor, profile_of, small_profile};
 use proptest::prelude::*;
 use tierloom_model::units::round_to_u64;
-use tierloom_model::{Action, Machine, Pattern, Profile};
+use tierloom_model::{Action, Machine, ObjectKind, Pattern, Profile, Site};
 use tierloom_place::{Context, Request, actions_for, compare, plan_from, policy};
 use tierloom_predict::Predictor;
 
@@ -17,6 +17,11 @@ fn context<'a>(
     budget: Option<u64>,
 ) -> Context<'a> {
     Context::new(machine, profile, predictor, 0, machine.memories_by_distance(0), 0, budget).expect("it fits")
+}
+
+/// Allocations mostly, and what no rule selects.
+fn any_kind() -> impl Strategy<Value = ObjectKind> {
+    prop_oneof![3 => Just(ObjectKind::Heap), 1 => Just(ObjectKind::Arena), 1 => Just(ObjectKind::Constant)]
 }
 
 /// A machine with some shortage, a program, and a budget as a share of the first memory.
@@ -82,7 +87,11 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_brings_back_the_placement_that_was_predicted((machine, profile, share) in any_case()) {
+    fn a_plan_brings_back_the_placement_that_was_predicted(
+        (machine, mut profile, share) in any_case(),
+        kinds in prop::collection::vec(any_kind(), 8),
+    ) {
+        profile.objects.iter_mut().zip(kinds).for_each(|(object, kind)| object.kind = kind);
         let budget = round_to_u64(share * machine.memories[0].capacity_bytes.value as f64);
         let comparison = compare(&machine, &profile, &Request { budget: Some(budget), ..Request::default() }).unwrap();
         let predictor = predictor(&machine, &profile);
@@ -118,7 +127,7 @@ proptest! {
     fn a_slow_down_that_is_said_to_be_the_least_can_be_had((machine, mut profile, share) in any_case(), arena in any::<prop::sample::Index>()) {
         // No rule selects an arena, so what is found to keep the bound may be no plan.
         let arena = arena.index(profile.objects.len());
-        profile.objects[arena].kind = tierloom_model::ObjectKind::Arena;
+        profile.objects[arena].kind = ObjectKind::Arena;
         let budget = Some(round_to_u64(share * machine.memories[0].capacity_bytes.value as f64));
         let within = |slack: f64| {
             compare(&machine, &profile, &Request { max_slowdown: Some(slack), budget, ..Request::default() })
@@ -257,10 +266,30 @@ fn names_are_read_back_as_they_are_written() {
 }
 
 #[test]
+fn what_no_rule_can_select_has_none_and_counts_where_the_default_puts_it() {
+    let mut profile = small_profile();
+    profile.objects[1].kind = ObjectKind::Constant;
+    profile.objects[3].kind = ObjectKind::File;
+    profile.objects[3].site = Site::File("/data/list".to_owned());
+    let machine = common::machine();
+    let request = Request { budget: Some(profile.footprint_bytes() / 2), ..Request::default() };
+    let comparison = compare(&machine, &profile, &request).unwrap();
+    assert_eq!(comparison.unselected, ["o1", "o3"]);
+    for result in &comparison.policies {
+        let uniform = result.actions.iter().all(|action| *action == result.actions[0]);
+        assert!(uniform || result.actions[1] == result.actions[3], "{}: one default", result.policy);
+    }
+    let plan = plan_from(&machine, &profile, &comparison, "soar").unwrap();
+    assert_eq!(plan.rules.iter().map(|rule| rule.object.as_str()).collect::<Vec<_>>(), ["o0", "o2"]);
+    profile.objects[3].site = Site::File("/dev/shm/list".to_owned());
+    assert!(profile.objects[3].can_be_placed(), "shared memory takes a policy");
+}
+
+#[test]
 fn arenas_get_no_rule_and_are_left_to_first_touch() {
     let mut profile = small_profile();
     let arena = profile.objects.len() - 1;
-    profile.objects[arena].kind = tierloom_model::ObjectKind::Arena;
+    profile.objects[arena].kind = ObjectKind::Arena;
     let machine = common::machine();
     let footprint = profile.footprint_bytes();
     let request = Request { budget: Some(footprint / 2), ..Request::default() };

@@ -7,7 +7,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol};
 use tierloom_model::{Action, Frame, Plan, RuleOptions, Selector, Warning};
 use tierloom_wire::{
     Law, MAX_NODES, MAX_RULE_FRAMES, Options, Policy, Rule, RuleFrame, RuleWriter, Select, Turn, hash,
@@ -292,11 +292,23 @@ fn find_symbol(text: &str, context: &Context) -> Result<Wanted, String> {
     let file = file.ok_or_else(|| format!("there is no file `{module}` where libraries are, and none was loaded"))?;
     let image = Image::read(&file, Wants::Symbols).map_err(|error| format!("{}: {error}", file.display()))?;
     let parsed = object::File::parse(&image).map_err(|error| format!("{}: {error}", file.display()))?;
-    let found =
-        parsed.symbols().chain(parsed.dynamic_symbols()).find(|entry| entry.name() == Ok(symbol) && entry.size() > 0);
-    let found = found.ok_or_else(|| format!("{} has no symbol `{symbol}`", file.display()))?;
+    let found = variable(&parsed, symbol).or_else(|| section(&parsed, symbol));
+    let (offset, bytes) = found.ok_or_else(|| format!("{} has no symbol `{symbol}`", file.display()))?;
     let build = parsed.build_id().ok().flatten().map_or(0, hash);
-    Ok(Wanted::Static { module: hash(module.as_bytes()), build, offset: found.address(), bytes: found.size() })
+    Ok(Wanted::Static { module: hash(module.as_bytes()), build, offset, bytes })
+}
+
+/// Address and bytes of a variable.
+fn variable<'a>(parsed: &object::File<'a, &'a Image>, symbol: &str) -> Option<(u64, u64)> {
+    let mut all = parsed.symbols().chain(parsed.dynamic_symbols());
+    let found = all.find(|entry| entry.name() == Ok(symbol) && entry.size() > 0)?;
+    Some((found.address(), found.size()))
+}
+
+/// The same of a data section, which stands for the variables of a file without symbols.
+fn section<'a>(parsed: &object::File<'a, &'a Image>, name: &str) -> Option<(u64, u64)> {
+    let found = parsed.section_by_name(name).filter(|section| section.address() > 0 && section.size() > 0)?;
+    Some((found.address(), found.size()))
 }
 
 fn locate(module: &str, program: &Path) -> Option<PathBuf> {
@@ -441,6 +453,21 @@ mod tests {
         assert!(reason(Selector::Symbol("nolib.so:x".to_owned()), dram(), &[0]).contains("nolib.so"));
         assert!(reason(Selector::Stack(vec!["a@xyz+0x1".to_owned()]), dram(), &[0]).contains("build id"));
         assert_eq!(reason(Selector::File("/data".to_owned()), dram(), &[0]), "");
+    }
+
+    #[test]
+    fn the_variables_of_a_file_without_symbols_are_a_section() {
+        let program = std::env::current_exe().unwrap();
+        let context = Context { program: &program, ..context(&[0], &DRAM_CXL) };
+        let module = program.file_name().unwrap().to_string_lossy();
+        let bytes = |symbol: &str| match find_symbol(&format!("{module}:{symbol}"), &context) {
+            Ok(Wanted::Static { bytes, .. }) => bytes,
+            other => panic!("{other:?}"),
+        };
+        assert!(bytes(".bss") > 0 && bytes(".data") > 0);
+        assert!(find_symbol(&format!("{module}:.none"), &context).is_err());
+        // A section that is not loaded is no memory.
+        assert!(find_symbol(&format!("{module}:.symtab"), &context).is_err());
     }
 
     #[test]

@@ -197,7 +197,7 @@ class ProgramDoc(TypedDict):
     """Last-level cache that the traffic holds for: what one core reaches, bytes."""
 
 
-ObjectKindDoc = Literal["heap", "static", "mmap", "file", "arena"]
+ObjectKindDoc = Literal["heap", "static", "constant", "mmap", "file", "arena"]
 """What an object is to the program."""
 
 
@@ -758,5 +758,9 @@ class ComparisonDoc(TypedDict):
     """Policies in the order they were tried."""
     chosen: str
     """Name of the policy that was chosen."""
+    unselected: NotRequired[list[str]]
+    """Objects that no rule of a plan can select, by name: small ones, and pages of files. They are where the thread
+    that touches them first is told to put memory, under every policy.
+    """
     frontier: list[FrontierDoc]
     """Least time by amount of fast memory, growing in memory, falling in time."""

@@ -10,8 +10,8 @@ pub(crate) mod ranges;
 
 use std::collections::BTreeMap;
 
-use tierloom_model::ObjectKind;
 use tierloom_model::units::round_to_u64;
+use tierloom_model::{ObjectKind, is_on_disk};
 
 use crate::address_space::objects::{Identity, ObjectId, Objects};
 pub(crate) use crate::address_space::place::Place;
@@ -336,7 +336,9 @@ impl<'a> AddressSpaces<'a> {
         for symbol in self.modules[module].statics.clone() {
             let identity = Identity::Symbol { module, name: symbol.name };
             let bytes = symbol.range.1 - symbol.range.0;
-            let object = self.lasting(identity, ObjectKind::Static, bytes);
+            let is_constant = self.modules[module].is_constant(symbol.range.0);
+            let kind = if is_constant { ObjectKind::Constant } else { ObjectKind::Static };
+            let object = self.lasting(identity, kind, bytes);
             let space = self.spaces.entry(event.pid).or_default();
             space.statics.insert(bias.wrapping_add(symbol.range.0), bytes, object);
         }
@@ -436,12 +438,6 @@ impl<'a> AddressSpaces<'a> {
         };
         self.objects.find(identity, kind, event.time_ns)
     }
-}
-
-/// Whether a mapping's path is that of a file, and not of a device or of memory that the kernel keeps a name for.
-pub(crate) fn is_on_disk(path: &str) -> bool {
-    const KERNELS: [&str; 5] = ["//", "/dev/", "/memfd:", "/SYSV", "/anon_hugepage"];
-    path.starts_with('/') && !KERNELS.iter().any(|name| path.starts_with(name))
 }
 
 /// Variables of a module that are too small to tell apart.

@@ -35,6 +35,7 @@ struct Segment {
     address: u64,
     memory_bytes: u64,
     executable: bool,
+    writable: bool,
 }
 
 /// What is known of a file that was mapped.
@@ -139,6 +140,12 @@ impl Binary {
         found
     }
 
+    /// Whether the program cannot write what lies at an address: pages of the file.
+    pub fn is_constant(&self, address: u64) -> bool {
+        let holds = |part: &&Segment| (part.address..part.address + part.memory_bytes).contains(&address);
+        self.segments.iter().find(holds).is_some_and(|part| !part.writable)
+    }
+
     /// One past the last virtual address that the loader maps.
     pub fn end_address(&self) -> u64 {
         self.segments.iter().map(|segment| segment.address + segment.memory_bytes).max().unwrap_or(0)
@@ -216,8 +223,9 @@ fn named(symbols: &[Symbol], address: u64) -> Option<&str> {
 fn segment_of<'data>(segment: &impl ObjectSegment<'data>) -> Segment {
     let (file_offset, file_bytes) = segment.file_range();
     let flags = segment.flags();
-    let executable = matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags & elf::PF_X == elf::PF_X);
-    Segment { file_offset, file_bytes, address: segment.address(), memory_bytes: segment.size(), executable }
+    let may = |what: elf::ProgramFlags| matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags & what == what);
+    let (executable, writable) = (may(elf::PF_X), may(elf::PF_W));
+    Segment { file_offset, file_bytes, address: segment.address(), memory_bytes: segment.size(), executable, writable }
 }
 
 #[cfg(test)]
@@ -249,6 +257,17 @@ mod tests {
         assert_eq!(cut.len(), entries + 1);
         assert!(cut[..entries].iter().all(|range| range.1 - range.0 <= LINKAGE_BYTES));
         assert_eq!(cut[entries], (8, 4096));
+    }
+
+    #[test]
+    fn constants_are_in_segments_that_nobody_writes() {
+        let path = std::env::current_exe().unwrap();
+        let module = Binary::read(path.to_str().unwrap());
+        let file = object::File::parse(&module.image).unwrap();
+        let address = |name| file.section_by_name(name).unwrap().address();
+        assert!(module.is_constant(module.entry) && module.is_constant(address(".rodata")));
+        assert!(!module.is_constant(address(".data")) && !module.is_constant(address(".bss")));
+        assert!(!module.is_constant(u64::MAX));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use tierloom_model::{Action, Object, ObjectKind};
+use tierloom_model::{Action, Object};
 
 use super::Policy;
 use super::baselines::baselines;
@@ -76,12 +76,10 @@ impl Tried<'_> {
     }
 }
 
-/// The same actions with arenas left to first touch, as no rule can select them; `None` where the
-/// other objects then do not fit.
+/// The same actions with what no rule can select left to first touch; `None` where the other objects then do not fit.
 fn left_alone(context: &Context<'_>, actions: &[Action]) -> Option<Tried<'static>> {
-    let free = |(object, action): (&Object, &Action)| match object.kind {
-        ObjectKind::Arena => Action::FirstTouch,
-        _ => action.clone(),
+    let free = |(object, action): (&Object, &Action)| {
+        if object.can_be_placed() { action.clone() } else { Action::FirstTouch }
     };
     Tried::new(context, context.profile.objects.iter().zip(actions).map(free).collect())
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tierloom.nouns import action_text
 from tierloom.report.pages import budget, loads, timeline
 from tierloom.report.pages.flame import asked_of
 from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
@@ -22,7 +21,7 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
-from tierloom.report.tables.plans import bound_text, ordered, reason_text
+from tierloom.report.tables.plans import asked_text, bound_text, ordered, reason_text
 from tierloom.report.tables.profiles import traffic
 from tierloom.units import binary_unit, bytes_text, count_text, seconds_text
 
@@ -64,7 +63,7 @@ def section(source: Source, shelf: Shelf) -> Section:
         f"Chosen: {data['chosen']}, {chosen['about']}.",
         facts=_facts(data, chosen, policies),
         charts=[*charts, *timeline.traffic(told), *loads.charts(told)],
-        tables=[_objects(chosen, sizes), _all_policies(data, policies)],
+        tables=[_objects(data, chosen, sizes), _all_policies(data, policies)],
         notes=[Notes("What this rests on", told["assumptions"])],
     )
 
@@ -392,7 +391,7 @@ def _moves(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> lis
     return [Chart("What the plan moves", spec, Table(columns, rows), values=shown, about=about)]
 
 
-def _objects(chosen: PolicyDoc, sizes: dict[str, int]) -> Table:
+def _objects(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> Table:
     told = chosen["prediction"]
     names = [tier["memory"] for tier in told["tiers"]]
     rows = [
@@ -402,7 +401,7 @@ def _objects(chosen: PolicyDoc, sizes: dict[str, int]) -> Table:
             **{f"in {name}": share or None for name, share in zip(names, shares, strict=True)},
             "stall_s": use["stall_s"],
             "share": use["share"],
-            "action": action_text(action),
+            "action": asked_text(data, use["object"], action),
         }
         for use, shares, action in zip(told["objects"], chosen["fractions"], chosen["actions"], strict=True)
     ]

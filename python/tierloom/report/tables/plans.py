@@ -120,10 +120,29 @@ def places(comparison: Comparison) -> Table:
     )
     items = placed(comparison)
     for row in items[:ROWS]:
-        made.add_row(row.item["name"], *_size_and_cost([row], _shares(row.shares)), action_text(row.action))
+        made.add_row(
+            row.item["name"],
+            *_size_and_cost([row], _shares(row.shares)),
+            asked_text(comparison.brief, row.item["name"], row.action),
+        )
     if items[ROWS:]:
         made.add_row(f"and {len(items) - ROWS} more", *_size_and_cost(items[ROWS:], [""] * len(nodes)), "")
-    return noted(made, _unasked(comparison, items))
+    return noted(made, ". ".join(filter(None, [_without_rule(comparison, items[:ROWS]), _unasked(comparison, items)])))
+
+
+def asked_text(comparison: ComparisonDoc, name: str, action: Action) -> str:
+    """What is asked of the kernel for an object, and whether for it alone."""
+    return action_text(action) + (" (no rule)" if name in comparison.get("unselected", []) else "")
+
+
+def _without_rule(comparison: Comparison, items: Sequence[Placed]) -> str:
+    """Why some objects have no rule."""
+    if not any(row.item["name"] in comparison.brief.get("unselected", []) for row in items):
+        return ""
+    return (
+        "no rule: small objects together, and pages of files, which no rule can select; they are where the thread that "
+        "touches them first puts its memory"
+    )
 
 
 def _unasked(comparison: Comparison, items: Sequence[Placed]) -> str:
