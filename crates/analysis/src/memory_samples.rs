@@ -131,7 +131,7 @@ impl ProfileBuilder<'_> {
             first_s,
             last_s: self.recording.wall_s.max(first_s),
             accesses: None,
-            first_touch_s: entry.touched_ns.map_or(first_s, |time| self.seconds(time)).max(first_s),
+            first_touch_s: entry.first_page_ns().map_or(first_s, |time| self.seconds(time)).max(first_s),
             populated_s: None,
             stall: Some(self.stall(&self.sums[&Owner::Object(id)])),
             data_source: Some(self.sums[&Owner::Object(id)].data_source()),

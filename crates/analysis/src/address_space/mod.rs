@@ -7,6 +7,7 @@
 pub(crate) mod objects;
 mod place;
 pub(crate) mod ranges;
+mod space;
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use tierloom_model::{ObjectKind, is_on_disk};
 
 use crate::address_space::objects::{Identity, ObjectId, Objects};
 pub(crate) use crate::address_space::place::Place;
-use crate::address_space::ranges::RangeMap;
+use crate::address_space::space::{AddressSpace, Loaded, Mapped, Owned};
 use tierloom_binary::Binaries;
 use tierloom_binary::code::CodePlace;
 use tierloom_binary::elf::Binary;
@@ -26,48 +27,6 @@ use tierloom_recording::{
 
 /// Anonymous memory that nobody asked for in one large piece.
 const SMALL_OBJECTS: &str = "[small objects]";
-
-/// A module where it was loaded.
-#[derive(Debug, Clone, Copy)]
-struct Loaded {
-    module: usize,
-    /// Addresses less virtual addresses of the file.
-    bias: u64,
-}
-
-#[derive(Debug, Clone)]
-struct Mapped {
-    path: usize,
-    file_offset: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Owned {
-    object: ObjectId,
-    /// It made the object larger than it had been.
-    new: bool,
-    /// Process that allocated it; a forked child has a copy that is not in the books.
-    pid: u32,
-    /// Addresses alone, which nothing may be read from or written to: they count for nothing.
-    idle: bool,
-}
-
-impl Owned {
-    /// Whether it is in the books of this process.
-    fn counts(&self, pid: u32) -> bool {
-        self.pid == pid && !self.idle
-    }
-}
-
-/// One process.
-#[derive(Debug, Clone, Default)]
-struct AddressSpace {
-    mappings: RangeMap<Mapped>,
-    allocations: RangeMap<Owned>,
-    statics: RangeMap<ObjectId>,
-    /// Whole modules, .bss included.
-    modules: RangeMap<Loaded>,
-}
 
 /// Everything that the recording says about memory, up to a moment.
 pub(crate) struct AddressSpaces<'a> {
@@ -254,13 +213,13 @@ impl<'a> AddressSpaces<'a> {
         if !is_heap || bytes < tierloom_binary::elf::STATIC_OBJECT_BYTES as f64 {
             return self.objects.known(&identity);
         }
-        Some(self.lasting(identity, ObjectKind::Arena, round_to_u64(bytes)))
+        Some(self.lasting(identity, ObjectKind::Arena, round_to_u64(bytes), self.recording.start_ns))
     }
 
     fn locate_mapped(&mut self, pid: u32, address: u64, stack_pointer: u64) -> Place {
         let Some(space) = self.spaces.get(&pid) else { return Place::Nowhere };
         if let Some(piece) = space.modules.get(address) {
-            let Loaded { module, bias } = piece.value;
+            let Loaded { module, bias, since_ns } = piece.value;
             if is_ours(&self.paths[module]) {
                 return Place::Nowhere;
             }
@@ -268,40 +227,49 @@ impl<'a> AddressSpaces<'a> {
             let identity = other_statics(module);
             let (offset, bytes) =
                 (module.other_statics.offset(address.wrapping_sub(bias)), module.other_statics.bytes());
-            return Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset);
+            return Place::Object(self.loaded(identity, bytes, since_ns), offset);
         }
         let Some(piece) = space.mappings.get(address) else { return Place::Nowhere };
         let (path, holds_code) = (self.paths[piece.value.path].clone(), self.holds_code[piece.value.path]);
+        let (start_ns, since_ns) = (self.recording.start_ns, piece.value.since_ns);
         let (offset, bytes) = (address - piece.origin, piece.end - piece.origin);
         let holds_stack = space.mappings.get(stack_pointer).is_some_and(|other| other.origin == piece.origin);
         match path.as_str() {
             "[stack]" => Place::Stack,
             _ if holds_stack => Place::Stack,
-            "[heap]" => Place::Object(self.lasting(Identity::Name(path), ObjectKind::Arena, bytes), offset),
+            "[heap]" => Place::Object(self.lasting(Identity::Name(path), ObjectKind::Arena, bytes, start_ns), offset),
             _ if is_ours(&path) => Place::Nowhere,
             // Its variables cannot be told apart where it is not here as it ran.
             _ if is_on_disk(&path) && holds_code => {
                 let identity = other_statics(&self.modules[piece.value.path]);
-                Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset)
+                Place::Object(self.loaded(identity, bytes, since_ns), offset)
             }
             _ if path.starts_with('/') && !path.starts_with("//anon") => {
-                Place::Object(self.lasting(Identity::File(path), ObjectKind::File, bytes), offset)
+                Place::Object(self.lasting(Identity::File(path), ObjectKind::File, bytes, start_ns), offset)
             }
             _ if path.starts_with("[v") => Place::Nowhere,
             // Named by `prctl(PR_SET_VMA)`, or by the reader of perf.data for want of allocations.
             _ if path.starts_with("[anon:") => {
-                Place::Object(self.lasting(Identity::Name(path), ObjectKind::Mmap, bytes), offset)
+                Place::Object(self.lasting(Identity::Name(path), ObjectKind::Mmap, bytes, start_ns), offset)
             }
             _ => {
                 let identity = Identity::Name(SMALL_OBJECTS.to_owned());
-                Place::Object(self.lasting(identity, ObjectKind::Arena, bytes), offset)
+                Place::Object(self.lasting(identity, ObjectKind::Arena, bytes, start_ns), offset)
             }
         }
     }
 
-    /// An object that is there from its first touch to the end.
-    fn lasting(&mut self, identity: Identity, kind: ObjectKind, bytes: u64) -> ObjectId {
-        let id = self.objects.find(identity, kind, self.recording.start_ns);
+    /// Small variables of a module, which the loader has touched by then: it looks names up in their tables and writes
+    /// addresses into them.
+    fn loaded(&mut self, identity: Identity, bytes: u64, since_ns: u64) -> ObjectId {
+        let id = self.lasting(identity, ObjectKind::Arena, bytes, since_ns);
+        self.objects.touch(id, since_ns);
+        id
+    }
+
+    /// An object that is there from a moment to the end.
+    fn lasting(&mut self, identity: Identity, kind: ObjectKind, bytes: u64, since_ns: u64) -> ObjectId {
+        let id = self.objects.find(identity, kind, since_ns);
         let entry = &mut self.objects.entries[id];
         entry.allocations = 1;
         entry.live_bytes = entry.live_bytes.max(bytes);
@@ -313,7 +281,7 @@ impl<'a> AddressSpaces<'a> {
         let path = self.path_id(&event.path);
         self.holds_code[path] |= event.executable;
         let space = self.spaces.entry(event.pid).or_default();
-        let mapped = Mapped { path, file_offset: event.file_offset };
+        let mapped = Mapped { path, file_offset: event.file_offset, since_ns: event.time_ns };
         space.mappings.insert(event.start, event.bytes, mapped);
         if self.modules[path].is_elf {
             self.place_module(event, path);
@@ -329,7 +297,11 @@ impl<'a> AddressSpaces<'a> {
             return;
         }
         let end = bias.wrapping_add(self.modules[module].end_address());
-        space.modules.insert(event.start, end.saturating_sub(event.start), Loaded { module, bias });
+        space.modules.insert(
+            event.start,
+            end.saturating_sub(event.start),
+            Loaded { module, bias, since_ns: event.time_ns },
+        );
         if is_ours(&event.path) {
             return;
         }
@@ -338,7 +310,7 @@ impl<'a> AddressSpaces<'a> {
             let bytes = symbol.range.1 - symbol.range.0;
             let is_constant = self.modules[module].is_constant(symbol.range.0);
             let kind = if is_constant { ObjectKind::Constant } else { ObjectKind::Static };
-            let object = self.lasting(identity, kind, bytes);
+            let object = self.lasting(identity, kind, bytes, event.time_ns);
             let space = self.spaces.entry(event.pid).or_default();
             space.statics.insert(bias.wrapping_add(symbol.range.0), bytes, object);
         }
@@ -457,20 +429,28 @@ mod tests {
     use super::*;
     use crate::code_files::NoBinaries;
 
+    const START: u64 = 0x7f00_0000_0000;
+    const BYTES: u64 = 64 << 20;
+
+    fn mapping(time_ns: u64, path: &str, executable: bool) -> Mapping {
+        Mapping { time_ns, pid: 1, start: START, bytes: BYTES, file_offset: 0, executable, path: path.to_owned() }
+    }
+
+    #[test]
+    fn the_loader_touches_a_librarys_variables_when_it_maps_it() {
+        let mappings = vec![mapping(30, "/lib/lib.so", true)];
+        let recording = Recording { mappings, start_ns: 10, ..Recording::default() };
+        let mut spaces = AddressSpaces::new(&recording, &NoBinaries);
+        spaces.advance(90);
+        spaces.locate(1, START + 4096, 0);
+        let [variables] = spaces.objects.entries.as_raw_slice() else { panic!("one object") };
+        assert_eq!((variables.first_ns, variables.first_page_ns()), (30, Some(30)));
+    }
+
     #[test]
     fn a_mapped_file_has_the_pages_that_were_seen_of_it() {
-        const START: u64 = 0x7f00_0000_0000;
-        const BYTES: u64 = 64 << 20;
         let at = |time_ns, event| Allocation { time_ns, pid: 1, tid: 1, event };
-        let mapping = Mapping {
-            time_ns: 1,
-            pid: 1,
-            start: START,
-            bytes: BYTES,
-            file_offset: 0,
-            executable: false,
-            path: "/tmp/scratch".to_owned(),
-        };
+        let mapping = mapping(1, "/tmp/scratch", false);
         let mapped = AllocationEvent::Alloc { address: START, bytes: BYTES, stack: 0, source: Source::File };
         let recording = Recording { mappings: vec![mapping], allocations: vec![at(2, mapped)], ..Recording::default() };
         let mut spaces = AddressSpaces::new(&recording, &NoBinaries);

@@ -40,12 +40,13 @@ pub(crate) struct DataObject {
     pub(crate) first_ns: u64,
     /// Last release; only meaningful while nothing is alive.
     pub(crate) released_ns: u64,
-    /// When it was first seen touched.
-    pub(crate) touched_ns: Option<u64>,
+    /// When it was first seen touched by the program.
+    touched_ns: Option<u64>,
     /// When it got its pages.
     pub(crate) filling: Filling,
     /// How many of its bytes had pages when somebody looked.
     looked: Option<Looked>,
+    grown: Option<Grown>,
     /// Most memory that it had at once, bytes; known when the books are closed.
     pub(crate) memory_bytes: u64,
 }
@@ -89,6 +90,14 @@ impl Looked {
     }
 }
 
+/// Looks that found more pages of an object than all before: what the kernel fills, as `read` does, has no page faults.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Grown {
+    bytes: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
 /// Page faults of memory that made an object larger than it had been.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Filling {
@@ -113,6 +122,10 @@ impl DataObject {
 
     fn look(&mut self, time_ns: u64, present_bytes: u64) {
         let (live, present) = (self.live_bytes, present_bytes.min(self.live_bytes));
+        if present as f64 * ALIKE > self.grown.map_or(0.0, |grown| grown.bytes as f64) {
+            let first_ns = self.grown.map_or(time_ns, |grown| grown.first_ns);
+            self.grown = Some(Grown { bytes: present, first_ns, last_ns: time_ns });
+        }
         let last = (time_ns, present);
         let first =
             Looked { live_bytes: 0, most_bytes: 0, before: last, last: (self.first_ns.min(time_ns), 0), faults: 0 };
@@ -126,14 +139,23 @@ impl DataObject {
         self.looked = Some(Looked { live_bytes, most_bytes, before, last, faults });
     }
 
+    /// When its first page was there, at the latest: the program was seen to touch it, or somebody to look at it.
+    pub(crate) fn first_page_ns(&self) -> Option<u64> {
+        [self.touched_ns, self.grown.map(|grown| grown.first_ns)].into_iter().flatten().min()
+    }
+
     /// When its pages were all there, if they came evenly from its first touch on and around the mean
-    /// time of their faults; `None` where too few were seen. One page that comes late moves it little.
+    /// time of their faults; where too few were seen of many pages, by looks. One page that comes late moves it little.
     pub(crate) fn populated_ns(&self) -> Option<u64> {
         /// Below this the mean says no more than the first.
         const TELLING: u64 = 4;
-        let touched = self.touched_ns.filter(|_| self.filling.faults >= TELLING)?;
-        let mean = u64::try_from(self.filling.sum_ns / u128::from(self.filling.faults)).unwrap_or(u64::MAX);
-        Some(touched + 2 * mean.saturating_sub(touched))
+        let first = self.first_page_ns()?;
+        if self.filling.faults >= TELLING {
+            let mean = u64::try_from(self.filling.sum_ns / u128::from(self.filling.faults)).unwrap_or(u64::MAX);
+            return Some(first + 2 * mean.saturating_sub(first));
+        }
+        let grown = self.grown.filter(|grown| grown.bytes >= TELLING * FAULTS_PER_RECORD * PAGE_BYTES)?;
+        Some(grown.last_ns).filter(|last_ns| *last_ns > first)
     }
 }
 
@@ -161,6 +183,7 @@ impl Objects {
             touched_ns: None,
             filling: Filling::default(),
             looked: None,
+            grown: None,
             memory_bytes: 0,
         });
         self.by_identity.insert(identity, id);
@@ -301,6 +324,18 @@ mod tests {
         objects.lose(id, 100, 50);
         assert!(!objects.gain(id, 100));
         objects.fault(id, 900, false);
-        assert_eq!((objects.entries[id].touched_ns, objects.entries[id].populated_ns()), (Some(10), Some(40)));
+        assert_eq!((objects.entries[id].first_page_ns(), objects.entries[id].populated_ns()), (Some(10), Some(40)));
+    }
+
+    #[test]
+    fn what_the_kernel_fills_has_its_pages_when_somebody_sees_them() {
+        let mut objects = Objects::default();
+        let id = objects.find(Identity::Name("site".to_owned()), ObjectKind::Heap, 0);
+        objects.gain(id, 1000 * PAGE_BYTES);
+        for (time_ns, pages) in [(10, 0), (20, 300), (40, 960), (50, 1000), (60, 1000)] {
+            objects.look(time_ns, &BTreeMap::from([(id, pages * PAGE_BYTES)]));
+        }
+        objects.touch(id, 70);
+        assert_eq!((objects.entries[id].first_page_ns(), objects.entries[id].populated_ns()), (Some(20), Some(40)));
     }
 }

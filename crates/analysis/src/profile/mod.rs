@@ -140,7 +140,7 @@ impl ProfileBuilder<'_> {
             allocations: entry.allocations,
             first_s,
             last_s: self.seconds(last_ns).max(first_s),
-            first_touch_s: entry.touched_ns.map_or(first_s, |time| self.seconds(time)).max(first_s),
+            first_touch_s: entry.first_page_ns().map_or(first_s, |time| self.seconds(time)).max(first_s),
             populated_s: entry.populated_ns().map(|time| self.seconds(time)),
             data_source: None,
             stall: Some(self.shares.of_all(waited.share(self.shares.user_samples()))),
