@@ -1,14 +1,13 @@
 //! Who called the function that a sample is in, and what it had in its registers: by the unwind tables, and what the sample
 //! found on its stack.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::address_space::AddressSpaces;
-use crate::attribution::AttributedSample;
 use tierloom_binary::arch::{CALLEE_SAVED, STACK_POINTER};
 use tierloom_binary::code::{Code, CodePlace, FunctionId};
 use tierloom_binary::dataflow::state::{Shown, State};
-use tierloom_binary::elf::{Binary, UnwindRow};
+use tierloom_binary::elf::UnwindRow;
 use tierloom_binary::instruction::{Flow, Instruction, RegisterSet};
 use tierloom_recording::Sample;
 
@@ -78,30 +77,6 @@ impl UnwindRows {
         let row = || spaces.modules[module].unwind_row(place.address);
         self.rows.entry((module, place.address)).or_insert_with(row).as_ref()
     }
-}
-
-/// Calls that name what they run, if only in the linkage table, and that, as far as samples show it.
-pub(crate) fn named_calls(
-    seen: &[AttributedSample],
-    code: &Code,
-    modules: &[Binary],
-) -> BTreeMap<CallPlace, FunctionId> {
-    let shown = seen.iter().flat_map(AttributedSample::calls);
-    let shown: BTreeSet<(CallPlace, FunctionId)> =
-        shown.map(|(called, frame)| ((frame.function, frame.site), called)).collect();
-    shown.into_iter().filter(|(place, called)| names(code, modules, *place, *called)).collect()
-}
-
-fn names(code: &Code, modules: &[Binary], (caller, site): CallPlace, called: FunctionId) -> bool {
-    let (caller, called) = (&code.functions[caller], &code.functions[called]);
-    let module = &modules[caller.module];
-    let imported = match caller.function.instructions[site].flow {
-        Flow::Call(target) if caller.module == called.module && target == called.function.start => return true,
-        Flow::Call(target) => module.import_behind(target),
-        Flow::IndirectCall { slot } => slot.and_then(|slot| module.import(slot)),
-        _ => None,
-    };
-    imported.is_some_and(|name| modules[called.module].exports(name, called.function.start))
 }
 
 /// Registers that calls may change and that the call of a function does not: compilers keep values there when they know what
