@@ -62,7 +62,7 @@ pub(crate) fn shape<'a>(
             }
             continue;
         }
-        let chain = operand.registers().iter().any(|register| feeds_itself(function, around, register));
+        let chain = operand.registers().iter().any(|register| feeds_itself(function, around, position, register));
         let pattern = if chain { Pattern::Chain } else { Pattern::Random };
         let (stride, short_walk) = walk.map_or((None, None), |(walk, rounds)| (walk.stride, Some(rounds)));
         return AddressStream { pattern, stride, short_walk };
