@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -312,6 +313,16 @@ def test_samples_are_followed_in_the_order_of_time(folder: Path, tierloom: Tierl
     runs = json.loads(tierloom(*ask, "--json").stdout)["runs"]
     assert [run["policy"] for run in runs] == ["none", "autonuma", "tiering", "tpp"]
     assert all(run["evaluator"] == "exact, along 3960 samples" for run in runs)
+
+
+def test_a_run_that_mostly_moves_pages_says_what_that_comes_to(folder: Path, tierloom: Tierloom) -> None:
+    recorded(folder)
+    ask = ("simulate", "toy.profile", "-m", "bytedance-spr-a1000", "--nodes", "ldram,cxl", "--fast-memory", "50%")
+    by_object = " ".join(tierloom(*ask, "--policy", "none,tpp").stdout.split())
+    assert re.search(r"tpp: [\d,]+ promotions at 31 faults and 2.0 copies each, [\d.]+ \S+ together, take", by_object)
+    assert "--samples follows the pages" in by_object
+    along = " ".join(tierloom(*ask, "--policy", "none,tpp", "--samples").stdout.split())
+    assert "--samples follows" not in along
 
 
 @pytest.mark.parametrize(

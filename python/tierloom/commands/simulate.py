@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from tierloom import catalog
 from tierloom.arguments import name_list
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
@@ -121,7 +122,7 @@ def verb(**asked: Any) -> None:  # noqa: ANN401 (click hands options over by nam
     if asked["as_json"]:
         say.document("simulation", {"runs": [run.data for run in runs]})
     else:
-        show(runs)
+        show(runs, has_samples=not asked["samples"] and has_samples(asked["profile"]))
     for warning in sorted({warning for run in runs for warning in run.data["warnings"]}):
         say.warn(warning)
     if asked["plot"]:
@@ -270,11 +271,17 @@ def measured() -> CostsDoc:
     return found
 
 
-def show(runs: list[Simulation]) -> None:
+def has_samples(profile: str | None) -> bool:
+    """Whether a profile lies with samples in its folder."""
+    folder = Profile.load(profile).folder if profile is not None else None
+    return folder is not None and (folder / catalog.SAMPLES_FILE).is_file()
+
+
+def show(runs: list[Simulation], *, has_samples: bool) -> None:
     """Tables of all runs, and of the memories under the last one that migrates."""
     from tierloom.report import verdicts
     from tierloom.report.tables import simulations
 
-    say.show(verdicts.moved(runs), simulations.runs(runs), simulations.counters(runs))
+    say.show(verdicts.moved(runs), simulations.runs(runs), simulations.counters(runs, has_samples=has_samples))
     moved = [run for run in runs if run.data["counters"]["pgmigrate_success"] > 0]
     say.show(simulations.nodes((moved or runs)[-1].data))

@@ -32,6 +32,12 @@ FAULTS_AGAIN = (
     "as no update, and leaves the entry of a page that is not active as it is, so one access faults up to 30 times "
     "(patches 1 and 5)"
 )
+SPREAD = (
+    "Visits at random fall on all of an object, and one call may have allocated several arrays as one object: "
+    "--samples follows the pages that samples fell on instead."
+)
+MOSTLY = 0.5
+"""Share of a run that goes to moving pages from which on it is told how."""
 SAME = 0.001
 """Faults and updates that differ by less are the same number of pages."""
 
@@ -75,15 +81,43 @@ def _share(part: float, whole: float) -> str:
     return percent_text(share) if share >= 0.0005 else "·"
 
 
-def counters(simulations: Sequence[Simulation]) -> Table:
-    """What ``/proc/vmstat`` would show of each run."""
+def counters(simulations: Sequence[Simulation], *, has_samples: bool = False) -> Table:
+    """What ``/proc/vmstat`` would show of each run, and how that comes to so much time.
+
+    Args:
+        simulations: The runs.
+        has_samples: Whether they are of a profile whose samples could be followed and were not.
+    """
     made = table("Counters", ("counter", "left"), *((run.data["policy"], "right") for run in simulations))
     for name in COUNTERS:
         values = [run.data["counters"][name] for run in simulations]
         if any(values):
             made.add_row(name, *(f"{value:,.0f}" for value in values))
     again = [run.data["policy"] for run in simulations if _faults_again(run.data["counters"])]
-    return noted(made, f"{', '.join(again)}: {FAULTS_AGAIN}.") if again else made
+    notes = [f"{', '.join(again)}: {FAULTS_AGAIN}."] if again else []
+    promoting = (run for run in simulations if run.data["counters"]["pgpromote_success"] >= 1)
+    mostly_moving = [run.data for run in promoting if _moving_s(run.data) > MOSTLY * run.time_s]
+    notes += [_cost_of_moving(run) for run in mostly_moving]
+    if mostly_moving and has_samples:
+        notes.append(SPREAD)
+    return noted(made, " ".join(notes))
+
+
+def _moving_s(run: OutcomeDoc) -> float:
+    """Time that hint faults and copies take, s."""
+    return run["parts"]["fault_s"] + run["parts"]["copy_s"]
+
+
+def _cost_of_moving(run: OutcomeDoc) -> str:
+    """How the time of a run that moves pages more than it computes comes about."""
+    counted, pages = run["counters"], sum(region["pages"] for region in run["regions"])
+    promoted = counted["pgpromote_success"]
+    faults, copies = counted["numa_hint_faults"] / promoted, counted["pgmigrate_success"] / promoted
+    return (
+        f"{run['policy']}: {promoted:,.0f} promotions at {faults:.0f} faults and {copies:.1f} copies each, "
+        f"{seconds_text(_moving_s(run) / promoted)} together, take {seconds_text(_moving_s(run))}; a page is promoted "
+        f"{promoted / max(1.0, pages):.1f} times on average."
+    )
 
 
 def _faults_again(counters: dict[str, float]) -> bool:
