@@ -77,6 +77,9 @@ pub struct Program {
     /// The part of `cpu_s` that taking samples took, s; absent where nobody measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled_s: Option<f64>,
+    /// Most memory that all its objects had at once, bytes; absent where nobody followed their allocations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects_bytes: Option<u64>,
     /// Most threads that ran at once.
     pub threads: u32,
     /// Processor that the traffic holds for.
@@ -294,7 +297,8 @@ impl Profile {
     }
 
     /// At most so many of them are there at once: objects between whose first allocation and last
-    /// release no moment lies may use the same room. No more than [`Profile::footprint_bytes`].
+    /// release no moment lies may use the same room, and those whose allocations come and go in turn. No more than
+    /// [`Profile::footprint_bytes`].
     pub fn bytes_at_once(&self) -> u64 {
         let begins = self.objects.iter().map(|object| (object.first_s, false, object.size_bytes));
         let ends = self.objects.iter().map(|object| (object.last_s, true, object.size_bytes));
@@ -306,7 +310,7 @@ impl Profile {
             alive = if ends { alive - bytes } else { alive + bytes };
             most = most.max(alive);
         }
-        most
+        self.program.objects_bytes.map_or(most, |bytes| bytes.min(most))
     }
 
     fn check(&self) -> Flaws {

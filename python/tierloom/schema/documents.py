@@ -187,6 +187,8 @@ class ProgramDoc(TypedDict):
     """Time in which the profiler held its threads or had them count, s, all together; absent where nobody told."""
     sampled_s: NotRequired[float]
     """The part of `cpu_s` that taking samples took, s; absent where nobody measured it."""
+    objects_bytes: NotRequired[int]
+    """Most memory that all its objects had at once, bytes; absent where nobody followed their allocations."""
     threads: int
     """Most threads that ran at once."""
     cpu: str

@@ -271,7 +271,7 @@ impl<'a> AddressSpaces<'a> {
     fn lasting(&mut self, identity: Identity, kind: ObjectKind, bytes: u64, since_ns: u64) -> ObjectId {
         let id = self.objects.find(identity, kind, since_ns);
         let entry = &mut self.objects.entries[id];
-        entry.allocations = 1;
+        (entry.allocations, entry.is_lasting) = (1, true);
         entry.live_bytes = entry.live_bytes.max(bytes);
         entry.most_bytes = entry.most_bytes.max(bytes);
         id

@@ -34,6 +34,8 @@ pub(crate) enum Identity {
 pub(crate) struct DataObject {
     pub(crate) identity: Identity,
     pub(crate) kind: ObjectKind,
+    /// Nobody allocates or releases it.
+    pub(crate) is_lasting: bool,
     pub(crate) live_bytes: u64,
     pub(crate) most_bytes: u64,
     pub(crate) allocations: u64,
@@ -164,7 +166,20 @@ impl DataObject {
 pub(crate) struct Objects {
     by_identity: BTreeMap<Identity, ObjectId>,
     pub(crate) entries: IndexVec<ObjectId, DataObject>,
+    live: Live,
 }
+
+/// What was allocated when much was.
+#[derive(Debug, Default)]
+struct Live {
+    bytes: u64,
+    most_bytes: u64,
+    /// Bytes by object at moments at which there were more than ever.
+    moments: Vec<Vec<(ObjectId, u64)>>,
+}
+
+/// So many times the most bytes at the last moment are worth another one.
+const MORE: f64 = 1.02;
 
 impl Objects {
     /// The object of an identity; opens its books when it is new.
@@ -175,6 +190,7 @@ impl Objects {
         let id = self.entries.push(DataObject {
             identity: identity.clone(),
             kind,
+            is_lasting: false,
             live_bytes: 0,
             most_bytes: 0,
             allocations: 0,
@@ -202,14 +218,36 @@ impl Objects {
         entry.allocations += 1;
         entry.live_bytes += bytes;
         entry.most_bytes = most.max(entry.live_bytes);
-        entry.most_bytes > most
+        let is_larger = entry.most_bytes > most;
+        self.live.bytes += bytes;
+        if self.live.bytes as f64 > MORE * self.live.most_bytes as f64 {
+            let live = self.entries.iter_enumerated().filter(|(_, entry)| entry.live_bytes > 0 && !entry.is_lasting);
+            self.live.moments.push(live.map(|(id, entry)| (id, entry.live_bytes)).collect());
+            self.live.most_bytes = self.live.bytes;
+        }
+        is_larger
+    }
+
+    /// Most memory that all had at once, bytes, when the books are closed: what is there from some moment on, and of the
+    /// others the part of their addresses that is memory; `None` where no allocations were seen.
+    pub(crate) fn at_once_bytes(&self) -> Option<u64> {
+        let lasting: f64 =
+            self.entries.iter().filter(|entry| entry.is_lasting).map(|entry| entry.memory_bytes as f64).sum();
+        let memory = |(id, live_bytes): &(ObjectId, u64)| {
+            let entry = &self.entries[*id];
+            *live_bytes as f64 * entry.memory_bytes as f64 / entry.most_bytes.max(1) as f64
+        };
+        let moments = self.live.moments.iter().map(|live| live.iter().map(memory).sum::<f64>());
+        moments.reduce(f64::max).map(|most: f64| round_to_u64(most * MORE + lasting))
     }
 
     /// The object gave memory back.
     pub(crate) fn lose(&mut self, id: ObjectId, bytes: u64, time_ns: u64) {
         let entry = &mut self.entries[id];
-        entry.live_bytes = entry.live_bytes.saturating_sub(bytes);
+        let lost = bytes.min(entry.live_bytes);
+        entry.live_bytes -= lost;
         entry.released_ns = time_ns;
+        self.live.bytes = self.live.bytes.saturating_sub(lost);
     }
 
     /// A page of the object was missing; `new` where it is one that the object did not have before.
@@ -325,6 +363,25 @@ mod tests {
         assert!(!objects.gain(id, 100));
         objects.fault(id, 900, false);
         assert_eq!((objects.entries[id].first_page_ns(), objects.entries[id].populated_ns()), (Some(10), Some(40)));
+    }
+
+    #[test]
+    fn objects_that_take_turns_are_not_there_at_once() {
+        let mut objects = Objects::default();
+        let [old, new] = ["old", "new"].map(|name| objects.find(Identity::Name(name.to_owned()), ObjectKind::Heap, 0));
+        assert_eq!(objects.at_once_bytes(), None);
+        objects.gain(old, 1 << 20);
+        for time_ns in 1..10 {
+            objects.gain(new, 1 << 20);
+            objects.lose(old, 1 << 20, time_ns);
+            objects.gain(old, 1 << 20);
+            objects.lose(new, 1 << 20, time_ns);
+        }
+        // Each has up to a MiB, and both have two now and then.
+        objects.gain(old, 1 << 20);
+        objects.close(20);
+        assert_eq!(objects.at_once_bytes(), Some(round_to_u64(MORE * 2.0 * f64::from(1 << 20))));
+        assert_eq!(objects.entries.iter().map(|entry| entry.memory_bytes).sum::<u64>(), 3 << 20);
     }
 
     #[test]

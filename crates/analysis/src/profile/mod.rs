@@ -253,6 +253,7 @@ impl ProfileBuilder<'_> {
             queued_s: self.clocks.as_ref().map(|clocks| clocks.whole().queued_s),
             held_s: self.clocks.as_ref().map(|clocks| clocks.whole().without(added(&self.observed.seen)).held_s),
             sampled_s: self.clocks.as_ref().map(|clocks| clocks.whole().sampled_s).filter(|sampled_s| *sampled_s > 0.0),
+            objects_bytes: self.spaces.objects.at_once_bytes(),
             system_s: (self.recording.system_s > 0.0).then_some(self.recording.system_s),
             threads: threads(&self.observed.seen),
             cpu: self.recording.processor.name.clone(),

@@ -210,6 +210,7 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
             queued_s: None,
             held_s: None,
             sampled_s: None,
+            objects_bytes: Some(77),
             host: None,
             cpu_s: seconds * 2.0,
             threads,
