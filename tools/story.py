@@ -94,8 +94,8 @@ def objects(terminal: Terminal, figures: Figures) -> list[str]:
     off = max(count["high"] / count["count"], count["count"] / count["low"]) - 1
     return [
         prose("""
-        `profile` runs the program unchanged and lists its data by what asked for it. Arrays of NumPy have the names
-        of the interpreter's functions, so go by their sizes:
+        `profile` runs the program unchanged and lists its data by what asked for it. Arrays of NumPy have the name of
+        NumPy's library, so go by their sizes:
         """),
         block(typed, parts(typed.text, ("the ranks", 4), ("Data objects", 14))),
         prose(f"""

@@ -52,6 +52,13 @@ pub(crate) fn is_own(function: &str) -> bool {
     !STARTERS.contains(&function) && !WRAPPERS.iter().any(passes_on)
 }
 
+/// Whether it is a function of Python's interpreter, by the names that it keeps to itself: `PyObject_Call`, `_PyEval_Vector`.
+pub(crate) fn is_interpreters(function: &str) -> bool {
+    let bare = function.strip_prefix('_').unwrap_or(function);
+    let kind = bare.split_once('_').and_then(|(first, _)| first.strip_prefix("Py"));
+    !function.contains("::") && kind.is_some_and(|kind| kind.chars().next().is_none_or(char::is_uppercase))
+}
+
 /// A method as Rust names it: `<implementer as interface>::name`.
 struct Method<'f> {
     implementer: &'f str,
@@ -116,6 +123,17 @@ mod tests {
         assert_eq!(shortened("mesh::Grid<double>::resize(unsigned long)"), "mesh::Grid::resize");
         assert_eq!(shortened("<app::Grid<f64> as core::clone::Clone>::clone"), "app::Grid::clone");
         assert_eq!(shortened("<app::Grid>::new"), "app::Grid::new");
+    }
+
+    #[test]
+    fn pythons_interpreter_keeps_names_to_itself() {
+        for function in ["PyObject_Vectorcall", "_PyEval_EvalFrameDefault", "Py_BytesMain", "_Py_HandlePending"] {
+            assert!(is_interpreters(function), "{function}");
+        }
+        for function in ["Pyramid_build", "PyGrid", "mesh::PyGrid_make", "_start", "array_empty", "__Pyx_PyObject_Call"]
+        {
+            assert!(!is_interpreters(function), "{function}");
+        }
     }
 
     #[test]

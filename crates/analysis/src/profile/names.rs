@@ -4,6 +4,9 @@
 //! containers and constructors of the standard library only pass the request on. Where one statement of
 //! it allocates for several callers, the name says for whom: `AcquireMemory by OpenCache`. Where what it allocates is
 //! assigned to a variable, that variable is the name: one at a fixed address, or a local one that `variables` finds telling.
+//!
+//! What a library asks for on behalf of a program of Python has the library's name, where its own functions have none: those
+//! of the interpreter, through which it was called, are the same for all.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +23,7 @@ use tierloom_model::{Frame, Site};
 
 use crate::address_space::objects::{DataObject, Identity, ObjectId};
 use crate::profile::frames::{Frames, functions, is_runtime};
-use crate::profile::functions::{is_own, shortened};
+use crate::profile::functions::{is_interpreters, is_own, shortened};
 use crate::profile::variables::{self, Claim, Holder, Name};
 
 /// Callers that are looked at to tell apart what one statement allocates: further out are the program's loops.
@@ -77,6 +80,10 @@ impl<'a> Names<'a> {
 
     /// The statement that an object is named after, and the functions that it may do it for.
     fn request<'s>(&self, stack: &'s [CodePlace]) -> Option<(Statement, Request<'s>)> {
+        let frames: Vec<Frame> = stack.iter().map(|place| self.frames.frame(*place)).collect();
+        if library(&frames).is_some() {
+            return None;
+        }
         let mut own = stack.iter().flat_map(|place| self.own_functions(*place));
         let (statement, _) = own.next()?;
         let callers = own.map(|(_, function)| function).take(NEAREST_CALLERS).collect();
@@ -211,7 +218,19 @@ fn told_apart(requests: &[Request]) -> Vec<(Vec<CodePlace>, String)> {
     requests.iter().filter_map(asker).collect()
 }
 
+/// The library that asked for memory of its own accord, as far as is known, called by an interpreter.
+fn library(frames: &[Frame]) -> Option<&str> {
+    let is_interpreters = |frame: &Frame| named(frame).is_some_and(|(function, _)| is_interpreters(function));
+    let (inner, outer) = frames.split_at(frames.iter().position(|frame| named(frame).is_some())?);
+    let interpreter = outer.first().filter(|frame| is_interpreters(frame))?;
+    let asks = |frame: &&Frame| frame.module != interpreter.module && !is_runtime(&frame.module);
+    inner.iter().rfind(asks)?.module.split('.').next()
+}
+
 fn stack_name(frames: &[Frame]) -> String {
+    if let Some(library) = library(frames) {
+        return library.to_owned();
+    }
     match frames.iter().find_map(named).or_else(|| functions(frames.first()?).find_map(with_function)) {
         Some((function, Some(line))) => format!("{}@{line}", shortened(function)),
         Some((function, None)) => shortened(function),
@@ -223,6 +242,7 @@ fn stack_name(frames: &[Frame]) -> String {
 
 fn allocated_at(site: &Site) -> Option<String> {
     let Site::Stack(frames) = site else { return None };
+    let frames = Some(frames).filter(|frames| library(frames).is_none())?;
     frames.iter().find_map(named)?.1.map(str::to_owned)
 }
 
@@ -264,6 +284,24 @@ mod tests {
         assert_eq!(stack_name(&[]), "[unknown site]");
         let stripped = Frame { function: None, ..frame("", None) };
         assert_eq!(stack_name(&[stripped, frame("__libc_start_main", None)]), "app+0x10");
+    }
+
+    #[test]
+    fn what_a_library_asks_for_in_python_is_named_after_the_library() {
+        let of = |module: &str, function: Option<&str>| Frame {
+            module: module.to_owned(),
+            function: function.map(str::to_owned),
+            ..frame("", None)
+        };
+        let numpy = of("_multiarray_umath.cpython-311-x86_64-linux-gnu.so", None);
+        let called = [of("python3.11", None), of("python3.11", Some("PyObject_Vectorcall"))];
+        let asked = [numpy.clone(), called[0].clone(), called[1].clone()];
+        assert_eq!(stack_name(&asked), "_multiarray_umath");
+        assert_eq!(stack_name(&called), "PyObject_Vectorcall", "the interpreter's own");
+        let with_symbols = of("lib.so", Some("array_empty"));
+        assert_eq!(stack_name(&[with_symbols, called[1].clone()]), "array_empty");
+        // A program's own function tells more than a library without symbols.
+        assert_eq!(stack_name(&[numpy, frame("main", Some("main.c:3"))]), "main@main.c:3");
     }
 
     #[test]
