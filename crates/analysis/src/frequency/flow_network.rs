@@ -162,7 +162,8 @@ fn edges(function: &Function) -> Vec<Edge> {
         if id == 0 {
             edges.push((outside, id));
         }
-        edges.extend(block.successors.iter().map(|to| (id, to.index())));
+        let taken = block.successors.iter().filter(|to| !function.is_dead_end(BlockId::new(id), **to));
+        edges.extend(taken.map(|to| (id, to.index())));
         if block.leaves || block.successors.is_empty() {
             edges.push((id, outside));
         }

@@ -34,6 +34,8 @@ pub struct Function {
     pub loops: IndexVec<LoopId, Loop>,
     /// By block: its immediate dominator; the entry is its own.
     dominators: IndexVec<BlockId, BlockId>,
+    /// By block: whether the program ends on every way from it.
+    dead_ends: IndexVec<BlockId, bool>,
     block_of: Vec<BlockId>,
 }
 
@@ -57,11 +59,13 @@ impl Function {
             block_of: Vec::new(),
             loops: IndexVec::new(),
             dominators: IndexVec::new(),
+            dead_ends: IndexVec::new(),
             instructions,
         };
         function.block_of = blocks_of_instructions(&function.blocks);
         function.connect();
         function.dominators = dominators(&function.blocks);
+        function.dead_ends = function.find_dead_ends();
         function.loops = loops(&function.blocks, &function.instructions, &function.dominators);
         function.nest();
         function
@@ -144,6 +148,29 @@ impl Function {
                 && matches!(self.last(*block).flow, Flow::Jump(_) | Flow::IndirectJump)
         };
         self.blocks.indices().filter(jumps_out)
+    }
+
+    /// Whether a way from one block to another was not taken by a program that went on: it leads to nothing but an instruction
+    /// that stops the program, as compilers put behind a call that does not return, and there is another way.
+    pub fn is_dead_end(&self, from: BlockId, to: BlockId) -> bool {
+        let alive = |block: &BlockId| !self.dead_ends[*block];
+        !alive(&to) && (self.blocks[from].successors.iter().any(alive))
+    }
+
+    fn find_dead_ends(&self) -> IndexVec<BlockId, bool> {
+        let mut dead: IndexVec<BlockId, bool> = index_vec![false; self.blocks.len()];
+        loop {
+            let ends = |id: &BlockId| {
+                let block = &self.blocks[*id];
+                let stops = self.last(*id).flow == Flow::Stop;
+                stops || !block.leaves && !block.successors.is_empty() && block.successors.iter().all(|to| dead[*to])
+            };
+            let found: Vec<BlockId> = self.blocks.indices().filter(|id| !dead[*id]).filter(ends).collect();
+            if found.is_empty() {
+                return dead;
+            }
+            found.into_iter().for_each(|id| dead[id] = true);
+        }
     }
 
     /// Blocks outside a loop that enter it.

@@ -196,7 +196,11 @@ impl<'a> Machine<'a> {
     /// The block after this one.
     fn follow(&mut self, block: BlockId) -> Option<BlockId> {
         let flow = self.function.last(block).flow;
+        let alive = |to: &&BlockId| !self.function.is_dead_end(block, **to);
+        let successors = &self.function.blocks[block].successors;
         match flow {
+            // What is invented fails checks that the program passed.
+            Flow::Branch { .. } if !successors.iter().all(|to| alive(&to)) => successors.iter().find(alive).copied(),
             Flow::Branch { .. } if !flow.is_taken(self.flags)? => Some(block + 1),
             // A jump out of the function leaves the loop, too.
             Flow::Branch { .. } | Flow::Jump(_) => Some(self.function.jump_target(block).unwrap_or(OUTSIDE)),
@@ -208,7 +212,8 @@ impl<'a> Machine<'a> {
     /// Rounds still to come, where an exit's distance shrinks by the same amount each round.
     fn rest(&mut self, block: BlockId) -> Option<f64> {
         let content = &self.function.blocks[block];
-        let exits = content.successors.iter().any(|to| !self.function.loops[self.inside].contains(*to));
+        let mut outside = content.successors.iter().filter(|to| !self.function.loops[self.inside].contains(**to));
+        let exits = outside.any(|to| !self.function.is_dead_end(block, *to));
         let own = content.inner_loop == Some(self.inside);
         if !exits || !own || !self.function.last(block).flow.asks_flags() {
             return None;

@@ -137,6 +137,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_invented_passes_the_checks_that_the_program_passed() {
+        // xor ecx,ecx | 2: cmp rdi,87; ja 15 | mov edi,[r13+rdi*4]; inc ecx; cmp ecx,40; jne 2 | ret | 15: ud2
+        let code = [
+            0x31, 0xc9, 0x48, 0x83, 0xff, 0x57, 0x77, 0x0d, 0x41, 0x8b, 0x7c, 0xbd, 0, 0xff, 0xc1, 0x83, 0xf9, 40,
+            0x75, 0xee, 0xc3, 0x0f, 0x0b,
+        ];
+        let function = Function::decode(&code, 0);
+        assert_eq!(rounds(&function, LoopId::new(0), None), Some(40.0));
+        let [check, load, end] = [1, 2, 4].map(BlockId::new);
+        assert!(function.is_dead_end(check, end) && !function.is_dead_end(check, load));
+        // test eax,eax; je 6 | ud2 | 6: ud2
+        let ends = Function::decode(&[0x85, 0xc0, 0x74, 0x02, 0x0f, 0x0b, 0x0f, 0x0b], 0);
+        assert!(!ends.is_dead_end(BlockId::new(0), BlockId::new(1)), "there is no other way");
+    }
+
+    #[test]
     fn an_end_that_is_computed_from_an_unknown_start_is_as_good() {
         // mov rax,[rdi]; lea rdx,[rax+128] | add rcx,[rax]; add rax,8; cmp rax,rdx; jne | ret
         let code = [

@@ -59,6 +59,9 @@ pub(crate) fn branches(
     let mut observations = Vec::new();
     for (id, block) in function.blocks.iter_enumerated() {
         let [one, other] = block.successors[..] else { continue };
+        if [one, other].iter().any(|to| function.is_dead_end(id, *to)) {
+            continue;
+        }
         let known = size(id, rounds(one).max(rounds(other)));
         let edges = |share: f64| vec![(edge(id, one), 1.0 - share), (edge(id, other), -share)];
         // Where the rounds of a loop are known, that is how often it ends. Samples tell that by time, and those
