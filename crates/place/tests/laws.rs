@@ -286,6 +286,19 @@ fn what_no_rule_can_select_has_none_and_counts_where_the_default_puts_it() {
 }
 
 #[test]
+fn what_is_placed_leaves_room_for_what_no_rule_can_select() {
+    // A hot arena and a cold one, which have one policy; a table that is read now and then, and one that is all the time.
+    let objects = [(2.0, 100.0), (2.0, 1.0), (4.0, 20.0), (16.0, 400.0)]
+        .map(|(gib, read_gb)| data(gib, Pattern::Random, read_gb, 0.0, 6.0));
+    let mut profile = profile_of(&objects, &[&[0, 1, 2, 3]], 4, 1.0);
+    profile.objects[..2].iter_mut().for_each(|arena| arena.kind = ObjectKind::Arena);
+    let machine = machine_of([64, 64, 128], [160.0, 80.0, 30.0]);
+    let comparison = compare(&machine, &profile, &Request { budget: Some(22 * GIB), ..Request::default() }).unwrap();
+    let ours = comparison.policies.iter().find(|result| result.policy == "tierloom").unwrap();
+    assert!(ours.fractions[3][0] > 0.99, "{:?}", ours.fractions);
+}
+
+#[test]
 fn arenas_get_no_rule_and_are_left_to_first_touch() {
     let mut profile = small_profile();
     let arena = profile.objects.len() - 1;

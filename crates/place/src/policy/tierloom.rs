@@ -46,18 +46,35 @@ impl Policy for Tierloom {
 impl Tierloom {
     /// Its actions, where the other policies were tried before.
     pub(crate) fn actions_after(&self, context: &Context<'_>, tried: Vec<Tried<'_>>) -> Vec<Action> {
-        let mut starts = search::closed_form(context);
-        starts.extend(Coarse::new(context).fitting(context));
-        starts.extend(self.hints.iter().cloned());
-        starts.extend(tried.iter().map(|tried| tried.rows.clone()));
-        let found = search::best_at_length(context, starts, REFINED).and_then(|lattice| {
-            let whole = lattice.actions();
-            left_alone(context, &whole).or_else(|| Tried::new(context, whole))
+        let found = self.searched(context, &tried).and_then(|whole| {
+            let alone = left_alone(context, &whole);
+            let beside = beside_unselected(context);
+            let beside = beside.and_then(|less| left_alone(context, &self.searched(&less, &tried)?));
+            let fastest = alone.into_iter().chain(beside).min_by(|a, b| a.time_s.total_cmp(&b.time_s));
+            fastest.or_else(|| Tried::new(context, whole))
         });
         let fastest = tried.into_iter().chain(found).min_by(|a, b| a.time_s.total_cmp(&b.time_s));
         // Nothing fits anywhere: first touch says what is missing.
         fastest.map_or_else(|| context.everywhere(&Action::FirstTouch), |fastest| fastest.actions.into_owned())
     }
+
+    /// What the search ends at, if anything fits.
+    fn searched(&self, context: &Context<'_>, tried: &[Tried<'_>]) -> Option<Vec<Action>> {
+        let mut starts = search::closed_form(context);
+        starts.extend(Coarse::new(context).fitting(context));
+        starts.extend(self.hints.iter().cloned());
+        starts.extend(tried.iter().map(|tried| tried.rows.clone()));
+        search::best_at_length(context, starts, REFINED).map(|lattice| lattice.actions())
+    }
+}
+
+/// The same with less fast memory by what no rule can select, and first touch puts there: what is chosen for the rest
+/// would spill. `None` where there is no such memory, or all data fits.
+fn beside_unselected<'a>(context: &Context<'a>) -> Option<Context<'a>> {
+    let objects = context.profile.objects.iter().enumerate().filter(|(_, object)| !object.can_be_placed());
+    let bytes: f64 = objects.map(|(object, _)| context.size(object)).sum();
+    let fast = context.capacity[context.fast];
+    (bytes > 0.0 && bytes < fast && fast < context.footprint()).then(|| context.with_budget(fast - bytes).ok())?
 }
 
 /// Actions, what they come to, and how long the program then takes.
