@@ -108,7 +108,13 @@ def timed_under(placed: Plan, command: Sequence[str], nodes: Mapping[str, int]) 
     if by_the_kernel:
         weights_can_be_set(placed)
     run = partial(runner.run, placed, command, nodes=nodes, set_host_weights=by_the_kernel)
-    return watched(lambda writing: _timed(command, run, writing))
+
+    def placed_run(writing: int) -> Timed:
+        report = reported(command, run, writing)
+        notes = tuple(warning["text"] for warning in report["warnings"])
+        return Timed(report["wall_s"], 0.0, report["exit_code"], elsewhere(report), notes)
+
+    return watched(placed_run)
 
 
 def weighs_all_alike(placed: Plan) -> bool:
@@ -138,15 +144,19 @@ def _not_by_the_kernel(placed: Plan, why: str, remedy: str) -> PlacementError:
     return PlacementError(f"{what}\nhint: {remedy}, or leave it out")
 
 
-def _timed(command: Sequence[str], run: Callable[[], RunDoc], writing: int) -> Timed:
+def reported(command: Sequence[str], run: Callable[[], RunDoc], writing: int) -> RunDoc:
+    """What became of a run whose output goes there.
+
+    Raises:
+        PlacementError: Nothing was placed.
+    """
     with _output_to(writing):
         report = run()
     for warning in report["warnings"]:
         if warning["kind"] == "nothing_placed":
             message = f"{command[0]}: {warning['text']}\nhint: link it dynamically, and run no program with set-user-ID"
             raise PlacementError(message)
-    notes = tuple(warning["text"] for warning in report["warnings"])
-    return Timed(report["wall_s"], 0.0, report["exit_code"], elsewhere(report), notes)
+    return report
 
 
 def elsewhere(report: RunDoc) -> float | None:

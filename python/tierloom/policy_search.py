@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import tierloom._core as _core
 from tierloom import hosts
 from tierloom.arguments import each, or_none, reads, real, refused, teams
+from tierloom.arguments import names as name_texts
 from tierloom.arguments import policies as user_policy_list
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
@@ -144,7 +145,7 @@ def bound_word(bound: str | Mapping[str, str]) -> str:
     return bound if isinstance(bound, str) else " ".join(word for pair in bound.items() for word in pair)
 
 
-@reads(policies=or_none(user_policy_list))
+@reads(policies=or_none(user_policy_list), ablated=name_texts)
 def plan(
     profile: Profile | str | Path,
     machine: Machine | str | Path,
@@ -157,6 +158,7 @@ def plan(
     policies: str | Sequence[str | Callable[[PlacementQuestion], Mapping[str, str]]] | None = None,
     ran_on: Machine | str | Path | None = None,
     what_if: Sequence[str] = (),
+    ablated: Sequence[str] = (),
 ) -> Comparison:
     """Compares every placement policy and chooses one, as the verb ``plan`` does.
 
@@ -176,6 +178,8 @@ def plan(
             there. Predictions are anchored to the run then.
         what_if: Changes of the machine first, such as ``"cxl.idle=+70ns"`` or ``"cxl.cards=3"``;
             :mod:`tierloom.what_if` has all.
+        ablated: Objects that cost no memory, as if they were always in the core's caches: what the program would take
+            without waiting for them.
 
     Returns:
         A table, a row a policy; ``.chosen`` is the best and ``.plan()`` its rules.
@@ -200,6 +204,7 @@ def plan(
         "budget": budget,
         "max_slowdown": slowdown,
         "policies": names,
+        "ablated": list(ablated),
     }
     known = hosts.ran_on(program, on, ran_on)
     brought = [placing(policy, program, on) for policy in own]
@@ -241,6 +246,7 @@ def predict(
     *,
     threads: Threads | None = None,
     socket: str | None = None,
+    ablated: Sequence[str] = (),
 ) -> PredictionDoc:
     """How long a program takes under one placement.
 
@@ -251,6 +257,7 @@ def predict(
         threads: Threads that the program will run with, by socket where they run on several; those of
             the profile by default.
         socket: Where the threads run unless `threads` says so; the machine's first socket by default.
+        ablated: As for :func:`plan`.
 
     Raises:
         RequestError: The fractions do not fit the profile and machine, or a name is wrong.
@@ -260,6 +267,7 @@ def predict(
     request = {
         "teams": [{"socket": name, "threads": many} for name, many in by_socket.items()],
         "fractions": [list(row) for row in rows],
+        "ablated": list(ablated),
     }
     return cast("PredictionDoc", _core.predict(machine.core, profile.core, request))
 

@@ -28,6 +28,8 @@ PIPE_BYTES = 1 << 16
 class Timed:
     """A run: how long it took, the share of this machine's processors that others had meanwhile, and how it ended.
 
+    ``system_s`` is what the kernel worked for it, CPU seconds.
+
     Of a run under a placement: the share of pages that were not where they were meant to be, where that was seen, and
     what else its reader should know.
     """
@@ -37,6 +39,7 @@ class Timed:
     exit_code: int
     elsewhere: float | None = None
     notes: tuple[str, ...] = ()
+    system_s: float = 0.0
 
 
 @contextmanager
@@ -73,11 +76,12 @@ def _timed(command: Sequence[str], writing: int) -> Timed:
 
 def watched(run: Callable[[int], Timed]) -> Timed:
     """A run with what others had of the machine meanwhile; it is given the descriptor to write its output to."""
-    busy_s, own_s = machine_busy_s(), own_busy_s()
+    busy_s, own_s, system_s = machine_busy_s(), own_busy_s(), programs_system_s()
     with reader() as writing:
         ended = run(writing)
     others_s = machine_busy_s() - busy_s - (own_busy_s() - own_s)
-    return replace(ended, others=max(0.0, others_s - TICKS_S) / (ended.seconds * (os.cpu_count() or 1)))
+    others = max(0.0, others_s - TICKS_S) / (ended.seconds * (os.cpu_count() or 1))
+    return replace(ended, others=others, system_s=programs_system_s() - system_s)
 
 
 def ends_alike(command: Sequence[str], runs: Sequence[Timed], exit_code: int) -> None:
@@ -134,6 +138,11 @@ def own_busy_s() -> float:
     """CPU seconds of this process, neighbours and all, and of the programs that it started and that have ended."""
     used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def programs_system_s() -> float:
+    """CPU seconds that the kernel worked for the programs that this process started and that have ended."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime
 
 
 def beside(gb_s: float, cores: int, runs: Callable[[], list[Timed]]) -> tuple[float, list[Timed]]:

@@ -1,9 +1,9 @@
 """Predicted times against measured ones, on this machine, of programs that the user names.
 
 A program is profiled once. It runs without the profiler as often as asked, before and after, with other numbers of
-threads, and with its data placed elsewhere. Each time is held against the prediction that the one profile gives for
-it: anchored to the profiled run, and by the model alone. Beside that stands how well one of its runs tells what the
-others take, which no prediction from one run can be expected to beat.
+threads, with its data placed elsewhere, and with an object always in the cache. Each time is held against the
+prediction that the one profile gives for it: anchored to the profiled run, and by the model alone. Beside that stands
+how well one of its runs tells what the others take, which no prediction from one run can be expected to beat.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tierloom import arguments, hosts, profiler
+from tierloom import ablation, arguments, hosts, profiler
 from tierloom.errors import MachineError, PlacementError, ProgramError, RecordingError, RequestError
 from tierloom.nouns import Machine, Profile
 from tierloom.placed_runs import LOCAL, checked, timed_under
@@ -47,29 +47,35 @@ ASTRAY = 0.05
 
 @dataclass(frozen=True)
 class Condition:
-    """What a program runs under: the threads that it is told, what neighbours read, GB/s, and where its data are."""
+    """What a program runs under.
+
+    The threads that it is told, what neighbours read, GB/s, where its data are, and the object that is always in cache.
+    """
 
     told: int | None
     neighbours_gb_s: float
     placement: str = LOCAL
+    ablated: str | None = None
 
     def __str__(self) -> str:
         threads = f" with {self.told} threads" if self.told else ""
         beside_it = f" beside {self.neighbours_gb_s:g} GB/s" if self.neighbours_gb_s else ""
         placed = f" under {self.placement}" if self.placement != LOCAL else ""
-        return f"{threads}{beside_it}{placed}"
+        without = f" with {self.ablated} in the cache" if self.ablated else ""
+        return f"{threads}{beside_it}{placed}{without}"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What each program is tried under; it is profiled under the first condition."""
+    """What each program is tried under; it is profiled, and its objects are ablated, under the first condition."""
 
     machine: Machine
     conditions: Sequence[Condition]
+    ablate: Sequence[str]
     nodes: Mapping[str, int]
     runs: int
     variable: str
-    tell: Callable[[str], None]
+    steps: Steps
     failures: list[ValidationFailureDoc] = field(default_factory=list)
 
     def leave_out(self, command: Sequence[str], why: Exception) -> None:
@@ -89,6 +95,7 @@ class Validation:
     neighbours=arguments.each(arguments.real()),
     placements=arguments.names,
     sizes=arguments.names,
+    ablate=arguments.names,
     nodes=NODES,
 )
 def validate(
@@ -100,6 +107,7 @@ def validate(
     placements: Sequence[str] = (),
     nodes: Mapping[str, int] | None = None,
     sizes: Sequence[str] = (),
+    ablate: Sequence[str] = (),
     runs: int = 3,
     variable: str = THREADS_VARIABLE,
     progress: Callable[[float, float, str], None] | None = None,
@@ -118,30 +126,34 @@ def validate(
         nodes: Which node of this machine a memory is, where :func:`tierloom.run` would ask.
         sizes: What stands for ``{size}`` in the commands, one after the other: each is profiled by itself, for how
             counts grow with the input is not to be seen in one profile.
+        ablate: Objects, or ``"all"`` for each that is waited for: the program runs with one after the other always in
+            the cache, as it is profiled otherwise, and is predicted to wait for all but that. What it computes then
+            means nothing.
         runs: Runs without the profiler for each number of threads; the median counts. With the number that is
             profiled, half of them come before the profiled run: a machine whose clock drifts shows it.
         variable: The environment variable that tells the program its threads.
         progress: Called with the share that is done, the seconds left, and what is being done.
 
     Where there are several, one that cannot be started, recorded or predicted, or that does not always end alike, is
-    left out and told (``failures``); so is a placement that the data do not fit in, or that the kernel lacks.
+    left out and told (``failures``); so is a placement that the data do not fit in, or that the kernel lacks, and an
+    object that the program cannot do without.
 
     Returns:
-        ``.data`` has ``rows``, one a program, number of threads, and traffic of neighbours or placement:
-        ``measured_s`` (one value a run) beside ``predicted_s`` with its range ``low_s`` to ``high_s``, all in seconds,
-        and ``error``, a share of the measured median; ``neighbours_gb_s`` is what neighbours really read, for which is
-        predicted; ``repeat`` is how far one run is from the median of the others (None of a single run); ``others`` is
-        the largest share of the processors that other programs had during one of the runs; ``elsewhere`` is the
-        largest share of pages that were not where the placement wants them (None where that is not seen); and a
+        ``.data`` has ``rows``, one a program, number of threads, and traffic of neighbours, placement or ``ablated``
+        object: ``measured_s`` (one value a run) beside ``predicted_s`` with its range ``low_s`` to ``high_s``, all in
+        seconds, and ``error``, a share of the measured median; ``neighbours_gb_s`` is what neighbours really read, for
+        which is predicted; ``repeat`` is how far one run is from the median of the others (None of a single run);
+        ``others`` is the largest share of the processors that other programs had during one of the runs; ``elsewhere``
+        is the largest share of pages that were not where the placement wants them (None where that is not seen); and a
         ``summary`` with the shares of rows that are within 5 % and 10 %.
 
     Raises:
         MachineError: This machine was never measured, or a file does not hold one.
         ProgramError: The only program cannot be started, or does not always end alike.
         RecordingError: The only program ran, but nothing could be recorded.
-        RequestError: The only program cannot be predicted: it had more threads than the machine has cores. Or no core
-            is left for neighbours, or they reach less than was asked. Or this machine has not the memories of a
-            placement, or it is not clear which of its nodes they are.
+        RequestError: The only program cannot be predicted: it had more threads than the machine has cores. Or it has
+            not the object that is to be ablated. Or no core is left for neighbours, or they reach less than was asked.
+            Or this machine has not the memories of a placement, or it is not clear which of its nodes they are.
         PlacementError: The only program cannot be predicted: it does not fit on the machine.
 
     Example:
@@ -158,8 +170,8 @@ def validate(
     elsewhere = checked(placements, here, given) if placements else []
     conditions = [Condition(*each) for each in itertools.product(counts, (0.0, *neighbours))]
     conditions += [Condition(*each) for each in itertools.product(counts, (0.0,), elsewhere)]
-    tell = _steps(len(commands) * (1 + len(conditions) * runs), progress)
-    trial = Trial(here, conditions, given, runs, variable, tell)
+    steps = Steps(len(commands) * (1 + len(conditions) * runs), progress)
+    trial = Trial(here, conditions, ablation.checked(ablate), given, runs, variable, steps)
     rows: list[ValidationRowDoc] = []
     for command in commands:
         try:
@@ -177,22 +189,51 @@ def _rows(command: Sequence[str], trial: Trial) -> Iterator[ValidationRowDoc]:
     first = trial.conditions[0]
     with telling(trial.variable, first.told):
         before = _before(command, trial)
-        trial.tell(f"profiling {command[0]}")
+        trial.steps.tell(f"profiling {command[0]}")
         recorded = profiler.record(command)
+    alone: list[Timed] = []
     for condition in trial.conditions:
         count = _threads(recorded.profile, condition.told, first.told)
         had = before if condition == first else []
         try:
             run = _as_placed(command, recorded.profile, condition, count, trial)
-            rest = partial(_runs, run, trial.runs - len(had), partial(trial.tell, f"running {command[0]}{condition}"))
+            rest = partial(_runs, run, trial.runs - len(had), f"running {command[0]}{condition}", trial)
             with telling(trial.variable, condition.told):
                 gb_s, after = beside(condition.neighbours_gb_s, count, rest)
         except PlacementError as error:
             trial.leave_out(command, error)
             continue
         ends_alike(command, [*had, *after], recorded.exit_code)
+        if condition == first:
+            alone = [*had, *after]
         met = replace(condition, neighbours_gb_s=gb_s)
         yield row(command, recorded.profile, trial.machine, met, count, [*had, *after])
+    yield from _ablated(command, recorded.profile, alone, trial)
+
+
+def _ablated(
+    command: Sequence[str], profile: Profile, alone: Sequence[Timed], trial: Trial
+) -> Iterator[ValidationRowDoc]:
+    """A row for each object that costs no memory in it; one that does not allow it is left out."""
+    if not (trial.ablate and alone):
+        return
+    first = trial.conditions[0]
+    count = _threads(profile, first.told, first.told)
+    predicted = _under(first, profile, trial.machine, count, trial.machine).chosen["prediction"]
+    names = ablation.objects(profile, predicted, trial.ablate)
+    trial.steps.add(len(names) * trial.runs)
+    for name in names:
+        condition = replace(first, ablated=name)
+        try:
+            ablation.allowed(profile, name)
+            named = _under(condition, profile, trial.machine, count, trial.machine).plan()
+            run = partial(ablation.timed_without, named, command, alone, count)
+            with telling(trial.variable, first.told):
+                measured = _runs(run, trial.runs, f"running {command[0]}{condition}", trial)
+        except PlacementError as error:
+            trial.leave_out(command, error)
+            continue
+        yield row(command, profile, trial.machine, condition, count, measured)
 
 
 def _as_placed(
@@ -205,10 +246,10 @@ def _as_placed(
     return partial(timed_under, placed, command, trial.nodes)
 
 
-def _runs(run: Callable[[], Timed], runs: int, tell: Callable[[], None]) -> list[Timed]:
+def _runs(run: Callable[[], Timed], runs: int, what: str, trial: Trial) -> list[Timed]:
     measured = []
     for _ in range(runs):
-        tell()
+        trial.steps.tell(what)
         measured.append(run())
     return measured
 
@@ -223,23 +264,30 @@ def _threads(profile: Profile, told: int | None, told_first: int | None) -> int:
 def _before(command: Sequence[str], trial: Trial) -> list[Timed]:
     """Runs before the one that is profiled; none of what cannot be started, which the profiler says better."""
     try:
-        tell = partial(trial.tell, f"running {command[0]}{trial.conditions[0]}")
-        return _runs(partial(timed, command), trial.runs // 2, tell)
+        what = f"running {command[0]}{trial.conditions[0]}"
+        return _runs(partial(timed, command), trial.runs // 2, what, trial)
     except OSError:
         return []
 
 
-def _steps(steps: int, progress: Callable[[float, float, str], None] | None) -> Callable[[str], None]:
+class Steps:
     """Tells of each step before it is done, and how long all others will take if they are like those before."""
-    done, began = 0, time.monotonic()
 
-    def tell(what: str) -> None:
-        nonlocal done
-        if progress:
-            progress(done / steps, (time.monotonic() - began) / done * (steps - done) if done else 0.0, what)
-        done += 1
+    def __init__(self, steps: int, progress: Callable[[float, float, str], None] | None) -> None:
+        self._steps, self._progress = steps, progress
+        self._done, self._began = 0, time.monotonic()
 
-    return tell
+    def add(self, steps: int) -> None:
+        """There are more of them than was known."""
+        self._steps += steps
+
+    def tell(self, what: str) -> None:
+        """The next one begins."""
+        if self._progress:
+            left = self._steps - self._done
+            left_s = (time.monotonic() - self._began) / self._done * left if self._done else 0.0
+            self._progress(self._done / self._steps, left_s, what)
+        self._done += 1
 
 
 def of_sizes(commands: Sequence[Sequence[str]], sizes: Sequence[str]) -> Sequence[Sequence[str]]:
@@ -291,7 +339,8 @@ def row(
     loaded = _loaded(machine, condition.neighbours_gb_s)
     chosen = _under(condition, profile, loaded, threads, machine).chosen
     answer = chosen["prediction"]
-    alone = predict(unanchored(profile), loaded, chosen["fractions"], threads=threads)
+    ablated = _ablated_names(condition)
+    alone = predict(unanchored(profile), loaded, chosen["fractions"], threads=threads, ablated=ablated)
     measured_s = [run.seconds for run in measured]
     middle_s = statistics.median(measured_s)
     return {
@@ -301,6 +350,7 @@ def row(
         "profiled_threads": profile.data["program"]["threads"],
         "neighbours_gb_s": condition.neighbours_gb_s,
         "placement": chosen["policy"],
+        "ablated": condition.ablated,
         "measured_s": measured_s,
         "repeat": repeat(measured_s),
         "others": max(run.others for run in measured),
@@ -318,7 +368,12 @@ def row(
 
 def _under(condition: Condition, profile: Profile, beside_it: Machine, threads: int, machine: Machine) -> Comparison:
     """The condition's placement alone, planned beside neighbours and anchored to the run on the machine."""
-    return plan(profile, beside_it, threads=threads, policies=[condition.placement], ran_on=machine)
+    policies, ablated = [condition.placement], _ablated_names(condition)
+    return plan(profile, beside_it, threads=threads, policies=policies, ran_on=machine, ablated=ablated)
+
+
+def _ablated_names(condition: Condition) -> list[str]:
+    return [condition.ablated] if condition.ablated else []
 
 
 def _loaded(machine: Machine, gb_s: float) -> Machine:

@@ -13,6 +13,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::error::LinuxError;
+use crate::root::Root;
+use crate::threads::{children_of, threads_of};
 use signals::Forwarding;
 
 /// A process that waits to become its program. Dropped unreleased, it ends without a trace.
@@ -161,6 +163,20 @@ impl Running {
         self.pid.unsigned_abs()
     }
 
+    /// Kills it, with the processes that it has started and that have not left it.
+    pub fn kill(&self, root: &Root) {
+        let mut family = vec![self.pid()];
+        let mut at = 0;
+        while let Some(&pid) = family.get(at) {
+            family.extend(threads_of(root, pid).into_iter().flat_map(|tid| children_of(root, pid, tid)));
+            at += 1;
+        }
+        for pid in family {
+            // SAFETY: plain numbers; the program is ours until it is reaped, and the others were its children just now.
+            unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+        }
+    }
+
     /// How it ended, once it has.
     ///
     /// # Errors
@@ -285,6 +301,29 @@ mod tests {
         assert_eq!(run(&["true"]).unwrap().code, Some(0));
         assert_eq!(run(&["sh", "-c", "exit 7"]).unwrap().code, Some(7));
         assert_eq!(run(&["sh", "-c", "kill -SEGV $$"]).unwrap().signal, Some(libc::SIGSEGV));
+    }
+
+    #[test]
+    fn what_is_killed_takes_its_children_along() {
+        let command = ["sh", "-c", "sleep 1000 & sleep 1000; exit 0"];
+        let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+        let running = hold(&command, &std::env::vars_os().collect::<Vec<_>>()).unwrap().release().unwrap();
+        let root = Root::default();
+        let mut children = Vec::new();
+        while children.len() < 2 {
+            children = children_of(&root, running.pid(), running.pid());
+        }
+        running.kill(&root);
+        let ended = loop {
+            running.wait(&[], 1000);
+            if let Some(ended) = running.ended().unwrap() {
+                break ended;
+            }
+        };
+        assert_eq!(ended.signal, Some(libc::SIGKILL));
+        // Whoever adopted them may leave them unreaped: then they have no memory any more.
+        let runs = |pid: &u32| !root.text(&format!("/proc/{pid}/cmdline")).unwrap_or_default().is_empty();
+        while children.iter().any(runs) {}
     }
 
     #[test]

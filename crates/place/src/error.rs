@@ -27,6 +27,16 @@ pub enum PlaceError {
         /// Memories that there are.
         known: String,
     },
+    /// The profile has no such object.
+    #[error("profile `{profile}` has no object `{name}`\nhint: use one of: {known}")]
+    UnknownObject {
+        /// Profile.
+        profile: String,
+        /// As asked.
+        name: String,
+        /// Objects that there are.
+        known: String,
+    },
     /// No path leads from where the program runs to this memory.
     #[error("memory `{node}` cannot be reached from socket `{socket}`\nhint: use one of: {reachable}")]
     NotReachable {

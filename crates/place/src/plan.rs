@@ -12,13 +12,20 @@ use crate::bandwidth::path_gb_s;
 ///
 /// One rule per object, by its allocation site; where all objects are treated alike, none: then that
 /// is what the plan does with all memory. Otherwise memory that no rule selects ([`Object::can_be_placed`]) gets what
-/// the policy asks for all of it; where that is not one thing, it is left to first touch.
+/// the policy asks for all of it; where that is not one thing, it is left to first touch. Objects that are `named` have rules
+/// of their own in any case, for who wants to do something else with them.
 ///
 /// `None` when the comparison has no such policy, or it cannot be used.
-pub fn plan_from(machine: &Machine, profile: &Profile, comparison: &Comparison, policy: &str) -> Option<Plan> {
+pub fn plan_from(
+    machine: &Machine,
+    profile: &Profile,
+    comparison: &Comparison,
+    policy: &str,
+    named: &[String],
+) -> Option<Plan> {
     let result = comparison.policies.iter().find(|result| result.policy == policy)?;
     let prediction = result.outcome.as_ref().ok()?;
-    let (default, rules) = rules(profile, result);
+    let (default, rules) = rules(profile, result, named);
     Some(Plan {
         kind: PlanTag::Plan,
         version: FORMAT_VERSION,
@@ -51,10 +58,8 @@ fn memories(machine: &Machine, socket: &str) -> Vec<PlanMemory> {
     machine.memories.iter().enumerate().map(memory).collect()
 }
 
-fn rules(profile: &Profile, result: &PolicyResult) -> (Action, Vec<Rule>) {
-    if let Some(same) = same_for_all(&result.actions) {
-        return (same.clone(), Vec::new());
-    }
+fn rules(profile: &Profile, result: &PolicyResult, named: &[String]) -> (Action, Vec<Rule>) {
+    let same = same_for_all(&result.actions);
     let rule = |(object, action): (&Object, &Action)| Rule {
         object: object.name.clone(),
         size_bytes: object.size_bytes,
@@ -62,7 +67,8 @@ fn rules(profile: &Profile, result: &PolicyResult) -> (Action, Vec<Rule>) {
         place: action.clone(),
         options: RuleOptions::default(),
     };
-    let placed = profile.objects.iter().zip(&result.actions).filter(|(object, _)| object.can_be_placed());
+    let has_rule = |object: &Object| object.can_be_placed() && (same.is_none() || named.contains(&object.name));
+    let placed = profile.objects.iter().zip(&result.actions).filter(|(object, _)| has_rule(object));
     (default_action(profile, &result.actions), placed.map(rule).collect())
 }
 

@@ -25,6 +25,7 @@ const SAME: f64 = 1e-3;
 /// when no policy can be used. A policy that cannot be used beside others that can is no error: its
 /// result says why.
 pub fn compare(machine: &Machine, profile: &Profile, request: &Request) -> Result<Comparison, PlaceError> {
+    let profile = &*request.ablated(profile)?;
     let positions = request.positions(machine, profile)?;
     let run = positions.run;
     let predictor = Predictor::new(machine, profile, run)?;

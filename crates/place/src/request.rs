@@ -1,5 +1,7 @@
 //! What a person asks for, in names, and its translation to positions.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use tierloom_model::units::{parse_bytes, round_to_u64};
 use tierloom_model::{Machine, Profile};
@@ -31,6 +33,8 @@ pub struct Request {
     /// Policies that whoever asks has brought along, for `policies` to name.
     #[serde(skip)]
     pub brought: Brought,
+    /// Objects that cost no memory, as if they were always in the core's caches; none by default.
+    pub ablated: Vec<String>,
     /// Names of the policies to compare; [`crate::policy::USUAL`], which stands for many, by default.
     pub policies: Option<Vec<String>>,
 }
@@ -62,6 +66,22 @@ impl Request {
         let most = machine.sockets[socket].cores.value;
         let threads = self.threads.unwrap_or_else(|| profile.program.threads.clamp(1, most.max(1)));
         Ok(Positions { run: Run { socket, threads }, nodes, fast })
+    }
+
+    /// The profile without the waiting for the objects that cost no memory.
+    ///
+    /// # Errors
+    /// It has no object of a name.
+    pub fn ablated<'p>(&self, profile: &'p Profile) -> Result<Cow<'p, Profile>, PlaceError> {
+        if self.ablated.is_empty() {
+            return Ok(Cow::Borrowed(profile));
+        }
+        if let Some(name) = self.ablated.iter().find(|name| profile.object_index(name).is_none()) {
+            let known: Vec<&str> = profile.objects.iter().map(|object| object.name.as_str()).collect();
+            let (profile, name) = (profile.name.clone(), name.clone());
+            return Err(PlaceError::UnknownObject { profile, name, known: known.join(", ") });
+        }
+        Ok(Cow::Owned(tierloom_predict::ablated(profile, &self.ablated.iter().map(String::as_str).collect())))
     }
 
     fn socket_in(&self, machine: &Machine) -> Result<usize, PlaceError> {

@@ -97,7 +97,7 @@ proptest! {
         let predictor = predictor(&machine, &profile);
         let context = context(&machine, &profile, &predictor, Some(budget));
         for result in comparison.policies.iter().filter(|result| result.outcome.is_ok()) {
-            let plan = plan_from(&machine, &profile, &comparison, &result.policy).unwrap();
+            let plan = plan_from(&machine, &profile, &comparison, &result.policy, &[]).unwrap();
             let read = tierloom_model::Plan::from_toml(&plan.to_toml(), "test").unwrap();
             let placement = context.realise(&actions_for(&read, &profile)).unwrap();
             for (row, expected) in placement.rows().iter().zip(&result.fractions) {
@@ -309,7 +309,7 @@ fn arenas_get_no_rule_and_are_left_to_first_touch() {
     let comparison = compare(&machine, &profile, &request).unwrap();
     let ours = comparison.policies.iter().find(|result| result.policy == "tierloom").unwrap();
     assert_eq!(ours.actions[arena], Action::FirstTouch);
-    let plan = plan_from(&machine, &profile, &comparison, "tierloom").unwrap();
+    let plan = plan_from(&machine, &profile, &comparison, "tierloom", &[]).unwrap();
     assert_eq!(plan.rules.len(), arena);
     assert_eq!(plan.default, Action::FirstTouch);
     assert_eq!(actions_for(&plan, &profile), ours.actions);

@@ -41,6 +41,7 @@
 //! # }
 //! ```
 
+mod ablated;
 mod anchor;
 mod behind;
 mod compile;
@@ -57,6 +58,7 @@ mod report;
 mod run;
 mod timed;
 
+pub use ablated::ablated;
 pub use anchor::anchored;
 pub use demand::Demand;
 pub use error::PredictError;

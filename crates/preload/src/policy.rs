@@ -11,12 +11,14 @@
 //! | `rules` | the rules in force, and which of them a range falls under |
 //! | `apply` | one rule for one range: within the budget, asked, told, kept |
 //! | `mempolicy` | a rule's policy and options as the kernel knows them |
+//! | `alias` | an object whose pages are a few that repeat |
 //! | `weighted_interleave` | weighted interleave of one object, by the means that fits it |
 //! | `kernel` | the calls |
 //! | `objects`, `budget` | which objects are placed, and what they may cost |
 //! | `release`, `residency` | where an object's pages are when it goes |
 //! | `unmatched` | blocks that no rule means |
 
+mod alias;
 mod apply;
 mod budget;
 mod handed;

@@ -21,6 +21,8 @@ pub(crate) struct Comparison {
     brief: model::Comparison,
     /// In the order of the answer.
     whole: Vec<PolicyResult>,
+    /// Objects that cost no memory.
+    ablated: Vec<String>,
 }
 
 impl Comparison {
@@ -48,7 +50,7 @@ impl Comparison {
         let (machine, profile) = (&self.machine.get().0, &self.profile.get().0);
         let planned = py.detach(|| {
             let alone = model::Comparison { policies: vec![result.clone()], ..self.brief.clone() };
-            place::plan_from(machine, profile, &alone, &policy)
+            place::plan_from(machine, profile, &alone, &policy, &self.ablated)
         });
         planned.map(Plan).ok_or_else(|| {
             let text = format!("policy `{policy}` cannot be used here");
@@ -78,7 +80,7 @@ pub(crate) fn compare(
     let mut brief = answer?;
     let whole = std::mem::take(&mut brief.policies);
     brief.policies = whole.iter().map(without_objects).collect();
-    Ok(Comparison { machine, profile, brief, whole })
+    Ok(Comparison { machine, profile, brief, whole, ablated: asked.ablated })
 }
 
 /// A policy's result, but what it does with single objects.
@@ -122,6 +124,9 @@ struct PredictRequest {
     teams: Vec<TeamRequest>,
     /// By object, the share of its pages in each memory.
     fractions: Vec<Vec<f64>>,
+    /// Objects that cost no memory.
+    #[serde(default)]
+    ablated: Vec<String>,
 }
 
 /// Threads on one socket; the machine's first where none is named.
@@ -154,7 +159,9 @@ fn predicted(machine: &model::Machine, profile: &model::Profile, asked: PredictR
     }
     let run = |team: &TeamRequest| Ok(Run { socket: socket(machine, team.socket.as_deref())?, threads: team.threads });
     let runs = asked.teams.iter().map(run).collect::<PyResult<Vec<Run>>>()?;
-    let predictor = Predictor::over(machine, profile, &runs).map_err(|error| errors::from_predict(&error))?;
+    let request = Request { ablated: asked.ablated, ..Request::default() };
+    let profile = request.ablated(profile).map_err(|error| errors::from_place(&error))?;
+    let predictor = Predictor::over(machine, &profile, &runs).map_err(|error| errors::from_predict(&error))?;
     Ok(predictor.predict(&placement))
 }
 

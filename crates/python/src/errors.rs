@@ -86,6 +86,7 @@ pub(crate) fn from_place(error: &PlaceError) -> PyErr {
     match error {
         PlaceError::UnknownSocket { .. }
         | PlaceError::UnknownNode { .. }
+        | PlaceError::UnknownObject { .. }
         | PlaceError::NotReachable { .. }
         | PlaceError::NotAllowed { .. }
         | PlaceError::NoNodes

@@ -29,6 +29,10 @@ struct Asked {
     options: RuleOptions,
     /// Set the host's interleave weights while the program runs.
     set_host_weights: bool,
+    /// The plan's rules say what to ablate.
+    ablate: bool,
+    /// Seconds after which the program is killed.
+    most_s: Option<f64>,
     /// Seconds between two snapshots.
     watch_s: Option<f64>,
 }
@@ -64,6 +68,9 @@ struct Report {
     /// Name of the signal that killed the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
+    /// It was killed because its time was over.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut_off: bool,
     wall_s: f64,
     cpu_s: f64,
     /// Nodes of this machine.
@@ -147,9 +154,9 @@ pub(crate) fn run_plan<'py>(
     let plan = plan.get().0.clone();
     let asked: Asked = serde_json::from_str(&text_of(asked)?)
         .map_err(|error| errors::wrong_request(format!("options of a run: {error}")))?;
-    let Asked { nodes, options, set_host_weights, watch_s } = asked;
-    let request =
-        PlaceRequest { nodes, options, set_host_weights, watch_s, ..PlaceRequest::new(command, plan, preload) };
+    let Asked { nodes, options, set_host_weights, ablate, most_s, watch_s } = asked;
+    let request = PlaceRequest::new(command, plan, preload);
+    let request = PlaceRequest { nodes, options, set_host_weights, ablate, most_s, watch_s, ..request };
     let mut watch = |snapshot: &Snapshot| {
         if let Some(watcher) = &watcher {
             // A watcher that fails does not end the program that it watches.
@@ -218,6 +225,7 @@ impl From<PlaceReport> for Report {
         Self {
             exit_code: report.exit.code(),
             signal: report.exit.signal(),
+            cut_off: report.cut_off,
             wall_s: report.wall_s,
             cpu_s: report.cpu_s,
             nodes: report.nodes,
@@ -255,6 +263,7 @@ fn name_of(how: How) -> &'static str {
         How::Populate => "populate",
         How::Move => "move",
         How::Hold => "hold",
+        How::Alias => "alias",
     }
 }
 

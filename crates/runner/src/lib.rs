@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `request` | what is asked |
 //! | `rules` | a plan in the words of the wire |
+//! | `ablation` | what can be always in the cache, and how |
 //! | `run_loop` | the run while it runs: looks, phases, libraries that come later |
 //! | `live_objects` | which objects are there |
 //! | `move_pages` | pages of the program, asked about and moved from outside |
@@ -18,6 +19,7 @@
 //! | `saved_weights` | what they were, for when the run is killed |
 //! | `report` | what became of every rule |
 
+mod ablation;
 mod control_socket;
 pub mod error;
 mod host_weights;
@@ -75,7 +77,7 @@ pub fn run(request: &PlaceRequest, watcher: &mut dyn FnMut(&Snapshot)) -> Result
     let _weights = set_host_weights(request, &mut session)?;
     let room = (session.compiled.words.len() as u64).max(LEAST_RULE_WORDS);
     let mut channel = PreloadChannel::create(DEFAULT_MIN_BYTES, room, &request.root)?;
-    channel.tell(&facts(&request.root));
+    channel.tell(&facts(request));
     channel.publish(&session.compiled.words);
     let mut control = Control::open(channel.name());
     let variables = program::environment(&request.variables, Some(preload), channel.path());
@@ -83,35 +85,41 @@ pub fn run(request: &PlaceRequest, watcher: &mut dyn FnMut(&Snapshot)) -> Result
     let held = spawn::hold(&request.command, &variables)?;
     session.begin();
     let running = held.release().map_err(|refused| program.not_executable(refused))?;
-    let ended = attend(&running, &mut session, &mut channel, control.as_mut(), watcher)?;
+    let (ended, cut_off) = attend(&running, &mut session, &mut channel, control.as_mut(), watcher)?;
     let wall_s = session.elapsed_s();
     session.end();
     let counters = moved_counters(&before, &memory::vmstat(&request.root, &COUNTERS));
     let mut report = reported(request, session, (&ended, wall_s), &channel, counters);
+    report.cut_off = cut_off;
     report.warnings.extend(put_back);
     Ok(report)
 }
 
-/// Stays with the program until it ends.
+/// Stays with the program until it ends; whether that was because its time was over.
 fn attend(
     running: &Running,
     session: &mut Session,
     channel: &mut PreloadChannel,
     mut control: Option<&mut Control>,
     watcher: &mut dyn FnMut(&Snapshot),
-) -> Result<Ended, RunError> {
+) -> Result<(Ended, bool), RunError> {
+    let mut cut_off = false;
     loop {
         let waited: Vec<_> = control.iter().flat_map(|control| control.descriptors()).collect();
         running.wait(&waited, TICK_MS);
         let ended = running.ended()?;
         channel.drain(ended.is_some(), |time_ns, record| session.take(time_ns, record));
         if let Some(ended) = ended {
-            return Ok(ended);
+            return Ok((ended, cut_off));
         }
         if let Some(control) = &mut control {
             control.serve(Instant::now(), |request| session.answer(channel, &request));
         }
         session.tick(channel, watcher);
+        if !cut_off && session.is_late() {
+            cut_off = true;
+            running.kill(session.root());
+        }
     }
 }
 
@@ -147,7 +155,8 @@ fn reported(
     }
     let cpu_s = ended.user_s + ended.system_s;
     let Session { rules, phases, .. } = session;
-    PlaceReport { exit: Exit::of(ended.code, ended.signal), cpu_s, wall_s, nodes, rules, phases, counters, warnings }
+    let exit = Exit::of(ended.code, ended.signal);
+    PlaceReport { exit, cut_off: false, cpu_s, wall_s, nodes, rules, phases, counters, warnings }
 }
 
 /// By how much counters moved; those that did not are left out.
@@ -174,12 +183,12 @@ pub fn apply(root: &Root, pid: u32, plan: &Plan, nodes: &BTreeMap<String, u32>) 
 }
 
 /// What the library must know of this machine.
-fn facts(root: &Root) -> Facts {
-    // The other half, of the mappings and of the memory, is the program's own.
+fn facts(request: &PlaceRequest) -> Facts {
     Facts {
-        huge_bytes: memory::automatic_huge_bytes(root),
-        stripes: memory::most_mappings(root) / 2,
-        eager_bytes: memory::headroom_bytes(root) / 2,
+        huge_bytes: memory::automatic_huge_bytes(&request.root),
+        stripes: request.mappings(),
+        // The other half is the program's own.
+        eager_bytes: memory::headroom_bytes(&request.root) / 2,
     }
 }
 

@@ -241,7 +241,15 @@ place = { bind = ["cxl"] }
         let mapped = BTreeMap::new();
         Compiled::new(
             &plan,
-            &Context { nodes: &[0, 1], node_of: &node_of, program, options, host_weights: None, mapped: &mapped },
+            &Context {
+                nodes: &[0, 1],
+                node_of: &node_of,
+                program,
+                options,
+                host_weights: None,
+                ablate_within: None,
+                mapped: &mapped,
+            },
         )
     }
 

@@ -14,6 +14,8 @@ use tierloom_recording::Exit;
 pub struct PlaceReport {
     /// How the program ended.
     pub exit: Exit,
+    /// It was killed because its time was over.
+    pub cut_off: bool,
     /// User + system CPU time, s.
     pub cpu_s: f64,
     /// Wall time, s.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use tierloom_linux::memory;
 use tierloom_linux::root::Root;
 use tierloom_model::{Plan, RuleOptions};
 
@@ -24,6 +25,11 @@ pub struct PlaceRequest {
     pub options: RuleOptions,
     /// Set the host's interleave weights to the plan's while the program runs.
     pub set_host_weights: bool,
+    /// Rules say what to ablate: all pages of it are a few that repeat, so that it is always in the cache, and what the
+    /// program computes with it means nothing. Where it would be placed does not matter then.
+    pub ablate: bool,
+    /// Seconds after which the program is killed, with what it started.
+    pub most_s: Option<f64>,
     /// Seconds between two snapshots for a watcher.
     pub watch_s: Option<f64>,
     /// Where `/sys` is.
@@ -41,8 +47,15 @@ impl PlaceRequest {
             nodes: BTreeMap::new(),
             options: RuleOptions::default(),
             set_host_weights: false,
+            ablate: false,
+            most_s: None,
             watch_s: None,
             root: Root::default(),
         }
+    }
+
+    /// Mappings of the kernel's that a process of the run may have for what is placed; the other half is its own.
+    pub(super) fn mappings(&self) -> u64 {
+        memory::most_mappings(&self.root) / 2
     }
 }

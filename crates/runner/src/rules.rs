@@ -15,6 +15,8 @@ use tierloom_wire::{
 
 use tierloom_binary::image::{Image, Wants};
 
+use crate::ablation;
+
 /// Name of the plan's default among the reports.
 pub(super) const DEFAULT: &str = "default";
 /// Where libraries are beside the folders of `LD_LIBRARY_PATH` and the program's own.
@@ -34,6 +36,8 @@ pub(super) struct Context<'a> {
     pub(super) options: RuleOptions,
     /// Weights that the host has, where they were set for this run.
     pub(super) host_weights: Option<&'a BTreeMap<u32, u32>>,
+    /// Rules say what to ablate, and not where to place it, within so many mappings of the kernel's.
+    pub(super) ablate_within: Option<u64>,
     /// Files that the program has mapped, by name without folder, beside those that it starts with.
     pub(super) mapped: &'a BTreeMap<String, PathBuf>,
 }
@@ -97,6 +101,8 @@ pub(super) enum Place {
     Interleave(u64),
     /// In the order of nodes, as the kernel walks them.
     Weighted(Vec<Turn>),
+    /// Nowhere: a window of so many bytes over and over.
+    Alias(u64),
 }
 
 impl Place {
@@ -108,6 +114,7 @@ impl Place {
             Place::PreferMany(mask) => Policy::PreferMany(*mask),
             Place::Interleave(mask) => Policy::Interleave(*mask),
             Place::Weighted(turns) => Policy::Weighted(turns),
+            Place::Alias(window_bytes) => Policy::Alias(*window_bytes),
         }
     }
 
@@ -139,7 +146,7 @@ impl Place {
     /// Nodes on which pages may be; 0 = any.
     pub(super) fn mask(&self) -> u64 {
         match self {
-            Place::FirstTouch => 0,
+            Place::FirstTouch | Place::Alias(_) => 0,
             Place::Bind(mask) | Place::Prefer(mask) | Place::PreferMany(mask) | Place::Interleave(mask) => *mask,
             Place::Weighted(turns) => Law::new(turns, 4096).map_or(0, |law| law.mask()),
         }
@@ -156,10 +163,14 @@ impl Compiled {
         let mut compiled = Self { words: Vec::new(), rules: Vec::new() };
         for rule in &plan.rules {
             let wanted = find(&rule.select, context);
-            compiled.add(&rule.object, wanted, &rule.place, rule.options, context);
+            let place = match context.ablate_within {
+                Some(mappings) => ablation::window_bytes(rule, mappings).map(Place::Alias),
+                None => resolve(&rule.place, context),
+            };
+            compiled.add(&rule.object, wanted, place, rule.options, context);
         }
         let none = RuleOptions::default();
-        compiled.add(DEFAULT, Ok(Wanted::Everything), &plan.default, none, context);
+        compiled.add(DEFAULT, Ok(Wanted::Everything), resolve(&plan.default, context), none, context);
         compiled
     }
 
@@ -167,11 +178,10 @@ impl Compiled {
         &mut self,
         object: &str,
         wanted: Result<Wanted, String>,
-        action: &Action,
+        place: Result<Place, String>,
         options: RuleOptions,
         context: &Context,
     ) {
-        let place = resolve(action, context);
         let (wanted, place, left_out) = match (wanted, place) {
             (Ok(wanted), Ok(place)) => (wanted, place, None),
             (Err(reason), _) | (_, Err(reason)) => (Wanted::Nothing, Place::FirstTouch, Some(reason)),
@@ -293,22 +303,31 @@ fn find_symbol(text: &str, context: &Context) -> Result<Wanted, String> {
     let image = Image::read(&file, Wants::Symbols).map_err(|error| format!("{}: {error}", file.display()))?;
     let parsed = object::File::parse(&image).map_err(|error| format!("{}: {error}", file.display()))?;
     let found = variable(&parsed, symbol).or_else(|| section(&parsed, symbol));
-    let (offset, bytes) = found.ok_or_else(|| format!("{} has no symbol `{symbol}`", file.display()))?;
+    let found = found.ok_or_else(|| format!("{} has no symbol `{symbol}`", file.display()))?;
+    if context.ablate_within.is_some() {
+        ablation::is_zero_at_start(&parsed, found.section)?;
+    }
     let build = parsed.build_id().ok().flatten().map_or(0, hash);
-    Ok(Wanted::Static { module: hash(module.as_bytes()), build, offset, bytes })
+    Ok(Wanted::Static { module: hash(module.as_bytes()), build, offset: found.address, bytes: found.bytes })
 }
 
-/// Address and bytes of a variable.
-fn variable<'a>(parsed: &object::File<'a, &'a Image>, symbol: &str) -> Option<(u64, u64)> {
+/// Statics of a file, as a rule names them.
+struct Statics {
+    address: u64,
+    bytes: u64,
+    section: Option<object::SectionIndex>,
+}
+
+fn variable<'a>(parsed: &object::File<'a, &'a Image>, symbol: &str) -> Option<Statics> {
     let mut all = parsed.symbols().chain(parsed.dynamic_symbols());
     let found = all.find(|entry| entry.name() == Ok(symbol) && entry.size() > 0)?;
-    Some((found.address(), found.size()))
+    Some(Statics { address: found.address(), bytes: found.size(), section: found.section_index() })
 }
 
 /// The same of a data section, which stands for the variables of a file without symbols.
-fn section<'a>(parsed: &object::File<'a, &'a Image>, name: &str) -> Option<(u64, u64)> {
+fn section<'a>(parsed: &object::File<'a, &'a Image>, name: &str) -> Option<Statics> {
     let found = parsed.section_by_name(name).filter(|section| section.address() > 0 && section.size() > 0)?;
-    Some((found.address(), found.size()))
+    Some(Statics { address: found.address(), bytes: found.size(), section: Some(found.index()) })
 }
 
 fn locate(module: &str, program: &Path) -> Option<PathBuf> {
@@ -363,7 +382,8 @@ mod tests {
 
     fn context<'a>(nodes: &'a [u32], node_of: &'a BTreeMap<String, u32>) -> Context<'a> {
         let options = RuleOptions::default();
-        Context { nodes, node_of, program: Path::new("/bin/sh"), options, host_weights: None, mapped: &FILES }
+        let (program, host_weights) = (Path::new("/bin/sh"), None);
+        Context { nodes, node_of, program, options, host_weights, ablate_within: None, mapped: &FILES }
     }
 
     fn compiled(select: Selector, action: Action, nodes: &[u32]) -> Compiled {

@@ -10,6 +10,7 @@ use std::time::Instant;
 use tierloom_linux::clock::monotonic_ns;
 use tierloom_linux::maps::mapped_ranges;
 use tierloom_linux::memory;
+use tierloom_linux::root::Root;
 use tierloom_model::Plan;
 use tierloom_wire::{BLOCKS_WORDS, Blocks, Event, Record};
 
@@ -98,6 +99,7 @@ impl<'a> Session<'a> {
             program: &self.program,
             options: self.request.options,
             host_weights: self.host_weights.as_ref(),
+            ablate_within: self.request.ablate.then(|| self.request.mappings()),
             mapped: &self.mapped,
         };
         Compiled::new(&self.plan, &context)
@@ -106,6 +108,16 @@ impl<'a> Session<'a> {
     /// Seconds since the start.
     pub(super) fn elapsed_s(&self) -> f64 {
         monotonic_ns().saturating_sub(self.start_ns) as f64 * 1e-9
+    }
+
+    /// Whether it has run for longer than it may.
+    pub(super) fn is_late(&self) -> bool {
+        self.request.most_s.is_some_and(|most_s| self.elapsed_s() > most_s)
+    }
+
+    /// Where `/proc` is.
+    pub(super) fn root(&self) -> &Root {
+        &self.request.root
     }
 
     /// The program goes now.

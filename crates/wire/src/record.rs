@@ -175,10 +175,12 @@ pub enum How {
     Move,
     /// Pages locked as they come.
     Hold,
+    /// The same memory mapped over and over.
+    Alias,
 }
 
 impl How {
-    const ALL: [Self; 5] = [Self::Policy, Self::Stripes, Self::Populate, Self::Move, Self::Hold];
+    const ALL: [Self; 6] = [Self::Policy, Self::Stripes, Self::Populate, Self::Move, Self::Hold, Self::Alias];
 
     fn number(self) -> u64 {
         self as u64
@@ -186,7 +188,7 @@ impl How {
 
     /// Whether a range has its place by this, rather than something beside it.
     pub fn is_place(self) -> bool {
-        matches!(self, Self::Policy | Self::Stripes | Self::Populate)
+        matches!(self, Self::Policy | Self::Stripes | Self::Populate | Self::Alias)
     }
 
     fn from_number(number: u64) -> Option<Self> {

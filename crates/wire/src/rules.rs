@@ -76,6 +76,8 @@ pub enum Policy<'a> {
     Interleave(u64),
     /// Units of the object by weight, as [`crate::Law`] deals them out.
     Weighted(&'a [Turn]),
+    /// No place: all of it is the same memory, mapped over and over, of so many bytes. What it holds is lost.
+    Alias(u64),
 }
 
 /// What is asked beside the place.
@@ -200,6 +202,7 @@ fn policy_words(policy: Policy<'_>) -> (u64, u64, &[Turn]) {
         Policy::Interleave(mask) => (3, mask, &[]),
         Policy::Weighted(turns) => (4, 0, turns),
         Policy::PreferMany(mask) => (5, mask, &[]),
+        Policy::Alias(bytes) => (6, bytes, &[]),
     }
 }
 
@@ -256,6 +259,7 @@ impl<'a> RuleReader<'a> {
             3 => Policy::Interleave(mask),
             4 => Policy::Weighted(&self.turns[..turns]),
             5 => Policy::PreferMany(mask),
+            6 => Policy::Alias(mask),
             _ => return None,
         };
         Some(Rule { select, policy, options: Options::from_words(word(rule, 9)?, word(rule, 10)?) })
@@ -290,6 +294,7 @@ mod tests {
             Rule { options: options(false, Some(false), true), ..Rule::new(Select::File(5), Policy::PreferMany(6)) },
             Rule { options: options(true, Some(true), true), ..Rule::new(Select::SizeAtLeast(9), Policy::Prefer(2)) },
             Rule::new(Select::SizeAtLeast(0), Policy::FirstTouch),
+            Rule::new(Select::SizeAtLeast(1), Policy::Alias(16 << 10)),
             Rule::new(Select::Everything, Policy::Bind(1)),
             Rule::new(Select::Nothing, Policy::FirstTouch),
         ];

@@ -52,6 +52,12 @@ if TYPE_CHECKING:
     help="Run CMD with each of these for {size} in it, such as ./app {size}; each is profiled by itself.",
 )
 @click.option(
+    "--ablate",
+    metavar="A,B",
+    help="Run CMD with each of these objects always in the cache, too, so that its results are wrong; all: each that "
+    "is waited for.",
+)
+@click.option(
     "--variable",
     metavar="NAME",
     default=THREADS_VARIABLE,
@@ -75,6 +81,7 @@ def verb(
     placements: str | None,
     nodes: tuple[str, ...],
     sizes: str | None,
+    ablate: str | None,
     variable: str,
     runs: int,
     programs: Path | None,
@@ -107,6 +114,7 @@ def verb(
             placements=name_list(placements) or [],
             nodes=options.node_numbers(nodes),
             sizes=name_list(sizes) or [],
+            ablate=name_list(ablate) or [],
             runs=runs,
             variable=variable,
             progress=tell,

@@ -69,6 +69,8 @@ class RunDoc(TypedDict):
 
     exit_code: int
     signal: NotRequired[str]
+    cut_off: NotRequired[bool]
+    """It was killed because its time was over; only in runs that have a limit."""
     wall_s: float
     cpu_s: float
     nodes: list[int]

@@ -10,9 +10,9 @@ class ValidationRowDoc(TypedDict):
 
     ``told`` is the number of threads that the environment told the program, None where it was left alone; ``threads``
     is what is predicted. ``neighbours_gb_s`` is what others read of the near memory meanwhile. ``placement`` is the
-    name of a policy. ``repeat`` is how far one run is from the median of the others, None of a single run.
-    ``elsewhere`` is the largest share of pages that were not where the placement wants them, None where that is not
-    seen; ``notes`` are warnings of placed runs.
+    name of a policy. ``ablated`` is the object that was always in the cache, None where none was. ``repeat`` is how
+    far one run is from the median of the others, None of a single run. ``elsewhere`` is the largest share of pages that
+    were not where the placement wants them, None where that is not seen; ``notes`` are warnings of placed runs.
     """
 
     command: list[str]
@@ -21,6 +21,7 @@ class ValidationRowDoc(TypedDict):
     profiled_threads: int
     neighbours_gb_s: float
     placement: str
+    ablated: str | None
     measured_s: list[float]
     repeat: float | None
     others: float

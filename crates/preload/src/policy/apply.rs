@@ -26,8 +26,8 @@ pub(super) fn apply(index: u32, rule: &Rule, address: u64, bytes: u64, kind: Kin
     let plan = region.plan() as u32;
     let (unit, stripes) = (outcome.unit, outcome.stripes.max(budget::PARTS));
     let held = outcome.held == Some(0);
-    let populated = outcome.how == How::Populate;
-    let object = Object { address, start, bytes, rule: index, plan, unit, stripes, kind, held, populated };
+    let (populated, aliased) = (outcome.how == How::Populate, outcome.how == How::Alias);
+    let object = Object { address, start, bytes, rule: index, plan, unit, stripes, kind, held, populated, aliased };
     if !budget::enter(&object) {
         report::count_lost();
     }

@@ -1,6 +1,7 @@
 //! The kernel's calls for memory policy, as they are. Each answers 0 or the error number.
 //!
-//! None of them changes the content of memory, so none can break the program whose memory it is.
+//! None of them changes the content of memory, so none can break the program whose memory it is. The last two do:
+//! they are for `alias` alone.
 
 use std::ffi::{c_int, c_long, c_uint};
 
@@ -124,6 +125,21 @@ pub(super) fn free_bytes() -> u64 {
         info
     };
     info.freeram.saturating_mul(u64::from(info.mem_unit))
+}
+
+/// `mremap(2)` from no bytes: what is shared at `from` is mapped at `to` as well, over whatever was there.
+pub(super) fn map_again(from: u64, bytes: u64, to: u64) -> u32 {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    // SAFETY: the caller owns the range at `to`, and nobody needs what it holds.
+    errno_if(unsafe { libc::syscall(libc::SYS_mremap, from, 0_usize, bytes, flags, to) } < 0)
+}
+
+/// `mmap(2)` of new memory, all zeroes, over whatever was there.
+pub(super) fn map_anew(start: u64, bytes: u64) -> u32 {
+    let (access, none) = (libc::PROT_READ | libc::PROT_WRITE, -1_i64);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: the caller owns the range, and nobody needs what it holds.
+    errno_if(unsafe { libc::syscall(libc::SYS_mmap, start, bytes, access, flags, none, 0_usize) } < 0)
 }
 
 fn size(bytes: u64) -> usize {

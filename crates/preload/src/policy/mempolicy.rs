@@ -6,15 +6,16 @@
 //! | bind, prefer one or many, interleave | `mbind` for the range; pages that are there move |
 //! | weighted | `weighted_interleave`; the host's own weighted interleave where the host has these weights |
 //! | hint faults on | `MPOL_F_NUMA_BALANCING`, which only bind and prefer-many take: an interleaved object is populated and then bound to all its nodes |
+//! | alias | no policy: `alias` maps the same memory over and over |
 //! | hold | `mlock2(MLOCK_ONFAULT)`: reclaim, and so demotion, passes locked pages by |
 
 use std::ffi::c_int;
 
 use tierloom_wire::{How, Law, MAX_NODES, Options, PAGE_BYTES, Policy, TOO_LITTLE_MEMORY, Turn};
 
-use super::kernel;
 use super::residency::Meant;
 use super::weighted_interleave::{self, Choice, Moved, Situation};
+use super::{alias, kernel};
 
 /// A range to be placed: whole pages.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +45,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    fn of(how: How, errno: u32) -> Self {
+    pub(super) fn of(how: How, errno: u32) -> Self {
         Self { how, errno, unit: 0, stripes: 0, moved: Moved::default(), held: None }
     }
 }
@@ -59,6 +60,7 @@ pub(super) fn apply(policy: Policy, options: Options, range: Range) -> Outcome {
         Policy::Weighted(turns) => weighted(turns, options, range),
         Policy::Interleave(mask) => interleave(mask, options, range),
         Policy::Bind(_) | Policy::Prefer(_) | Policy::PreferMany(_) => whole(policy, options, range),
+        Policy::Alias(window_bytes) => alias::alias(window_bytes, range),
     };
     if options.hold {
         outcome.held = Some(kernel::lock_on_fault(range.start, range.bytes));
@@ -82,7 +84,7 @@ pub(super) fn mode(policy: Policy, hint_faults: bool) -> Option<(c_int, u64)> {
 /// Where the pages of a range are meant to be, given the unit that its [`Outcome`] names.
 pub(super) fn meant(policy: Policy<'_>, unit: u64) -> Option<Meant<'_>> {
     match policy {
-        Policy::FirstTouch => None,
+        Policy::FirstTouch | Policy::Alias(_) => None,
         Policy::Bind(mask) | Policy::Prefer(mask) | Policy::PreferMany(mask) | Policy::Interleave(mask) => {
             Some(Meant::Any(mask))
         }

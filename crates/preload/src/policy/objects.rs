@@ -39,6 +39,8 @@ pub(super) struct Object {
     pub(super) held: bool,
     /// Its pages were brought in before they were touched.
     pub(super) populated: bool,
+    /// Its pages are a few that repeat.
+    pub(super) aliased: bool,
 }
 
 /// What must be undone when it goes.
@@ -126,14 +128,14 @@ impl Entry {
             _ => Kind::File,
         };
         let start = !turned;
-        let (held, populated) = (rest & 4 != 0, rest & 8 != 0);
-        Object { address, start, bytes, rule: low, plan: high, unit, stripes, kind, held, populated }
+        let [held, populated, aliased] = [4, 8, 16].map(|flag| rest & flag != 0);
+        Object { address, start, bytes, rule: low, plan: high, unit, stripes, kind, held, populated, aliased }
     }
 }
 
 impl Object {
     fn words(&self) -> [u64; 5] {
-        let flags = u64::from(self.held) << 2 | u64::from(self.populated) << 3;
+        let flags = u64::from(self.held) << 2 | u64::from(self.populated) << 3 | u64::from(self.aliased) << 4;
         let rest = self.kind as u64 | flags | u64::from(self.stripes) << 8;
         [!self.start, self.bytes, u64::from(self.rule) | u64::from(self.plan) << 32, self.unit, rest]
     }
@@ -151,13 +153,15 @@ mod tests {
     fn object(address: u64) -> Object {
         let (start, bytes) = (address.next_multiple_of(4096), 8192);
         let (rule, plan, unit, stripes) = (7, u32::MAX, 2 << 20, u32::MAX);
-        Object { address, start, bytes, rule, plan, unit, stripes, kind: Kind::File, held: true, populated: true }
+        let (held, populated, aliased) = (true, true, true);
+        Object { address, start, bytes, rule, plan, unit, stripes, kind: Kind::File, held, populated, aliased }
     }
 
     #[test]
     fn what_went_in_comes_out_once() {
         let table = fresh();
-        let heap = Object { kind: Kind::Heap, held: false, populated: false, stripes: 3, ..object(0x1010) };
+        let (held, populated, aliased) = (false, false, false);
+        let heap = Object { kind: Kind::Heap, held, populated, aliased, stripes: 3, ..object(0x1010) };
         assert!(table.insert(&object(0x9000)) && table.insert(&heap));
         let mut seen = 0;
         table.for_each(|_| seen += 1);

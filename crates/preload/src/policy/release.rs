@@ -3,7 +3,7 @@
 use tierloom_wire::{Event, MAX_RESIDENT_NODES, RuleReader};
 
 use super::objects::{Kind, OBJECTS, Object};
-use super::{budget, kernel, mempolicy, residency};
+use super::{alias, budget, kernel, mempolicy, residency};
 use crate::report;
 
 /// An object, if there is one at this address, is about to be given back.
@@ -11,7 +11,9 @@ use crate::report;
 pub(super) fn release(address: u64) {
     let Some(object) = budget::forget(address) else { return };
     tell_residency(&object, residency::AT_RELEASE);
-    if object.kind == Kind::Heap {
+    if object.aliased {
+        alias::undo(object.start, object.bytes);
+    } else if object.kind == Kind::Heap {
         if object.held {
             kernel::unlock(object.start, object.bytes);
         }

@@ -83,9 +83,14 @@ def _placement(row: ValidationRowDoc) -> str:
     return row["placement"]
 
 
+def _ablated(row: ValidationRowDoc) -> str:
+    return row["ablated"] or ""
+
+
 CONDITIONS: tuple[tuple[Heading, Callable[[ValidationRowDoc], str], str], ...] = (
     (("neighbours", "right"), _neighbours, ""),
     (("placement", "left"), _placement, LOCAL),
+    (("ablated", "left"), _ablated, ""),
 )
 """Columns of what programs ran under, and the cell that is usual: where all cells are, the column is left out."""
 
