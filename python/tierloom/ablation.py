@@ -17,7 +17,7 @@ from tierloom.errors import PlacementError, RequestError
 from tierloom.placed_runs import reported
 from tierloom.program import interrupts_go_to_the_program, preload_library
 from tierloom.timed_runs import Timed, watched
-from tierloom.units import seconds_text
+from tierloom.units import percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,9 @@ WORTH_IT = 0.03
 
 MOST_TIMES = 3.0
 """A run that takes so many times as long as without ablation is ended: it computes something else, or for ever."""
+
+WHOLE = 0.9
+"""Share of an object's bytes that must have been ablated: the pages at the ends of its blocks hold other data, too."""
 
 LEAST_S = 1.0
 """And it may always run for so long: a short program takes longer to prepare than to run."""
@@ -121,6 +124,7 @@ def timed_without(named: Plan, command: Sequence[str], alone: Sequence[Timed], t
     most_s = max(MOST_TIMES * statistics.median(run.seconds for run in alone), LEAST_S)
     asked = {"ablate": True, "most_s": most_s}
     exit_codes = {each.exit_code for each in alone}
+    rules = named.data["rules"]
 
     def run() -> RunDoc:
         with interrupts_go_to_the_program():
@@ -128,8 +132,8 @@ def timed_without(named: Plan, command: Sequence[str], alone: Sequence[Timed], t
 
     def ablated(writing: int) -> Timed:
         report = reported(command, run, writing)
-        for rule in report["rules"][:-1]:
-            allows(rule, report, exit_codes, most_s)
+        for asked_for, rule in zip(rules, report["rules"], strict=False):
+            allows(rule, asked_for["size_bytes"], report, exit_codes, most_s)
         return Timed(report["wall_s"], 0.0, report["exit_code"])
 
     ended = watched(ablated)
@@ -137,11 +141,12 @@ def timed_without(named: Plan, command: Sequence[str], alone: Sequence[Timed], t
     return replace(ended, seconds=ended.seconds + (system_s - ended.system_s) / threads)
 
 
-def allows(rule: RuleOutcomeDoc, report: RunDoc, exit_codes: set[int], most_s: float) -> None:
+def allows(rule: RuleOutcomeDoc, size_bytes: int, report: RunDoc, exit_codes: set[int], most_s: float) -> None:
     """Makes sure that an object was ablated, and that the program ran as it does otherwise.
 
     Args:
         rule: What became of the object.
+        size_bytes: What it has in the profile.
         report: What became of the run.
         exit_codes: How the program ends otherwise.
         most_s: Time after which it was killed, s.
@@ -154,6 +159,9 @@ def allows(rule: RuleOutcomeDoc, report: RunDoc, exit_codes: set[int], most_s: f
         raise _refused(name, "; ".join(rule["problems"]), "name another object")
     if rule["ranges"] == 0:
         raise _refused(name, "the program did not ask for it this time", "name another object")
+    if rule["bytes"] < WHOLE * size_bytes:
+        share = percent_text(rule["bytes"] / size_bytes)
+        raise _refused(name, f"only {share} of it are whole pages of large blocks", "name another object")
     if report.get("cut_off"):
         raise _refused(name, f"the program was ended after {seconds_text(most_s)}, much longer than without", hint)
     if report["exit_code"] not in exit_codes:

@@ -350,6 +350,7 @@ def validated(*errors: float) -> ValidationDoc:
             "neighbours_gb_s": 0.0,
             "measured_s": [0.9, 1.0, 1.1],
             "placement": "local",
+            "ablated": None,
             "repeat": validation.repeat([0.9, 1.0, 1.1]),
             "others": 0.0,
             "elsewhere": None,

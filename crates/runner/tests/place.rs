@@ -11,7 +11,7 @@ use tierloom_fixtures::programs::{compiled, library};
 use tierloom_model::{Action, Plan, PlanTag, Predicted, Rule, RuleOptions, Selector, Warning};
 use tierloom_record::{Backend, RecordRequest, record};
 use tierloom_recording::{AllocationEvent, Calibration, Exit};
-use tierloom_runner::{PlaceReport, PlaceRequest, run};
+use tierloom_runner::{How, PlaceReport, PlaceRequest, run};
 
 const BYTES: u64 = 4 << 20;
 
@@ -35,11 +35,15 @@ fn plan(rules: Vec<(Selector, Action)>) -> Plan {
 
 /// Runs the program under a plan; its report, and what it printed.
 fn placed(program: &Path, rules: Vec<(Selector, Action)>) -> (PlaceReport, String) {
-    let output = env::temp_dir().join(format!("tierloom-placed-{}-{}", std::process::id(), rules.len()));
+    printed_by(program, rules, false)
+}
+
+fn printed_by(program: &Path, rules: Vec<(Selector, Action)>, ablate: bool) -> (PlaceReport, String) {
+    let output = env::temp_dir().join(format!("tierloom-placed-{}-{}-{ablate}", std::process::id(), rules.len()));
     let command = format!("{} > {}", program.display(), output.display());
     let command = ["sh", "-c", &command].map(OsString::from).to_vec();
     let nodes = [("dram", 0), ("cxl", 1)].map(|(name, node)| (name.to_owned(), node)).into();
-    let request = PlaceRequest { nodes, ..PlaceRequest::new(command, plan(rules), library().to_owned()) };
+    let request = PlaceRequest { nodes, ablate, ..PlaceRequest::new(command, plan(rules), library().to_owned()) };
     let report = run(&request, &mut |_| ()).unwrap();
     let printed = fs::read_to_string(&output).unwrap();
     fs::remove_file(output).unwrap();
@@ -113,4 +117,37 @@ fn what_the_machine_cannot_do_is_said_and_the_program_runs() {
         );
     }
     assert!(report.rules[1].left_out.is_some());
+}
+
+#[test]
+fn pages_of_what_is_ablated_repeat_and_blocks_come_and_go() {
+    let program = compiled("ablated", &["-no-pie"]);
+    let name = program.file_name().unwrap().to_string_lossy().into_owned();
+    let rules = vec![
+        (Selector::SizeAtLeast(2 << 20), Action::FirstTouch),
+        (Selector::Symbol(format!("{name}:zeroes")), Action::FirstTouch),
+        (Selector::Symbol(format!("{name}:values")), Action::FirstTouch),
+        (Selector::File("/data".to_owned()), Action::FirstTouch),
+    ];
+    let (report, printed) = printed_by(&program, rules, true);
+    fs::remove_file(program).unwrap();
+    assert_eq!(report.exit, Exit::Code(0), "{printed}");
+    let is_itself: Vec<&str> = printed.lines().filter(|line| !line.ends_with(" repeats")).collect();
+    assert_eq!(is_itself, ["values is itself"], "{printed}");
+    assert_eq!(printed.lines().count(), 2 + 2 * 3 * 5 + 2, "{printed}");
+    assert!(report.rules[..2].iter().all(tierloom_runner::RuleReport::held), "{:#?}", report.rules);
+    assert!(report.rules[0].how.keys().eq([&How::Alias]), "{:?}", report.rules[0].how);
+    assert!(report.rules[2].left_out.as_ref().unwrap().contains(".data"));
+    assert!(report.rules[3].left_out.as_ref().unwrap().contains("mapped file"));
+}
+
+#[test]
+fn a_run_whose_time_is_over_is_ended() {
+    let command = ["sh", "-c", "while :; do :; done"].map(OsString::from).to_vec();
+    let request = PlaceRequest::new(command, plan(Vec::new()), library().to_owned());
+    let ended = run(&PlaceRequest { most_s: Some(0.05), ..request.clone() }, &mut |_| ()).unwrap();
+    assert!(ended.cut_off && ended.exit == Exit::Signal(9), "{:?}", ended.exit);
+    let command = ["true"].map(OsString::from).to_vec();
+    let ended = run(&PlaceRequest { most_s: Some(1e6), command, ..request }, &mut |_| ()).unwrap();
+    assert!(!ended.cut_off && ended.exit == Exit::Code(0));
 }

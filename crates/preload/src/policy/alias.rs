@@ -98,7 +98,9 @@ mod tests {
         assert_ne!(start, libc::MAP_FAILED);
         // SAFETY: words of the mapping above, which stays; atomics may be written by anybody.
         let words = unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), length / 8) };
-        words.iter().for_each(|word| word.store(1, Ordering::Relaxed));
+        for word in words {
+            word.store(1, Ordering::Relaxed);
+        }
         (Range { start: start as u64, bytes, page_bytes: PAGE_BYTES, stripes_left, eager_bytes: 0 }, words)
     }
 

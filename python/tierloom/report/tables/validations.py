@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -49,7 +49,38 @@ def tables(found: Validation) -> list[RenderableType]:
         f"measured: median of {count_text(data['runs'], 'run')}. predicted: anchored to the profiled run. run again: "
         "how far one run is from the others. model alone: without knowing what the profiled run took."
     )
-    return [verdict(found), noted(made, note)]
+    return [verdict(found), noted(made, note), *_ablations(data["rows"])]
+
+
+def _ablations(rows: Sequence[ValidationRowDoc]) -> Iterator[RenderableType]:
+    """A table of what programs save without waiting for an object, where one was ablated."""
+    plain = [row for row in rows if row["placement"] == LOCAL and not row["neighbours_gb_s"]]
+    alone = {_run(row): row for row in plain if row["ablated"] is None}
+    ablated = [(row, alone[_run(row)]) for row in plain if row["ablated"] is not None]
+    if not ablated:
+        return
+    made = table(
+        "What a program saves with an object always in the cache",
+        ("program", "left"),
+        ("object", "left"),
+        ("measured", "right", "key"),
+        ("predicted", "right", "key"),
+    )
+    for row, whole in ablated:
+        whole_s = statistics.median(whole["measured_s"])
+        saved = whole_s - statistics.median(row["measured_s"]), whole["predicted_s"] - row["predicted_s"]
+        shares = [percent_text(saved_s / whole_s) for saved_s in saved]
+        made.add_row(_command(row), row["ablated"] or "", *shares)
+    yield noted(made, "of the time that it takes otherwise, with the kernel's time as it is then.")
+
+
+def _run(row: ValidationRowDoc) -> tuple[str, int | None]:
+    """What runs of a program have in common with that without ablation."""
+    return shlex.join(row["command"]), row["told"]
+
+
+def _command(row: ValidationRowDoc) -> str:
+    return cut(Text(shlex.join(row["command"])), WORDS).plain
 
 
 def verdict(found: Validation) -> str:
@@ -97,7 +128,7 @@ CONDITIONS: tuple[tuple[Heading, Callable[[ValidationRowDoc], str], str], ...] =
 
 def _cells(row: ValidationRowDoc, told: list[str]) -> list[str]:
     return [
-        cut(Text(shlex.join(row["command"])), WORDS).plain,
+        _command(row),
         str(row["threads"]),
         *told,
         seconds_text(statistics.median(row["measured_s"])),
