@@ -95,7 +95,7 @@ def test_what_cannot_be_ablated_is_said(steered: list[str], here: Path, run: Run
     words = ("validate", "--machine", here, "--runs", "1", "--json")
     result = run(*words, "--ablate", "few", "--", *steered, "nothing")
     assert [failure["why"].splitlines()[0] for failure in json.loads(result.stdout)["failures"]] == [
-        "`few` does not allow to be ablated: 78.1 KiB are too little: what is left of it is 16 KiB"
+        "`few` does not allow to be ablated: 78.1KiB are too little: what is left of it is 16KiB"
     ]
     result = run(*words, "--ablate", "fw", "--", *steered, "nothing")
     assert result.returncode == 2

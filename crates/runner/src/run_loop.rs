@@ -3,6 +3,7 @@
 //! that end without a word.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
@@ -68,7 +69,7 @@ impl<'a> Session<'a> {
             host_weights: None,
             plan: request.plan.clone(),
             node_of: request.nodes.clone(),
-            mapped: BTreeMap::new(),
+            mapped: named_files(&request.command),
             searched: BTreeSet::new(),
             compiled,
             rules: Vec::new(),
@@ -145,7 +146,8 @@ impl<'a> Session<'a> {
     pub(super) fn tick(&mut self, channel: &PreloadChannel, watcher: &mut dyn FnMut(&Snapshot)) {
         let now_s = self.elapsed_s();
         self.begin_phases(channel, now_s);
-        if now_s >= self.next_search_s {
+        // What is ablated nobody moves, and an array that the program uses already has lost what it held.
+        if now_s >= self.next_search_s && !self.request.ablate {
             self.next_search_s = now_s + SEARCH_S;
             self.search_libraries(channel);
         }
@@ -373,6 +375,13 @@ impl<'a> Session<'a> {
             report.residency.stale_s = report.residency.stale_s.max(stale_s);
         }
     }
+}
+
+/// Files that a command names, by name without folder: a shell that starts the program is told where it is.
+fn named_files(command: &[OsString]) -> BTreeMap<String, PathBuf> {
+    let words = command.iter().filter_map(|word| word.to_str()).flat_map(str::split_whitespace);
+    let paths = words.filter(|word| word.contains('/')).map(PathBuf::from).filter(|path| path.is_file());
+    paths.filter_map(|path| Some((path.file_name()?.to_str()?.to_owned(), path))).collect()
 }
 
 fn sum(mut total: Vec<AppliedRule>, more: &[AppliedRule]) -> Vec<AppliedRule> {

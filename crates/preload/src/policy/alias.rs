@@ -17,27 +17,27 @@ use super::mempolicy::{Outcome, Range};
 use crate::real;
 
 /// The largest window that a rule may ask for, bytes; the window is as large, and rules take a part of it.
-const MOST_BYTES: usize = 256 << 10;
+const MOST_BYTES: usize = 4 << 20;
 
 /// Where the window is; 0 = nowhere yet.
 static WINDOW: AtomicU64 = AtomicU64::new(0);
 
-/// Maps the first `window_bytes` of the window over a range until it is full. The window is all zeroes then, as memory
-/// that was just handed out may have to be.
+/// Maps the first `window_bytes` of the window over a range until it is full. They are all zeroes then, as memory that
+/// was just handed out may have to be.
 pub(super) fn alias(window_bytes: u64, range: Range) -> Outcome {
     let refused = |errno| Outcome::of(How::Alias, errno);
     let repetitions = range.bytes.div_ceil(window_bytes.max(1));
-    if window_bytes == 0 || window_bytes > MOST_BYTES as u64 {
+    let Some(bytes) = usize::try_from(window_bytes).ok().filter(|bytes| (1..=MOST_BYTES).contains(bytes)) else {
         return refused(libc::EINVAL.unsigned_abs());
-    }
+    };
     if repetitions > range.stripes_left {
         return refused(TOO_MANY_MAPPINGS);
     }
-    let window = match window() {
+    let window = match window(bytes) {
         Ok(window) => window,
         Err(errno) => return refused(errno),
     };
-    let pieces = (0..range.bytes).step_by(usize::try_from(window_bytes).unwrap_or(usize::MAX));
+    let pieces = (0..range.bytes).step_by(bytes);
     let map = |at: u64| kernel::map_again(window, window_bytes.min(range.bytes - at), range.start + at);
     if let Some(errno) = pieces.map(map).find(|errno| *errno != 0) {
         undo(range.start, range.bytes);
@@ -54,12 +54,12 @@ pub(super) fn undo(start: u64, bytes: u64) {
     kernel::map_anew(start, bytes);
 }
 
-/// Where the window is, cleared.
-fn window() -> Result<u64, u32> {
+/// Where the window is, with so many bytes cleared.
+fn window(bytes: usize) -> Result<u64, u32> {
     let known = WINDOW.load(Ordering::Acquire);
     let window = if known == 0 { map_window()? } else { known };
-    // SAFETY: it is mapped for good, of this size, and may be written; what others write there meanwhile means nothing.
-    unsafe { std::ptr::write_bytes(window as *mut u8, 0, MOST_BYTES) };
+    // SAFETY: it is mapped for good, no smaller, and may be written; what others write there meanwhile means nothing.
+    unsafe { std::ptr::write_bytes(window as *mut u8, 0, bytes) };
     Ok(window)
 }
 

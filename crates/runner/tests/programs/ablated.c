@@ -8,14 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BYTES = 4 << 20, WINDOW = 16 << 10, PAGE = 4096 };
+enum { BYTES = 4 << 20, WINDOW = 256 << 10, PAGE = 4096 };
 
 char zeroes[BYTES];
 char values[BYTES] = {1};
 
 /* Writes to the first whole page of a range, and reads it some windows away; of fresh memory that is zero before. */
 static void tell(const char *name, char *range) {
-    volatile char *here = (char *)(((unsigned long)range + PAGE - 1) / PAGE * PAGE), *there = here + 8 * WINDOW;
+    volatile char *here = (char *)(((unsigned long)range + PAGE - 1) / PAGE * PAGE), *there = here + 4 * WINDOW;
     const int before = *there;
     *here = 7;
     printf("%s %s%s\n", name, *there == 7 ? "repeats" : "is itself", before ? ", not zero" : "");
