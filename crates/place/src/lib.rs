@@ -42,6 +42,6 @@ pub use error::PlaceError;
 pub use match_error::{MatchError, Open};
 pub use node_match::{Because, NodeMatch, match_nodes, nodes_to_give};
 pub use plan::{actions_for, plan_from};
-pub use planner::compare;
+pub use planner::{compare, predictor};
 pub use policy::{Brought, Policy};
 pub use request::{Request, parse_budget};

@@ -2,7 +2,7 @@
 
 use tierloom_model::units::round_to_u64;
 use tierloom_model::{Comparison, Machine, PolicyResult, Profile};
-use tierloom_predict::Predictor;
+use tierloom_predict::{Predictor, Run};
 
 use crate::compared::{Choice, Compared};
 use crate::context::Context;
@@ -25,10 +25,11 @@ const SAME: f64 = 1e-3;
 /// when no policy can be used. A policy that cannot be used beside others that can is no error: its
 /// result says why.
 pub fn compare(machine: &Machine, profile: &Profile, request: &Request) -> Result<Comparison, PlaceError> {
-    let profile = &*request.ablated(profile)?;
     let positions = request.positions(machine, profile)?;
     let run = positions.run;
-    let predictor = Predictor::new(machine, profile, run)?;
+    let predictor = predictor(machine, profile, &[run], request)?;
+    let ablated = request.ablated(profile)?;
+    let profile = ablated.as_ref().map_or(profile, |ablated| &ablated.likely);
     let context = request.context(machine, profile, &predictor, positions)?;
     let frontier = frontier::frontier(&context.without_budget())?;
     let Choice { compared, chosen, points } = match request.max_slowdown {
@@ -54,6 +55,20 @@ pub fn compare(machine: &Machine, profile: &Profile, request: &Request) -> Resul
 fn unselected(profile: &Profile) -> Vec<String> {
     let objects = profile.objects.iter().filter(|object| !object.can_be_placed());
     objects.map(|object| object.name.clone()).collect()
+}
+
+/// A profile compiled for a run, without the objects that a request asks to cost no memory.
+///
+/// # Errors
+/// As [`Predictor::over`], and where the profile has no such object.
+pub fn predictor(
+    machine: &Machine,
+    profile: &Profile,
+    runs: &[Run],
+    request: &Request,
+) -> Result<Predictor, PlaceError> {
+    let Some(ablated) = request.ablated(profile)? else { return Ok(Predictor::over(machine, profile, runs)?) };
+    Ok(Predictor::over(machine, &ablated.likely, runs)?.leaving_open(machine, &ablated.uncovered, runs)?)
 }
 
 /// The policies within the budget, and the simplest of the fastest.

@@ -1,11 +1,9 @@
 //! What a person asks for, in names, and its translation to positions.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 use tierloom_model::units::{parse_bytes, round_to_u64};
 use tierloom_model::{Machine, Profile};
-use tierloom_predict::{Predictor, Run};
+use tierloom_predict::{Ablated, Predictor, Run, ablated};
 
 use crate::context::Context;
 use crate::error::PlaceError;
@@ -68,20 +66,20 @@ impl Request {
         Ok(Positions { run: Run { socket, threads }, nodes, fast })
     }
 
-    /// The profile without the waiting for the objects that cost no memory.
+    /// The profile without the waiting for the objects that cost no memory; `None` where all do.
     ///
     /// # Errors
     /// It has no object of a name.
-    pub fn ablated<'p>(&self, profile: &'p Profile) -> Result<Cow<'p, Profile>, PlaceError> {
+    pub(crate) fn ablated(&self, profile: &Profile) -> Result<Option<Ablated>, PlaceError> {
         if self.ablated.is_empty() {
-            return Ok(Cow::Borrowed(profile));
+            return Ok(None);
         }
         if let Some(name) = self.ablated.iter().find(|name| profile.object_index(name).is_none()) {
             let known: Vec<&str> = profile.objects.iter().map(|object| object.name.as_str()).collect();
             let (profile, name) = (profile.name.clone(), name.clone());
             return Err(PlaceError::UnknownObject { profile, name, known: known.join(", ") });
         }
-        Ok(Cow::Owned(tierloom_predict::ablated(profile, &self.ablated.iter().map(String::as_str).collect())))
+        Ok(Some(ablated(profile, &self.ablated.iter().map(String::as_str).collect())))
     }
 
     fn socket_in(&self, machine: &Machine) -> Result<usize, PlaceError> {

@@ -58,7 +58,7 @@ mod report;
 mod run;
 mod timed;
 
-pub use ablated::ablated;
+pub use ablated::{Ablated, ablated};
 pub use anchor::anchored;
 pub use demand::Demand;
 pub use error::PredictError;

@@ -1,7 +1,7 @@
 //! A machine and a profile, compiled for one run; asked for the time of many placements.
 
 use tierloom_contention::{Fabric, Work};
-use tierloom_model::{Machine, Phase, Profile};
+use tierloom_model::{Machine, Profile};
 
 use crate::behind::{Lines, behind, cache_of};
 use crate::compile::{Team, Works, teams_of};
@@ -48,18 +48,31 @@ impl Predictor {
         let teams: Vec<Vec<Team>> =
             profile.phases.iter().map(|phase| teams_of(machine, phase, profile, runs)).collect();
         let cache = cache_of(machine, profile, runs.iter().map(|run| run.socket));
-        let works = |phases: &[Phase], doubt| Works::new(profile, phases, &teams, doubt);
-        let likely = works(&behind(profile, cache, Lines::Likely), Doubt::NONE)?;
-        let open = open(machine, profile, cache);
-        let under = |doubt| open.iter().map(|phases| works(phases, doubt)).collect::<Result<Vec<Works>, _>>();
-        Ok(Self {
+        let likely = Works::new(profile, &behind(profile, cache, Lines::Likely), &teams, Doubt::NONE)?;
+        let predictor = Self {
             fabric,
             labels: Labels::new(machine, profile, runs),
             totals: (0..profile.objects.len()).map(|object| likely.of_object(object)).collect(),
             likely,
-            low: under(Doubt::LOW)?,
-            high: under(Doubt::HIGH)?,
-        })
+            low: Vec::new(),
+            high: Vec::new(),
+        };
+        predictor.leaving_open(machine, profile, runs)
+    }
+
+    /// Takes into the range of predictions that the profile may be another one, of the same objects and phases.
+    ///
+    /// # Errors
+    /// An access to an object that is not there.
+    pub fn leaving_open(mut self, machine: &Machine, profile: &Profile, runs: &[Run]) -> Result<Self, PredictError> {
+        let teams: Vec<Vec<Team>> =
+            profile.phases.iter().map(|phase| teams_of(machine, phase, profile, runs)).collect();
+        let cache = cache_of(machine, profile, runs.iter().map(|run| run.socket));
+        for phases in open(machine, profile, cache) {
+            self.low.push(Works::new(profile, &phases, &teams, Doubt::LOW)?);
+            self.high.push(Works::new(profile, &phases, &teams, Doubt::HIGH)?);
+        }
+        Ok(self)
     }
 
     /// Objects of the profile.

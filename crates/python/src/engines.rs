@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use tierloom_model::{self as model, Placement, PolicyResult, Prediction};
 use tierloom_place::{self as place, Brought, Request};
-use tierloom_predict::{Predictor, Run};
+use tierloom_predict::Run;
 
 use crate::documents::{request, to_python};
 use crate::errors;
@@ -160,8 +160,7 @@ fn predicted(machine: &model::Machine, profile: &model::Profile, asked: PredictR
     let run = |team: &TeamRequest| Ok(Run { socket: socket(machine, team.socket.as_deref())?, threads: team.threads });
     let runs = asked.teams.iter().map(run).collect::<PyResult<Vec<Run>>>()?;
     let request = Request { ablated: asked.ablated, ..Request::default() };
-    let profile = request.ablated(profile).map_err(|error| errors::from_place(&error))?;
-    let predictor = Predictor::over(machine, &profile, &runs).map_err(|error| errors::from_predict(&error))?;
+    let predictor = place::predictor(machine, profile, &runs, &request).map_err(|error| errors::from_place(&error))?;
     Ok(predictor.predict(&placement))
 }
 
