@@ -10,12 +10,12 @@ from __future__ import annotations
 import signal
 import statistics
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING
 
-import tierloom._core as _core
 from tierloom.errors import PlacementError, RequestError
 from tierloom.placed_runs import reported
-from tierloom.program import interrupts_go_to_the_program, preload_library
+from tierloom.runner import run_ablated
 from tierloom.timed_runs import Timed, watched
 from tierloom.units import percent_text, seconds_text
 
@@ -33,6 +33,9 @@ WORTH_IT = 0.03
 
 MOST_TIMES = 3.0
 """A run that takes so many times as long as without ablation is ended: it computes something else, or for ever."""
+
+NOT_PLACED = frozenset({"arena", "constant"})
+"""Kinds of objects that no rule of a plan can select: small ones together, and what the program cannot write."""
 
 WHOLE = 0.9
 """Share of an object's bytes that must have been ablated: the pages at the ends of its blocks hold other data, too."""
@@ -75,7 +78,7 @@ def objects(profile: Profile, predicted: PredictionDoc, names: Sequence[str]) ->
         kinds = {each["name"]: each["kind"] for each in profile.data["objects"]}
         least_s = WORTH_IT * sum(waits.values())
         worth_it = [name for name, wait_s in waits.items() if wait_s > 0.0 and wait_s >= least_s]
-        return [name for name in worth_it if kinds[name] != "arena"]
+        return [name for name in worth_it if kinds[name] not in NOT_PLACED]
     known = [each["name"] for each in profile.data["objects"]]
     for name in names:
         if name not in known:
@@ -92,8 +95,8 @@ def allowed(profile: Profile, name: str) -> None:
         PlacementError: Something is.
     """
     [kind] = [each["kind"] for each in profile.data["objects"] if each["name"] == name]
-    if kind == "arena":
-        raise _refused(name, "it is many small ones", "name an object that the program allocates by itself")
+    if kind in NOT_PLACED:
+        raise _refused(name, "no rule of a plan can select it", "name an object that the program allocates by itself")
     if _is_shared(profile, name):
         why = "several threads write it, and would write the same lines, which caches then hand to and fro"
         raise _refused(name, why, "run the program with one thread, such as --threads 1")
@@ -122,13 +125,9 @@ def timed_without(named: Plan, command: Sequence[str], alone: Sequence[Timed], t
         ProgramError: The program cannot be started.
     """
     most_s = max(MOST_TIMES * statistics.median(run.seconds for run in alone), LEAST_S)
-    asked = {"ablate": True, "most_s": most_s}
     exit_codes = {each.exit_code for each in alone}
     rules = named.data["rules"]
-
-    def run() -> RunDoc:
-        with interrupts_go_to_the_program():
-            return cast("RunDoc", _core.run_plan(named.core, list(command), preload_library(), asked, None))
+    run = partial(run_ablated, named, command, most_s)
 
     def ablated(writing: int) -> Timed:
         report = reported(command, run, writing)

@@ -81,6 +81,24 @@ def run(
     return cast("RunDoc", {**report, "memories": memories})
 
 
+def run_ablated(named: Plan, command: Sequence[str], most_s: float) -> RunDoc:
+    """Runs a program with the objects of a plan's rules always in the cache; what it computes with them means nothing.
+
+    Args:
+        named: A plan with a rule for each of the objects; where it places them does not matter.
+        command: Program and arguments.
+        most_s: Seconds after which the program is killed (``cut_off``).
+
+    Raises:
+        ProgramError: The program cannot be started.
+        RecordingError: Nothing could be ablated.
+    """
+    asked = {"ablate": True, "most_s": most_s}
+    with interrupts_go_to_the_program():
+        report: Any = _core.run_plan(named.core, list(command), preload_library(), asked, None)
+    return cast("RunDoc", {**report, "memories": []})
+
+
 @reads(plan=PLAN, nodes=NODES)
 def apply(pid: int, plan: Plan, *, nodes: Mapping[str, int] | None = None) -> AppliedDoc:
     """Moves the objects of a running program to where another plan wants them.

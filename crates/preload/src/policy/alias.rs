@@ -10,10 +10,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tierloom_wire::{How, TOO_MANY_MAPPINGS};
+use tierloom_wire::TOO_MANY_MAPPINGS;
 
 use super::kernel;
-use super::mempolicy::{Outcome, Range};
 use crate::real;
 
 /// The largest window that a rule may ask for, bytes; the window is as large, and rules take a part of it.
@@ -23,29 +22,23 @@ const MOST_BYTES: usize = 4 << 20;
 static WINDOW: AtomicU64 = AtomicU64::new(0);
 
 /// Maps the first `window_bytes` of the window over a range until it is full. They are all zeroes then, as memory that
-/// was just handed out may have to be.
-pub(super) fn alias(window_bytes: u64, range: Range) -> Outcome {
-    let refused = |errno| Outcome::of(How::Alias, errno);
-    let repetitions = range.bytes.div_ceil(window_bytes.max(1));
-    let Some(bytes) = usize::try_from(window_bytes).ok().filter(|bytes| (1..=MOST_BYTES).contains(bytes)) else {
-        return refused(libc::EINVAL.unsigned_abs());
-    };
-    if repetitions > range.stripes_left {
-        return refused(TOO_MANY_MAPPINGS);
+/// was just handed out may have to be. How many mappings that took, of `most`, or the error number.
+pub(super) fn alias(window_bytes: u64, start: u64, bytes: u64, most: u64) -> Result<u64, u32> {
+    let repetitions = bytes.div_ceil(window_bytes.max(1));
+    let window_size = usize::try_from(window_bytes).ok().filter(|size| (1..=MOST_BYTES).contains(size));
+    let window_size = window_size.ok_or(libc::EINVAL.unsigned_abs())?;
+    if repetitions > most {
+        return Err(TOO_MANY_MAPPINGS);
     }
-    let window = match window(bytes) {
-        Ok(window) => window,
-        Err(errno) => return refused(errno),
-    };
-    let pieces = (0..range.bytes).step_by(bytes);
-    let map = |at: u64| kernel::map_again(window, window_bytes.min(range.bytes - at), range.start + at);
-    if let Some(errno) = pieces.map(map).find(|errno| *errno != 0) {
-        undo(range.start, range.bytes);
-        return refused(errno);
+    let window = window(window_size)?;
+    let map = |at: u64| kernel::map_again(window, window_bytes.min(bytes - at), start + at);
+    if let Some(errno) = (0..bytes).step_by(window_size).map(map).find(|errno| *errno != 0) {
+        undo(start, bytes);
+        return Err(errno);
     }
     // A kernel before 5.14 cannot: then they come one by one.
-    kernel::populate(range.start, range.bytes);
-    Outcome { stripes: u32::try_from(repetitions).unwrap_or(u32::MAX), ..refused(0) }
+    kernel::populate(start, bytes);
+    Ok(repetitions)
 }
 
 /// Gives a range memory of its own again, all zeroes, before the allocator or the kernel gets it back: an allocator keeps
@@ -90,7 +83,7 @@ mod tests {
     const WINDOW_BYTES: u64 = 16 << 10;
 
     /// A range of private memory, full of ones.
-    fn ones(bytes: u64, stripes_left: u64) -> (Range, &'static [AtomicU64]) {
+    fn ones(bytes: u64) -> (u64, &'static [AtomicU64]) {
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let length = usize::try_from(bytes).unwrap();
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
@@ -101,7 +94,7 @@ mod tests {
         for word in words {
             word.store(1, Ordering::Relaxed);
         }
-        (Range { start: start as u64, bytes, page_bytes: PAGE_BYTES, stripes_left, eager_bytes: 0 }, words)
+        (start as u64, words)
     }
 
     fn sum(words: &[AtomicU64]) -> u64 {
@@ -111,28 +104,28 @@ mod tests {
     /// Tests write to the one window, so they are one.
     #[test]
     fn pages_alias_until_that_is_undone() {
-        let (range, words) = ones(10 * WINDOW_BYTES + PAGE_BYTES, 100);
-        let outcome = alias(WINDOW_BYTES, range);
-        assert_eq!((outcome.how, outcome.errno, outcome.stripes), (How::Alias, 0, 11));
+        let bytes = 10 * WINDOW_BYTES + PAGE_BYTES;
+        let (start, words) = ones(bytes);
+        assert_eq!(alias(WINDOW_BYTES, start, bytes, 11), Ok(11));
         assert_eq!(sum(words), 0, "memory that is handed out may have to be zero");
         words[3].store(7, Ordering::Relaxed);
         let step = usize::try_from(WINDOW_BYTES / 8).unwrap();
         assert!(words.iter().skip(3).step_by(step).all(|word| word.load(Ordering::Relaxed) == 7));
         assert_eq!(sum(words), 11 * 7, "and nowhere else");
 
-        let (other, others) = ones(4 * WINDOW_BYTES, 100);
-        assert_eq!(alias(2 * WINDOW_BYTES, other).stripes, 2);
+        let (other, others) = ones(4 * WINDOW_BYTES);
+        assert_eq!(alias(2 * WINDOW_BYTES, other, 4 * WINDOW_BYTES, 11), Ok(2));
         others[5].store(9, Ordering::Relaxed);
         assert_eq!(words[5].load(Ordering::Relaxed), 9, "all ranges share the window");
 
-        undo(range.start, range.bytes);
+        undo(start, bytes);
         assert_eq!(sum(words), 0);
         words[3].store(7, Ordering::Relaxed);
         assert_eq!((sum(words), others[3].load(Ordering::Relaxed)), (7, 0), "it is its own memory");
 
-        let (much, full) = ones(10 * WINDOW_BYTES, 9);
-        assert_eq!(alias(WINDOW_BYTES, much).errno, TOO_MANY_MAPPINGS);
-        assert_eq!(alias(2 * MOST_BYTES as u64, much).errno, libc::EINVAL.unsigned_abs());
+        let (much, full) = ones(10 * WINDOW_BYTES);
+        assert_eq!(alias(WINDOW_BYTES, much, 10 * WINDOW_BYTES, 9), Err(TOO_MANY_MAPPINGS));
+        assert_eq!(alias(2 * MOST_BYTES as u64, much, PAGE_BYTES, 9), Err(libc::EINVAL.unsigned_abs()));
         assert_eq!(sum(full), full.len() as u64, "what is refused is left alone");
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn of(how: How, errno: u32) -> Self {
+    fn of(how: How, errno: u32) -> Self {
         Self { how, errno, unit: 0, stripes: 0, moved: Moved::default(), held: None }
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn apply(policy: Policy, options: Options, range: Range) -> Outcome {
         Policy::Weighted(turns) => weighted(turns, options, range),
         Policy::Interleave(mask) => interleave(mask, options, range),
         Policy::Bind(_) | Policy::Prefer(_) | Policy::PreferMany(_) => whole(policy, options, range),
-        Policy::Alias(window_bytes) => alias::alias(window_bytes, range),
+        Policy::Alias(window_bytes) => aliased(window_bytes, range),
     };
     if options.hold {
         outcome.held = Some(kernel::lock_on_fault(range.start, range.bytes));
@@ -92,6 +92,13 @@ pub(super) fn meant(policy: Policy<'_>, unit: u64) -> Option<Meant<'_>> {
             Some(law) => Some(Meant::Law(law)),
             None => Law::new(turns, PAGE_BYTES).map(|law| Meant::Any(law.mask())),
         },
+    }
+}
+
+fn aliased(window_bytes: u64, range: Range) -> Outcome {
+    match alias::alias(window_bytes, range.start, range.bytes, range.stripes_left) {
+        Ok(stripes) => Outcome { stripes: u32::try_from(stripes).unwrap_or(u32::MAX), ..Outcome::of(How::Alias, 0) },
+        Err(errno) => Outcome::of(How::Alias, errno),
     }
 }
 
