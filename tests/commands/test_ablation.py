@@ -170,22 +170,14 @@ def test_the_kernels_time_is_as_it_is_otherwise(steered: list[str], folder: Path
 
 
 @pytest.mark.live
-@pytest.mark.parametrize(
-    ("command", "names", "within"),
-    [("gather --size 24 --iterations 10", ["A"], 0.25), ("stream", ["a", "b", "c"], 0.25)],
-)
-def test_waiting_for_an_object_is_what_a_run_without_it_saves(
-    workloads: Path, command: str, names: list[str], within: float
-) -> None:
-    """Within a quarter of the program's time: independent misses of one iteration are blamed on the first of them."""
-    here = tierloom.measure(quick=True)
-    asked = ["sh", "-c", f"OMP_NUM_THREADS=1 {workloads}/{command} || true"]  # It finds its results wrong.
-    answer = tierloom.validate([asked], machine=here, runs=5, ablate=names)
+def test_waiting_for_an_object_is_what_a_run_without_it_saves(workloads: Path) -> None:
+    """Of a program that waits for one object at a time: others save less, for they wait for the rest meanwhile."""
+    asked = ["sh", "-c", f"OMP_NUM_THREADS=1 {workloads}/cg --iterations 3 || true"]  # It finds its results wrong.
+    answer = tierloom.validate([asked], machine=tierloom.measure(quick=True), runs=5, ablate=["p", "x", "a"])
     rows = answer.data["rows"]
-    assert [row["ablated"] for row in rows] == [None, *names], answer.data["failures"]
+    assert [row["ablated"] for row in rows] == [None, "p", "x", "a"], answer.data["failures"]
     whole_s = statistics.median(rows[0]["measured_s"])
     for row in rows[1:]:
         saved = 1 - statistics.median(row["measured_s"]) / whole_s
         predicted = (rows[0]["predicted_s"] - row["predicted_s"]) / whole_s
-        assert saved > 0.0, row["ablated"]
-        assert abs(saved - predicted) < within, f"{row['ablated']}: {saved:.0%} saved, {predicted:.0%} predicted"
+        assert abs(saved - predicted) < 0.15, f"{row['ablated']}: {saved:.0%} saved, {predicted:.0%} predicted"
