@@ -279,7 +279,7 @@ fn what_no_rule_can_select_has_none_and_counts_where_the_default_puts_it() {
         let uniform = result.actions.iter().all(|action| *action == result.actions[0]);
         assert!(uniform || result.actions[1] == result.actions[3], "{}: one default", result.policy);
     }
-    let plan = plan_from(&machine, &profile, &comparison, "soar").unwrap();
+    let plan = plan_from(&machine, &profile, &comparison, "soar", &[]).unwrap();
     assert_eq!(plan.rules.iter().map(|rule| rule.object.as_str()).collect::<Vec<_>>(), ["o0", "o2"]);
     profile.objects[3].site = Site::File("/dev/shm/list".to_owned());
     assert!(profile.objects[3].can_be_placed(), "shared memory takes a policy");

@@ -169,7 +169,9 @@ impl Function {
             if found.is_empty() {
                 return dead;
             }
-            found.into_iter().for_each(|id| dead[id] = true);
+            for id in found {
+                dead[id] = true;
+            }
         }
     }
 
