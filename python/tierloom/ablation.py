@@ -20,7 +20,7 @@ from tierloom.timed_runs import Timed, watched
 from tierloom.units import percent_text, seconds_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from tierloom.nouns import Plan, Profile
     from tierloom.schema import PredictionDoc, RuleOutcomeDoc, RunDoc
@@ -29,16 +29,15 @@ ALL = "all"
 """Each object that is worth it, one at a time."""
 
 WORTH_IT = 0.03
-"""Share of all waiting from which on an object is worth it: less cannot be told from how runs differ."""
+"""Share of all waiting from which on an object is worth it: less cannot be told from how runs differ. Assumed."""
 
 MOST_TIMES = 3.0
-"""A run that takes so many times as long as without ablation is ended: it computes something else, or for ever."""
-
-NOT_PLACED = frozenset({"arena", "constant"})
-"""Kinds of objects that no rule of a plan can select: small ones together, and what the program cannot write."""
+"""A run that takes so many times as long as without ablation is ended: it computes something else, or for ever.
+Assumed."""
 
 WHOLE = 0.9
-"""Share of an object's bytes that must have been ablated: the pages at the ends of its blocks hold other data, too."""
+"""Share of an object's bytes that must have been ablated: the pages at the ends of its blocks hold other data, too.
+Assumed."""
 
 LEAST_S = 1.0
 """And it may always run for so long: a short program takes longer to prepare than to run."""
@@ -62,23 +61,25 @@ def checked(names: Sequence[str]) -> Sequence[str]:
     return names
 
 
-def objects(profile: Profile, predicted: PredictionDoc, names: Sequence[str]) -> Sequence[str]:
+def objects(
+    profile: Profile, predicted: PredictionDoc, names: Sequence[str], unselected: Collection[str]
+) -> Sequence[str]:
     """Which objects are ablated, one after the other.
 
     Args:
         profile: What the program does with its data.
         predicted: How long it waits for each object.
         names: As asked, or ``all``.
+        unselected: Objects that no rule of a plan can select.
 
     Raises:
         RequestError: The program has no object of a name.
     """
     if list(names) == [ALL]:
         waits = {each["object"]: each["stall_s"] for each in predicted["objects"]}
-        kinds = {each["name"]: each["kind"] for each in profile.data["objects"]}
         least_s = WORTH_IT * sum(waits.values())
         worth_it = [name for name, wait_s in waits.items() if wait_s > 0.0 and wait_s >= least_s]
-        return [name for name in worth_it if kinds[name] not in NOT_PLACED]
+        return [name for name in worth_it if name not in unselected]
     known = [each["name"] for each in profile.data["objects"]]
     for name in names:
         if name not in known:
@@ -88,14 +89,13 @@ def objects(profile: Profile, predicted: PredictionDoc, names: Sequence[str]) ->
     return names
 
 
-def allowed(profile: Profile, name: str) -> None:
+def allowed(profile: Profile, name: str, unselected: Collection[str]) -> None:
     """Makes sure that nothing known of an object is against ablating it.
 
     Raises:
         PlacementError: Something is.
     """
-    [kind] = [each["kind"] for each in profile.data["objects"] if each["name"] == name]
-    if kind in NOT_PLACED:
+    if name in unselected:
         raise _refused(name, "no rule of a plan can select it", "name an object that the program allocates by itself")
     if _is_shared(profile, name):
         why = "several threads write it, and would write the same lines, which caches then hand to and fro"
@@ -156,16 +156,17 @@ def allows(rule: RuleOutcomeDoc, size_bytes: int, report: RunDoc, exit_codes: se
     name, hint = rule["object"], "ablate arrays of numbers, whose values may be anything"
     if rule["problems"]:
         raise _refused(name, "; ".join(rule["problems"]), "name another object")
-    if rule["ranges"] == 0:
-        raise _refused(name, "the program did not ask for it this time", "name another object")
-    if rule["bytes"] < WHOLE * size_bytes:
-        share = percent_text(rule["bytes"] / size_bytes)
-        raise _refused(name, f"only {share} of it are whole pages of large blocks", "name another object")
+    # Who ends early has not asked for all of it: how it ended is the reason.
     if report.get("cut_off"):
         raise _refused(name, f"the program was ended after {seconds_text(most_s)}, much longer than without", hint)
     if report["exit_code"] not in exit_codes:
         usual = " or ".join(map(str, sorted(exit_codes)))
         raise _refused(name, f"the program ended with {_ending(report['exit_code'])}, and with {usual} without", hint)
+    if rule["ranges"] == 0:
+        raise _refused(name, "the program did not ask for it this time", "name another object")
+    if rule["bytes"] < WHOLE * size_bytes:
+        share = percent_text(rule["bytes"] / size_bytes)
+        raise _refused(name, f"only {share} of it are whole pages of large blocks", "name another object")
 
 
 def _ending(code: int) -> str:

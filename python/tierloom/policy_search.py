@@ -238,7 +238,7 @@ def _slowdown(share: str | float) -> float:
     return value
 
 
-@reads(threads=teams)
+@reads(threads=teams, ablated=name_texts)
 def predict(
     profile: Profile,
     machine: Machine,

@@ -219,13 +219,14 @@ def _ablated(
         return
     first = trial.conditions[0]
     count = _threads(profile, first.told, first.told)
-    predicted = _under(first, profile, trial.machine, count, trial.machine).chosen["prediction"]
-    names = ablation.objects(profile, predicted, trial.ablate)
+    planned = _under(first, profile, trial.machine, count, trial.machine)
+    unselected = planned.brief.get("unselected", [])
+    names = ablation.objects(profile, planned.chosen["prediction"], trial.ablate, unselected)
     trial.steps.add(len(names) * trial.runs)
     for name in names:
         condition = replace(first, ablated=name)
         try:
-            ablation.allowed(profile, name)
+            ablation.allowed(profile, name, unselected)
             named = _under(condition, profile, trial.machine, count, trial.machine).plan()
             run = partial(ablation.timed_without, named, command, alone, count)
             with telling(trial.variable, first.told):

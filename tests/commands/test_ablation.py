@@ -117,12 +117,13 @@ def test_all_are_those_that_are_waited_for() -> None:
     profile = tierloom.Profile.load("cg-e")
     names = [each["name"] for each in profile.data["objects"]]
     predicted: Any = {"objects": [{"object": name, "stall_s": 0.0} for name in names]}
-    assert list(ablation.objects(profile, predicted, ["all"])) == []
+    assert list(ablation.objects(profile, predicted, ["all"], [])) == []
     for each, stall_s in zip(predicted["objects"], (0.96, 0.04, 0.02), strict=False):
         each["stall_s"] = stall_s
-    assert list(ablation.objects(profile, predicted, ["all"])) == names[:2], "3 % and more"
+    assert list(ablation.objects(profile, predicted, ["all"], [])) == names[:2], "3 % and more"
+    assert list(ablation.objects(profile, predicted, ["all"], names[:1])) == names[1:2], "no rule selects the first"
     with pytest.raises(RequestError, match="no object `none`"):
-        ablation.objects(profile, predicted, ["none"])
+        ablation.objects(profile, predicted, ["none"], [])
 
 
 def test_what_several_threads_write_is_not_ablated() -> None:
@@ -132,9 +133,16 @@ def test_what_several_threads_write_is_not_ablated() -> None:
     for each in data["objects"]:
         if each["name"] in written and any(phase["threads"] > 1 for phase in data["phases"]):
             with pytest.raises(PlacementError, match="several threads write it"):
-                ablation.allowed(profile, each["name"])
+                ablation.allowed(profile, each["name"], [])
         else:
-            ablation.allowed(profile, each["name"])
+            ablation.allowed(profile, each["name"], [])
+
+
+def test_what_no_rule_selects_is_not_ablated() -> None:
+    profile = tierloom.Profile.load("mg-e")
+    name = profile.data["objects"][0]["name"]
+    with pytest.raises(PlacementError, match="no rule of a plan can select it"):
+        ablation.allowed(profile, name, [name])
 
 
 def test_what_is_ablated_costs_nothing_in_the_prediction() -> None:

@@ -1,7 +1,7 @@
 //! The kernel's calls for memory policy, as they are. Each answers 0 or the error number.
 //!
-//! None of them changes the content of memory, so none can break the program whose memory it is. The last two do:
-//! they are for `alias` alone.
+//! But for the last two, which are for `alias` alone, none of them changes the content of memory, so none can break the
+//! program whose memory it is.
 
 use std::ffi::{c_int, c_long, c_uint};
 
