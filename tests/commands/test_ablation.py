@@ -181,7 +181,8 @@ def test_the_kernels_time_is_as_it_is_otherwise(steered: list[str], folder: Path
 def test_waiting_for_an_object_is_what_a_run_without_it_saves(workloads: Path) -> None:
     """Of a program that waits for one object at a time: others save less, for they wait for the rest meanwhile."""
     asked = ["sh", "-c", f"OMP_NUM_THREADS=1 {workloads}/cg --iterations 3 || true"]  # It finds its results wrong.
-    answer = tierloom.validate([asked], machine=tierloom.measure(quick=True), runs=5, ablate=["p", "x", "a"])
+    here = tierloom.measure(quick=True).machine
+    answer = tierloom.validate([asked], machine=here, runs=5, ablate=["p", "x", "a"])
     rows = answer.data["rows"]
     assert [row["ablated"] for row in rows] == [None, "p", "x", "a"], answer.data["failures"]
     whole_s = statistics.median(rows[0]["measured_s"])
