@@ -79,7 +79,8 @@ pub fn run(request: &PlaceRequest, watcher: &mut dyn FnMut(&Snapshot)) -> Result
     let mut channel = PreloadChannel::create(DEFAULT_MIN_BYTES, room, &request.root)?;
     channel.tell(&facts(request));
     channel.publish(&session.compiled.words);
-    let mut control = Control::open(channel.name());
+    // A new plan would ablate arrays that the program uses already.
+    let mut control = (!request.ablate).then(|| Control::open(channel.name())).flatten();
     let variables = program::environment(&request.variables, Some(preload), channel.path());
     let before = memory::vmstat(&request.root, &COUNTERS);
     let held = spawn::hold(&request.command, &variables)?;
@@ -89,8 +90,7 @@ pub fn run(request: &PlaceRequest, watcher: &mut dyn FnMut(&Snapshot)) -> Result
     let wall_s = session.elapsed_s();
     session.end();
     let counters = moved_counters(&before, &memory::vmstat(&request.root, &COUNTERS));
-    let mut report = reported(request, session, (&ended, wall_s), &channel, counters);
-    report.cut_off = cut_off;
+    let mut report = reported(request, session, (&ended, cut_off, wall_s), &channel, counters);
     report.warnings.extend(put_back);
     Ok(report)
 }
@@ -135,7 +135,7 @@ fn set_host_weights<'a>(request: &'a PlaceRequest, session: &mut Session) -> Res
 fn reported(
     request: &PlaceRequest,
     session: Session,
-    (ended, wall_s): (&Ended, f64),
+    (ended, cut_off, wall_s): (&Ended, bool, f64),
     channel: &PreloadChannel,
     counters: BTreeMap<String, i64>,
 ) -> PlaceReport {
@@ -156,7 +156,7 @@ fn reported(
     let cpu_s = ended.user_s + ended.system_s;
     let Session { rules, phases, .. } = session;
     let exit = Exit::of(ended.code, ended.signal);
-    PlaceReport { exit, cut_off: false, cpu_s, wall_s, nodes, rules, phases, counters, warnings }
+    PlaceReport { exit, cut_off, cpu_s, wall_s, nodes, rules, phases, counters, warnings }
 }
 
 /// By how much counters moved; those that did not are left out.

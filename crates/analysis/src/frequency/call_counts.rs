@@ -14,12 +14,9 @@ const TEAM_SHARE: f64 = 0.05;
 /// How well it is known that a function runs as often as it is called; the rest is for numbers.
 pub(crate) const RUNS_ERROR: f64 = 0.001;
 
-/// How well it is known that a function runs as often as calls through pointers are passed of which samples show that they run
-/// it: they may run others. Assumed.
+/// How well it is known that a function runs as often as calls are passed that samples show to run others, too, or that may:
+/// those through pointers. Assumed.
 const SEEN_ERROR: f64 = 0.5;
-/// Of so many samples that all show other calls, one more shows a new one with even odds. Derived: the rule of succession, to
-/// the next whole number.
-const UNSEEN_CALLS: f64 = 1.0;
 
 /// What is known of the ways into functions.
 pub(crate) struct EntryCounts<'a> {
@@ -52,6 +49,12 @@ impl Called {
         let is_fixed = named.is_some() || matches!(call.flow, Flow::Call(_));
         let (first, behind) = called.into_iter().partition(|(id, _)| named.is_none_or(|named| named == id));
         Self { first, behind, is_fixed }
+    }
+
+    /// Whether what the call runs is shared out between this function and no other one.
+    fn runs_alone(&self, id: FunctionId) -> bool {
+        let among = if self.first.contains_key(&id) { &self.first } else { &self.behind };
+        self.is_fixed && self.first.len() == 1 && among.len() == 1
     }
 }
 
@@ -109,9 +112,10 @@ impl<'a> EntryCounts<'a> {
         if others.is_empty() {
             return Some((count, error));
         }
-        let samples = seen.values().sum::<usize>() as f64;
-        let fixed = others.iter().all(|site| self.called_at.get(site).is_some_and(|called| called.is_fixed));
-        Some((count, if fixed { error.max(UNSEEN_CALLS / samples) } else { SEEN_ERROR }))
+        // That one more sample shows another call has a chance of 1 in n + 2, after n of them (the rule of succession).
+        let unseen = 1.0 / (seen.values().sum::<usize>() as f64 + 2.0);
+        let runs_it_alone = |site| self.called_at.get(site).is_some_and(|called| called.runs_alone(id));
+        Some((count, if others.iter().all(runs_it_alone) { error.max(unseen) } else { SEEN_ERROR }))
     }
 
     /// How often a call runs a function, of those that samples show it to run, each time that it is passed.

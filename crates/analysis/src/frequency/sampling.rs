@@ -5,7 +5,7 @@
 //! loop by far more than within one. Samples that waited for memory take no part: waiting takes time
 //! and no instructions. Only where a block shows nothing else does the waiting itself tell.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use index_vec::{IndexSlice, IndexVec, index_vec};
 
@@ -214,10 +214,12 @@ fn typical_density(
     if machine.len() * 2 > observed.seen.len() {
         return machine.iter().sum::<u64>() as f64 / machine.len() as f64;
     }
-    let mut total = (0.0, 0.0);
+    let (mut total, mut loops) = ((0.0, 0.0), BTreeSet::new());
     for count in clocks {
         let function = &observed.code.functions[count.function].function;
-        if waits_idly(function, count.block) {
+        // Two clocks of a loop tell of the same samples.
+        let is_known = !loops.insert((count.function, function.blocks[count.block].inner_loop));
+        if is_known || waits_idly(function, count.block) {
             continue;
         }
         if let Some(by_block) = samples.get(&count.function) {

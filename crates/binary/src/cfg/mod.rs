@@ -154,7 +154,8 @@ impl Function {
     /// that stops the program, as compilers put behind a call that does not return, and there is another way.
     pub fn is_dead_end(&self, from: BlockId, to: BlockId) -> bool {
         let alive = |block: &BlockId| !self.dead_ends[*block];
-        !alive(&to) && (self.blocks[from].successors.iter().any(alive))
+        let from = &self.blocks[from];
+        !alive(&to) && (from.leaves || from.successors.iter().any(alive))
     }
 
     fn find_dead_ends(&self) -> IndexVec<BlockId, bool> {

@@ -200,7 +200,9 @@ impl<'a> Machine<'a> {
         let successors = &self.function.blocks[block].successors;
         match flow {
             // What is invented fails checks that the program passed.
-            Flow::Branch { .. } if !successors.iter().all(|to| alive(&to)) => successors.iter().find(alive).copied(),
+            Flow::Branch { .. } if !successors.iter().all(|to| alive(&to)) => {
+                Some(successors.iter().find(alive).copied().unwrap_or(OUTSIDE))
+            }
             Flow::Branch { .. } if !flow.is_taken(self.flags)? => Some(block + 1),
             // A jump out of the function leaves the loop, too.
             Flow::Branch { .. } | Flow::Jump(_) => Some(self.function.jump_target(block).unwrap_or(OUTSIDE)),
