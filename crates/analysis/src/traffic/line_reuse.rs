@@ -16,6 +16,7 @@ use crate::traffic::accesses::OperandAccesses;
 use crate::traffic::address_stream::AddressStream;
 use crate::traffic::element_width::operand;
 use crate::traffic::row::{Row, Touches};
+use crate::traffic::seen_again::Fresh;
 use tierloom_binary::cfg::LoopId;
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::instruction::{Gpr, Operand};
@@ -34,14 +35,21 @@ struct Member {
     pattern: Pattern,
 }
 
-/// Sums of line touches by function, object and pattern. `reach` is the distance in bytes within which a
-/// follower finds the lines of its leader still in the cache; `in_windows` has the lines of operands that keep to a window.
+/// What is known of accesses beside how their addresses move.
+pub(crate) struct Known<'a> {
+    /// Lines of operands that keep to a window.
+    pub(crate) in_windows: &'a BTreeMap<(OperandId, ObjectId), f64>,
+    pub(crate) fresh: &'a Fresh,
+    /// Distance in bytes within which a follower finds the lines of its leader still in the cache.
+    pub(crate) reach: u64,
+}
+
+/// Sums of line touches by function, object and pattern, but for lines that are in a cache anyway.
 pub(crate) fn touches(
     observed: &Observed,
     tallies: &[OperandAccesses],
     shapes: &BTreeMap<OperandId, AddressStream>,
-    in_windows: &BTreeMap<(OperandId, ObjectId), f64>,
-    reach: u64,
+    known: &Known<'_>,
 ) -> ByFunction {
     let offsets = offsets(observed);
     let mut groups: BTreeMap<Group, Vec<Member>> = BTreeMap::new();
@@ -52,8 +60,9 @@ pub(crate) fn touches(
         let inside = &observed.code.functions[function].function;
         let walks = matches!(shape.pattern, Pattern::Stream | Pattern::Strided);
         let inner = inside.blocks[inside.block_of(instruction)].inner_loop;
-        let in_window = in_windows.get(&(tally.operand, tally.object)).copied();
-        let lines = in_window.unwrap_or_else(|| lines_each(shape, content) * tally.executions);
+        let in_window = known.in_windows.get(&(tally.operand, tally.object)).copied();
+        let fresh = || known.fresh.part(tally.operand, tally.object) * tally.executions;
+        let lines = in_window.unwrap_or_else(|| lines_each(shape, content) * fresh());
         let offset = if walks {
             offsets.get(&(tally.operand, tally.object)).copied().unwrap_or(0)
         } else {
@@ -67,7 +76,7 @@ pub(crate) fn touches(
     }
     let mut sums = ByFunction::new();
     for ((function, _, object, registers), members) in groups {
-        for (pattern, touches) in meet(members, if registers.is_none() { reach } else { LINE_BYTES }) {
+        for (pattern, touches) in meet(members, if registers.is_none() { known.reach } else { LINE_BYTES }) {
             let sum = sums.entry((function, (object, pattern))).or_default();
             sum.lines += touches.lines;
             sum.dirty += touches.dirty;

@@ -10,8 +10,10 @@ pub(crate) mod intervals;
 pub(crate) mod line_reuse;
 pub(crate) mod misses;
 pub(crate) mod moving_window;
+pub(crate) mod one_way;
 pub(crate) mod placement;
 pub(crate) mod row;
+pub(crate) mod seen_again;
 pub(crate) mod string_rounds;
 pub(crate) mod time_bound;
 
@@ -32,11 +34,13 @@ use crate::traffic::by_phase::{phase_shares, split};
 use crate::traffic::cache_filter::Miss;
 use crate::traffic::counted_lines::{CountedLines, raise};
 use crate::traffic::element_width::{Elements, operand};
-use crate::traffic::line_reuse::touches;
+use crate::traffic::line_reuse::{Known, touches};
 use crate::traffic::misses::Sets;
 use crate::traffic::moving_window::follow;
+use crate::traffic::one_way::walked;
 use crate::traffic::row::{Row, STREAM_LINES, Traffic};
-use crate::traffic::time_bound::limit;
+use crate::traffic::seen_again::Fresh;
+use crate::traffic::time_bound::TimeBound;
 use tierloom_binary::cfg::{BlockId, LoopId};
 use tierloom_binary::code::FunctionId;
 
@@ -45,6 +49,9 @@ use tierloom_binary::code::FunctionId;
 const WINDOW_INSTRUCTIONS: f64 = 256.0;
 /// Followers this share of the cache behind still find the line there. Assumed: a few streams share it.
 const REACH_SHARE: u64 = 16;
+/// How often at most lines are held against the time that they take, and the share that no longer matters.
+const MOST_ROUNDS: usize = 50;
+const SETTLED: f64 = 1e-3;
 
 /// All rows of a run, and to which pattern's row each operand belongs.
 pub(crate) struct Traffics {
@@ -88,9 +95,11 @@ pub(crate) fn traffic(
     };
     let mut shapes = shapes(observed, tallies, rounds);
     let reach = (llc_bytes / REACH_SHARE).max(4 * LINE_BYTES);
-    let in_windows = follow(observed, tallies, &mut shapes, reach);
+    let mut in_windows = walked(observed, tallies, &mut shapes, counts);
+    in_windows.extend(follow(observed, tallies, &mut shapes, reach));
     let mut rows = by_row(observed, tallies, &shapes);
-    let mut touched = touches(observed, tallies, &shapes, &in_windows, reach);
+    let fresh = Fresh::of(observed, &shapes, entries);
+    let mut touched = touches(observed, tallies, &shapes, &Known { in_windows: &in_windows, fresh: &fresh, reach });
     let shares = phase_shares(observed, counts, tallies, &shapes, beginnings);
     let estimated = |bytes| Sets::of(&touched, entries, &shares, beginnings.len()).let_through(bytes);
     let counted = CountedLines::of(observed, tallies, &shapes, counts, estimated);
@@ -102,8 +111,11 @@ pub(crate) fn traffic(
     if let Some(counted) = &counted {
         counted.set(&mut rows, &touched, &sets, llc_bytes);
     }
-    overlap(&mut rows, observed, tallies, &shapes, counts);
-    let cut = limit(&mut rows, &touched, observed, sample_ns, counted.as_ref().map(CountedLines::functions));
+    let cut = in_time(
+        &mut rows,
+        TimeBound::new(&touched, observed, sample_ns, counted.as_ref().map(CountedLines::functions)),
+        |rows| overlap(rows, observed, tallies, &shapes, counts, &fresh),
+    );
     let by_phase = split(&rows, &shares, &misses, beginnings.len());
     let mut curves = sets.curves(llc_bytes);
     if counted.is_some() {
@@ -178,6 +190,27 @@ fn memory(rows: &mut BTreeMap<Row, Traffic>, sets: &Sets<'_>, llc_bytes: u64) ->
     misses
 }
 
+/// Takes from the rows what there was no time for, and says how many misses are in flight: the fewer lines, the less often
+/// together, and the more time each takes. Returns the share of all lines that it takes.
+fn in_time(
+    rows: &mut BTreeMap<Row, Traffic>,
+    mut bound: TimeBound<'_>,
+    overlap: impl Fn(&mut BTreeMap<Row, Traffic>),
+) -> f64 {
+    let before = rows.clone();
+    overlap(rows);
+    let mut cut = 0.0;
+    for _ in 0..MOST_ROUNDS {
+        let change = bound.tighten(&before, rows);
+        cut = bound.apply(&before, rows);
+        overlap(rows);
+        if change < SETTLED {
+            break;
+        }
+    }
+    cut
+}
+
 /// Misses in flight, of those that the program waits for, and what they would be if every touch missed.
 fn overlap(
     rows: &mut BTreeMap<Row, Traffic>,
@@ -185,10 +218,12 @@ fn overlap(
     tallies: &[OperandAccesses],
     shapes: &BTreeMap<OperandId, AddressStream>,
     counts: &Counts,
+    fresh: &Fresh,
 ) {
-    let waited = |row: &Row| rows.get(row).map_or(0.0, |row| row.waited);
+    let fresh = |tally: &OperandAccesses| fresh.part(tally.operand, tally.object);
+    let waited = |tally: &OperandAccesses, row: Row| rows.get(&row).map_or(0.0, |row| row.waited) * fresh(tally);
     let seen = in_flight(observed, tallies, shapes, counts, waited);
-    let uncached = in_flight(observed, tallies, shapes, counts, |_| 1.0);
+    let uncached = in_flight(observed, tallies, shapes, counts, |tally, _| fresh(tally));
     for (key, row) in rows.iter_mut() {
         let of_pattern = |independent: &BTreeMap<Row, f64>| match key.1 {
             Pattern::Chain => 1.0,
@@ -205,24 +240,29 @@ fn in_flight(
     tallies: &[OperandAccesses],
     shapes: &BTreeMap<OperandId, AddressStream>,
     counts: &Counts,
-    miss: impl Fn(&Row) -> f64,
+    miss: impl Fn(&OperandAccesses, Row) -> f64,
 ) -> BTreeMap<Row, f64> {
     let row = |tally: &OperandAccesses| (tally.object, shapes[&tally.operand].pattern);
     let independent = |tally: &&OperandAccesses| matches!(row(tally).1, Pattern::Random | Pattern::Strided);
     // Misses in each loop, by instruction executed there.
     let mut misses: BTreeMap<(FunctionId, Option<LoopId>), f64> = BTreeMap::new();
     for tally in tallies.iter().filter(independent) {
-        *misses.entry(place(observed, tally)).or_default() += tally.executions * miss(&row(tally));
+        *misses.entry(place(observed, tally)).or_default() += tally.executions * miss(tally, row(tally));
     }
     let mut weighted: BTreeMap<Row, (f64, f64)> = BTreeMap::new();
     for tally in tallies.iter().filter(independent) {
         let place = place(observed, tally);
         let rate = misses[&place] / instructions(observed, counts, place).max(1.0);
         let sum = weighted.entry(row(tally)).or_default();
-        sum.0 += tally.executions * (WINDOW_INSTRUCTIONS * rate).max(1.0);
+        sum.0 += tally.executions * together(WINDOW_INSTRUCTIONS * rate);
         sum.1 += tally.executions;
     }
     weighted.into_iter().map(|(row, (sum, weight))| (row, sum / weight.max(1.0))).collect()
+}
+
+/// Misses in flight while there are any, of so many in a window on average, each anywhere (Poisson).
+fn together(in_window: f64) -> f64 {
+    if in_window > f64::EPSILON { in_window / -(-in_window).exp_m1() } else { 1.0 }
 }
 
 fn place(observed: &Observed, tally: &OperandAccesses) -> (FunctionId, Option<LoopId>) {

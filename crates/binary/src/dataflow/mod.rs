@@ -6,6 +6,7 @@ pub mod forms;
 pub mod induction;
 pub mod left_alone;
 pub mod modular;
+pub mod one_way;
 pub mod origins;
 pub mod rounds;
 mod slots;
