@@ -14,8 +14,8 @@ from support import Tierloom
 
 from tierloom import Profile, catalog
 from tierloom.commands import say
+from tierloom.report.columns import Column, Rank
 from tierloom.report.tables import profiles
-from tierloom.report.tables.columns import Column, Rank
 from tierloom.report.tables.layout import Table, table
 
 WIDTHS = (60, 80, 100, 140)
@@ -71,16 +71,21 @@ SENTENCES = st.lists(WORDS | NUMBERS, max_size=40).map(" ".join)
 @st.composite
 def made_up(draw: st.DrawFn) -> Table:
     """A table of names, numbers and sentences."""
-    columns = [Column("name", "left")]
+    columns = [Column("name", "name")]
     kinds = [NAMES | SENTENCES]
     for index in range(draw(st.integers(0, 12))):
         numeric = draw(st.booleans())
         heading = draw(st.lists(WORDS, min_size=1, max_size=3).map(" ".join))
         columns.append(
-            Column(f"{heading} {index}", "right" if numeric else "left", draw(st.sampled_from(get_args(Rank))))
+            Column(
+                str(index),
+                f"{heading} {index}",
+                "number" if numeric else "text",
+                draw(st.sampled_from([rank for rank in get_args(Rank) if rank != "page"])),
+            )
         )
         kinds.append(NUMBERS if numeric else NAMES | SENTENCES)
-    made = Table(draw(SENTENCES), columns)
+    made = Table(columns, title=draw(SENTENCES))
     for _ in range(draw(st.integers(0, 4))):
         made.add_row(*(draw(kind) for kind in kinds))
     made.add_reason("first", draw(SENTENCES))
@@ -96,9 +101,9 @@ def test_a_made_up_table_is_readable_at_any_width(made: Table, width: int) -> No
 def test_a_column_that_stays_shows_every_number_whole(made: Table, width: int) -> None:
     shown = drawn(made, width)
     gone = shown.partition("Left out at")[2]
-    for index, column in enumerate(made.columns[1:], 1):
+    for column in made.columns[1:]:
         if column.side == "right" and column.heading not in " ".join(gone.split()):
-            assert [cell for cells, _ in made.rows if (cell := str(cells[index])) not in shown] == [], shown
+            assert [cell for row in made.rows if (cell := str(row[column.key])) not in shown] == [], shown
 
 
 def test_the_least_important_columns_go_first_and_the_table_says_which() -> None:

@@ -38,7 +38,8 @@ def test_objects_that_are_not_named_are_said_to_go_whole_or_in_parts(shares: lis
     """Three are named, those with most bytes outside fast memory."""
     inside = [0.0] * 3 + shares
     rows = [{"name": f"o{index}", "size_bytes": 1 << (40 - index)} for index in range(len(inside))]
-    prediction = {"tiers": [{"memory": "ldram"}, {"memory": "cxl"}], "objects": [{"stall_s": 0.0}] * len(rows)}
+    uses = [{"object": row["name"], "stall_s": 0.0} for row in rows]
+    prediction = {"tiers": [{"memory": "ldram"}, {"memory": "cxl"}], "objects": uses}
     chosen = {
         "prediction": {**prediction, "time_s": 1.0},
         "fast_bytes": 0,

@@ -269,7 +269,7 @@ def show(data: InferDoc) -> None:
         offloads.places(data),
         offloads.parts(data),
         offloads.times(data),
-        *([offloads.advice(data)] if data["advice"] else []),
+        *offloads.advice(data),
     )
     for assumption in data["assumptions"]:
         say.show(f"assumed: {assumption}")

@@ -141,8 +141,8 @@ def show(answer: Comparison) -> None:
     if run := verdicts.measured(answer):
         say.show(run)
     prediction = answer.chosen["prediction"]
-    say.show(plans.policies(answer), plans.places(answer), *plans.phases(prediction))
-    say.show(plans.tiers(prediction), plans.frontier(answer))
+    say.show(plans.policies(answer.brief), plans.first_places(answer), *plans.phases(prediction))
+    say.show(plans.tiers(prediction["tiers"]), plans.frontier(answer))
     for assumption in prediction["assumptions"]:
         say.show(f"assumed: {assumption}")
 

@@ -282,6 +282,10 @@ def show(runs: list[Simulation], *, has_samples: bool) -> None:
     from tierloom.report import verdicts
     from tierloom.report.tables import simulations
 
-    say.show(verdicts.moved(runs), simulations.runs(runs), simulations.counters(runs, has_samples=has_samples))
+    say.show(
+        verdicts.moved(runs),
+        simulations.runs(runs),
+        simulations.counters([run.data for run in runs], has_samples=has_samples),
+    )
     moved = [run for run in runs if run.data["counters"]["pgmigrate_success"] > 0]
     say.show(simulations.nodes((moved or runs)[-1].data))

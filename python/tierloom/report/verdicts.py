@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tierloom.node_match import is_rehearsal
-from tierloom.report.tables.plans import placed
+from tierloom.report.tables.plans import placed, sizes_of
 from tierloom.units import bytes_text, count_text, doubt_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
@@ -230,14 +230,15 @@ def _elsewhere(comparison: Comparison) -> str:
     fast = nodes.index(comparison.brief["fast_memory"])
 
     def outside(row: Placed) -> float:
-        return row.item["size_bytes"] * (1 - row.shares[fast])
+        return (row.size_bytes or 0) * (1 - row.shares[fast])
 
     def sentence(row: Placed) -> str:
         where = [node for node, share in zip(nodes, row.shares, strict=True) if node != nodes[fast] and share > 0]
         part = f"{percent_text(1 - row.shares[fast])} of " if row.shares[fast] > SAME else ""
-        return f"{part}{row.item['name']} in {' and '.join(where)}"
+        return f"{part}{row.name} in {' and '.join(where)}"
 
-    moved = sorted((row for row in placed(comparison) if row.shares[fast] < 1 - SAME), key=lambda row: -outside(row))
+    items = placed(comparison.chosen, sizes_of(comparison.profile))
+    moved = sorted((row for row in items if row.shares[fast] < 1 - SAME), key=lambda row: -outside(row))
     named = [sentence(row) for row in moved[:NAMED]]
     return ", ".join([*named, *_others([row.shares[fast] <= SAME for row in moved[NAMED:]])])
 

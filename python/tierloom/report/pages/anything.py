@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tierloom.report.pages.forms import Form, written
-from tierloom.report.pages.parts import Column, Section, Table
+from tierloom.report.columns import Column
+from tierloom.report.forms import Form, written
+from tierloom.report.pages.parts import Section
+from tierloom.report.tables.layout import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from tierloom.report.columns import Column, Row
 from tierloom.report.pages.flame import heated
-from tierloom.report.pages.parts import Chart, Column, Row, Table
+from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import COLOURS, INK, LEGEND, OTHERS, OURS, Spec, chart, field, tips
+from tierloom.report.tables.layout import Table
 from tierloom.units import binary_unit
 
 if TYPE_CHECKING:

@@ -6,9 +6,11 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from tierloom.report.columns import Column, Row
 from tierloom.report.pages.anything import text
-from tierloom.report.pages.parts import Chart, Column, Fact, Row, Section, Table
+from tierloom.report.pages.parts import Chart, Fact, Section
 from tierloom.report.pages.specs import INK, LEGEND, Spec, chart, field, names_axis, tips
+from tierloom.report.tables.layout import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tierloom.report.columns import Column, Row
 from tierloom.report.pages import budget, loads, timeline
 from tierloom.report.pages.flame import asked_of
-from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
+from tierloom.report.pages.parts import Chart, Fact, Notes, Section
 from tierloom.report.pages.specs import (
     INK,
     OURS,
@@ -21,7 +23,8 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
-from tierloom.report.tables.plans import asked_text, bound_text, ordered, reason_text
+from tierloom.report.tables.layout import Table
+from tierloom.report.tables.plans import bound_text, placed, places, policies, sizes_of
 from tierloom.report.tables.profiles import traffic
 from tierloom.units import binary_unit, bytes_text, count_text, seconds_text
 
@@ -50,9 +53,8 @@ def section(source: Source, shelf: Shelf) -> Section:
     data: ComparisonDoc = source.data  # type: ignore[assignment] # recognised by its keys
     chosen = {policy["policy"]: policy for policy in data["policies"]}[data["chosen"]]
     told = chosen["prediction"]
-    policies = ordered(data)
-    sizes = _sizes(shelf, data["profile"])
-    charts = [_policies(data, policies), _frontier(data, policies), *_by_budget(data, shelf)]
+    table, sizes = policies(data), _sizes(shelf, data["profile"])
+    charts = [_policies(data, table), _frontier(data, table.rows), *_by_budget(data, shelf)]
     if sizes:
         charts += [_places(data, chosen, sizes), *_moves(data, chosen, sizes)]
     return Section(
@@ -61,16 +63,19 @@ def section(source: Source, shelf: Shelf) -> Section:
         about=f"{count_text(data['threads'], 'thread')} on {data['socket']}, "
         f"at most {bytes_text(data['budget_bytes'])} of {data['fast_memory']}. "
         f"Chosen: {data['chosen']}, {chosen['about']}.",
-        facts=_facts(data, chosen, policies),
+        facts=_facts(data, chosen),
         charts=[*charts, *timeline.traffic(told), *loads.charts(told)],
-        tables=[_objects(data, chosen, sizes), _all_policies(data, policies)],
+        tables=[
+            replace(places(data, chosen, placed(chosen, sizes)), title=f"Every object under {data['chosen']}"),
+            replace(table, title="Every policy"),
+        ],
         notes=[Notes("What this rests on", told["assumptions"])],
     )
 
 
 def _sizes(shelf: Shelf, name: str) -> dict[str, int]:
     profile = shelf.profile(name)
-    return {item["name"]: item["size_bytes"] for item in profile.data["objects"]} if profile else {}
+    return sizes_of(profile) if profile else {}
 
 
 def _by_budget(data: ComparisonDoc, shelf: Shelf) -> list[Chart]:
@@ -81,7 +86,7 @@ def _by_budget(data: ComparisonDoc, shelf: Shelf) -> list[Chart]:
     return budget.by_budget(data, profile.data["objects"], what, asked)
 
 
-def _facts(data: ComparisonDoc, chosen: PolicyDoc, policies: list[PolicyDoc]) -> list[Fact]:
+def _facts(data: ComparisonDoc, chosen: PolicyDoc) -> list[Fact]:
     told = chosen["prediction"]
     facts = [
         Fact(
@@ -96,7 +101,7 @@ def _facts(data: ComparisonDoc, chosen: PolicyDoc, policies: list[PolicyDoc]) ->
             f"of {bytes_text(data['budget_bytes'])} allowed",
         ),
     ]
-    plain = next((policy for policy in policies if policy["policy"] == PLAIN and "prediction" in policy), None)
+    plain = next((policy for policy in data["policies"] if policy["policy"] == PLAIN and "prediction" in policy), None)
     if plain is not None and plain is not chosen:
         gain = plain["prediction"]["time_s"] / told["time_s"]
         facts.append(
@@ -105,8 +110,8 @@ def _facts(data: ComparisonDoc, chosen: PolicyDoc, policies: list[PolicyDoc]) ->
     return facts
 
 
-def _policies(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
-    rows = [_policy_row(data, policy) for policy in policies if "prediction" in policy]
+def _policies(data: ComparisonDoc, table: Table) -> Chart:
+    rows = [row for row in table.rows if row["time_s"] is not None]
     shown = rows[:BARS]
     names = [row["policy"] for row in shown]
     spec = chart(
@@ -146,28 +151,11 @@ def _policies(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
     slower = len(rows) - len(shown)
     more = f" {slower} slower ones are in the table." if slower else ""
     about = f"Bar: time. Line: what the assumptions leave open. Number: time over that of {data['chosen']}.{more}"
-    columns = [
-        *(Column("policy", "policy"), Column("time_s", "time", "seconds"), Column("low_s", "from", "seconds")),
-        *(Column("high_s", "to", "seconds"), Column("against", "against chosen", "times")),
-        *(Column("fast_bytes", f"{data['fast_memory']} used", "bytes"), Column("bound", "limited by")),
-    ]
-    return Chart("Time by policy", spec, Table(columns, rows), values=shown, about=about)
+    listed = Table([column for column in table.columns if column.rank != "page"], rows)
+    return Chart("Time by policy", spec, listed, values=shown, about=about)
 
 
-def _policy_row(data: ComparisonDoc, policy: PolicyDoc) -> Row:
-    told = policy["prediction"]
-    best = next(each for each in data["policies"] if each["policy"] == data["chosen"])["prediction"]["time_s"]
-    return {
-        "policy": policy["policy"],
-        "ours": policy["policy"] == data["chosen"],
-        "bound": bound_text(told),
-        **{key: told[key] for key in ("time_s", "low_s", "high_s")},
-        "against": told["time_s"] / best if best > 0 else None,
-        "fast_bytes": policy["fast_bytes"],
-    }
-
-
-def _frontier(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
+def _frontier(data: ComparisonDoc, policies: Sequence[Row]) -> Chart:
     scale, unit = binary_unit(max(point["fast_bytes"] for point in data["frontier"]))
     line: list[Row] = [
         {
@@ -187,7 +175,8 @@ def _frontier(data: ComparisonDoc, policies: list[PolicyDoc]) -> Chart:
             "ours": row["ours"],
             "dot": True,
         }
-        for row in (_policy_row(data, policy) for policy in policies if "prediction" in policy)
+        for row in policies
+        if row["time_s"] is not None
     ]
     dots.sort(key=lambda row: bool(row["ours"]))
     top = min(HEADROOM * slowest, 1.05 * max(row["time_s"] for row in [*line, *dots]))
@@ -389,53 +378,3 @@ def _moves(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> lis
     shown = [row for row in rows if row["object"] in listed]
     about = f"Against {TOUCH}: to the right, data that the plan adds to a memory, to the left, data that it takes away."
     return [Chart("What the plan moves", spec, Table(columns, rows), values=shown, about=about)]
-
-
-def _objects(data: ComparisonDoc, chosen: PolicyDoc, sizes: dict[str, int]) -> Table:
-    told = chosen["prediction"]
-    names = [tier["memory"] for tier in told["tiers"]]
-    rows = [
-        {
-            "object": use["object"],
-            "size": sizes.get(use["object"]),
-            **{f"in {name}": share or None for name, share in zip(names, shares, strict=True)},
-            "stall_s": use["stall_s"],
-            "share": use["share"],
-            "action": asked_text(data, use["object"], action),
-        }
-        for use, shares, action in zip(told["objects"], chosen["fractions"], chosen["actions"], strict=True)
-    ]
-    rows.sort(key=lambda row: (-row["stall_s"], row["object"]))  # type: ignore[operator] # a number in every row
-    columns = [
-        *(Column("object", "object"), Column("size", "size", "bytes")),
-        *(Column(f"in {name}", name, "percent") for name in names),
-        *(Column("stall_s", "waits", "seconds"), Column("share", "of the time", "percent")),
-        Column("action", "asked of the kernel", "code"),
-    ]
-    return Table(columns, rows, f"Every object under {chosen['policy']}")
-
-
-def _all_policies(data: ComparisonDoc, policies: list[PolicyDoc]) -> Table:
-    rows = [
-        {**_policy_row(data, policy), "about": policy["about"]}
-        if "prediction" in policy
-        else {
-            "policy": policy["policy"],
-            "bound": f"not possible: {reason_text(policy['refused'])}",
-            "about": policy["about"],
-        }
-        for policy in policies
-    ]
-    columns = [
-        *(
-            Column("policy", "policy"),
-            Column("time_s", "time", "seconds"),
-            Column("against", "against chosen", "times"),
-        ),
-        *(
-            Column("fast_bytes", f"{data['fast_memory']} used", "bytes"),
-            Column("bound", "limited by"),
-            Column("about", "what it does"),
-        ),
-    ]
-    return Table(columns, rows, "Every policy")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tierloom.report.pages.parts import Chart, Column, Fact, Row, Section, Table
+from tierloom.report.columns import Column, Row
+from tierloom.report.pages.parts import Chart, Fact, Section
 from tierloom.report.pages.specs import (
     INK,
     LEGEND,
@@ -18,11 +19,14 @@ from tierloom.report.pages.specs import (
     names_axis,
     tips,
 )
+from tierloom.report.tables.differences import FIGURE, change_row
+from tierloom.report.tables.layout import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.report.pages.forms import Form
+    from tierloom.differences import ChangeDoc
+    from tierloom.report.forms import Form
     from tierloom.report.pages.sources import Shelf, Source
 
 CHANGED, WITHIN = "changed", "within uncertainty"
@@ -45,28 +49,17 @@ SIDE_STEP = 34
 
 def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder's signature)
     """Every figure that differs, those that changed most first."""
-    told: list[dict[str, Any]] = source.data["changes"]
+    told: list[ChangeDoc] = source.data["changes"]
     ordered = sorted(told, key=lambda change: (change["verdict"] == WITHIN, -abs(change["relative"] or 0.0)))
-    rows: list[Row] = [_row(change) for change in ordered]
-    columns = [
-        *(Column("where", "where"), Column("what", "what"), Column("a", "A", "number"), Column("b", "B", "number")),
-        *(Column("relative", "B against A", "percent"), Column("verdict", "verdict")),
-        *(Column("low", "A from", "number"), Column("high", "A to", "number")),
-        *(Column("low_b", "B from", "number"), Column("high_b", "B to", "number")),
-    ]
+    rows = [change_row(change) for change in ordered]
     return Section(
         kind="difference",
         title=source.name,
         about="B against A. A figure changed when the ranges of both lie apart.",
         facts=[Fact("changed", str(source.data["changed"]), f"of {len(told)} figures that differ")],
         charts=[*_changes(rows), *_side_by_side(rows)],
-        tables=[Table(columns, rows, "Every figure that differs")],
+        tables=[Table([Column("where", "where"), *FIGURE], rows, "Every figure that differs")],
     )
-
-
-def _row(change: dict[str, Any]) -> Row:
-    (low, high), (low_b, high_b) = (change.get(key) or (None, None) for key in ("range_a", "range_b"))
-    return {**change, "low": low, "high": high, "low_b": low_b, "high_b": high_b, "ours": change["verdict"] == CHANGED}
 
 
 def _changes(rows: Sequence[Row]) -> list[Chart]:
@@ -91,10 +84,7 @@ def _changes(rows: Sequence[Row]) -> list[Chart]:
         {"mark": {"type": "rule", "color": INK}, "data": {"values": [{"zero": 0}]}, "encoding": {"x": field("zero")}},
         height=bars_height(len(shown)),
     )
-    columns = [
-        *(Column("name", "figure"), Column("a", "A", "number"), Column("b", "B", "number")),
-        *(Column("relative", "B against A", "percent"), Column("verdict", "verdict")),
-    ]
+    columns = [Column("name", "figure"), *FIGURE[1:]]
     more = f" {len(known) - len(shown)} more are in the table." if len(known) > len(shown) else ""
     beyond = sum(row["relative"] > FURTHEST for row in shown)
     cut = f" Bars of {beyond} that grew by more than {FURTHEST:.0%} end at the edge." if beyond else ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tierloom.report.pages.parts import Chart, Column, Fact, Row, Section, Table
+from tierloom.report.columns import Column, Row
+from tierloom.report.pages.parts import Chart, Fact, Section
 from tierloom.report.pages.specs import (
     INK,
     LEGEND,
@@ -18,7 +20,9 @@ from tierloom.report.pages.specs import (
     scale,
     tips,
 )
-from tierloom.units import bytes_text, seconds_text
+from tierloom.report.tables.expansions import YARDSTICK, comparison, yardstick
+from tierloom.report.tables.layout import Table
+from tierloom.units import seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,14 +30,13 @@ if TYPE_CHECKING:
     from tierloom.report.pages.sources import Shelf, Source
     from tierloom.schema import ExpansionDoc
 
-YARDSTICK = "gpu-dram"
 LINE_HEIGHT = 200
 
 
 def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder's signature)
     """Runs of one workload on several systems."""
     runs: list[ExpansionDoc] = source.data["runs"]
-    setup, base = runs[-1]["setup"], _yardstick(runs)
+    setup, base = runs[-1]["setup"], yardstick(runs)
     facts = [Fact("time", seconds_text(runs[-1]["time_s"]), f"under {setup['config']}")]
     if base is not None and base is not runs[-1]:
         facts.append(
@@ -46,16 +49,12 @@ def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
         about=f"Endpoint of {setup['media']}.",
         facts=facts,
         charts=[_times(runs), *_latencies(runs), *_timelines(runs)],
-        tables=[_all(runs)],
+        tables=[replace(comparison(runs), title="Every configuration")],
     )
 
 
-def _yardstick(runs: Sequence[ExpansionDoc]) -> ExpansionDoc | None:
-    return next((run for run in runs if run["setup"]["config"] == YARDSTICK), None)
-
-
 def _times(runs: Sequence[ExpansionDoc]) -> Chart:
-    base = _yardstick(runs) or runs[0]
+    base = yardstick(runs) or runs[0]
     rows: list[Row] = [
         {
             "config": run["setup"]["config"],
@@ -223,36 +222,3 @@ def _steps(run: ExpansionDoc, lines: Lines) -> list[Row]:
         for name, key, at in lines
         for part in (series[first : first + wide] for first in range(0, len(series), wide))
     ]
-
-
-def _all(runs: Sequence[ExpansionDoc]) -> Table:
-    rows = [
-        {
-            "config": run["setup"]["config"],
-            "time_s": run["time_s"],
-            "llc": run["llc_hit_share"],
-            "hit": run["endpoint"]["hit_share"] if run["endpoint"]["reads"] else None,
-            "flight": run["endpoint"]["hit_or_in_flight_share"] if run["endpoint"]["reads"] else None,
-            "gc": run["endpoint"]["collections"],
-            "faults": run["paging"]["faults"],
-            "moved": bytes_text(run["paging"]["moved_bytes"]) if run["paging"]["moved_bytes"] else None,
-            "down": run["link"]["down_gb_s"],
-            "up": run["link"]["up_gb_s"],
-        }
-        for run in runs
-    ]
-    columns = [
-        *(
-            Column("config", "configuration"),
-            Column("time_s", "time", "seconds"),
-            Column("llc", "cache hits", "percent"),
-        ),
-        *(Column("hit", "endpoint hits", "percent"), Column("flight", "with in flight", "percent")),
-        *(
-            Column("gc", "collections", "count"),
-            Column("faults", "faults", "count"),
-            Column("moved", "paged", "number"),
-        ),
-        *(Column("down", "to the endpoints", "gb_s"), Column("up", "to the GPU", "gb_s")),
-    ]
-    return Table(columns, rows, "Every configuration")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tierloom.report.pages.parts import Chart, Column, Row, Table
+from tierloom.report.columns import Column, Row
+from tierloom.report.pages.parts import Chart
+from tierloom.report.tables.layout import Table
 from tierloom.units import bytes_text, percent_text
 
 if TYPE_CHECKING:
@@ -154,7 +156,9 @@ class _Node:
     def boxes(self, left: float, depth: int, whole: float) -> list[Row]:
         right = left + self.value / whole
         box: Row = {"name": self.name, "depth": depth, "x0": left, "x1": right, "leaf": self.heat is not None}
-        made = [{**box, "heat": min(max(self.heat or LIMITS[0], LIMITS[0]), LIMITS[1]), "share": right - left}]
+        made: list[Row] = [
+            {**box, "heat": min(max(self.heat or LIMITS[0], LIMITS[0]), LIMITS[1]), "share": right - left}
+        ]
         for node in sorted(self.inner.values(), key=lambda node: (-node.value, node.name)):
             made += node.boxes(left, depth + 1, whole)
             left += node.value / whole

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tierloom.report.pages.parts import Chart, Column, Row, Table
+from tierloom.report.columns import Column, Row
+from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import Spec, chart, field, names_axis, tips
+from tierloom.report.tables.layout import Table
 from tierloom.units import count_text
 
 if TYPE_CHECKING:

@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any
 from tierloom import __version__, catalog
 from tierloom.errors import RequestError
 from tierloom.extras import brought_by
-from tierloom.report.pages.forms import written
+from tierloom.report.forms import EMPTY
 from tierloom.report.pages.kinds import doubts, sections
 from tierloom.report.pages.parts import Chart, Drawing
-from tierloom.report.tables.marks import MARKS
 
 with brought_by("report"):
     from jinja2 import Environment, StrictUndefined
@@ -32,9 +31,10 @@ with brought_by("report"):
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.report.pages.forms import Form
-    from tierloom.report.pages.parts import Section, Table
+    from tierloom.report.columns import Column, Row
+    from tierloom.report.pages.parts import Section
     from tierloom.report.pages.sources import Source
+    from tierloom.report.tables.layout import Table
     from tierloom.schema import ContentDoc
 
 CHARTS = "vega.js"
@@ -86,8 +86,8 @@ def page_of(sources: Sequence[Source], title: str | None = None) -> Page:
 def html_of(made: Sequence[Section], title: str) -> str:
     """Sections as a page."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    filters = {f.__name__: f for f in (written, cell, right, slug, spec, laid_out, prose, csv_address)}
-    environment.filters.update(filters, marks=MARKS.get)
+    filters = {f.__name__: f for f in (cell, kind, right, slug, spec, laid_out, prose, csv_address)}
+    environment.filters.update(filters)
     environment.tests.update(chart=lambda part: isinstance(part, Chart), drawing=lambda part: isinstance(part, Drawing))
     return environment.from_string(own_file("page.html.jinja")).render(
         title=title,
@@ -195,18 +195,24 @@ def csv_address(table: Table) -> str:
     most readers get the CSV file itself.
     """
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(column.key for column in table.columns)
-    writer.writerows([rounded(row.get(column.key)) for column in table.columns] for row in table.rows)
+    rows = [{key: value for column in table.columns for key, value in column.plain(row).items()} for row in table.rows]
+    writer = csv.DictWriter(text, dict.fromkeys(key for row in rows for key in row), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(map(rounded, rows))
     packed = gzip.compress(text.getvalue().encode(), mtime=0)
     return f"data:application/gzip;base64,{base64.b64encode(packed).decode()}"
 
 
-def cell(row: dict[str, Any], column: Any) -> str:  # noqa: ANN401 (a Column)
-    """What stands in a table's cell."""
-    return written(row.get(column.key), column.form)
+def cell(row: Row, column: Column) -> str:
+    """What stands in a table's cell; no cell is bare on a page."""
+    return column.text(row) or EMPTY
 
 
-def right(form: Form) -> bool:
+def kind(row: Row, column: Column) -> str:
+    """What kind of number stands there, with a mark."""
+    return column.kind(row) or ""
+
+
+def right(column: Column) -> bool:
     """Whether a column keeps to the right."""
-    return form not in ("text", "code", "mark")
+    return column.side == "right"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
+from tierloom.report.columns import Column, Row
+from tierloom.report.pages.parts import Chart, Fact, Notes, Section
 from tierloom.report.pages.specs import (
     INK,
     bars_height,
@@ -18,6 +20,9 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
+from tierloom.report.tables.layout import Table
+from tierloom.report.tables.offloads import advice, policies, sessions
+from tierloom.report.tables.offloads import ratios as ratio_table
 from tierloom.units import GIB, bytes_text, count_text, percent_text, rate_text, seconds_text
 
 if TYPE_CHECKING:
@@ -49,37 +54,18 @@ def inference(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a build
             Fact("decode waits for", data["decode_bound"], f"prefill for {data['prefill_bound']}"),
         ],
         charts=[_rates(data), _held(data), *_pieces(data), _weights(data)],
-        tables=_advice(data),
+        tables=advice(data),
         notes=[Notes("What this rests on", data["assumptions"])],
     )
 
 
 def _rates(data: InferDoc) -> Chart:
-    rows: list[Row] = [
-        {
-            "policy": data["policy"],
-            "ours": True,
-            "tokens_s": data["tokens_s"],
-            "batch": data["batch"],
-            "low": data["low_tokens_s"],
-            "high": data["high_tokens_s"],
-            "against": None,
-        }
-    ]
-    rows += [
-        {"policy": each["policy"], **{key: each.get(key) for key in ("tokens_s", "batch", "against", "problem")}}
-        for each in data["policies"]
-    ]
-    columns = [
-        *(Column("policy", "policy"), Column("tokens_s", "tokens/s", "number"), Column("batch", "batch", "count")),
-        *(Column("against", "plan is faster by", "percent"), Column("problem", "not possible")),
-    ]
-    about = "Line: what the assumptions leave open."
-    return Chart("Throughput by policy", _rate_spec(rows, "tokens/s"), Table(columns, rows), about=about)
+    table, about = replace(policies(data), title=""), "Line: what the assumptions leave open."
+    return Chart("Throughput by policy", _rate_spec(table.rows, "tokens/s"), table, about=about)
 
 
-def _rate_spec(rows: Sequence[Row], title: str) -> dict[str, Any]:
-    y = names_axis("policy", [row["policy"] for row in rows])
+def _rate_spec(rows: Sequence[Row], title: str, name: str = "policy") -> dict[str, Any]:
+    y = names_axis(name, [row[name] for row in rows])
     ends = [row.get("high") or row["tokens_s"] or 0.0 for row in rows]
     ranges = [
         {
@@ -96,9 +82,7 @@ def _rate_spec(rows: Sequence[Row], title: str) -> dict[str, Any]:
                 "y": y,
                 "x": field("tokens_s", title=title, scale=room(ends)),
                 "color": chosen_colour(),
-                "tooltip": tips(
-                    ("policy", "policy"), ("tokens_s", "tokens/s", ".4~g"), ("against", "plan faster by", ".1%")
-                ),
+                "tooltip": tips((name, name), ("tokens_s", "tokens/s", ".4~g"), ("against", "plan faster by", ".1%")),
             },
         },
         *(ranges if any("low" in row for row in rows) else []),
@@ -223,21 +207,6 @@ def _weights(data: InferDoc) -> Chart:
     )
 
 
-def _advice(data: InferDoc) -> list[Table]:
-    limits = data["advice"]
-    if limits is None:
-        return []
-    rows = [
-        {"resource": name, "worth": f"{worth:.2f} % more tokens/s for 1 % more"}
-        for name, worth in limits["share_per_share"].items()
-    ]
-    rows += [
-        {"resource": f"capacity of {place}", "worth": f"{worth:.3g} tokens/s for one more GiB"}
-        for place, worth in limits["tokens_s_per_gib"].items()
-    ]
-    return [Table([Column("resource", "resource"), Column("worth", "worth")], rows, "What would make it faster")]
-
-
 def training(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder's signature)
     """Steps of training by policy, and where the plan puts the optimizer's states."""
     data: TrainDoc = source.data  # type: ignore[assignment] # recognised by its keys
@@ -340,15 +309,6 @@ def serving(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
         },
         height=max(len(rows) * 34, 80),
     )
-    columns = [
-        *(
-            Column("tier", "tier"),
-            Column("capacity", "sessions that fit", "count"),
-            Column("sessions", "it gets", "count"),
-        ),
-        *(Column("fetch_s", "time to first token", "seconds"), Column("again", "computing again", "seconds")),
-        Column("worth", "worth it"),
-    ]
     return Section(
         kind="language model",
         title=f"{data['sessions']} idle sessions of {data['model']}",
@@ -363,7 +323,13 @@ def serving(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
             ),
         ],
         charts=[
-            Chart("What a session waits for", spec, Table(columns, rows), about="Dashed: computing its cache again.")
+            Chart(
+                "What a session waits for",
+                spec,
+                replace(sessions(data), title=""),
+                values=rows,
+                about="Dashed: computing its cache again.",
+            )
         ],
     )
 
@@ -371,33 +337,22 @@ def serving(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
 def ratios(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder's signature)
     """Decoding without a GPU by ratio of interleaving."""
     data: CpuDoc = source.data  # type: ignore[assignment] # recognised by its keys
-    rows: list[Row] = [
-        {
-            "policy": " : ".join(f"{name} {count}" for name, count in row["pages"].items()),
-            "ours": row["pages"] == data["best"],
-            **{key: row.get(key) for key in ("tokens_s", "gb_s", "latency_ns", "bound", "problem")},
-        }
-        for row in data["ratios"]
-    ]
-    columns = [
-        *(Column("policy", "pages"), Column("tokens_s", "tokens/s", "number"), Column("gb_s", "traffic", "gb_s")),
-        *(Column("latency_ns", "under load", "ns"), Column("bound", "limited by"), Column("problem", "not possible")),
-    ]
-    best = next((row for row in rows if row["ours"]), rows[0])
+    table = replace(ratio_table(data), title="")
+    best = next((row for row in table.rows if row.get("ours")), table.rows[0])
     return Section(
         kind="language model",
         title=f"{data['model']} on {data['machine']}, no GPU",
         about=f"{count_text(data['backends'], 'backend')} with {count_text(data['threads'], 'thread')}, "
         f"{data['context']} tokens of context.",
         facts=[
-            Fact("best ratio", best["policy"]),
+            Fact("best ratio", best["pages"]),
             Fact("tokens/s", f"{best['tokens_s'] or 0:.3g}", f"limited by {best['bound']}"),
         ],
         charts=[
             Chart(
                 "Throughput by ratio of interleaving",
-                _rate_spec(rows, "tokens/s, all backends"),
-                Table(columns, rows),
+                _rate_spec(table.rows, "tokens/s, all backends", "pages"),
+                table,
                 wide=True,
             )
         ],

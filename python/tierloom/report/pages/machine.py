@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.nouns import Machine
+from tierloom.report.columns import Column, Row
 from tierloom.report.pages import topology
-from tierloom.report.pages.parts import Chart, Column, Drawing, Fact, Notes, Row, Section, Table
+from tierloom.report.pages.parts import Chart, Drawing, Fact, Notes, Section
 from tierloom.report.pages.specs import LEGEND, SI_AXIS, chart, field, memory_scale, tips
-from tierloom.report.tables.machines import figures, load_origin
+from tierloom.report.tables.layout import Table
+from tierloom.report.tables.machines import memories, origins, paths, sockets, sources
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def section(source: Source, shelf: Shelf) -> Section:
         about=data["title"],
         facts=_facts(machine),
         charts=[_drawing(machine), *_curves(machine)],
-        tables=[_sockets(machine), _figures(machine), _sources(machine)],
+        tables=[sockets(machine), memories(machine), origins(machine), sources(machine)],
         notes=[Notes("Notes", data["notes"])] if data.get("notes") else [],
     )
 
@@ -59,42 +61,10 @@ def _drawing(machine: Machine) -> Drawing:
     return Drawing(
         "Topology",
         shapes,
-        _paths(machine),
+        paths(machine),
         about="Latency at rest and highest bandwidth of reads from each socket to its own memories; a wire is as "
         "thick as its path is wide. The table has the paths to other sockets' memories too.",
     )
-
-
-def _paths(machine: Machine) -> Table:
-    told_apart = any("random_idle_ns" in path for path in machine.data["paths"])
-    rows: list[Row] = []
-    for path in machine.data["paths"]:
-        peaks = {key: machine.curve(path["from"], path["to"], mix, 2).peak_gb_s for key, mix in _PEAKS.items()}
-        idle = path["idle_ns"]
-        rows.append(
-            {
-                "from": path["from"],
-                "to": path["to"],
-                "idle_ns": idle["value"],
-                "idle_kind": idle["kind"],
-                **({"random_ns": path.get("random_idle_ns", idle)["value"]} if told_apart else {}),
-                **peaks,
-                "kind": load_origin(path)["kind"],
-                "over": ", ".join(path.get("links", [])),
-            }
-        )
-    columns = [
-        *(Column("from", "from"), Column("to", "to"), Column("idle_ns", "at rest", "ns")),
-        Column("idle_kind", "which is", "mark"),
-        *([Column("random_ns", "random reads", "ns")] if told_apart else []),
-        *(Column("reads", "reads only", "gb_s"), Column("triad", "2 reads : 1 write", "gb_s")),
-        Column("copy", "1 : 1", "gb_s"),
-        *(Column("kind", "which is", "mark"), Column("over", "over")),
-    ]
-    return Table(columns, rows)
-
-
-_PEAKS = {"reads": 1.0, "triad": 2 / 3, "copy": 1 / 2}
 
 
 def _curves(machine: Machine) -> list[Chart]:
@@ -155,7 +125,7 @@ _DASHES = {"domain": [name for _, name in MIXES], "range": [[1, 0], [5, 3]]}
 
 
 def _points(machine: Machine, path: PathDoc, ceiling: float) -> list[Row]:
-    rows = []
+    rows: list[Row] = []
     for mix, name in MIXES:
         curve = machine.curve(path["from"], path["to"], mix, STEPS)
         for step, (gb_s, ns) in enumerate(curve.points):
@@ -170,49 +140,3 @@ def _memories(machine: Machine, reached: list[PathDoc]) -> dict[str, Any]:
     colours = topology.colours(machine)
     listed = [memory["name"] for memory in machine.data["memories"] if memory["name"] in names]
     return {**memory_scale(listed), "range": [colours[name] for name in listed]}
-
-
-def _sockets(machine: Machine) -> Table:
-    rows = [
-        {
-            "name": each["name"],
-            "cpu": each["cpu"],
-            "cores": each["cores"]["value"],
-            "llc": each["llc_bytes"]["value"],
-            "of_it": each["llc_per_core_bytes"]["value"],
-            "its_ns": each["llc_ns"]["value"] if "llc_ns" in each else None,
-            "stream": each["stream_lines"]["value"],
-            "demand": each["demand_lines"]["value"],
-        }
-        for each in machine.data["sockets"]
-    ]
-    columns = [
-        *(Column("name", "socket"), Column("cpu", "processor"), Column("cores", "cores", "count")),
-        *(Column("llc", "last-level cache", "bytes"), Column("of_it", "of it, per core", "bytes")),
-        *([Column("its_ns", "its latency", "ns")] if any(row["its_ns"] for row in rows) else []),
-        *(Column("stream", "lines in flight, streaming", "number"), Column("demand", "on demand", "number")),
-    ]
-    return Table(columns, rows, "Sockets")
-
-
-def _figures(machine: Machine) -> Table:
-    rows = [
-        {
-            "figure": place,
-            "value": value,
-            "kind": origin["kind"],
-            "source": origin["source"],
-            "how": origin.get("how", ""),
-        }
-        for place, value, origin in figures(machine)
-    ]
-    columns = [
-        *(Column("figure", "figure"), Column("value", "value", "number"), Column("kind", "which is", "mark")),
-        *(Column("source", "source", "code"), Column("how", "how")),
-    ]
-    return Table(columns, rows, "Every figure and where it comes from")
-
-
-def _sources(machine: Machine) -> Table:
-    rows = [{"key": key, "text": text} for key, text in machine.data["sources"].items()]
-    return Table([Column("key", "key", "code"), Column("text", "source")], rows, "Sources")

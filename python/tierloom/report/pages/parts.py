@@ -12,29 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tierloom.report.pages.forms import Form
-
-Row = dict[str, Any]
-"""One row of data, keys with their unit; a true `ours` marks what the reader came for."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table: where its values are in a row, and how they are written."""
-
-    key: str
-    heading: str
-    form: Form = "text"
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows under headings."""
-
-    columns: Sequence[Column]
-    rows: Sequence[Mapping[str, Any]]
-    title: str = ""
-    note: str = ""
+    from tierloom.report.columns import Row
+    from tierloom.report.tables.layout import Table
 
 
 @dataclass(frozen=True)
@@ -49,11 +28,11 @@ class Chart:
     spec: Mapping[str, Any]
     table: Table
     about: str = ""
-    values: Sequence[Mapping[str, Any]] | None = None
+    values: Sequence[Row] | None = None
     wide: bool = False
 
     @property
-    def data(self) -> Sequence[Mapping[str, Any]]:
+    def data(self) -> Sequence[Row]:
         """What is drawn."""
         return self.table.rows if self.values is None else self.values
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.nouns import action_text
-from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
+from tierloom.report.columns import Column, Row
+from tierloom.report.pages.parts import Chart, Fact, Notes, Section
 from tierloom.report.pages.specs import bars_height, chart, memory_scale, stacked, tips
-from tierloom.report.tables.runs import elsewhere_text, outcome_text
+from tierloom.report.tables.layout import Table
+from tierloom.report.tables.runs import counters, rules
 from tierloom.units import binary_unit, bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
@@ -129,7 +131,7 @@ def run_section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a bui
             Fact("exit code", str(data["exit_code"])),
         ],
         charts=_resided(data),
-        tables=[_outcomes(data), *_counters(data)],
+        tables=[rules(data, "What became of each rule"), *counters(data["counters"])],
         notes=[Notes("Warnings", [warning["text"] for warning in data["warnings"]])] if data["warnings"] else [],
     )
 
@@ -162,27 +164,3 @@ def _resided(data: RunDoc) -> list[Chart]:
             wide=True,
         )
     ]
-
-
-def _outcomes(data: RunDoc) -> Table:
-    rows = [
-        {
-            "object": rule["object"],
-            "bytes": rule["bytes"],
-            "outcome": outcome_text(rule),
-            "asked": ", ".join(f"node {node} {percent_text(share)}" for node, share in rule["asked"].items()),
-            "elsewhere": elsewhere_text(rule["residency"]),
-        }
-        for rule in data["rules"]
-    ]
-    columns = [
-        *(Column("object", "object"), Column("asked", "asked for"), Column("bytes", "placed", "bytes")),
-        *(Column("elsewhere", "elsewhere", "number"), Column("outcome", "outcome")),
-    ]
-    return Table(columns, rows, "What became of each rule")
-
-
-def _counters(data: RunDoc) -> list[Table]:
-    rows = [{"counter": name, "by": by} for name, by in data["counters"].items()]
-    columns = [Column("counter", "counter", "code"), Column("by", "moved by", "count")]
-    return [Table(columns, rows, "The whole machine's counters meanwhile")] if rows else []

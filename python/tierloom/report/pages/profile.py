@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tierloom.nouns import Profile
+from tierloom.report.columns import Column, Row
 from tierloom.report.pages import flame, heat, timeline
-from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
+from tierloom.report.pages.parts import Chart, Fact, Notes, Section
 from tierloom.report.pages.specs import LEGEND, OTHERS, OURS, bars_height, chart, field, names_axis, scale, tips
-from tierloom.report.tables.profiles import caption, place, traffic
+from tierloom.report.tables.layout import Table
+from tierloom.report.tables.profiles import caption, every_object, place, traffic
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ def section(source: Source, shelf: Shelf) -> Section:
             *_phases(profile),
             *_traffic(totals),
         ],
-        tables=[_objects(profile, totals)],
+        tables=[every_object(profile, totals)],
         notes=_notes(profile),
     )
 
@@ -213,36 +215,6 @@ def _traffic(totals: Mapping[str, Traffic]) -> list[Chart]:
     shown = [row for row in rows if row["object"] in names]
     about = f"The {len(names)} of {len(totals)} objects with most of it." if len(totals) > len(names) else ""
     return [Chart("Memory traffic by object", spec, Table(columns, shown), about=about)]
-
-
-def _objects(profile: Profile, totals: Mapping[str, Traffic]) -> Table:
-    rows: list[Row] = []
-    for item in profile.data["objects"]:
-        total = totals.get(item["name"])
-        moved = total.total_bytes if total else 0.0
-        waits = item.get("stall", {})
-        rows.append(
-            {
-                "name": item["name"],
-                "kind": item["kind"],
-                "size": item["size_bytes"],
-                "allocations": item["allocations"],
-                **{key: waits.get(key) for key in ("share", "low", "high")},
-                "moved": moved,
-                "reads": total.read_bytes / moved if total and moved else None,
-                "pattern": total.pattern if total else "",
-                "place": place(item),
-            }
-        )
-    rows.sort(key=lambda row: (-(row["share"] or 0.0), -row["moved"], row["name"]))
-    columns = [
-        *(Column("name", "object"), Column("kind", "kind"), Column("size", "size", "bytes")),
-        *(Column("allocations", "allocations", "count"), Column("share", "waits", "percent")),
-        *(Column("low", "95 % from", "percent"), Column("high", "to", "percent")),
-        *(Column("moved", "memory traffic", "bytes"), Column("reads", "reads", "percent")),
-        *(Column("pattern", "pattern"), Column("place", "allocated at", "code")),
-    ]
-    return Table(columns, rows, "Every object")
 
 
 def _notes(profile: Profile) -> list[Notes]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tierloom.report.pages.parts import Chart, Column, Fact, Notes, Row, Section, Table
+from tierloom.report.columns import Column, Row
+from tierloom.report.pages.parts import Chart, Fact, Notes, Section
 from tierloom.report.pages.specs import (
     LEGEND,
     SI_AXIS,
@@ -16,7 +17,9 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
-from tierloom.report.tables.simulations import COUNTERS
+from tierloom.report.tables.layout import Table
+from tierloom.report.tables.simulations import NODES, counters, node_rows
+from tierloom.report.tables.simulations import names as names_of
 from tierloom.units import GIB, PAGE_BYTES, bytes_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
@@ -88,21 +91,13 @@ def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
             Fact("from fast memory", percent_text(best["fast_share"]), f"of accesses under {best['policy']}"),
         ],
         charts=[_times(runs), *_over_time(runs), *_regions(runs)],
-        tables=[_counters(runs), _nodes(runs)],
+        tables=[counters(runs), _nodes(runs)],
         notes=[Notes("Warnings", warnings)] if warnings else [],
     )
 
 
-def _names(runs: Sequence[OutcomeDoc]) -> list[str]:
-    """Policies, told apart by placement where one ran twice."""
-    policies = [run["policy"] for run in runs]
-    return [
-        f"{run['policy']}, {run['placement']}" if policies.count(run["policy"]) > 1 else run["policy"] for run in runs
-    ]
-
-
 def _times(runs: Sequence[OutcomeDoc]) -> Chart:
-    names = _names(runs)
+    names = names_of(runs)
     spent: list[Mapping[str, Any]] = [run["parts"] for run in runs]
     parts = {key: name for key, name in PARTS.items() if any(each[key] > 0 for each in spent)}
     rows: list[Row] = [
@@ -137,7 +132,7 @@ def _over_time(runs: Sequence[OutcomeDoc]) -> list[Chart]:
 
 
 def _line(line: Line, runs: Sequence[OutcomeDoc]) -> list[Chart]:
-    names = _names(runs)
+    names = names_of(runs)
     rows: list[Row] = [
         {"policy": name, "time_s": point["time_s"], "value": line.value(point)}
         for name, run in zip(names, runs, strict=True)
@@ -186,7 +181,7 @@ def _regions(runs: Sequence[OutcomeDoc]) -> list[Chart]:
             "share": share,
         }
         for region_at in range(len(runs[0]["regions"]))
-        for name, run in zip(_names(runs), runs, strict=True)
+        for name, run in zip(names_of(runs), runs, strict=True)
         for region in [run["regions"][region_at]]
         for rank, (memory, share) in enumerate(zip(memories, region["shares"], strict=True))
         if share > 0
@@ -212,39 +207,7 @@ def _regions(runs: Sequence[OutcomeDoc]) -> list[Chart]:
     return [Chart("Where everything is at the end", spec, Table(columns, rows), wide=True)]
 
 
-def _counters(runs: Sequence[OutcomeDoc]) -> Table:
-    names = _names(runs)
-    rows = [
-        {
-            "counter": counter,
-            **{f"in {name}": run["counters"].get(counter, 0) for name, run in zip(names, runs, strict=True)},
-        }
-        for counter in COUNTERS
-        if any(run["counters"].get(counter) for run in runs)
-    ]
-    columns = [Column("counter", "counter", "code"), *(Column(f"in {name}", name, "count") for name in names)]
-    return Table(columns, rows, "Counters as /proc/vmstat would show them")
-
-
 def _nodes(runs: Sequence[OutcomeDoc]) -> Table:
-    rows = [
-        {
-            "policy": name,
-            "memory": node["memory"],
-            "held": node["used_pages"] * PAGE_BYTES,
-            "of": node["pages"] * PAGE_BYTES,
-            "moved": node["bytes"],
-            "copied": node["copied_bytes"],
-        }
-        for name, run in zip(_names(runs), runs, strict=True)
-        for node in run["nodes"]
-    ]
-    columns = [
-        *(Column("policy", "policy"), Column("memory", "memory"), Column("held", "holds at the end", "bytes")),
-        *(
-            Column("of", "of", "bytes"),
-            Column("moved", "read and written", "bytes"),
-            Column("copied", "moved by migration", "bytes"),
-        ),
-    ]
-    return Table(columns, rows, "What each memory did")
+    named = zip(names_of(runs), runs, strict=True)
+    rows = [{"policy": name, **row} for name, run in named for row in node_rows(run)]
+    return Table([Column("policy", "policy"), *NODES], rows, "What each memory did")

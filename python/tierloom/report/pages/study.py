@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tierloom.report.columns import Column, Row
 from tierloom.report.pages.anything import form_of
-from tierloom.report.pages.parts import Chart, Column, Fact, Row, Section, Table
+from tierloom.report.pages.parts import Chart, Fact, Section
 from tierloom.report.pages.specs import Spec, chart, field
+from tierloom.report.tables.layout import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

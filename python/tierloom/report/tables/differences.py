@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from tierloom.report.tables.layout import noted, table
+from tierloom.report.columns import Column
+from tierloom.report.tables.layout import known, noted
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
-    from tierloom.differences import Change, Difference, DifferenceDoc
+    from tierloom.differences import ChangeDoc, Difference, DifferenceDoc
+    from tierloom.report.columns import Row
 
 STYLE = {"changed": "yellow", "within uncertainty": "dim", "only in A": "red", "only in B": "green"}
+ENDS = ("low", "high")
 SHOWN = 40
 """Changes that a table shows; the document has all."""
 LONG = 1e6
@@ -42,34 +45,40 @@ def document(difference: Difference) -> DifferenceDoc:
     }
 
 
+FIGURE = (
+    *(Column("what", "figure", rank="key"), Column("a", "A", "number", "key"), Column("b", "B", "number", "key")),
+    *(
+        Column("low_a", "A's range", "number", "extra", "high_a"),
+        Column("low_b", "B's range", "number", "extra", "high_b"),
+    ),
+    *(Column("relative", "change", "gain"), Column("verdict", "verdict", rank="key")),
+)
+"""What is told of a figure that differs; of what, stands before it."""
+
+
+def change_row(change: ChangeDoc) -> Row:
+    """A change as a row; what changed is marked."""
+    both = [(side, ends) for side, ends in (("a", change["range_a"]), ("b", change["range_b"])) if ends]
+    ranges = {f"{end}_{side}": value for side, ends in both for end, value in zip(ENDS, ends, strict=True)}
+    return {**change, **ranges, "ours": change["verdict"] == "changed"}
+
+
 def shown(difference: Difference, a: str, b: str) -> Group:
     """The largest changes first, and how many there are."""
-    made = table(
-        f"A: {a}   B: {b}",
-        ("object" if difference.kind == "profiles" else "where", "left"),
-        ("figure", "left", "key"),
-        ("A", "right", "key"),
-        ("B", "right", "key"),
-        ("ranges", "right", "extra"),
-        ("change", "right"),
-        ("verdict", "left", "key"),
-    )
-    for change in difference.changes[:SHOWN]:
-        cells = _cells(change)
-        made.add_row(change.where, change.what, *cells, Text(change.verdict, style=STYLE[change.verdict]))
-    if difference.remarks:
-        noted(made, " ".join(f"{remark}." for remark in difference.remarks))
-    return Group(made, Text(_words(difference), style="bold")) if difference.changes else Group(Text("nothing changed"))
+    if not difference.changes:
+        return Group(Text("nothing changed"))
+    columns = [Column("where", "object" if difference.kind == "profiles" else "where"), *FIGURE]
+    rows = [_line(change) for change in document(difference)["changes"][:SHOWN]]
+    made = noted(known(columns, rows, f"A: {a}   B: {b}"), " ".join(f"{remark}." for remark in difference.remarks))
+    return Group(made, Text(_words(difference), style="bold"))
 
 
-def _cells(change: Change) -> tuple[str, str, str, str]:
-    relative = change.relative
-    return (
-        _figure(change.what, change.a),
-        _figure(change.what, change.b),
-        ", ".join(f"{ends[0]:.3g} to {ends[1]:.3g}" for ends in (change.range_a, change.range_b) if ends),
-        "" if relative is None else f"{relative:+.1%}",
-    )
+def _line(change: ChangeDoc) -> Row:
+    """A row of a terminal, whose A and B are written by the unit of the figure."""
+    a, b = (_figure(change["what"], value) for value in (change["a"], change["b"]))
+    verdict = Text(change["verdict"], style=STYLE[change["verdict"]])
+    told = {key: value for key, value in change_row(change).items() if value is not None}
+    return {**told, "a": a, "b": b, "verdict": verdict, "ours": False}
 
 
 def _figure(what: str, value: float | None) -> str:

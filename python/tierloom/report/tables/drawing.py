@@ -8,25 +8,27 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from tierloom.report.tables.columns import GAP, MARGIN, Column
+from tierloom.report.tables.widths import GAP, MARGIN
 from tierloom.report.tables.words import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tierloom.report.columns import Column
 
 INDENT = 2
 """Columns before the lines of a block that belong to its first."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """Cells, one a column, and their style."""
+class Line:
+    """The cells of a row, one a column, and their style."""
 
     cells: Sequence[Text]
     style: str
 
 
-def side_by_side(columns: Sequence[Column], rows: Sequence[Row], widths: Mapping[int, int]) -> Iterator[Text]:
+def side_by_side(columns: Sequence[Column], rows: Sequence[Line], widths: Mapping[int, int]) -> Iterator[Text]:
     """A heading, a rule, and the rows, of the columns that have a width."""
     yield Text("")
     yield from _heading(columns, widths)
@@ -60,7 +62,7 @@ def _placed(text: Text, column: Column, width: int) -> Text:
     return Text.assemble(room, text) if column.side == "right" else Text.assemble(text, room)
 
 
-def blocks(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Iterator[Text]:
+def blocks(columns: Sequence[Column], rows: Sequence[Line], width: int) -> Iterator[Text]:
     """Every row as lines of `heading: value`; what is empty is left out."""
     for row in rows:
         yield Text("")

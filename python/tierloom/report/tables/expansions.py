@@ -5,63 +5,65 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tierloom.published_claims import claims
+from tierloom.report.columns import Column
+from tierloom.report.forms import latency
 from tierloom.report.tables.claims import published_text
-from tierloom.report.tables.layout import noted, table
-from tierloom.units import bytes_text, percent_text, seconds_text
+from tierloom.report.tables.layout import Table, noted, table
+from tierloom.units import bytes_text, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tierloom.gpu_measurement import Fit
-    from tierloom.report.tables.layout import Table
+    from tierloom.report.columns import Row
     from tierloom.schema import ExpansionDoc
 
 YARDSTICK = "gpu-dram"
 
 
 def comparison(runs: Sequence[ExpansionDoc]) -> Table:
-    """Runs of one workload, the yardstick first."""
-    setup = runs[-1]["setup"]
-    made = table(
+    """Runs of one workload, against the yardstick where it is one of them, else against the first."""
+    setup, base = runs[-1]["setup"], yardstick(runs) or runs[0]
+    return Table(
+        [*SYSTEM, Column("against", f"against {base['setup']['config']}", "times"), *FIGURES],
+        [_row(run, base["time_s"]) for run in runs],
         f"{runs[0]['workload']} on {setup['gpu']}, endpoint of {setup['media']}",
-        ("configuration", "left"),
-        ("time", "right"),
-        (f"against {YARDSTICK}", "right"),
-        ("load mean", "right"),
-        ("load p99", "right"),
-        ("store p99", "right"),
-        ("cache hits", "right"),
-        ("endpoint hits", "right"),
-        ("with in flight", "right"),
-        ("collections", "right"),
-        ("faults", "right"),
-    )
-    for run in runs:
-        made.add_row(*_cells(run, runs[0]["time_s"]))
-    return noted(
-        made,
         "load: from a miss of the last-level cache to its answer; a page that faults is waited for before that.\n"
         "store: until the cache is rid of it. endpoint hits: reads whose line is in the endpoint's internal DRAM, and\n"
         "those whose line is there or on its way.",
     )
 
 
-def _cells(run: ExpansionDoc, yardstick_s: float) -> list[str]:
-    endpoint, paging = run["endpoint"], run["paging"]
-    hits = endpoint["reads"] > 0
-    return [
-        run["setup"]["config"],
-        seconds_text(run["time_s"]),
-        f"{run['time_s'] / yardstick_s:.2f}x",
-        nanoseconds(run["loads"]["mean_ns"]),
-        nanoseconds(run["loads"]["p99_ns"]),
-        nanoseconds(run["write_backs"]["p99_ns"]) if run["write_backs"]["count"] else "-",
-        percent_text(run["llc_hit_share"]),
-        percent_text(endpoint["hit_share"]) if hits else "-",
-        percent_text(endpoint["hit_or_in_flight_share"]) if hits else "-",
-        str(endpoint["collections"]) if hits else "-",
-        str(paging["faults"]) if paging["batches"] else "-",
-    ]
+def yardstick(runs: Sequence[ExpansionDoc]) -> ExpansionDoc | None:
+    """The run on a GPU that has memory enough."""
+    return next((run for run in runs if run["setup"]["config"] == YARDSTICK), None)
+
+
+SYSTEM = (Column("config", "configuration"), Column("time_s", "time", "seconds"))
+FIGURES = (
+    *(Column("load_mean_ns", "load mean", "ns"), Column("load_p99_ns", "load p99", "ns")),
+    Column("store_p99_ns", "store p99", "ns"),
+    *(Column("llc_hit_share", "cache hits", "percent"), Column("hit_share", "endpoint hits", "percent")),
+    *(Column("hit_or_in_flight_share", "with in flight", "percent"), Column("collections", "collections", "count")),
+    *(Column("faults", "faults", "count"), Column("moved_bytes", "paged", "bytes", "page")),
+    *(Column("down_gb_s", "to the endpoints", "gb_s", "page"), Column("up_gb_s", "to the GPU", "gb_s", "page")),
+)
+
+
+def _row(run: ExpansionDoc, yardstick_s: float) -> Row:
+    endpoint, paging, stores = run["endpoint"], run["paging"], run["write_backs"]
+    reads, pages = endpoint["reads"] > 0, paging["batches"] > 0
+    return {
+        "config": run["setup"]["config"],
+        **{key: run[key] for key in ("time_s", "llc_hit_share")},
+        "against": run["time_s"] / yardstick_s,
+        "load_mean_ns": run["loads"]["mean_ns"],
+        "load_p99_ns": run["loads"]["p99_ns"],
+        "store_p99_ns": stores["p99_ns"] if stores["count"] else None,
+        **{key: endpoint[key] if reads else None for key in ("hit_share", "hit_or_in_flight_share", "collections")},
+        **{key: paging[key] if pages else None for key in ("faults", "moved_bytes")},
+        **{key: run["link"][key] for key in ("down_gb_s", "up_gb_s")},
+    }
 
 
 def calibration(found: Fit, measured: dict[str, Any]) -> Table:
@@ -75,9 +77,7 @@ def calibration(found: Fit, measured: dict[str, Any]) -> Table:
         ("GB/s", "right"),
     )
     for (size, there), (_, back) in zip(measured["copies"], measured["copies_out"], strict=True):
-        made.add_row(
-            bytes_text(size), nanoseconds(there), f"{size / there:.2f}", nanoseconds(back), f"{size / back:.2f}"
-        )
+        made.add_row(bytes_text(size), latency(there), f"{size / there:.2f}", latency(back), f"{size / back:.2f}")
     return noted(made, "\n".join(_fitted(found) + [f"published: {line}" for line in published_copies()]))
 
 
@@ -88,13 +88,13 @@ def _fitted(found: Fit) -> list[str]:
         for name, line in (("copies to the GPU", found.copies), ("from it", found.copies_out))
     ]
     said.append(
-        f"a load of one thread: {nanoseconds(found.cache_load_ns)} from the L2, "
-        f"{nanoseconds(found.device_load_ns)} from GPU memory, {nanoseconds(found.host_load_ns)} from the host's\n"
+        f"a load of one thread: {latency(found.cache_load_ns)} from the L2, "
+        f"{latency(found.device_load_ns)} from GPU memory, {latency(found.host_load_ns)} from the host's\n"
         f"all of the GPU reads {found.read_gb_s:.0f} GB/s of its memory"
     )
     if found.faults is None:
         return [*said, "managed memory: no page faults on this GPU, so the figures of UVM stay as they were published"]
-    batch, block = nanoseconds(found.faults.host_ns), nanoseconds(found.faults.block_ns)
+    batch, block = latency(found.faults.host_ns), latency(found.faults.block_ns)
     return [
         *said,
         f"page faults: {batch} a batch, and {block} for each 2 MiB that it brings pages of, besides the copies",
@@ -104,8 +104,3 @@ def _fitted(found: Fit) -> list[str]:
 def published_copies() -> list[str]:
     """What others measured of such copies: sentences of the ledger, with their figures."""
     return [f"{claim.what}: {published_text(claim)}" for claim in claims(["liu24.gpu.spread", "liu24.gpu.latency"])]
-
-
-def nanoseconds(value: float) -> str:
-    """A latency: ns below a microsecond, µs above."""
-    return f"{value:.0f} ns" if value < 1000 else seconds_text(value * 1e-9)

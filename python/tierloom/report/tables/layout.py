@@ -1,89 +1,138 @@
-"""The look that all tables share, in a pipe and in a terminal of any width.
+"""A table, and the look that all share in a pipe and in a terminal of any width.
 
-A table takes the columns that it has room for and says which it left out; where not even the important ones fit, every
-row becomes a block of lines. A reason that is too long for a cell stands below the table.
+A terminal shows the columns that it has room for and says which it left out; where not even the important ones fit,
+every row becomes a block of lines. A reason that is too long for a cell stands below the table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from tierloom.report.tables.columns import NAME_WIDTH, Column, Rank, Side, need, widths
-from tierloom.report.tables.drawing import Row, blocks, side_by_side, whole
+from tierloom.report.columns import Column, Rank, Row, Side
+from tierloom.report.tables.drawing import Line, blocks, side_by_side, whole
+from tierloom.report.tables.marks import LEGEND, marked
+from tierloom.report.tables.widths import NAME_WIDTH, need, widths
 from tierloom.report.tables.words import cut, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rich.console import Console, ConsoleOptions
 
 Heading = tuple[str, Side] | tuple[str, Side, Rank]
 """A heading, the side that the cells keep to, and how soon the column may go."""
 
+OURS = "bold green"
+"""Style of what the reader came for."""
 
+
+@dataclass
 class Table:
-    """Rows of cells, and sentences below them."""
+    """Rows under the columns that their answer declares, and sentences below them.
 
-    def __init__(self, title: str | None, columns: Sequence[Column]) -> None:
-        """A table without rows."""
-        self.title, self.columns = title, columns
-        self.rows: list[tuple[Sequence[str | Text], str]] = []
-        self.reasons: dict[str, list[str]] = {}
-        self.note = ""
+    Attributes:
+        has_legend: Whether a terminal says what the marks of figures stand for.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Row] = ()
+    title: str | None = ""
+    note: str = ""
+    reasons: dict[str, list[str]] = field(default_factory=dict)
+    has_legend: bool = False
 
     def add_row(self, *cells: str | Text, style: str | None = None) -> None:
-        """One more row; cells that are not given are empty."""
-        self.rows.append(([*cells, *[""] * (len(self.columns) - len(cells))], style or ""))
+        """One more row, of cells that were written where they come from; those that are not given are empty."""
+        named = {column.key: cell for column, cell in zip(self.columns, cells, strict=False)}
+        self.rows = [*self.rows, {**named, "style": style or ""}]
 
     def add_reason(self, name: str, reason: str) -> None:
         """Why a row is as it is, below the table; rows of one reason share a sentence."""
         self.reasons.setdefault(reason, []).append(name)
 
+    @property
+    def notes(self) -> list[str]:
+        """What stands below on a page, which writes out what kind of number a figure is."""
+        return list(self._notes(self.note))
+
+    def _notes(self, note: str) -> Iterator[str]:
+        yield from (f"{', '.join(names)}: {reason}" for reason, names in self.reasons.items())
+        if note:
+            yield note
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         """The lines of the table at this width."""
         width = options.max_width
-        rows = [Row(_cells(console, cells), style) for cells, style in self.rows]
-        fitting = self._fitting(rows, width)
+        columns = [column for column in self.columns if column.rank != "page"]
+        lines = [Line(_cells(console, columns, row), _style(row)) for row in self.rows]
+        fitting = _fitting(columns, lines, width)
         if self.title:
             yield from whole(wrapped(Text(self.title, style="bold"), width))
-        drawn = blocks(self.columns, rows, width) if fitting is None else side_by_side(self.columns, rows, fitting)
+        drawn = blocks(columns, lines, width) if fitting is None else side_by_side(columns, lines, fitting)
         yield from whole(drawn)
-        notes = list(self._notes(fitting, width))
+        note = f"{self.note} {LEGEND}".lstrip() if self.has_legend else self.note
+        notes = [*_left_out(columns, fitting, width), *self._notes(note)]
         for note in notes:
             yield from whole(wrapped(Text(note, style="dim"), width))
         if notes:
             yield Text("")
 
-    def _fitting(self, rows: Sequence[Row], width: int) -> dict[int, int] | None:
-        needs = [
-            need(column, [row.cells[index].plain for row in rows], first=index == 0)
-            for index, column in enumerate(self.columns)
-        ]
-        return widths(self.columns, needs, width)
 
-    def _notes(self, fitting: Mapping[int, int] | None, width: int) -> Iterator[str]:
-        if fitting is not None and len(fitting) < len(self.columns):
-            names = ", ".join(column.heading for index, column in enumerate(self.columns) if index not in fitting)
-            yield f"Left out at {width} columns: {names}. A wider terminal shows them, and so does --json."
-        yield from (f"{', '.join(names)}: {reason}" for reason, names in self.reasons.items())
-        if self.note:
-            yield self.note
-
-
-def _cells(console: Console, cells: Sequence[str | Text]) -> list[Text]:
-    """Cells as they will be seen: the console has the last word on what could steer a terminal."""
-    seen = [
-        cell if isinstance(cell, Text) else console.render_str(cell, markup=False, emoji=False, highlight=False)
-        for cell in cells
+def _fitting(columns: Sequence[Column], lines: Sequence[Line], width: int) -> dict[int, int] | None:
+    needs = [
+        need(column, [line.cells[index].plain for line in lines], first=index == 0)
+        for index, column in enumerate(columns)
     ]
-    return [seen[0] if " " in seen[0].plain else cut(seen[0], NAME_WIDTH), *seen[1:]]
+    return widths(columns, needs, width)
 
 
-def table(title: str | None, *columns: Heading) -> Table:
-    """An empty table."""
-    return Table(title, [Column(*column) for column in columns])
+def _left_out(columns: Sequence[Column], fitting: Mapping[int, int] | None, width: int) -> Iterator[str]:
+    if fitting is not None and len(fitting) < len(columns):
+        names = ", ".join(column.heading for index, column in enumerate(columns) if index not in fitting)
+        yield f"Left out at {width} columns: {names}. A wider terminal shows them, and so does --json."
+
+
+def _style(row: Row) -> str:
+    return OURS if row.get("ours") is True else row.get("style", "")
+
+
+def _cells(console: Console, columns: Sequence[Column], row: Row) -> list[Text]:
+    """Cells as they will be seen."""
+    first, *others = (_cell(console, column, row) for column in columns)
+    return [first if " " in first.plain else cut(first, NAME_WIDTH), *others]
+
+
+def _cell(console: Console, column: Column, row: Row) -> Text:
+    """A cell, with its mark; the console has the last word on what could steer a terminal."""
+    value = row.get(column.key)
+    if isinstance(value, Text):
+        return value
+    if kind := column.kind(row):
+        return marked(column.text(row), kind)
+    return console.render_str(column.text(row), markup=False, emoji=False, highlight=False)
+
+
+def table(title: str | None, *headings: Heading) -> Table:
+    """An empty table for rows of cells that are written where they come from; the keys of its columns are their places.
+
+    Example:
+        >>> made = table("Sizes", ("object", "left"), ("size", "right", "key"))
+        >>> made.add_row("u", "1GiB")
+        >>> made.rows[0]["1"]
+        '1GiB'
+    """
+    columns = [
+        Column(str(at), heading, "text" if side == "left" else "number", *rank)
+        for at, (heading, side, *rank) in enumerate(headings)
+    ]
+    return Table(columns, title=title)
+
+
+def known(columns: Sequence[Column], rows: Sequence[Row], title: str) -> Table:
+    """A table without the columns of what is told of no row."""
+    return Table([column for column in columns if any(column.key in row for row in rows)], rows, title)
 
 
 def noted(made: Table, note: str) -> Table:

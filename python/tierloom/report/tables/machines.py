@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from rich.text import Text
-
-from tierloom.report.tables.layout import Heading, noted, table
-from tierloom.report.tables.marks import LEGEND, marked
+from tierloom.report.columns import Column
+from tierloom.report.tables.layout import Table, known, table
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
@@ -17,26 +16,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from tierloom.nouns import Machine
-    from tierloom.report.tables.layout import Table
+    from tierloom.report.columns import Row
     from tierloom.schema import Figure, Origin, PathDoc
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 """Eighths of a line, for curves in a terminal."""
 
-RANDOM: tuple[Heading, ...] = (("random ns", "right"),)
-"""The column of random reads' idle latency, for machines that tell it from that of reads in sequence."""
-
-LATENCY: tuple[Heading, ...] = (("its ns", "right"),)
-"""The column of the last-level cache's latency, for machines of which somebody measured it."""
-
-LINES: tuple[Heading, ...] = (("lines in flight", "right"),)
-"""The column of the most lines under way to a memory, for machines with one that has a limit."""
-
-PRICE: tuple[Heading, ...] = (("US$/GiB", "right"),)
-"""The column of prices, for machines that have any."""
-
-WRITE_MIXES = (2 / 3, 1 / 2)
-"""Read shares beside pure reads: two reads a write (STREAM's triad), and a copy."""
+PEAKS = {"reads_gb_s": 1.0, "triad_gb_s": 2 / 3, "copy_gb_s": 1 / 2}
+"""Read shares of which a path's highest bandwidth is told: pure reads, two reads a write (STREAM's triad), a copy."""
 
 
 def machine_list(machines: Iterable[Machine]) -> Table:
@@ -56,88 +43,57 @@ def summary(machine: Machine) -> tuple[RenderableType, ...]:
     return head, sockets(machine), memories(machine), paths(machine)
 
 
+SOCKETS = (
+    *(Column("name", "socket"), Column("cpu", "processor", rank="key"), Column("cores", "cores", "number", "key")),
+    *(Column("llc_bytes", "last-level cache", "bytes"), Column("llc_per_core_bytes", "of it, per core", "bytes")),
+    *(Column("llc_ns", "its latency", "ns"), Column("stream_lines", "lines in flight, streaming", "number")),
+    Column("demand_lines", "demand", "number"),
+)
+MEMORIES = (
+    *(Column("name", "node"), Column("kind", "kind"), Column("socket", "on")),
+    *(Column("capacity_bytes", "capacity", "bytes", "key"), Column("lines_in_flight", "lines in flight", "number")),
+    Column("usd_per_gib", "US$/GiB", "number"),
+)
+PATHS = (
+    *(Column("from", "from"), Column("to", "to", rank="key"), Column("idle_ns", "idle ns", "whole", "key")),
+    *(Column("random_idle_ns", "random ns", "whole"), Column("reads_gb_s", "GB/s, reads only", "tenths", "key")),
+    *(Column("triad_gb_s", "2 reads : 1 write", "tenths"), Column("copy_gb_s", "1 : 1", "tenths")),
+    *(Column("half_ns", "ns at 50 %", "whole"), Column("most_ns", "at 90 %", "whole")),
+    *(Column("curve", "0 to 95 %", rank="extra"), Column("over", "over", rank="page")),
+)
+
+
 def sockets(machine: Machine) -> Table:
     """Who computes."""
-    timed = any("llc_ns" in socket for socket in machine.data["sockets"])
-    made = table(
-        "Sockets",
-        ("socket", "left"),
-        ("processor", "left", "key"),
-        ("cores", "right", "key"),
-        ("last-level cache", "right"),
-        ("of it, per core", "right"),
-        *LATENCY[:timed],
-        ("lines in flight, streaming", "right"),
-        ("demand", "right"),
-    )
-    for socket in machine.data["sockets"]:
-        latency = [_number(socket["llc_ns"]) if "llc_ns" in socket else ""] if timed else []
-        made.add_row(
-            socket["name"],
-            socket["cpu"],
-            _number(socket["cores"]),
-            _bytes(socket["llc_bytes"]),
-            _bytes(socket["llc_per_core_bytes"]),
-            *latency,
-            _number(socket["stream_lines"]),
-            _number(socket["demand_lines"]),
-        )
-    return made
+    return known(SOCKETS, machine.data["sockets"], "Sockets")
 
 
 def memories(machine: Machine) -> Table:
     """What holds data."""
-    limited = any("lines_in_flight" in memory for memory in machine.data["memories"])
-    priced = any("usd_per_gib" in memory for memory in machine.data["memories"])
-    made = table(
-        "Memories",
-        ("node", "left"),
-        ("kind", "left"),
-        ("on", "left"),
-        ("capacity", "right", "key"),
-        *LINES[:limited],
-        *PRICE[:priced],
-    )
-    for memory in machine.data["memories"]:
-        lines = [_number(memory["lines_in_flight"]) if "lines_in_flight" in memory else ""] if limited else []
-        price = [_number(memory["usd_per_gib"])] if "usd_per_gib" in memory else []
-        capacity = _bytes(memory["capacity_bytes"])
-        made.add_row(memory["name"], memory["kind"], memory["socket"], capacity, *lines, *price)
-    return made
+    return known(MEMORIES, machine.data["memories"], "Memories")
 
 
 def paths(machine: Machine) -> Table:
     """How far each memory is, at rest and under load."""
     told_apart = any("random_idle_ns" in path for path in machine.data["paths"])
-    made = table(
-        "Paths",
-        ("from", "left"),
-        ("to", "left", "key"),
-        ("idle ns", "right", "key"),
-        *RANDOM[:told_apart],
-        ("GB/s, reads only", "right", "key"),
-        ("2 reads : 1 write", "right"),
-        ("1 : 1", "right"),
-        ("ns at 50 %", "right"),
-        ("at 90 %", "right"),
-        ("0 to 95 %", "left", "extra"),
-    )
-    for path in machine.data["paths"]:
-        reads, kind = machine.curve(path["from"], path["to"]), load_origin(path)["kind"]
-        peaks = [reads.peak_gb_s, *(machine.curve(path["from"], path["to"], mix).peak_gb_s for mix in WRITE_MIXES)]
-        made.add_row(
-            path["from"],
-            path["to"],
-            _ns(path["idle_ns"]),
-            *([_ns(path.get("random_idle_ns", path["idle_ns"]))] if told_apart else []),
-            *(marked(f"{peak:.1f}", kind) for peak in peaks),
-            f"{reads.latency_ns(0.5):.0f}",
-            f"{reads.latency_ns(0.9):.0f}",
-            sparkline([math.log(reads.latency_ns(step / 20)) for step in range(20)]),
-        )
+    made = known(PATHS, [_path_row(machine, path, told_apart=told_apart) for path in machine.data["paths"]], "Paths")
     sequence = "idle ns: reads in sequence; random ns: random reads, by so much slower at any load. "
-    rest = f"GB/s: highest, by read share. ns and curve: latency at a share of the read-only peak. {LEGEND}"
-    return noted(made, f"{sequence * told_apart}{rest}")
+    rest = "GB/s: highest, by read share. ns and curve: latency at a share of the read-only peak."
+    return replace(made, note=f"{sequence * told_apart}{rest}", has_legend=True)
+
+
+def _path_row(machine: Machine, path: PathDoc, *, told_apart: bool) -> Row:
+    reads, kind = machine.curve(path["from"], path["to"]), load_origin(path)["kind"]
+    peaks = {key: machine.curve(path["from"], path["to"], mix).peak_gb_s for key, mix in PEAKS.items()}
+    return {
+        **{key: path[key] for key in ("from", "to", "idle_ns")},
+        **({"random_idle_ns": path.get("random_idle_ns", path["idle_ns"])} if told_apart else {}),
+        **{key: {"value": peak, "kind": kind} for key, peak in peaks.items()},
+        "half_ns": reads.latency_ns(0.5),
+        "most_ns": reads.latency_ns(0.9),
+        "curve": sparkline([math.log(reads.latency_ns(step / 20)) for step in range(20)]),
+        "over": ", ".join(path.get("links", [])),
+    }
 
 
 def load_origin(path: PathDoc) -> Origin:
@@ -149,20 +105,26 @@ def load_origin(path: PathDoc) -> Origin:
 
 def sources(machine: Machine) -> Table:
     """What the source keys stand for."""
-    made = table("Sources", ("key", "left"), ("source", "left", "key"))
-    for key, text in machine.data["sources"].items():
-        made.add_row(key, text)
-    return made
+    columns = [Column("key", "key", "code"), Column("source", "source", rank="key")]
+    rows = [{"key": key, "source": text} for key, text in machine.data["sources"].items()]
+    return Table(columns, rows, "Sources")
 
 
 def origins(machine: Machine) -> Table:
     """Every figure with its source, and how a derived or assumed one came about."""
-    made = table(
-        "Figures", ("figure", "left"), ("value", "right", "key"), ("source", "left", "key"), ("how", "left", "key")
-    )
-    for place, value, origin in figures(machine):
-        made.add_row(place, marked(value, origin["kind"]), origin["source"], origin.get("how", ""))
-    return noted(made, LEGEND)
+    columns = [
+        *(Column("figure", "figure"), Column("value", "value", "number", "key")),
+        *(Column("source", "source", "code", "key"), Column("how", "how", rank="key")),
+    ]
+    rows = [
+        {"figure": place, "value": {"value": value, "kind": origin["kind"]}, **_said(origin)}
+        for place, value, origin in figures(machine)
+    ]
+    return Table(columns, rows, "Figures", has_legend=True)
+
+
+def _said(origin: Origin) -> dict[str, str]:
+    return {"source": origin["source"], "how": origin.get("how", "")}
 
 
 def figures(machine: Machine) -> Iterator[tuple[str, str, Origin]]:
@@ -192,15 +154,3 @@ def sparkline(values: list[float]) -> str:
     low, high = min(values), max(values)
     span = (high - low) or 1.0
     return "".join(BLOCKS[round((value - low) / span * (len(BLOCKS) - 1))] for value in values)
-
-
-def _number(figure: Figure) -> Text:
-    return marked(f"{figure['value']:.4g}", figure["kind"])
-
-
-def _ns(figure: Figure) -> Text:
-    return marked(f"{figure['value']:.0f}", figure["kind"])
-
-
-def _bytes(figure: Figure) -> Text:
-    return marked(bytes_text(figure["value"]), figure["kind"])

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from tierloom.offload.ceilings import TIED
 from tierloom.offload.runtime import runtime_of
-from tierloom.report.tables.layout import noted, table
-from tierloom.report.tables.marks import LEGEND, marked
+from tierloom.report.columns import Column
+from tierloom.report.tables.layout import Table, noted, table
 from tierloom.units import bytes_text, count_text, percent_text, rate_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tierloom.offload.catalog import Entry
-    from tierloom.offload.documents import CpuDoc, InferDoc, RivalDoc, ServeDoc, TrainDoc
+    from tierloom.offload.documents import CpuDoc, InferDoc, RatioDoc, RivalDoc, ServeDoc, TrainDoc
     from tierloom.offload.model import Model
-    from tierloom.report.tables.layout import Table
+    from tierloom.report.columns import Row
 
 EMPTY = "·"
 
@@ -68,24 +68,37 @@ def policies(data: InferDoc) -> Table:
     tokens = f"{data['prompt']} + {data['generate']} tokens"
     if data["longest_request"] > data["prompt"] + data["generate"]:
         tokens = f"{tokens} on average, at most {data['longest_request']}"
-    made = table(
+    made = Table(
+        POLICIES,
+        [{**_plan_row(data), "ours": True}, *map(_rival_row, data["policies"])],
         f"{data['model']} on {data['gpu']} and {data['machine']}, {tokens}, runtime {data['runtime']}",
-        ("policy", "left"),
-        ("tokens/s", "right", "key"),
-        ("range", "right"),
-        ("batch", "right"),
-        ("plan against it", "right", "key"),
     )
-    spread = f"{data['low_tokens_s']:.3g} to {data['high_tokens_s']:.3g}"
-    made.add_row(data["policy"], f"{data['tokens_s']:.3g}", spread, _block(data), "", style="bold green")
     for rival in data["policies"]:
-        made.add_row(*_rival_cells(rival))
         if "problem" in rival:
             made.add_reason(rival["policy"], f"not possible: {rival['problem']}")
     bound = data["bound_tokens_s"]
     about = f" The optimum over batches that need not be whole is {bound:.3g}." if bound else ""
     said = [f"batch: sequences of a block, as GPU batches of so many.{about}"]
     return noted(made, "\n".join([*said, *(_why_tied(rival) for rival in data["policies"] if "tie" in rival)]))
+
+
+POLICIES = (
+    *(Column("policy", "policy"), Column("tokens_s", "tokens/s", "significant", "key")),
+    *(Column("low", "range", "significant", to="high"), Column("batch", "batch", "number")),
+    Column("against", "plan against it", "gain", "key"),
+)
+
+
+def _plan_row(data: InferDoc) -> Row:
+    ends = {"low": data["low_tokens_s"], "high": data["high_tokens_s"]}
+    return {"policy": data["policy"], "tokens_s": data["tokens_s"], **ends, "batch": _block(data), "against": None}
+
+
+def _rival_row(rival: RivalDoc) -> Row:
+    if "problem" in rival:
+        return {"policy": rival["policy"], "tokens_s": None, "against": "not possible"}
+    told = {key: rival[key] for key in ("policy", "tokens_s", "against")}
+    return {**told, "batch": _block(rival)}
 
 
 def _why_tied(rival: RivalDoc) -> str:
@@ -103,12 +116,6 @@ def _why_tied(rival: RivalDoc) -> str:
 def _block(data: InferDoc | RivalDoc) -> str:
     batch, each = data["batch"], data["gpu_batch"]
     return f"{batch} ({-(-batch // each)} x {each})"
-
-
-def _rival_cells(rival: RivalDoc) -> list[str]:
-    if "problem" in rival:
-        return [rival["policy"], "-", "", "", "not possible"]
-    return [rival["policy"], f"{rival['tokens_s']:.3g}", "", _block(rival), f"{rival['against'] * 100:+.1f} %"]
 
 
 def places(data: InferDoc) -> Table:
@@ -178,17 +185,20 @@ def _added(data: InferDoc) -> str:
     )
 
 
-def advice(data: InferDoc) -> Table:
-    """What would make the plan faster."""
-    made = table("What would make it faster", ("resource", "left"), ("worth", "left"))
+def advice(data: InferDoc) -> list[Table]:
+    """What would make the plan faster, where something is known to."""
     limits = data["advice"]
     if limits is None:
-        return made
-    for resource, share in limits["share_per_share"].items():
-        made.add_row(resource, f"{share:.2f} % more tokens/s for 1 % more")
-    for place, worth in limits["tokens_s_per_gib"].items():
-        made.add_row(f"capacity of {place}", f"{worth:.3g} tokens/s for one more GiB")
-    return made
+        return []
+    rows = [
+        {"resource": resource, "worth": f"{share:.2f} % more tokens/s for 1 % more"}
+        for resource, share in limits["share_per_share"].items()
+    ]
+    rows += [
+        {"resource": f"capacity of {place}", "worth": f"{worth:.3g} tokens/s for one more GiB"}
+        for place, worth in limits["tokens_s_per_gib"].items()
+    ]
+    return [Table([Column("resource", "resource"), Column("worth", "worth")], rows, "What would make it faster")]
 
 
 def training(data: TrainDoc) -> Table:
@@ -233,47 +243,61 @@ def states(data: TrainDoc) -> Table:
 
 def sessions(data: ServeDoc) -> Table:
     """Idle sessions over tiers."""
-    made = table(
+    rows: list[Row] = [
+        {**row, "worth": "yes" if row["worth"] else "no: computing again is quicker"} for row in data["tiers"]
+    ]
+    return Table(
+        SESSIONS,
+        [*rows, {"tier": "computing again", "fetch_s": data["recompute_s"]}],
         f"{count_text(data['sessions'], 'session')} of {data['context']} tokens of {data['model']}, {data['gpu']} and "
         f"{data['machine']}",
-        ("tier", "left"),
-        ("sessions that fit", "right"),
-        ("it gets", "right"),
-        ("time to first token", "right"),
-        ("worth it", "left"),
-    )
-    for row in data["tiers"]:
-        worth = "yes" if row["worth"] else "no: computing again is quicker"
-        made.add_row(row["tier"], str(row["capacity"]), str(row["sessions"]), seconds_text(row["fetch_s"]), worth)
-    made.add_row("computing again", "", "", seconds_text(data["recompute_s"]), "")
-    return noted(
-        made,
         f"A session's cache is {bytes_text(data['session_bytes'])}; a tier is worth it above "
         f"{data['break_even_gb_s']:.2f} GB/s. Mean over all sessions: {seconds_text(data['mean_s'])}.",
     )
 
 
+SESSIONS = (
+    *(Column("tier", "tier"), Column("capacity", "sessions that fit", "count"), Column("sessions", "it gets", "count")),
+    *(Column("fetch_s", "time to first token", "seconds"), Column("worth", "worth it")),
+)
+
+
 def ratios(data: CpuDoc) -> Table:
     """Decode on the CPU by ratio of interleaving."""
-    made = table(
+    made = Table(
+        RATIOS,
+        [_ratio_row(row, is_best=row["pages"] == data["best"]) for row in data["ratios"]],
         f"{data['model']} on {data['machine']} without a GPU: {count_text(data['backends'], 'backend')}, "
         f"{count_text(data['threads'], 'thread')}",
-        ("pages", "left"),
-        ("tokens/s", "right", "key"),
-        ("GB/s", "right"),
-        ("latency under load", "right"),
-        ("what limits it", "left"),
+        "tokens/s of all backends together, each decoding one sequence.",
     )
     for row in data["ratios"]:
-        pages = " : ".join(f"{name} {count}" for name, count in row["pages"].items())
         if "problem" in row:
-            made.add_row(pages, "-", "", "", "not possible")
-            made.add_reason(pages, f"not possible: {row['problem']}")
-            continue
-        style = "bold green" if row["pages"] == data["best"] else None
-        latency = f"{row['latency_ns']:.0f} ns"
-        made.add_row(pages, f"{row['tokens_s']:.3g}", f"{row['gb_s']:.1f}", latency, row["bound"], style=style)
-    return noted(made, "tokens/s of all backends together, each decoding one sequence.")
+            made.add_reason(pages_text(row), f"not possible: {row['problem']}")
+    return made
+
+
+RATIOS = (
+    *(Column("pages", "pages"), Column("tokens_s", "tokens/s", "significant", "key")),
+    *(Column("gb_s", "GB/s", "tenths"), Column("latency_ns", "latency under load", "ns")),
+    Column("bound", "what limits it"),
+)
+
+
+def _ratio_row(row: RatioDoc, *, is_best: bool) -> Row:
+    if "problem" in row:
+        return {"pages": pages_text(row), "tokens_s": None, "bound": "not possible"}
+    return {**row, "pages": pages_text(row), "ours": is_best}
+
+
+def pages_text(row: RatioDoc) -> str:
+    """Pages by memory.
+
+    Example:
+        >>> pages_text({"pages": {"ldram": 3, "cxl": 1}})
+        'ldram 3 : cxl 1'
+    """
+    return " : ".join(f"{name} {count}" for name, count in row["pages"].items())
 
 
 def models(entries: list[Entry], sizes: list[Model]) -> Table:
@@ -307,26 +331,11 @@ def _many(parameters: int) -> str:
 
 def gpus(entries: list[Entry]) -> Table:
     """The GPUs of the catalog, every figure with its mark."""
-    made = table(
-        "GPUs",
-        ("GPU", "left"),
-        ("released", "left"),
-        ("memory", "right"),
-        ("GB/s", "right"),
-        ("TFLOP/s in 16", "right"),
-        ("8", "right"),
-        ("4 bits", "right"),
-        ("link GB/s", "right"),
-        ("what it is", "left"),
-    )
-    for entry in entries:
-        data = entry.data
-        figures = [data.get(name) for name in ("memory_gb_s", "tflop_s", "fp8_tflop_s", "fp4_tflop_s", "in_gb_s")]
-        made.add_row(
-            entry.name,
-            entry.released,
-            marked(bytes_text(data["memory_bytes"]["value"]), data["memory_bytes"]["kind"]),
-            *(marked(f"{figure['value']:.5g}", figure["kind"]) if figure else "" for figure in figures),
-            data["title"],
-        )
-    return noted(made, LEGEND)
+    columns = [
+        *(Column("name", "GPU"), Column("released", "released"), Column("memory_bytes", "memory", "bytes")),
+        *(Column("memory_gb_s", "GB/s", "number"), Column("tflop_s", "TFLOP/s in 16", "number")),
+        *(Column("fp8_tflop_s", "8", "number"), Column("fp4_tflop_s", "4 bits", "number")),
+        *(Column("in_gb_s", "link GB/s", "number"), Column("title", "what it is")),
+    ]
+    rows = [{**entry.data, "name": entry.name, "released": entry.released} for entry in entries]
+    return Table(columns, rows, "GPUs", has_legend=True)

@@ -5,50 +5,53 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from tierloom.nouns import FIRST_TOUCH, action_text
-from tierloom.report.tables.layout import noted, table
+from tierloom.report.columns import Column
+from tierloom.report.tables.layout import Table, noted
 from tierloom.report.tables.profiles import ROWS
-from tierloom.units import bytes_text, count_text, percent_text, seconds_text
+from tierloom.units import bytes_text, count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from tierloom.nouns import Profile
     from tierloom.policy_search import Comparison
-    from tierloom.report.tables.layout import Table
+    from tierloom.report.columns import Row
     from tierloom.schema import (
         Action,
         ComparisonDoc,
-        ObjectDoc,
         ObjectUseDoc,
         PhasePredictionDoc,
         PolicyDoc,
         PredictionDoc,
+        TierUseDoc,
     )
 
 FRONTIER_ROWS = 9
 """Points of the frontier that a table shows; the pictures show all."""
 
 
-def policies(comparison: Comparison) -> Table:
+def policies(data: ComparisonDoc) -> Table:
     """Every policy, the fastest first, those that cannot be used last."""
-    data = comparison.brief
-    made = table(
+    fast, chosen = data["fast_memory"], data["chosen"]
+    columns = [
+        *(Column("policy", "policy"), Column("time_s", "time", "seconds", "key")),
+        *(Column("low_s", "range", "seconds", to="high_s"), Column("against", "against chosen", "times", "extra")),
+        *(Column("fast_bytes", f"{fast} used", "bytes", "key"), Column("bound", "what limits it")),
+        Column("about", "what it does", rank="page"),
+    ]
+    told = {policy["policy"]: policy for policy in data["policies"]}
+    best = told[chosen]["prediction"]["time_s"]
+    made = Table(
+        columns,
+        [_policy_row(policy, best, is_chosen=policy["policy"] == chosen) for policy in ordered(data)],
         f"{data['profile']} on {data['machine']}, {count_text(data['threads'], 'thread')} on {data['socket']}, "
-        f"at most {bytes_text(data['budget_bytes'])} of {data['fast_memory']}",
-        ("policy", "left"),
-        ("time", "right", "key"),
-        ("range", "right"),
-        ("against chosen", "right", "extra"),
-        (f"{data['fast_memory']} used", "right", "key"),
-        ("what limits it", "left"),
+        f"at most {bytes_text(data['budget_bytes'])} of {fast}",
+        f"range: what the assumptions leave open. {chosen}: {told[chosen]['about']}.",
     )
-    best = comparison.chosen["prediction"]["time_s"]
-    for policy in ordered(data):
-        style = "bold green" if policy["policy"] == data["chosen"] else None
-        made.add_row(*_policy_cells(policy, best), style=style)
-        if "prediction" not in policy:
+    for policy in data["policies"]:
+        if "refused" in policy:
             made.add_reason(policy["policy"], f"not possible: {reason_text(policy['refused'])}")
-    about = f"{data['chosen']}: {comparison.chosen['about']}."
-    return noted(made, f"range: what the assumptions leave open. {about}")
+    return made
 
 
 def ordered(comparison: ComparisonDoc) -> list[PolicyDoc]:
@@ -61,18 +64,19 @@ def ordered(comparison: ComparisonDoc) -> list[PolicyDoc]:
     return sorted(comparison["policies"], key=key)
 
 
-def _policy_cells(policy: PolicyDoc, best: float) -> list[str]:
+def _policy_row(policy: PolicyDoc, best_s: float, *, is_chosen: bool) -> Row:
+    about = {"policy": policy["policy"], "about": policy["about"]}
     if "prediction" not in policy:
-        return [policy["policy"], "-", "", "", "", "not possible"]
+        return {**about, "time_s": None, "bound": "not possible"}
     answer = policy["prediction"]
-    return [
-        policy["policy"],
-        seconds_text(answer["time_s"]),
-        f"{seconds_text(answer['low_s'])} to {seconds_text(answer['high_s'])}",
-        f"{answer['time_s'] / best:.2f}x" if best > 0 else "",
-        bytes_text(policy["fast_bytes"]),
-        bound_text(answer),
-    ]
+    return {
+        **about,
+        "ours": is_chosen,
+        **{key: answer[key] for key in ("time_s", "low_s", "high_s")},
+        "against": answer["time_s"] / best_s if best_s > 0 else None,
+        "fast_bytes": policy["fast_bytes"],
+        "bound": bound_text(answer),
+    }
 
 
 def reason_text(error: str) -> str:
@@ -89,45 +93,63 @@ def bound_text(answer: PredictionDoc | PhasePredictionDoc) -> str:
 
 
 class Placed(NamedTuple):
-    """One object under the chosen policy."""
+    """One object under the chosen policy; its size is known to the profile alone."""
 
-    item: ObjectDoc
+    name: str
+    size_bytes: int | None
     use: ObjectUseDoc
     shares: list[float]
     action: Action
 
 
-def placed(comparison: Comparison) -> list[Placed]:
-    """Every object under the chosen policy, those that cost most first."""
-    chosen = comparison.chosen
+def placed(chosen: PolicyDoc, sizes: Mapping[str, int]) -> list[Placed]:
+    """Every object under a policy, those that cost most first."""
     uses = chosen["prediction"]["objects"]
-    objects = comparison.profile.data["objects"]
-    rows = map(Placed, objects, uses, chosen["fractions"], chosen["actions"])
-    return sorted(rows, key=lambda row: (-row.use["stall_s"], row.item["name"]))
+    each = zip(uses, chosen["fractions"], chosen["actions"], strict=True)
+    rows = [Placed(use["object"], sizes.get(use["object"]), use, shares, action) for use, shares, action in each]
+    return sorted(rows, key=lambda row: (-row.use["stall_s"], row.name))
 
 
-def places(comparison: Comparison) -> Table:
-    """Where the chosen policy puts each object."""
-    nodes = [tier["memory"] for tier in comparison.chosen["prediction"]["tiers"]]
-    made = table(
-        f"Where the data goes: policy {comparison.brief['chosen']}",
-        ("object", "left"),
-        ("size", "right", "key"),
-        *((node, "right", "key") for node in nodes),
-        ("waits", "right"),
-        ("of the time", "right", "extra"),
-        ("asked of the kernel", "left", "extra"),
-    )
-    items = placed(comparison)
-    for row in items[:ROWS]:
-        made.add_row(
-            row.item["name"],
-            *_size_and_cost([row], _shares(row.shares)),
-            asked_text(comparison.brief, row.item["name"], row.action),
-        )
-    if items[ROWS:]:
-        made.add_row(f"and {len(items) - ROWS} more", *_size_and_cost(items[ROWS:], [""] * len(nodes)), "")
-    return noted(made, ". ".join(filter(None, [_without_rule(comparison, items[:ROWS]), _unasked(comparison, items)])))
+def sizes_of(profile: Profile) -> dict[str, int]:
+    """Bytes by object."""
+    return {item["name"]: item["size_bytes"] for item in profile.data["objects"]}
+
+
+def places(data: ComparisonDoc, chosen: PolicyDoc, items: Sequence[Placed]) -> Table:
+    """Where the chosen policy puts objects."""
+    memories = [tier["memory"] for tier in chosen["prediction"]["tiers"]]
+    columns = [
+        *(Column("object", "object"), Column("size_bytes", "size", "bytes", "key")),
+        *(Column(f"in {name}", name, "percent", "key") for name in memories),
+        *(Column("stall_s", "waits", "seconds"), Column("share", "of the time", "percent", "extra")),
+        Column("action", "asked of the kernel", "code", "extra"),
+    ]
+    rows = [
+        {
+            "object": each.name,
+            "size_bytes": each.size_bytes,
+            **{f"in {name}": share or None for name, share in zip(memories, each.shares, strict=True)},
+            **{key: each.use[key] for key in ("stall_s", "share")},
+            "action": asked_text(data, each.name, each.action),
+        }
+        for each in items
+    ]
+    return Table(columns, rows, f"Where the data goes: policy {data['chosen']}")
+
+
+def first_places(comparison: Comparison) -> Table:
+    """Where it puts those that cost most, and the others together."""
+    data, chosen = comparison.brief, comparison.chosen
+    items = placed(chosen, sizes_of(comparison.profile))
+    made = places(data, chosen, items[:ROWS])
+    if others := items[ROWS:]:
+        together = {
+            "object": f"and {len(others)} more",
+            "size_bytes": sum(each.size_bytes or 0 for each in others),
+            **{key: sum(each.use[key] for each in others) for key in ("stall_s", "share")},
+        }
+        made.rows = [*made.rows, together]
+    return noted(made, ". ".join(filter(None, [_without_rule(data, items[:ROWS]), _unasked(comparison, items)])))
 
 
 def asked_text(comparison: ComparisonDoc, name: str, action: Action) -> str:
@@ -135,9 +157,9 @@ def asked_text(comparison: ComparisonDoc, name: str, action: Action) -> str:
     return action_text(action) + (" (no rule)" if name in comparison.get("unselected", []) else "")
 
 
-def _without_rule(comparison: Comparison, items: Sequence[Placed]) -> str:
+def _without_rule(data: ComparisonDoc, items: Sequence[Placed]) -> str:
     """Why some objects have no rule."""
-    if not any(row.item["name"] in comparison.brief.get("unselected", []) for row in items):
+    if not any(row.name in data.get("unselected", []) for row in items):
         return ""
     return (
         "no rule: small objects together, and pages of files, which no rule can select; they are where the thread that "
@@ -160,92 +182,62 @@ def _unasked(comparison: Comparison, items: Sequence[Placed]) -> str:
     )
 
 
-def _size_and_cost(rows: list[Placed], shares: list[str]) -> list[str]:
-    return [
-        bytes_text(sum(row.item["size_bytes"] for row in rows)),
-        *shares,
-        seconds_text(sum(row.use["stall_s"] for row in rows)),
-        percent_text(sum(row.use["share"] for row in rows)),
-    ]
-
-
-def _shares(row: list[float]) -> list[str]:
-    return [percent_text(share) if share > 0 else "·" for share in row]
-
-
 def phases(answer: PredictionDoc) -> list[Table]:
     """What each phase comes to under the chosen placement; nothing where the run is one phase."""
     told = answer.get("phases", [])
     if len(told) < 2:
         return []
     memories = {at: tier["memory"] for at, tier in enumerate(answer["tiers"]) if tier["gb_s"] > 0}
-    made = table(
-        "What limits each phase",
-        ("phase", "left"),
-        ("time", "right", "key"),
-        ("of the run", "right"),
-        ("computing", "right"),
-        ("what limits it", "left", "key"),
-        *((f"{memory}, GB/s", "right", "extra") for memory in memories.values()),
-    )
-    for phase in told:
-        made.add_row(
-            phase["phase"],
-            seconds_text(phase["time_s"]),
-            percent_text(phase["time_s"] / answer["time_s"]) if answer["time_s"] else "",
-            seconds_text(phase["compute_s"]),
-            bound_text(phase),
-            *(f"{phase['gb_s'][at]:.1f}" for at in memories),
-        )
-    return [made]
+    columns = [
+        *(
+            Column("phase", "phase"),
+            Column("time_s", "time", "seconds", "key"),
+            Column("share", "of the run", "percent"),
+        ),
+        *(Column("compute_s", "computing", "seconds"), Column("bound", "what limits it", rank="key")),
+        *(Column(f"in {memory}", f"{memory}, GB/s", "tenths", "extra") for memory in memories.values()),
+    ]
+    rows = [
+        {
+            **{key: phase[key] for key in ("phase", "time_s", "compute_s")},
+            "share": phase["time_s"] / answer["time_s"] if answer["time_s"] else None,
+            "bound": bound_text(phase),
+            **{f"in {memory}": phase["gb_s"][at] for at, memory in memories.items()},
+        }
+        for phase in told
+    ]
+    return [Table(columns, rows, "What limits each phase")]
 
 
-def tiers(answer: PredictionDoc) -> Table:
+TIERS = (
+    *(Column("memory", "memory"), Column("placed_bytes", "holds", "bytes"), Column("read_bytes", "read", "gb")),
+    *(Column("write_bytes", "written", "gb"), Column("gb_s", "GB/s", "tenths")),
+    *(Column("utilisation", "of its peak", "percent"), Column("idle_ns", "latency at rest", "ns")),
+    Column("loaded_ns", "under this load", "ns"),
+)
+
+
+def tiers(told: Sequence[TierUseDoc]) -> Table:
     """What each memory does under the chosen placement."""
-    made = table(
-        "What each memory does",
-        ("memory", "left"),
-        ("holds", "right"),
-        ("read", "right"),
-        ("written", "right"),
-        ("GB/s", "right"),
-        ("of its peak", "right"),
-        ("latency at rest", "right"),
-        ("under this load", "right"),
-    )
-    for tier in answer["tiers"]:
-        made.add_row(
-            tier["memory"],
-            bytes_text(tier["placed_bytes"]),
-            f"{tier['read_bytes'] / 1e9:.1f} GB",
-            f"{tier['write_bytes'] / 1e9:.1f} GB",
-            f"{tier['gb_s']:.1f}",
-            percent_text(tier["utilisation"]),
-            f"{tier['idle_ns']:.0f} ns",
-            f"{tier['loaded_ns']:.0f} ns",
-        )
-    return noted(
-        made, "GB/s and the share of the peak are over the whole run, the latency is that while the memory is used."
-    )
+    note = "GB/s and the share of the peak are over the whole run, the latency is that while the memory is used."
+    return Table(TIERS, told, "What each memory does", note)
 
 
 def frontier(comparison: Comparison) -> Table:
     """The least time by amount of fast memory."""
-    made = table(
-        f"What {comparison.brief['fast_memory']} buys",
-        (comparison.brief["fast_memory"], "right"),
-        ("of the data", "right"),
-        ("time", "right"),
-        ("over the least time", "right"),
-    )
-    points = comparison.brief["frontier"]
+    fast, points = comparison.brief["fast_memory"], comparison.brief["frontier"]
+    columns = [
+        *(Column("fast_bytes", fast, "bytes"), Column("share", "of the data", "percent")),
+        *(Column("time_s", "time", "seconds"), Column("over", "over the least time", "percent_tenths")),
+    ]
     step = max(1, (len(points) - 1) // (FRONTIER_ROWS - 1))
     shown = points[::step] if not points or points[-1] in points[::step] else [*points[::step], points[-1]]
-    for point in shown:
-        made.add_row(
-            bytes_text(point["fast_bytes"]),
-            percent_text(point["fast_bytes"] / max(1, comparison.profile.footprint_bytes)),
-            seconds_text(point["time_s"]),
-            f"{(point['slowdown'] - 1) * 100:.1f} %",
-        )
-    return made
+    rows = [
+        {
+            **point,
+            "share": point["fast_bytes"] / max(1, comparison.profile.footprint_bytes),
+            "over": point["slowdown"] - 1,
+        }
+        for point in shown
+    ]
+    return Table(columns, rows, f"What {fast} buys")

@@ -7,13 +7,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tierloom.report.tables.layout import noted, table
+from tierloom.report.columns import Column
+from tierloom.report.tables.layout import Table
 from tierloom.units import bytes_text, count_text, doubt_text, percent_text, tally_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tierloom.nouns import Profile
-    from tierloom.report.tables.layout import Table
-    from tierloom.schema import ObjectDoc, SamplingDoc, ShareDoc
+    from tierloom.report.columns import Row
+    from tierloom.schema import ObjectDoc, PhaseDoc, SamplingDoc
 
 ROWS = 20
 """Objects that a table shows; the rest is summed in one line."""
@@ -68,36 +71,39 @@ def traffic(profile: Profile) -> dict[str, Traffic]:
     return totals
 
 
+OBJECTS = (
+    *(Column("name", "object"), Column("kind", "kind", rank="extra"), Column("size_bytes", "size", "bytes", "key")),
+    *(Column("allocations", "allocations", "count", "page"), Column("share", "waits", "percent", "key")),
+    *(Column("low", "95 % interval", "percent", "extra", to="high"), Column("accesses", "accesses", "number", "key")),
+    *(Column("dram_bytes", "memory traffic", "bytes"), Column("reads", "reads", "percent", "extra")),
+    *(Column("pattern", "pattern"), Column("place", "allocated at", "code")),
+)
+
+
 def objects(profile: Profile) -> Table:
-    """The program's data objects, those that it waits for most first."""
-    made = table(
-        f"Data objects of {profile.name}: {_size(profile.data['objects'])}",
-        ("object", "left"),
-        ("kind", "left", "extra"),
-        ("size", "right", "key"),
-        ("waits", "right", "key"),
-        ("95 % interval", "right", "extra"),
-        ("accesses", "right", "key"),
-        ("memory traffic", "right"),
-        ("reads", "right", "extra"),
-        ("pattern", "left"),
-        ("allocated at", "left"),
-    )
+    """The program's data objects, those that it waits for most first; small ones together."""
     totals = traffic(profile)
-    ordered = sorted(profile.data["objects"], key=lambda item: (-_waits(item, totals), item["name"]))
+    ordered = _ordered(profile, totals)
     first, others = ordered[:ROWS], ordered[ROWS:]
-    for item in first:
-        made.add_row(*_cells(item, totals[item["name"]]))
+    rows: list[Row] = [{**_row(item, totals[item["name"]]), "size_bytes": _size([item])} for item in first]
     if others:
-        made.add_row(*_rest(others, totals))
-    for rest in profile.data.get("unattributed", []):
-        share = rest["stall"]
-        made.add_row(rest["name"], "", "", percent_text(share["share"]), _interval(share), *[""] * 5, style="dim")
-    for name, told in _unplaced(profile):
-        made.add_row(name, *[""] * 4, told, *[""] * 4, style="dim")
+        rows.append(_rest(others, totals))
+    rows += [{"name": each["name"], **each["stall"], "style": "dim"} for each in profile.data.get("unattributed", [])]
+    rows += [{"name": name, "accesses": told, "style": "dim"} for name, told in _unplaced(profile)]
     size = f" {SIZE}" if any(map(_is_sparse, [ordered, others, *([item] for item in first)])) else ""
     sure = INTERVALS if any("accesses" in item for item in first) else ""
-    return noted(made, f"{caption(profile)}{size} {ACCESSES}{sure} {READS}")
+    title = f"Data objects of {profile.name}: {_size(profile.data['objects'])}"
+    return Table(OBJECTS, rows, title, f"{caption(profile)}{size} {ACCESSES}{sure} {READS}")
+
+
+def every_object(profile: Profile, totals: Mapping[str, Traffic]) -> Table:
+    """All of them."""
+    rows = [_row(item, totals.get(item["name"], Traffic())) for item in _ordered(profile, totals)]
+    return Table(OBJECTS, rows, "Every object")
+
+
+def _ordered(profile: Profile, totals: Mapping[str, Traffic]) -> list[ObjectDoc]:
+    return sorted(profile.data["objects"], key=lambda item: (-_waits(item, totals), item["name"]))
 
 
 def _unplaced(profile: Profile) -> list[tuple[str, str]]:
@@ -116,58 +122,37 @@ def data_sources(profile: Profile) -> list[Table]:
     told = [(item, item["data_source"]) for item in profile.data["objects"] if "data_source" in item]
     if not any(source["remote"] or source["shared"] or "store_cycles" in source for _, source in told):
         return []
-    made = table(
-        "Where the processor found the data",
-        ("object", "left"),
-        ("other node", "right"),
-        ("other core's cache", "right"),
-        ("cycles a load", "right"),
-        ("cycles a store", "right"),
-    )
-    for item, source in told[:ROWS]:
-        made.add_row(
-            item["name"],
-            percent_text(source["remote"]),
-            percent_text(source["shared"]),
-            _cycles(source.get("load_cycles")),
-            _cycles(source.get("store_cycles")),
-        )
-    return [made]
-
-
-def _cycles(mean: float | None) -> str:
-    return "" if mean is None else f"{mean:.0f}"
+    columns = [
+        *(Column("name", "object"), Column("remote", "other node", "percent")),
+        *(Column("shared", "other core's cache", "percent"), Column("load_cycles", "cycles a load", "count")),
+        Column("store_cycles", "cycles a store", "count"),
+    ]
+    rows = [{"name": item["name"], **source} for item, source in told[:ROWS]]
+    return [Table(columns, rows, "Where the processor found the data")]
 
 
 def phases(profile: Profile) -> list[Table]:
     """What the program worked on when; nothing to show when it did the same all the time."""
     if len(profile.data["phases"]) < 2:
         return []
-    made = table(
-        "Phases",
-        ("phase", "left"),
-        ("from", "right"),
-        ("to", "right"),
-        ("threads", "right"),
-        ("compute", "right"),
-        ("memory traffic", "right"),
-        ("most of it from", "left"),
-    )
-    for phase in profile.data["phases"]:
-        by_object: dict[str, float] = defaultdict(float)
-        for access in phase["accesses"]:
-            by_object[access["object"]] += access["dram_read_bytes"] + access["dram_write_bytes"]
-        total = sum(by_object.values())
-        made.add_row(
-            phase["name"],
-            f"{phase['start_s']:.2f} s",
-            f"{phase['end_s']:.2f} s",
-            str(phase["threads"]),
-            f"{phase['compute_s']:.2f} s",
-            bytes_text(total),
-            _largest(by_object, total),
-        )
-    return [made]
+    columns = [
+        *(
+            Column("name", "phase"),
+            Column("start_s", "from", "seconds_hundredths"),
+            Column("end_s", "to", "seconds_hundredths"),
+        ),
+        *(Column("threads", "threads", "count"), Column("compute_s", "compute", "seconds_hundredths")),
+        *(Column("dram_bytes", "memory traffic", "bytes"), Column("most", "most of it from")),
+    ]
+    return [Table(columns, [_phase(phase) for phase in profile.data["phases"]], "Phases")]
+
+
+def _phase(phase: PhaseDoc) -> Row:
+    by_object: dict[str, float] = defaultdict(float)
+    for access in phase["accesses"]:
+        by_object[access["object"]] += access["dram_read_bytes"] + access["dram_write_bytes"]
+    total = sum(by_object.values())
+    return {**phase, "dram_bytes": total, "most": _largest(by_object, total)}
 
 
 def _largest(by_object: dict[str, float], total: float) -> str:
@@ -175,42 +160,31 @@ def _largest(by_object: dict[str, float], total: float) -> str:
     return ", ".join(f"{name} {percent_text(size / total)}" for name, size in largest if size > 0)
 
 
-def _waits(item: ObjectDoc, totals: dict[str, Traffic]) -> float:
+def _waits(item: ObjectDoc, totals: Mapping[str, Traffic]) -> float:
     stall = item.get("stall")
     return stall["share"] if stall else totals[item["name"]].total_bytes
 
 
-def _cells(item: ObjectDoc, total: Traffic) -> list[str]:
-    stall = item.get("stall")
-    reads = total.read_bytes / total.total_bytes if total.total_bytes else None
-    return [
-        item["name"],
-        item["kind"],
-        _size([item]),
-        percent_text(stall["share"]) if stall else "",
-        _interval(stall) if stall else "",
-        _accesses(item, total),
-        bytes_text(total.total_bytes),
-        percent_text(reads) if reads is not None else "",
-        total.pattern,
-        place(item),
-    ]
+def _row(item: ObjectDoc, total: Traffic) -> Row:
+    return {
+        **{key: item[key] for key in ("name", "kind", "size_bytes", "allocations")},
+        **item.get("stall", {}),
+        "accesses": _accesses(item, total),
+        "dram_bytes": total.total_bytes,
+        **({"reads": total.read_bytes / total.total_bytes} if total.total_bytes else {}),
+        "pattern": total.pattern,
+        "place": place(item),
+    }
 
 
-def _rest(items: list[ObjectDoc], totals: dict[str, Traffic]) -> list[str]:
+def _rest(items: list[ObjectDoc], totals: Mapping[str, Traffic]) -> Row:
     stalls = [item["stall"]["share"] for item in items if "stall" in item]
-    return [
-        f"and {len(items)} more",
-        "",
-        _size(items),
-        percent_text(sum(stalls)) if stalls else "",
-        "",
-        "",
-        bytes_text(sum(totals[item["name"]].total_bytes for item in items)),
-        "",
-        "",
-        "",
-    ]
+    return {
+        "name": f"and {len(items)} more",
+        "size_bytes": _size(items),
+        **({"share": sum(stalls)} if stalls else {}),
+        "dram_bytes": sum(totals[item["name"]].total_bytes for item in items),
+    }
 
 
 def _size(items: list[ObjectDoc]) -> str:
@@ -241,10 +215,6 @@ def _accesses(item: ObjectDoc, total: Traffic) -> str:
     if counted and off < HARDLY:
         return f"{count}{counted}"
     return f"{count} {doubt_text(off)}{counted}"
-
-
-def _interval(share: ShareDoc) -> str:
-    return f"{share['low'] * 100:.1f}-{share['high'] * 100:.1f}"
 
 
 def place(item: ObjectDoc) -> str:

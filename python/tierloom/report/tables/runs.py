@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.report.tables.layout import noted, table
+from tierloom.report.columns import Column
+from tierloom.report.tables.layout import Table, noted, table
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tierloom.nouns import Plan
-    from tierloom.report.tables.layout import Table
+    from tierloom.report.columns import Row
     from tierloom.schema import (
         AppliedDoc,
         NodeMatchDoc,
@@ -25,36 +26,39 @@ if TYPE_CHECKING:
 
 def outcomes(plan: Plan, run: RunDoc) -> list[Table]:
     """What was asked of the kernel for each object, what came of it, and where its pages were."""
-    names = node_names(run["memories"])
     predicted = plan.data["predicted"]
-    made = table(
-        f"Placed by {plan.data['policy']}: {seconds_text(run['wall_s'])}",
-        ("object", "left"),
-        ("asked for", "left", "key"),
-        ("placed", "right", "extra"),
-        ("pages were on", "left", "key"),
-        ("elsewhere", "right"),
-        ("outcome", "left"),
-    )
-    for rule in run["rules"]:
-        seen = rule["residency"]
-        made.add_row(
-            rule["object"],
-            shares_text(rule["asked"], names) or "·",
-            bytes_text(rule["bytes"]),
-            where_text(seen, names),
-            elsewhere_text(seen),
-            outcome_text(rule),
-        )
     wide = count_text(predicted["threads"], "thread")
     there = f"{seconds_text(predicted['time_s'])} on {plan.data['machine']} with {wide}"
     note = f"Predicted: {there}. {memories_text(run['memories'])}{method(run)}"
-    parts: list[Table] = [noted(made, note.rstrip())]
-    if run["phases"]:
-        parts.append(phases(run["phases"]))
-    if run["counters"]:
-        parts.append(counters(run["counters"]))
-    return parts
+    made = rules(run, f"Placed by {plan.data['policy']}: {seconds_text(run['wall_s'])}")
+    moved = [phases(run["phases"])] if run["phases"] else []
+    return [noted(made, note.rstrip()), *moved, *counters(run["counters"])]
+
+
+RULES = (
+    *(
+        Column("object", "object"),
+        Column("asked", "asked for", rank="key"),
+        Column("bytes", "placed", "bytes", "extra"),
+    ),
+    *(Column("where", "pages were on", rank="key"), Column("elsewhere", "elsewhere", "percent")),
+    Column("outcome", "outcome"),
+)
+
+
+def rules(run: RunDoc, title: str) -> Table:
+    """What became of every rule."""
+    names = node_names(run["memories"])
+    rows = [
+        {
+            **{key: rule[key] for key in ("object", "bytes")},
+            "asked": shares_text(rule["asked"], names) or None,
+            **_pages(rule["residency"], names),
+            "outcome": outcome_text(rule),
+        }
+        for rule in run["rules"]
+    ]
+    return Table(RULES, rows, title)
 
 
 def node_names(memories: Sequence[NodeMatchDoc]) -> dict[int, str]:
@@ -98,10 +102,10 @@ def where_text(seen: ResidencyDoc, names: Mapping[int, str]) -> str:
     return shares_text({node: bytes_ / total for node, bytes_ in seen["by_node"].items()}, names)
 
 
-def elsewhere_text(seen: ResidencyDoc) -> str:
-    """Share of the pages that were there and not where the plan wanted them."""
+def _pages(seen: ResidencyDoc, names: Mapping[int, str]) -> Row:
+    """Where pages were, and the share of those that were there and not where the plan wanted them."""
     there = seen["looked"] - seen["absent"]
-    return percent_text(seen["elsewhere"] / there) if there else "·"
+    return {"where": where_text(seen, names), "elsewhere": seen["elsewhere"] / there if there else None}
 
 
 def outcome_text(rule: RuleOutcomeDoc) -> str:
@@ -120,48 +124,31 @@ def outcome_text(rule: RuleOutcomeDoc) -> str:
 
 def phases(told: list[PhaseOutcomeDoc]) -> Table:
     """What became of the plan's phases."""
-    made = table(
-        "Phases",
-        ("phase", "left"),
-        ("began", "right"),
-        ("promised", "right"),
-        ("expected cost", "right"),
-        ("moved", "right"),
-        ("took", "right"),
-        ("outcome", "left"),
-    )
-    for phase in told:
-        made.add_row(
-            phase["name"],
-            *(seconds_text(phase[key]) for key in ("start_s", "gain_s", "expected_s")),
-            bytes_text(phase["moved_bytes"]),
-            seconds_text(phase["took_s"]),
-            phase["skipped"] or "moved",
-        )
-    return made
+    columns = [
+        *(Column("name", "phase"), Column("start_s", "began", "seconds"), Column("gain_s", "promised", "seconds")),
+        *(Column("expected_s", "expected cost", "seconds"), Column("moved_bytes", "moved", "bytes")),
+        *(Column("took_s", "took", "seconds"), Column("outcome", "outcome")),
+    ]
+    return Table(columns, [{**phase, "outcome": phase["skipped"] or "moved"} for phase in told], "Phases")
 
 
-def counters(moved: Mapping[str, int]) -> Table:
-    """The kernel's counters that moved."""
-    made = table("The whole machine's counters meanwhile", ("counter", "left"), ("moved by", "right"))
-    for name, by in moved.items():
-        made.add_row(name, f"{by:+}")
-    return made
+def counters(moved: Mapping[str, int]) -> list[Table]:
+    """The kernel's counters that moved, if any did."""
+    columns = [Column("counter", "counter", "code"), Column("by", "moved by", "more")]
+    rows = [{"counter": name, "by": by} for name, by in moved.items()]
+    return [Table(columns, rows, "The whole machine's counters meanwhile")] if rows else []
 
 
 def snapshot(seen: SnapshotDoc) -> Table:
     """Where the objects of a running program are."""
-    made = table(
-        f"After {seconds_text(seen['at_s'])}",
-        ("object", "left"),
-        ("bytes", "right"),
-        ("pages are on", "left"),
-        ("elsewhere", "right"),
-    )
-    for name, where in seen["rules"]:
-        if where["objects"]:
-            made.add_row(name, bytes_text(where["bytes"]), where_text(where, {}), elsewhere_text(where))
-    return made
+    columns = [
+        *(Column("object", "object"), Column("bytes", "bytes", "bytes")),
+        *(Column("where", "pages are on"), Column("elsewhere", "elsewhere", "percent")),
+    ]
+    rows = [
+        {"object": name, "bytes": told["bytes"], **_pages(told, {})} for name, told in seen["rules"] if told["objects"]
+    ]
+    return Table(columns, rows, f"After {seconds_text(seen['at_s'])}")
 
 
 def applied(done: AppliedDoc) -> Table:

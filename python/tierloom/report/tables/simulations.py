@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.report.tables.layout import noted, table
-from tierloom.units import PAGE_BYTES, bytes_text, percent_text, seconds_text
+from tierloom.report.columns import Column
+from tierloom.report.tables.layout import Table, table
+from tierloom.units import PAGE_BYTES, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tierloom.page_migration import Simulation
-    from tierloom.report.tables.layout import Table
+    from tierloom.report.columns import Row
     from tierloom.schema import OutcomeDoc
 
 
@@ -44,63 +45,68 @@ SAME = 0.001
 
 def runs(simulations: Sequence[Simulation]) -> Table:
     """Every policy's time, what it went to, and what fast memory served; fastest first."""
-    made = table(
-        f"{simulations[0].workload} on {simulations[0].machine.name}",
-        ("policy", "left"),
-        ("placement", "left"),
-        ("time", "right"),
-        ("against the best", "right"),
-        ("computing", "right"),
-        ("memory", "right"),
-        ("faults", "right"),
-        ("scans", "right"),
-        ("copies", "right"),
-        ("other", "right"),
-        ("from fast memory", "right"),
-    )
-    best = min(run.time_s for run in simulations)
-    for run in sorted(simulations, key=lambda run: run.time_s):
-        parts = run.data["parts"]
-        made.add_row(
-            run.data["policy"],
-            run.data["placement"],
-            seconds_text(run.time_s),
-            f"{run.time_s / best:.2f}x" if best > 0 else "",
-            *(_share(part, run.time_s) for part in (parts["compute_s"], parts["stall_s"], parts["fault_s"])),
-            *(_share(part, run.time_s) for part in (parts["scan_s"], parts["copy_s"])),
-            _share(parts["shootdown_s"] + parts["sample_s"], run.time_s),
-            percent_text(run.data["fast_share"]),
-        )
+    columns = [
+        *(Column("policy", "policy"), Column("placement", "placement"), Column("time_s", "time", "seconds")),
+        *(Column("against", "against the best", "times"), Column("compute_s", "computing", "percent")),
+        *(Column("stall_s", "memory", "percent"), Column("fault_s", "faults", "percent")),
+        *(Column("scan_s", "scans", "percent"), Column("copy_s", "copies", "percent")),
+        *(Column("other_s", "other", "percent"), Column("fast_share", "from fast memory", "percent")),
+    ]
+    ordered = sorted((run.data for run in simulations), key=lambda run: run["time_s"])
     first = simulations[0]
     waits = f"; waiting: as in the run that was profiled on {first.ran_on}" if first.ran_on else ""
-    return noted(made, f"evaluator: {first.data['evaluator']}{waits}")
+    return Table(
+        columns,
+        [_run_row(run, ordered[0]["time_s"]) for run in ordered],
+        f"{first.workload} on {first.machine.name}",
+        f"evaluator: {first.data['evaluator']}{waits}",
+    )
 
 
-def _share(part: float, whole: float) -> str:
+def _run_row(run: OutcomeDoc, best_s: float) -> Row:
+    parts = {**run["parts"], "other_s": run["parts"]["shootdown_s"] + run["parts"]["sample_s"]}
+    return {
+        **run,
+        "against": run["time_s"] / best_s if best_s > 0 else None,
+        **{name: _share(part, run["time_s"]) for name, part in parts.items() if isinstance(part, float)},
+    }
+
+
+def _share(part: float, whole: float) -> float | None:
     share = part / whole if whole > 0 else 0.0
-    return percent_text(share) if share >= 0.0005 else "·"
+    return share if share >= 0.0005 else None
 
 
-def counters(simulations: Sequence[Simulation], *, has_samples: bool = False) -> Table:
+def names(runs: Sequence[OutcomeDoc]) -> list[str]:
+    """Policies, told apart by placement where one ran twice."""
+    policies = [run["policy"] for run in runs]
+    return [
+        f"{run['policy']}, {run['placement']}" if policies.count(run["policy"]) > 1 else run["policy"] for run in runs
+    ]
+
+
+def counters(runs: Sequence[OutcomeDoc], *, has_samples: bool = False) -> Table:
     """What ``/proc/vmstat`` would show of each run, and how that comes to so much time.
 
     Args:
-        simulations: The runs.
+        runs: The runs.
         has_samples: Whether they are of a profile whose samples could be followed and were not.
     """
-    made = table("Counters", ("counter", "left"), *((run.data["policy"], "right") for run in simulations))
-    for name in COUNTERS:
-        values = [run.data["counters"][name] for run in simulations]
-        if any(values):
-            made.add_row(name, *(f"{value:,.0f}" for value in values))
-    again = [run.data["policy"] for run in simulations if _faults_again(run.data["counters"])]
+    named = dict(zip(names(runs), runs, strict=True))
+    columns = [Column("counter", "counter", "code"), *(Column(f"in {name}", name, "count") for name in named)]
+    rows = [
+        {"counter": counter, **{f"in {name}": run["counters"].get(counter, 0.0) for name, run in named.items()}}
+        for counter in COUNTERS
+        if any(run["counters"].get(counter) for run in runs)
+    ]
+    again = [name for name, run in named.items() if _faults_again(run["counters"])]
     notes = [f"{', '.join(again)}: {FAULTS_AGAIN}."] if again else []
-    promoting = (run for run in simulations if run.data["counters"]["pgpromote_success"] >= 1)
-    mostly_moving = [run.data for run in promoting if _moving_s(run.data) > MOSTLY * run.time_s]
+    promoting = (run for run in runs if run["counters"]["pgpromote_success"] >= 1)
+    mostly_moving = [run for run in promoting if _moving_s(run) > MOSTLY * run["time_s"]]
     notes += [_cost_of_moving(run) for run in mostly_moving]
     if mostly_moving and has_samples:
         notes.append(SPREAD)
-    return noted(made, " ".join(notes))
+    return Table(columns, rows, "Counters as /proc/vmstat would show them", " ".join(notes))
 
 
 def _moving_s(run: OutcomeDoc) -> float:
@@ -124,27 +130,29 @@ def _faults_again(counters: dict[str, float]) -> bool:
     return counters["numa_hint_faults"] > counters["numa_pte_updates"] * (1 + SAME)
 
 
+NODES = (
+    *(Column("memory", "memory"), Column("tier", "tier"), Column("held_bytes", "holds at the end", "bytes")),
+    *(Column("capacity_bytes", "of", "bytes"), Column("bytes", "read and written", "gb")),
+    Column("copied_bytes", "moved by migration", "gb"),
+)
+
+
 def nodes(outcome: OutcomeDoc) -> Table:
     """What each memory held and carried."""
-    made = table(
-        f"What each memory did under {outcome['policy']}",
-        ("memory", "left"),
-        ("tier", "left"),
-        ("holds at the end", "right"),
-        ("of", "right"),
-        ("read and written", "right"),
-        ("moved by migration", "right"),
-    )
-    for node in outcome["nodes"]:
-        made.add_row(
-            node["memory"],
-            f"{node['tier']}, {'top' if node['top'] else 'below'}",
-            bytes_text(node["used_pages"] * PAGE_BYTES),
-            bytes_text(node["pages"] * PAGE_BYTES),
-            f"{node['bytes'] / 1e9:.1f} GB",
-            f"{node['copied_bytes'] / 1e9:.1f} GB",
-        )
-    return made
+    return Table(NODES, node_rows(outcome), f"What each memory did under {outcome['policy']}")
+
+
+def node_rows(outcome: OutcomeDoc) -> list[Row]:
+    """A row a memory."""
+    return [
+        {
+            **node,
+            "tier": f"{node['tier']}, {'top' if node['top'] else 'below'}",
+            "held_bytes": node["used_pages"] * PAGE_BYTES,
+            "capacity_bytes": node["pages"] * PAGE_BYTES,
+        }
+        for node in outcome["nodes"]
+    ]
 
 
 def costs(figures: dict[str, dict[str, object]]) -> Table:

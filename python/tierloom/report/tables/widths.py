@@ -1,6 +1,6 @@
 """Which columns of a table a terminal has room for, and how wide each becomes.
 
-Columns have a rank: `extra` ones go first, then those of `detail`, in each rank from the right; `key` ones stay.
+Of a column's ranks `extra` ones go first, then those of `detail`, in each rank from the right; `key` ones stay.
 Numbers are never broken, so what can shrink are texts, and headings between words. When the key columns do not fit
 there is no table: its rows are written one below the other instead.
 """
@@ -8,7 +8,7 @@ there is no table: its rows are written one below the other instead.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
@@ -17,8 +17,7 @@ from tierloom.report.tables.words import longest_atom, longest_word
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Side = Literal["left", "right"]
-Rank = Literal["key", "detail", "extra"]
+    from tierloom.report.columns import Column
 
 MARGIN, GAP = 1, 3
 """Columns before the first column and after the last, and between two of them."""
@@ -31,15 +30,6 @@ TEXT_WIDTH = 24
 TALL = 5
 """Lines of a cell that are too many, unless it has got `WIDE_TEXT` columns."""
 WIDE_TEXT = 48
-
-
-@dataclass(frozen=True)
-class Column:
-    """A heading, the side that the cells keep to, and how soon the column may go."""
-
-    heading: str
-    side: Side
-    rank: Rank = "detail"
 
 
 @dataclass(frozen=True)
