@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from pathlib import Path
 
@@ -215,3 +216,10 @@ def test_a_verb_answers_with_one_flat_row(name: str) -> None:
     assert row[column] > 0
     assert all(isinstance(cell, str | int | float | bool | None) for cell in row.values())
     assert not set(row) & set(verb.parameters), "a result must not have the name of a parameter"
+
+
+def test_a_study_may_set_what_the_function_takes() -> None:
+    assert set(inspect.signature(tierloom.plan).parameters) <= set(VERBS["plan"].parameters)
+    verb, asked = VERBS["plan"], ASKED["plan"]
+    given = {key: verb.nouns[key](value) if key in verb.nouns else value for key, value in asked.items()}
+    assert verb({**given, "what_if": "cxl.idle=+200ns"})["time_s"] > verb(given)["time_s"]

@@ -13,7 +13,7 @@ from tierloom import outputs
 from tierloom.commands import options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
-from tierloom.gpu_expansion import CONFIGS, WORKLOADS, ParameterSet, expand, expand_trace
+from tierloom.gpu_expansion import CONFIGS, OPTIONS, WORKLOADS, ParameterSet, expand, expand_trace
 from tierloom.readers import reading
 
 if TYPE_CHECKING:
@@ -101,8 +101,7 @@ def run_all(given: dict[str, Any]) -> list[ExpansionDoc]:
 
 def run_one(config: str, given: dict[str, Any]) -> ExpansionDoc:
     """One run; what was not given is left to the parameter set."""
-    names = "gpu window prefetch ports controller_ns link_gb_s local_ratio data_bytes passes tree_entries seed carry"
-    chosen = {name: given[name] for name in names.split()}
+    chosen = {name: given[name] for name in OPTIONS if name in given}
     if given["timeline"]:
         chosen["timeline_ns"] = given["timeline_step"] * 1e3
     parameters = ParameterSet.load(given["parameter_file"])

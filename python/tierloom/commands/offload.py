@@ -360,7 +360,7 @@ def serve_(as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options ar
 @click.option(
     "--threads", "-t", type=click.IntRange(min=1), metavar="N", help="Threads of all backends; the cores by default."
 )
-@click.option("--socket", metavar="S", help="Where the threads are; the first by default.")
+@options.socket
 @click.option("--backends", type=int, default=1, show_default=True, metavar="N", help="Processes, each with a copy.")
 @click.option("--context", type=int, default=2048, show_default=True, metavar="N", help="Tokens a step attends to.")
 @click.option("--weight-bits", type=float, metavar="N", help="Bits a weight, scales included; as stored by default.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,13 +49,51 @@ def as_json(function: F) -> F:
 
 def machine(function: F) -> F:
     """``--machine``: catalog name or file."""
+    return _machine(required=True)(function)
+
+
+def machine_or_none(function: F) -> F:
+    """The same, for a verb that does not always need one."""
+    return _machine(required=False)(function)
+
+
+def _machine(*, required: bool) -> Callable[[F], F]:
     return click.option(
         "--machine",
         "-m",
-        required=True,
+        required=required,
         metavar="M",
         help="Machine: a name of `tierloom machine list`, a file, or a line as `dram 512GiB, cxl 1TiB 250ns 60GB/s`.",
+    )
+
+
+def socket(function: F) -> F:
+    """``--socket``: where the program will run."""
+    return click.option("--socket", metavar="S", help="Socket where the threads run; the machine's first by default.")(
+        function
+    )
+
+
+def memories(function: F) -> F:
+    """``--nodes``: the memories of the machine that the program will have."""
+    return click.option(
+        "--nodes", metavar="A,B", help="Memories that may be used, separated by commas; all by default."
     )(function)
+
+
+def fast_memory(function: F) -> F:
+    """``--fast-memory``: how much of the nearest memory the program will have."""
+    return click.option(
+        "--fast-memory",
+        metavar="SIZE",
+        help="Fast memory, the nearest, that may be used: 64GiB, or 50% of the program's data.",
+    )(function)
+
+
+def of(function: Callable[..., Any], name: str, **said: Any) -> Callable[[F], F]:  # noqa: ANN401 (as click takes it)
+    """An option for an argument of a function of the API, with that function's default."""
+    default = inspect.signature(function).parameters[name].default
+    return click.option(f"--{name.replace('_', '-')}", default=default, show_default=True, **said)
 
 
 def ran_on(function: F) -> F:

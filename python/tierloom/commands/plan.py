@@ -29,13 +29,11 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("profile", metavar="PROFILE")
-@click.option("--machine", "-m", metavar="M", help="Machine: a name of `tierloom machine list`, or a file.")
+@options.machine_or_none
 @options.threads
-@click.option("--socket", metavar="S", help="Socket where the threads run; the machine's first by default.")
-@click.option("--nodes", metavar="A,B", help="Memories that may be used, separated by commas; all by default.")
-@click.option(
-    "--fast-memory", metavar="SIZE", help="Fast memory that may be used: 64GiB, or 50% of the program's data."
-)
+@options.socket
+@options.memories
+@options.fast_memory
 @click.option(
     "--max-slowdown",
     metavar="SHARE",

@@ -46,9 +46,9 @@ DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
 @click.option("--plan", type=options.FILE, metavar="FILE", help="A plan instead of a placement.")
 @options.threads
 @options.ran_on
-@click.option("--socket", metavar="S", help="Socket where the threads run; the machine's first by default.")
-@click.option("--nodes", metavar="A,B", help="Memories that may be used, separated by commas; all by default.")
-@click.option("--fast-memory", metavar="SIZE", help="Nearest memory that may be used: 64GiB, or 50% of the data.")
+@options.socket
+@options.memories
+@options.fast_memory
 @click.option("--set", "knobs", multiple=True, metavar="KNOB=N", help="A knob of the policy, by the kernel's name.")
 @click.option(
     "--evaluator",
@@ -77,25 +77,11 @@ DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
     metavar="N",
     help="Seed of the exact evaluator's visits.",
 )
-@click.option("--size", metavar="SIZE", default="16GiB", show_default=True, help="Size of a synthetic workload.")
-@click.option(
-    "--seconds",
-    type=float,
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="Computing time of a synthetic workload.",
-)
-@click.option(
-    "--gb-s", type=float, default=4.0, show_default=True, metavar="GB/S", help="Traffic of a synthetic workload."
-)
-@click.option(
-    "--mlp",
-    type=float,
-    default=4.0,
-    show_default=True,
-    metavar="N",
-    help="Misses in flight of a thread: synthetic workloads and traces.",
+@options.of(Workload.synthetic, "size", metavar="SIZE", help="Size of a synthetic workload.")
+@options.of(Workload.synthetic, "seconds", metavar="S", help="Computing time of a synthetic workload.")
+@options.of(Workload.synthetic, "gb_s", metavar="GB/S", help="Traffic of a synthetic workload.")
+@options.of(
+    Workload.synthetic, "mlp", metavar="N", help="Misses in flight of a thread: synthetic workloads and traces."
 )
 @click.option(
     "--ns-per-access",
@@ -222,9 +208,8 @@ def source_of(asked: dict[str, Any]) -> Workload | Profile | Path:
     if trace is not None:
         return Path(trace)
     if workload in PATTERNS:
-        size, seconds, gb_s, mlp = asked["size"], asked["seconds"], asked["gb_s"], asked["mlp"]
-        wide = asked["threads"] or 16
-        return Workload.synthetic(workload, size=size, seconds=seconds, gb_s=gb_s, mlp=mlp, threads=wide)
+        wide = {} if asked["threads"] is None else {"threads": asked["threads"]}
+        return Workload.synthetic(workload, **wide, **{key: asked[key] for key in ("size", "seconds", "gb_s", "mlp")})
     return Workload.load(workload)
 
 

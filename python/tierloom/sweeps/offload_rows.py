@@ -10,9 +10,8 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tierloom.arguments import name_list
 from tierloom.nouns import Machine
-from tierloom.sweeps.rows import by_name, picked
+from tierloom.sweeps.rows import by_name, picked, signature
 from tierloom.what_if import scaled
 
 if TYPE_CHECKING:
@@ -26,9 +25,6 @@ UNWRITTEN = ("nvme", "margins", "ratios")
 
 GOALS = ("users", "batch", "ttft", "tokens_per_s")
 """Goals of `offload.infer`; a study that names none asks for throughput, one plan a point and not a table."""
-
-LISTED = ("compare", "nodes")
-"""Parameters that a study writes as the command line does: ``"ldram,cxl"``."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +42,20 @@ class Asked:
     @property
     def __signature__(self) -> inspect.Signature:
         """The function's parameters and ``scale``; a study compares with no other policy unless it says so."""
-        found = inspect.signature(self._function()).parameters.values()
-        kept = [each for each in found if each.name not in UNWRITTEN]
-        plain = [each.replace(default="") if each.name == "compare" else each for each in kept]
-        return inspect.Signature([*plain, inspect.Parameter("scale", inspect.Parameter.KEYWORD_ONLY)])
+        plain = [
+            each.replace(default="") if each.name == "compare" else each
+            for each in inspect.signature(self._function()).parameters.values()
+        ]
+        return signature([*plain, inspect.Parameter("scale", inspect.Parameter.KEYWORD_ONLY)], UNWRITTEN)
 
     def __call__(self, *, machine: Machine, scale: Mapping[str, float], **asked: Any) -> Row:  # noqa: ANN401
         """Asks it on a machine whose figures are scaled."""
-        listed = {name: name_list(asked.get(name, "" if name == "compare" else None)) for name in self._lists()}
         if self.name == "infer" and all(asked.get(goal) is None for goal in GOALS):
             asked["throughput"] = True
-        answer = self._function()(machine=scaled(machine, scale), **{**asked, **listed})
+        if "compare" in self.__signature__.parameters:
+            asked.setdefault("compare", "")
+        answer = self._function()(machine=scaled(machine, scale), **asked)
         return self.row(answer if isinstance(answer, dict) else answer.data)
-
-    def _lists(self) -> list[str]:
-        known = inspect.signature(self._function()).parameters
-        return [name for name in LISTED if name in known]
 
     def _function(self) -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(importlib.import_module("tierloom.offload"), self.name)

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tierloom.arguments import name_list
 from tierloom.nouns import Machine, Profile
 from tierloom.placements import fractions
 from tierloom.policy_search import bound_word, plan, predict
-from tierloom.sweeps.rows import by_name, picked
+from tierloom.sweeps.rows import by_name, picked, takes
 from tierloom.what_if import scaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tierloom.sweeps.rows import Row
-    from tierloom.units import Amount
-    from tierloom.user_policies import UserPolicy
 
-NOUNS: dict[str, Callable[[str], object]] = {"profile": Profile.load, "machine": Machine.load}
+NOUNS: dict[str, Callable[[str], object]] = {
+    "profile": Profile.load,
+    "machine": Machine.load,
+    "ran_on": Machine.load,
+}
 
 
+@takes(predict, without=["fractions"])
 def predict_row(
     profile: Profile,
     machine: Machine,
     place: Mapping[str, float],
     scale: Mapping[str, float],
-    threads: int | None = None,
     socket: str | None = None,
     rest: str | None = None,
+    **asked: Any,  # noqa: ANN401 (as `predict` takes it)
 ) -> Row:
     """Time of one placement: ``place.OBJECT.MEMORY`` is a share of an object's pages, ``rest`` takes the others."""
     on = scaled(machine, scale)
-    answer = predict(profile, on, fractions(profile, on, place, rest, socket), threads=threads, socket=socket)
+    answer = predict(profile, on, fractions(profile, on, place, rest, socket), socket=socket, **asked)
     return {
         **picked(answer, "time_s", "low_s", "high_s", "compute_s", "stall_s"),
         "bound": bound_word(answer["bound"]),
@@ -40,28 +42,10 @@ def predict_row(
     }
 
 
-def plan_row(
-    profile: Profile,
-    machine: Machine,
-    scale: Mapping[str, float],
-    threads: int | None = None,
-    socket: str | None = None,
-    nodes: str | list[str] | None = None,
-    fast_memory: Amount | None = None,
-    max_slowdown: str | float | None = None,
-    policies: str | list[str | UserPolicy] | None = None,
-) -> Row:
+@takes(plan)
+def plan_row(machine: Machine, scale: Mapping[str, float], **asked: Any) -> Row:  # noqa: ANN401 (as `plan` takes it)
     """The best placement, and the time under each policy."""
-    answer = plan(
-        profile,
-        scaled(machine, scale),
-        threads=threads,
-        socket=socket,
-        nodes=name_list(nodes),
-        fast_memory=fast_memory,
-        max_slowdown=max_slowdown,
-        policies=policies,
-    )
+    answer = plan(machine=scaled(machine, scale), **asked)
     chosen = answer.chosen["prediction"]
     usable = [policy for policy in answer.data["policies"] if "prediction" in policy]
     return {

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import inspect
+from typing import TYPE_CHECKING, Any
 
-from tierloom.arguments import name_list
 from tierloom.errors import RequestError
-from tierloom.gpu_expansion import ParameterSet, expand
+from tierloom.gpu_expansion import OPTIONS, ParameterSet, expand
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.nouns.workload import PATTERNS, Workload
 from tierloom.page_migration import simulate
-from tierloom.sweeps.rows import picked
+from tierloom.sweeps.rows import picked, takes
 from tierloom.what_if import scaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tierloom.sweeps.rows import Row
-    from tierloom.units import Amount
-    from tierloom.user_policies import UserPolicy
 
 
 def _workload(name: str) -> Workload | str:
@@ -34,55 +32,36 @@ SIMULATED: dict[str, Callable[[str], object]] = {
     "workload": _workload,
     "machine": Machine.load,
     "plan": Plan.load,
+    "ran_on": Machine.load,
 }
 EXPANDED: dict[str, Callable[[str], object]] = {"set": _parameters}
 OWN_SET = {"set": ""}
 """The parameter set is part of what a result rests on, named or not."""
 
 
+MADE = [name for name in inspect.signature(Workload.synthetic).parameters if name not in ("pattern", "threads")]
+"""What a synthetic workload is made by, its threads apart."""
+
+
+@takes(simulate, Workload.synthetic, without=["pattern", "knobs", "costs", "samples"])
 def simulate_row(
     machine: Machine,
     scale: Mapping[str, float],
     knob: Mapping[str, float],
     profile: Profile | None = None,
     workload: Workload | str | None = None,
-    policy: str | UserPolicy = "tiering",
     placement: str | None = None,
     plan: Plan | None = None,
     threads: int | None = None,
-    socket: str | None = None,
-    nodes: str | list[str] | None = None,
-    fast_memory: Amount | None = None,
-    evaluator: str = "auto",
-    tiers: str | None = None,
-    lru: str = "two-lists",
-    seed: int = 0,
-    size: Amount = "16GiB",
-    seconds: float = 60.0,
-    gb_s: float = 4.0,
-    theta: float = 0.99,
-    mlp: float = 4.0,
+    **asked: Any,  # noqa: ANN401 (as `simulate` and `Workload.synthetic` take it)
 ) -> Row:
     """One run under one policy; ``knob.NAME`` sets a knob of the policy."""
+    made = {name: asked.pop(name) for name in MADE if name in asked}
     source = _source(profile, workload)
     if isinstance(source, str):
-        wide = threads or 16
-        source = Workload.synthetic(source, size=size, seconds=seconds, gb_s=gb_s, theta=theta, mlp=mlp, threads=wide)
-    run = simulate(
-        source,
-        scaled(machine, scale),
-        policy,
-        placement=plan or placement,
-        threads=threads if profile else None,
-        socket=socket,
-        nodes=name_list(nodes),
-        fast_memory=fast_memory,
-        knobs=knob,
-        evaluator=evaluator,
-        tiers=tiers,
-        lru=lru,
-        seed=seed,
-    ).data
+        source = Workload.synthetic(source, **made, **({} if threads is None else {"threads": threads}))
+    on, wide = scaled(machine, scale), threads if profile else None
+    run = simulate(source, on, placement=plan or placement, threads=wide, knobs=knob, **asked).data
     return {
         **picked(run, "time_s", "fast_share"),
         "evaluated": run["evaluator"].partition(":")[0],
@@ -101,41 +80,14 @@ def _source(profile: Profile | None, workload: Workload | str | None) -> Profile
     raise RequestError(message)
 
 
+@takes(expand, without=["parameters"], named=[name for name in OPTIONS if name not in ("carry", "timeline_ns")])
 def expand_row(
     workload: str,
     set: ParameterSet,  # noqa: A002 (named as on the command line)
-    config: str = "cxl",
-    media: str = "dram",
-    gpu: str | None = None,
-    window: str | None = None,
-    prefetch: str | None = None,
-    ports: int | None = None,
-    controller_ns: float | None = None,
-    link_gb_s: float | None = None,
-    local_ratio: float | None = None,
-    data_bytes: int | None = None,
-    passes: float | None = None,
-    tree_entries: int | None = None,
-    seed: int | None = None,
+    **asked: Any,  # noqa: ANN401 (as `expand` takes it)
 ) -> Row:
     """One workload on one system."""
-    run = expand(
-        workload,
-        config=config,
-        media=media,
-        parameters=set,
-        gpu=gpu,
-        window=window,
-        prefetch=prefetch,
-        ports=ports,
-        controller_ns=controller_ns,
-        link_gb_s=link_gb_s,
-        local_ratio=local_ratio,
-        data_bytes=data_bytes,
-        passes=passes,
-        tree_entries=tree_entries,
-        seed=seed,
-    )
+    run = expand(workload, parameters=set, **asked)
     return {
         **picked(run, "time_s", "accesses", "stores", "llc_hit_share"),
         **{f"loads.{key}": run["loads"][key] for key in ("mean_ns", "p50_ns", "p99_ns", "p999_ns")},
