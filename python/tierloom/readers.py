@@ -2,7 +2,8 @@
 
 What a reader makes of content that it was not written for is some exception of its language: a key that is
 missing, a table where a number should be, a header that is no Python. Each reader checks what it can name;
-whatever else is wrong with the content ends here, as that reader's error.
+whatever else is wrong with the content ends here, as that reader's error. What is wrong in several places is told at
+once: `Flaws` gathers it.
 """
 
 from __future__ import annotations
@@ -10,19 +11,81 @@ from __future__ import annotations
 import struct
 from contextlib import contextmanager
 from tokenize import TokenError
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from tierloom.errors import RequestError, TierloomError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 MALFORMED = (
     *(ValueError, TypeError, LookupError, ArithmeticError, AttributeError, EOFError),
     *(RecursionError, MemoryError, SyntaxError, TokenError, struct.error),
 )
 """What content can make of code that takes it for something else; nothing else is a file's fault."""
+
+
+MOST_TOLD = 20
+"""Flaws that a message tells, as many as those of files that the core reads; of more it says how many."""
+
+HINT = "\nhint: "
+
+
+class Flaws:
+    """What is wrong with one file, gathered, so that its author learns all of it at once.
+
+    Example:
+        >>> flaws = Flaws()
+        >>> flaws.add("seconds: -1 is no time", "write 1 or more")
+        >>> flaws.add("colour: there is no such key", "use some of: seconds, memory")
+        >>> flaws.refuse("runs.csv")
+        Traceback (most recent call last):
+        tierloom.errors.RequestError: runs.csv: 2 things are wrong
+          seconds: -1 is no time (write 1 or more)
+          colour: there is no such key (use some of: seconds, memory)
+        hint: mend each of them
+    """
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def add(self, problem: str, hint: str) -> None:
+        """One more, unless it was told before: what and where, and what to do."""
+        if (problem, hint) not in self.told:
+            self.told.append((problem, hint))
+
+    def of(self, read: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
+        """What `read` reads; nothing where it refuses, which is one more flaw."""
+        try:
+            return read(*args, **kwargs)
+        except RequestError as problem:
+            what, _, hint = str(problem).partition(HINT)
+            self.add(what, hint)
+            return None
+
+    def refuse(self, file: str = "", error: type[TierloomError] = RequestError) -> None:
+        """Raises what was gathered.
+
+        Raises:
+            TierloomError: Of class `error`: something was.
+        """
+        if not self.told:
+            return
+        where = f"{file}: " if file else ""
+        (problem, hint), *others = self.told
+        if others:
+            is_same = all(each == hint for _, each in others)
+            lines = [what if is_same else f"{what} ({then})" for what, then in self.told[:MOST_TOLD]]
+            more = len(self.told) - MOST_TOLD
+            lines += [f"and {more} more"] * (more > 0)
+            problem = "\n  ".join([f"{len(self.told)} things are wrong", *lines])
+            hint = hint if is_same else "mend each of them"
+        message = f"{where}{problem}{HINT}{hint}"
+        raise error(message)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine
+from tierloom.readers import Flaws
 from tierloom.units import amount_in_bytes
 
 if TYPE_CHECKING:
@@ -71,13 +72,16 @@ def changes(words: Sequence[str]) -> list[Change]:
     """Changes as the command line has them.
 
     Raises:
-        RequestError: One is not understood.
+        RequestError: Some are not understood.
 
     Example:
         >>> changes(["cxl.idle=+70ns"])
         [Change(memory='cxl', figure='idle', factor=1.0, plus=70.0)]
     """
-    return [_change(word) for word in words]
+    flaws = Flaws()
+    found = [flaws.of(_change, word) for word in words]
+    flaws.refuse()
+    return [change for change in found if change is not None]
 
 
 def _change(word: str) -> Change:

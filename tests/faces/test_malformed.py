@@ -123,3 +123,56 @@ def test_good_files_stay_good(tierloom: Tierloom, folder: Path) -> None:
     result = tierloom(*shlex.split("machine import m.log --node 0=dram:64GiB --node 1=cxl:64GiB --cores 8 -o m.toml"))
     assert result.exit_code == 0, result.stderr
     assert np.isfinite(package.Machine.load("m.toml").curve("socket0", "node1").peak_gb_s)
+
+
+EVERYTHING = {
+    "s.toml": (
+        'version = 1\nverb = "plan"\ncolour = 3\n[parameters]\nmachin = "liu-a"\n[axes]\nthreads = 8\nnodes = []\n'
+        '[sample]\nmethod = "latin-hypercube"\npoints = 0\n',
+        "sweep s.toml",
+        ("7 things are wrong", "colour", "machin", "profile", "machine: `plan`", "threads", "nodes", "sample.points"),
+    ),
+    "files.toml": (
+        'version = 1\nverb = "plan"\n[parameters]\nprofile = "none"\n[axes]\nmachine = ["liu-a", "nowhere", "lost"]\n',
+        "sweep files.toml --workers 0",
+        ("3 things are wrong", "none", "nowhere", "lost"),
+    ),
+    "runs.csv": (
+        "memory,seconds,streams\nmuch,1,1\n1GiB,soon,0.5\n",
+        "capacity fit runs.csv",
+        ("runs.csv: 3 things are wrong", "run 1: ", "run 2: `seconds` is `soon`", "run 2: `0.5` is no number of"),
+    ),
+    "lengths": (
+        "prompt\n100\nlong\n-3\n",
+        "offload infer --model opt-30b --gpu a10 --machine liu-a --prompt lengths",
+        ("lengths: 2 things are wrong", "line 3: `long`", "line 4: `-3`"),
+    ),
+    "config.json": (
+        '{"model_type": "llama", "hidden_size": -1, "num_hidden_layers": "many", "lora_rank": 8}',
+        "offload infer --model config.json --gpu a10 --machine liu-a",
+        (
+            "config.json: 3 things are wrong",
+            "`hidden_size` is -1",
+            "`num_hidden_layers` is 'many'",
+            "`lora_rank` is no field of",
+        ),
+    ),
+    "gpu.toml": (
+        "memory_gb_s = 3\ncolour = 1\n",
+        "offload infer --model opt-30b --gpu gpu.toml --machine liu-a",
+        (
+            "things are wrong",
+            "`colour` is no figure",
+            "`memory_gb_s` is missing or has no kind",
+            "`tflop_s` is missing",
+        ),
+    ),
+}
+"""Files in which more than one thing is wrong, by name: what reads them, and what it says."""
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_all_that_is_wrong_with_a_file_is_told_at_once(tierloom: Tierloom, folder: Path, name: str) -> None:
+    content, words, said = EVERYTHING[name]
+    (folder / name).write_text(content)
+    refused(tierloom, words, *said)

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from tierloom import arguments
 from tierloom.capacity.runs import Run
 from tierloom.errors import RequestError
-from tierloom.readers import reading
+from tierloom.readers import Flaws, reading
 from tierloom.units import amount_in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HINT = "hint: the first line names the columns: memory,seconds and, where known, streams,read_bytes,written_bytes"
+HINT = "the first line names the columns: memory,seconds and, where known, streams,read_bytes,written_bytes"
 
 
 def read(path: Path) -> list[Run]:
@@ -31,7 +31,7 @@ def read(path: Path) -> list[Run]:
         RequestError: The file cannot be read, lacks a column, or a cell is no number above 0.
     """
     path = Path(arguments.path("path", path))
-    with reading(path, "table of runs", HINT.removeprefix("hint: ")):
+    with reading(path, "table of runs", HINT):
         return parse(path.read_text(encoding="utf-8"), str(path))
 
 
@@ -42,20 +42,22 @@ def parse(text: str, file: str) -> list[Run]:
         RequestError: A column is missing or a cell makes no sense.
     """
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    rows = csv.DictReader(lines, strict=True)
+    rows, flaws = csv.DictReader(lines, strict=True), Flaws()
     try:
         columns = rows.fieldnames or []
-        if not {"memory", "memory_bytes"} & set(columns) or "seconds" not in columns:
-            message = f"{file}: there is no column `{'seconds' if 'memory' in columns else 'memory'}`\n{HINT}"
-            raise RequestError(message)
-        runs = [_run(row, f"{file}: run {number}") for number, row in enumerate(rows, 1)]
+        if not {"memory", "memory_bytes"} & set(columns):
+            flaws.add("there is no column `memory`", HINT)
+        if "seconds" not in columns:
+            flaws.add("there is no column `seconds`", HINT)
+        flaws.refuse(file)
+        found = [_run(flaws, row, f"run {number}") for number, row in enumerate(rows, 1)]
     except csv.Error as problem:
-        message = f"{file}: {problem}\n{HINT}"
+        message = f"{file}: {problem}\nhint: {HINT}"
         raise RequestError(message) from problem
-    if not runs:
-        message = f"{file}: no run\n{HINT}"
-        raise RequestError(message)
-    return runs
+    if not found:
+        flaws.add("no run", HINT)
+    flaws.refuse(file)
+    return [run for run in found if run is not None]
 
 
 def write(runs: Sequence[Run], notes: Sequence[str] = ()) -> str:
@@ -68,27 +70,35 @@ def write(runs: Sequence[Run], notes: Sequence[str] = ()) -> str:
     return out.getvalue()
 
 
-def _run(row: dict[str, str], where: str) -> Run:
-    streams = _number(row, "streams", where, 1.0)
-    if streams != int(streams) or streams < 1:
-        message = f"{where}: `{row.get('streams')}` is no number of streams\n{HINT}"
-        raise RequestError(message)
-    seconds = _number(row, "seconds", where, None)
-    size = _memory(row, where)
-    if size <= 0 or seconds <= 0.0:
-        message = f"{where}: memory and seconds have to be above 0\n{HINT}"
-        raise RequestError(message)
-    rest = {name: _number(row, name, where, 0.0) for name in ("cpu_s", "read_bytes", "written_bytes", "spilled_bytes")}
-    return Run(memory_bytes=size, seconds=seconds, streams=int(streams), **rest)
+def _run(flaws: Flaws, row: dict[str, str], where: str) -> Run | None:
+    read = {name: flaws.of(_number, row, name, where, default) for name, default in NUMBERS.items()}
+    size, streams, seconds = flaws.of(_memory, row, where), read.pop("streams"), read.pop("seconds")
+    if streams is not None and (streams != int(streams) or streams < 1):
+        flaws.add(f"{where}: `{row.get('streams')}` is no number of streams", HINT)
+    if 0 in (size, seconds):
+        flaws.add(f"{where}: memory and seconds have to be above 0", HINT)
+    if size is None or streams is None or seconds is None:
+        return None
+    return Run(
+        memory_bytes=size, seconds=seconds, streams=int(streams), **{key: each or 0.0 for key, each in read.items()}
+    )
+
+
+NUMBERS = {
+    "seconds": None,
+    "streams": 1.0,
+    **dict.fromkeys(("cpu_s", "read_bytes", "written_bytes", "spilled_bytes"), 0.0),
+}
+"""Columns of numbers, and what a run without them has."""
 
 
 def _memory(row: dict[str, str], where: str) -> int:
     """What we write is bytes, and says so in the column's name; what a person writes has a unit."""
     try:
         counted = row.get("memory_bytes")
-        return int(counted) if counted else amount_in_bytes(row.get("memory") or "", 0)
+        return max(0, int(counted) if counted else amount_in_bytes(row.get("memory") or "", 0))
     except (ValueError, RequestError) as problem:
-        message = f"{where}: {str(problem).partition(chr(10))[0]}\n{HINT}"
+        message = f"{where}: {str(problem).partition(chr(10))[0]}\nhint: {HINT}"
         raise RequestError(message) from problem
 
 
@@ -101,7 +111,7 @@ def _number(row: dict[str, str], name: str, where: str, default: float | None) -
     except ValueError:
         value = -1.0
     if not 0.0 <= value < float("inf"):
-        message = f"{where}: `{name}` is `{text}`, not a number of at least 0\n{HINT}"
+        message = f"{where}: `{name}` is `{text}`, not a number of at least 0\nhint: {HINT}"
         raise RequestError(message)
     return value
 

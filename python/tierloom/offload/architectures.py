@@ -45,8 +45,7 @@ def model_of(config: Mapping[str, object], name: str, file: str = "config.json")
     family = fields.word("model_type", "")
     if family not in FAMILIES:
         return _as_nearest(config, family, name, file)
-    model = FAMILIES[family](fields, name)
-    fields.refuse_unread_sizes()
+    model = fields.model(FAMILIES[family], name)
     guesses = (*fields.guesses, *checkpoint.cache_guess(fields))
     return replace(checkpoint.as_stored(model, fields), guesses=guesses)
 

@@ -16,7 +16,7 @@ from tierloom import catalog
 from tierloom.errors import RequestError
 from tierloom.offload.architectures import model_of
 from tierloom.offload.gpu import Gpu
-from tierloom.readers import reading
+from tierloom.readers import Flaws, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -137,22 +137,23 @@ def load_gpu(name_or_path: str) -> Gpu:
 
 
 def _gpu(data: dict[str, Any], name: str, file: str) -> Gpu:
-    unknown = sorted(set(data) - {*FIGURES, *BY_FORMAT, "title", "released"})
-    if unknown:
-        message = f"{file}: `{unknown[0]}` is no figure of a GPU\nhint: there are {', '.join(FIGURES)}"
-        raise RequestError(message)
-    return Gpu(name=name, **{figure: _figure(data, figure, file) for figure in FIGURES})
+    flaws = Flaws()
+    for unknown in sorted(set(data) - {*FIGURES, *BY_FORMAT, "title", "released"}):
+        flaws.add(f"`{unknown}` is no figure of a GPU", f"there are {', '.join(FIGURES)}")
+    figures = {figure: flaws.of(_figure, data, figure) or 0.0 for figure in FIGURES}
+    flaws.refuse(file)
+    return Gpu(name=name, **figures)
 
 
-def _figure(data: dict[str, Any], figure: str, file: str) -> float:
+def _figure(data: dict[str, Any], figure: str) -> float:
     entry = data.get(figure)
     if not isinstance(entry, dict) or entry.get("kind") not in KINDS or "source" not in entry:
         shape = '{ value = 1.0, kind = "measured", source = "who" }'
-        message = f"{file}: `{figure}` is missing or has no kind and source\nhint: write {figure} = {shape}"
+        message = f"`{figure}` is missing or has no kind and source\nhint: write {figure} = {shape}"
         raise RequestError(message)
     value = entry.get("value")
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < float("inf"):
-        message = f"{file}: `{figure}` is {value!r}\nhint: it has to be a number above 0"
+        message = f"`{figure}` is {value!r}\nhint: it has to be a number above 0"
         raise RequestError(message)
     return float(value)
 

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 from tierloom.errors import RequestError
 from tierloom.offload.class_defaults import DEFAULTS
+from tierloom.readers import MALFORMED, Flaws
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from tierloom.offload.model import Model
 
 SIZE_WORDS = (
     "attention_heads",
@@ -61,7 +64,7 @@ def _alike(value: object) -> object:
 
 
 class Fields:
-    """The fields of one ``config.json``; remembers which were asked for.
+    """The fields of one ``config.json``; remembers which were asked for, and what is wrong with them.
 
     Args:
         config: The document.
@@ -74,6 +77,7 @@ class Fields:
         self.read: set[str] = set()
         self.defaults = DEFAULTS.get(str(config.get("model_type")), {})
         self.assumed: dict[str, int] = {}
+        self.flaws = Flaws()
 
     @property
     def guesses(self) -> tuple[str, ...]:
@@ -86,24 +90,21 @@ class Fields:
     def count(self, *names: str, least: int = 1) -> int:
         """A whole number under the first of `names` that is there.
 
-        Raises:
-            RequestError: None of them is there, or it is no whole number of at least `least`.
+        Where none of them is, or it is no whole number of at least `least`, that is a flaw, and some number stands in
+        for it until `model` refuses the file.
         """
         for name in names:
             value = _alike(self._value(name))
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not _whole(value, least):
-                message = f"{self.file}: `{name}` is {value!r}\nhint: it has to be a whole number of at least {least}"
-                raise RequestError(message)
+                return self._refused(f"`{name}` is {value!r}", f"it has to be a whole number of at least {least}")
             if value > MOST:
-                message = f"{self.file}: `{name}` is {value:g}\nhint: no model has more than {MOST:.0e} of anything"
-                raise RequestError(message)
+                return self._refused(f"`{name}` is {value:g}", f"no model has more than {MOST:.0e} of anything")
             return int(value)
         default = self._default(*names)
         if default is None:
-            message = f"{self.file}: there is no `{names[0]}`\nhint: add it, as the model's own config.json has it"
-            raise RequestError(message)
+            return self._refused(f"there is no `{names[0]}`", "add it, as the model's own config.json has it")
         return default
 
     def count_or(self, default: int, *names: str) -> int:
@@ -142,36 +143,45 @@ class Fields:
         return [str(each) for each in value] if isinstance(value, list) else []
 
     def none(self, name: str) -> None:
-        """A size that no model of the catalog has yet.
-
-        Raises:
-            RequestError: This one has it: it would be counted wrong.
-        """
+        """A size that no model of the catalog has yet: one that has it would be counted wrong."""
         if self.count_or(0, name):
-            message = f"{self.file}: `{name}` is {self._value(name)!r}, which cannot be counted\nhint: use a GGUF file"
-            raise RequestError(message)
+            self.flaws.add(f"`{name}` is {self._value(name)!r}, which cannot be counted", "use a GGUF file")
 
     def table(self, name: str) -> Mapping[str, object]:
         """A table within the table; empty when there is none."""
         value = self._value(name)
         return value if isinstance(value, dict) else {}
 
-    def refuse_unread_sizes(self) -> None:
-        """Refuses fields that change a model's size and that nobody read.
+    def model(self, family: Callable[[Fields, str], Model], name: str) -> Model:
+        """What an architecture makes of the fields.
 
         Raises:
-            RequestError: There is one: the size that was counted would be wrong.
+            RequestError: A field is missing or wrong, or there is one that changes a model's size and that nobody
+                read: the size that was counted would be wrong.
         """
+        try:
+            found = family(self, name)
+        except (RequestError, *MALFORMED):
+            self.flaws.refuse(self.file)
+            raise
+        self._find_unread_sizes()
+        self.flaws.refuse(self.file)
+        return found
+
+    def _find_unread_sizes(self) -> None:
+        kind = self.config.get("model_type")
         for name, value in self.config.items():
             if name in self.read or isinstance(value, dict | list | str) or not value:
                 continue
             if any(word in name for word in SIZE_WORDS) and not any(word in name for word in NOT_SIZES):
-                kind = self.config.get("model_type")
-                message = (
-                    f"{self.file}: `{name}` is no field of `model_type` {kind!r}: the size would be counted wrong\n"
-                    f"hint: set `model_type` to the architecture that has `{name}`, or remove the field"
+                self.flaws.add(
+                    f"`{name}` is no field of `model_type` {kind!r}: the size would be counted wrong",
+                    f"set `model_type` to the architecture that has `{name}`, or remove the field",
                 )
-                raise RequestError(message)
+
+    def _refused(self, problem: str, hint: str) -> int:
+        self.flaws.add(problem, hint)
+        return 1
 
     def _value(self, name: str) -> object:
         self.read.add(name)

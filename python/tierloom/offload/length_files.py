@@ -39,12 +39,17 @@ def lengths_of(told: str | int | Lengths, what: str) -> Lengths:
 
 def _listed(file: str) -> list[int]:
     with readers.reading(file, "list of lengths", HINT):
-        first, *rest = [line.split(",")[0].strip() for line in Path(file).read_text().splitlines() if line.strip()]
-        cells = [first, *rest] if first.isdigit() else rest
+        lines = enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1)
+        (at, first), *rest = [(at, line.split(",")[0].strip()) for at, line in lines if line.strip()] or [(1, "")]
+        cells = [(at, first), *rest] if first.isdigit() else rest
+        flaws = readers.Flaws()
         if not cells:
-            message = "there is no length in it"
-            raise ValueError(message)
-        return [int(cell) for cell in cells]
+            flaws.add("no list of lengths: there is no length in it", HINT)
+        for at, cell in cells:
+            if not cell.isdecimal() or int(cell) < 1:
+                flaws.add(f"line {at}: `{cell}` is no length", HINT)
+        flaws.refuse(file)
+        return [int(cell) for _, cell in cells]
 
 
 def _checked(found: Lengths, text: str, what: str) -> Lengths:

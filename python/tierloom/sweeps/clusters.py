@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tierloom.errors import ClusterError, MissingPackageError, StudyError
+from tierloom.readers import Flaws
 from tierloom.sweeps.keys import code_id
 from tierloom.sweeps.store import LOST, Result
 from tierloom.sweeps.worker import Computed, compute
@@ -188,20 +189,20 @@ def checked(cluster: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     unknown = sorted(set(cluster) - {"kind", "workers", "scheduler", "options"})
     workers, kind, options = cluster.get("workers", 1), cluster.get("kind"), cluster.get("options", {})
-    problem, hint = "", ""
-    if unknown:
-        problem, hint = f"{unknown[0]}: there is no such key", "use some of: kind, options, scheduler, workers"
-    elif not isinstance(workers, int) or isinstance(workers, bool) or workers < 0:
-        problem, hint = f"workers: {workers!r} is no number of workers", "write 0 for none beside this process"
-    elif kind is not None and kind not in KINDS:
-        problem, hint = f"kind: there is no {kind!r}", f"use one of: {', '.join(sorted(KINDS))}"
-    elif not isinstance(options, dict) or not isinstance(cluster.get("scheduler", ""), str):
-        problem, hint = "options is a table and scheduler an address", 'write scheduler = "tcp://head:8786"'
+    flaws = Flaws()
+    for key in unknown:
+        flaws.add(f"cluster.{key}: there is no such key", "use some of: kind, options, scheduler, workers")
+    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 0:
+        flaws.add(f"cluster.workers: {workers!r} is no number of workers", "write 0 for none beside this process")
+    if kind is not None and kind not in KINDS:
+        flaws.add(f"cluster.kind: there is no {kind!r}", f"use one of: {', '.join(sorted(KINDS))}")
+    if not isinstance(cluster.get("scheduler", ""), str):
+        flaws.add("cluster.scheduler: it has to be an address", 'write scheduler = "tcp://head:8786"')
+    if not isinstance(options, dict):
+        flaws.add("cluster.options: it has to be a table", "write [cluster.options] and its keys below")
     elif options and kind is None:
-        problem, hint = "options: of what kind of cluster?", f"set kind to one of: {', '.join(sorted(KINDS))}"
-    if problem:
-        message = f"cluster.{problem}\nhint: {hint}"
-        raise StudyError(message)
+        flaws.add("cluster.options: of what kind of cluster?", f"set kind to one of: {', '.join(sorted(KINDS))}")
+    flaws.refuse(error=StudyError)
     return cluster
 
 

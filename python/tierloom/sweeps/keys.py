@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom import __version__, user_policies
 from tierloom.errors import StudyError
+from tierloom.readers import Flaws
+from tierloom.sweeps.axes import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,12 +85,24 @@ def _content(noun: object) -> str:
 
 
 class Addresses:
-    """Keys of a study's points; which parameters vary in the study is no part of them."""
+    """Keys of a study's points; which parameters vary in the study is no part of them.
+
+    Raises:
+        RequestError: Files or names of the study are not there.
+    """
 
     def __init__(self, study: Study, nouns: Nouns) -> None:
         self._nouns = nouns
+        flaws = Flaws()
         fixed = {**study.verb.always, **study.parameters}
-        self._fixed = {name: self._told(name, value) for name, value in fixed.items()}
+        told = {name: flaws.of(self._told, name, value) for name, value in fixed.items()}
+        listed = [
+            (name, axis.values) for name, axis in study.axes.items() if isinstance(axis, Choice) and name in nouns
+        ]
+        for at in ((name, value) for name, values in listed for value in values):
+            flaws.of(nouns.__getitem__, at)
+        flaws.refuse()
+        self._fixed = {name: text or "" for name, text in told.items()}
         self._names = sorted({*self._fixed, *study.axes})
         self._start = hashlib.sha256(f"{study.verb.name}\0{code_id()}".encode())
         self._seen: dict[tuple[str, type, Any], str] = {}

@@ -22,11 +22,11 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tierloom import arguments, catalog
 from tierloom.errors import RequestError, StudyError
-from tierloom.readers import reading
+from tierloom.readers import Flaws, reading
 from tierloom.sweeps.axes import Axis, Span, axis
 from tierloom.sweeps.verbs import VERBS, Verb
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 METHODS = ("grid", "latin-hypercube", "search")
 DIRECTIONS = ("minimize", "maximize")
-KEYS = {"kind", "version", "title", "verb", "parameters", "axes", "sample", "cluster"}
+TABLES = ("parameters", "axes", "sample", "cluster")
+KEYS = {"kind", "version", "title", "verb", *TABLES}
 SAMPLE_KEYS = {
     "grid": {"method"},
     "latin-hypercube": {"method", "points", "seed"},
@@ -111,43 +112,53 @@ def _study(raw: dict[str, Any], name: str, base: Path, text: str) -> Study:
     if (kind := raw.get("kind", "study")) != "study":
         message = f"kind: this is a {kind}, not a study\nhint: give the file of a study"
         raise RequestError(message)
-    _known("", raw, KEYS)
     if raw.get("version") != 1:
         message = f"version: {raw.get('version')!r} is none that this tierloom reads\nhint: write version = 1"
         raise RequestError(message)
-    wanted = raw.get("verb", "")
-    verb = VERBS.get(wanted) if isinstance(wanted, str) else None
+    flaws = Flaws()
+    _known(flaws, "", raw, KEYS)
+    verb = flaws.of(_verb, raw.get("verb", ""))
+    parameters, axes, sample, cluster = (_table(flaws, raw, key) for key in TABLES)
+    for name in sorted(set(parameters) & set(axes)):
+        flaws.add(f"axes.{name}: it is among the parameters, too", "leave one of them out")
+    for flaw in verb.flaws({**parameters, **axes}) if verb else ():
+        flaws.add(*flaw)
+    found = {key: flaws.of(axis, value, f"axes.{key}") for key, value in axes.items()}
+    read = {key: each for key, each in found.items() if each is not None}
+    if not axes:
+        flaws.add("axes: nothing varies", "write for example [axes] and below it threads = [8, 16, 32]")
+    chosen = _sample(flaws, sample, read)
+    flaws.refuse()
+    return Study(name, cast("Verb", verb), parameters, read, chosen, cluster, str(raw.get("title", "")), base, text)
+
+
+def _verb(name: Any) -> Verb:  # noqa: ANN401 (what TOML holds)
+    verb = VERBS.get(name) if isinstance(name, str) else None
     if verb is None:
-        message = f"verb: {wanted!r} cannot be swept\nhint: use one of: {', '.join(VERBS)}"
+        message = f"verb: {name!r} cannot be swept\nhint: use one of: {', '.join(VERBS)}"
         raise RequestError(message)
-    parameters, axes = _table(raw, "parameters"), _table(raw, "axes")
-    twice = sorted(set(parameters) & set(axes))
-    if twice:
-        message = f"axes.{twice[0]}: it is among the parameters, too\nhint: leave one of them out"
-        raise RequestError(message)
-    verb.check({**parameters, **axes})
-    read = {key: axis(value, f"axes.{key}") for key, value in axes.items()}
-    if not read:
-        message = "axes: nothing varies\nhint: write for example [axes] and below it threads = [8, 16, 32]"
-        raise RequestError(message)
-    sample = _sample(_table(raw, "sample"), read)
-    return Study(name, verb, parameters, read, sample, _table(raw, "cluster"), str(raw.get("title", "")), base, text)
+    return verb
 
 
-def _sample(raw: dict[str, Any], axes: Mapping[str, Axis]) -> Sample:
+def _sample(flaws: Flaws, raw: dict[str, Any], axes: Mapping[str, Axis]) -> Sample:
     method = raw.get("method", "grid")
     if method not in METHODS:
-        message = f"sample.method: {method!r} is none\nhint: use one of: {', '.join(METHODS)}"
-        raise RequestError(message)
-    _known("sample.", raw, SAMPLE_KEYS[method])
+        flaws.add(f"sample.method: {method!r} is none", f"use one of: {', '.join(METHODS)}")
+        return Sample()
+    _known(flaws, "sample.", raw, SAMPLE_KEYS[method])
     if method == "grid":
         for name, each in axes.items():
             if isinstance(each, Span) and each.steps is None:
-                message = f"axes.{name}: a grid needs steps\nhint: {{ from = …, to = …, steps = 5 }}, or another method"
-                raise RequestError(message)
+                hint = "{ from = …, to = …, steps = 5 }, or another method"
+                flaws.add(f"axes.{name}: a grid needs steps", hint)
         return Sample()
-    numbers = {key: _whole(raw, key, least, default) for key, least, default in _NUMBERS if key in SAMPLE_KEYS[method]}
-    return Sample(method, objective=_objective(raw) if method == "search" else {}, **numbers)
+    numbers = {
+        key: flaws.of(_whole, raw, key, least, default) or 0
+        for key, least, default in _NUMBERS
+        if key in SAMPLE_KEYS[method]
+    }
+    sought = flaws.of(_objective, raw) if method == "search" else None
+    return Sample(method, objective=sought or {}, **numbers)
 
 
 _NUMBERS = (("points", 1, None), ("seed", 0, 0), ("generation", 1, GENERATION))
@@ -169,16 +180,14 @@ def _whole(raw: dict[str, Any], key: str, least: int, default: int | None) -> in
     return value
 
 
-def _table(raw: dict[str, Any], key: str) -> dict[str, Any]:
+def _table(flaws: Flaws, raw: dict[str, Any], key: str) -> dict[str, Any]:
     found = raw.get(key, {})
-    if not isinstance(found, dict):
-        message = f"{key}: it has to be a table\nhint: write [{key}] and its keys below"
-        raise RequestError(message)
-    return found
+    if isinstance(found, dict):
+        return found
+    flaws.add(f"{key}: it has to be a table", f"write [{key}] and its keys below")
+    return {}
 
 
-def _known(where: str, raw: Mapping[str, Any], known: set[str]) -> None:
-    unknown = sorted(set(raw) - known)
-    if unknown:
-        message = f"{where}{unknown[0]}: there is no such key\nhint: use some of: {', '.join(sorted(known))}"
-        raise RequestError(message)
+def _known(flaws: Flaws, where: str, raw: Mapping[str, Any], known: set[str]) -> None:
+    for key in sorted(set(raw) - known):
+        flaws.add(f"{where}{key}: there is no such key", f"use some of: {', '.join(sorted(known))}")

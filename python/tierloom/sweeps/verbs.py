@@ -15,11 +15,10 @@ import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tierloom.errors import RequestError
 from tierloom.sweeps import offload_rows, placement_rows, simulation_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from tierloom.sweeps.rows import Row
 
@@ -52,25 +51,18 @@ class Verb:
         found = inspect.signature(self.call).parameters
         return {name: each for name, each in found.items() if name not in self.families}
 
-    def check(self, names: Iterable[str]) -> None:
-        """Holds names of parameters against those that there are.
-
-        Raises:
-            RequestError: One is not known, or one that has to be there is missing.
-        """
+    def flaws(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Names of parameters that are not known, and those that have to be there and are missing; what to do."""
         given, known = set(names), self.parameters
         for name in sorted(given):
             if name not in known and name.partition(".")[0] not in self._open(name):
                 listed = [*known, *(f"{family}.…" for family in self.families)]
                 near = difflib.get_close_matches(name, listed, n=1, cutoff=0.6)
                 hint = f"did you mean {near[0]}?" if near else f"use some of: {', '.join(listed)}"
-                message = f"{name}: `{self.name}` has no such parameter\nhint: {hint}"
-                raise RequestError(message)
-        needed = [name for name, each in known.items() if each.default is each.empty and name not in self.always]
-        missing = [name for name in needed if name not in given]
-        if missing:
-            message = f"{missing[0]}: `{self.name}` needs it\nhint: set it in [parameters] or vary it in [axes]"
-            raise RequestError(message)
+                yield f"{name}: `{self.name}` has no such parameter", hint
+        for name, each in known.items():
+            if each.default is each.empty and name not in self.always and name not in given:
+                yield f"{name}: `{self.name}` needs it", "set it in [parameters] or vary it in [axes]"
 
     def _open(self, name: str) -> tuple[str, ...]:
         return self.families if "." in name else ()

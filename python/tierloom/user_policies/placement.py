@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.arguments import refused
 from tierloom.errors import PlacementError
+from tierloom.readers import Flaws
 from tierloom.user_policies.lookup import FIX, UserPolicy
 
 if TYPE_CHECKING:
@@ -85,10 +86,13 @@ def _by_object(name: str, told: object, objects: list[str]) -> list[Any]:
     if not isinstance(told, Mapping):
         hint = "return a place by object, as {'rank': 'bind:ldram'}"
         raise refused(told, f"policy `{name}`", "no mapping", hint)
-    if unknown := sorted(map(str, told.keys() - set(objects))):
-        shown = ", ".join(objects[:8]) + (", …" if len(objects) > 8 else "")
-        raise refused(unknown[0], f"policy `{name}`", "no object of this profile", f"use names such as: {shown}")
-    return [_place(name, item, told.get(item, "local")) for item in objects]
+    flaws = Flaws()
+    shown = ", ".join(objects[:8]) + (", …" if len(objects) > 8 else "")
+    for unknown in sorted(map(str, told.keys() - set(objects))):
+        flaws.add(f"policy `{name}`: {unknown!r} is no object of this profile", f"use names such as: {shown}")
+    places = [flaws.of(_place, name, item, told.get(item, "local")) for item in objects]
+    flaws.refuse()
+    return places
 
 
 def _place(name: str, item: str, words: object) -> str | dict[str, Any]:
