@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 
 import tierloom._core as _core
 from tierloom.errors import RequestError
@@ -54,6 +55,34 @@ def _counted(amount: object) -> int:
 def _no_amount(amount: object) -> RequestError:
     text = str(amount)[:60].encode("ascii", "backslashreplace").decode()
     return RequestError(f"`{text}` is no amount of memory\nhint: write for example 64GiB, 50%, or a number of bytes")
+
+
+def bandwidth_gb_s(text: str) -> float | None:
+    """Reads a bandwidth, in GB/s; nothing where the text is none.
+
+    Example:
+        >>> bandwidth_gb_s("12GB/s"), bandwidth_gb_s("1.2 TB/s"), bandwidth_gb_s("12GB")
+        (12.0, 1200.0, None)
+    """
+    return _with_unit(text, {"gb/s": 1.0, "tb/s": 1e3})
+
+
+def latency_ns(text: str) -> float | None:
+    """Reads a latency, in ns; nothing where the text is none.
+
+    Example:
+        >>> latency_ns("250ns"), latency_ns("1.5 us"), latency_ns("250")
+        (250.0, 1500.0, None)
+    """
+    return _with_unit(text, {"ns": 1.0, "us": 1e3})
+
+
+_WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z/]+)", re.ASCII | re.IGNORECASE)
+
+
+def _with_unit(text: str, units: dict[str, float]) -> float | None:
+    found = _WITH_UNIT.fullmatch(text.strip())
+    return float(found[1]) * units[found[2].lower()] if found and found[2].lower() in units else None
 
 
 def fraction(share: str | float) -> float:

@@ -25,15 +25,16 @@ from typing import TYPE_CHECKING, Any
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine
 from tierloom.readers import Flaws
-from tierloom.units import amount_in_bytes
+from tierloom.units import amount_in_bytes, bandwidth_gb_s, latency_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tierloom.schema import Figure
 
-UNITS = {"idle": {"ns": 1.0, "us": 1e3}, "bandwidth": {"gb/s": 1.0, "tb/s": 1e3}, "neighbours": {"gb/s": 1.0}}
-"""Units of an amount, in the unit of the catalog; capacities are sizes as everywhere."""
+RATE = (bandwidth_gb_s, "GB/s, TB/s")
+READERS = {"idle": (latency_ns, "ns, us"), "bandwidth": RATE, "neighbours": RATE}
+"""What reads an amount of a figure, and the units that it may have; capacities are sizes as everywhere."""
 
 FIGURES = ("idle", "bandwidth", "capacity", "cards", "hosts", "neighbours")
 SCALED = ("idle", "bandwidth", "capacity")
@@ -112,12 +113,14 @@ def _amount(word: str, figure: str, text: str) -> tuple[float, float]:
 
 
 def _size(word: str, figure: str, told: re.Match[str]) -> float:
+    text = told["number"] + told["unit"]
     if figure == "capacity":
-        return float(amount_in_bytes(told["number"] + told["unit"], 0))
-    unit = UNITS[figure].get(told["unit"].lower())
-    if unit is None:
-        raise _refused(word, f"it needs a unit: {', '.join(UNITS[figure])}")
-    return float(told["number"]) * unit
+        return float(amount_in_bytes(text, 0))
+    read, units = READERS[figure]
+    size = read(text)
+    if size is None:
+        raise _refused(word, f"it needs a unit: {units}")
+    return size
 
 
 def _refused(word: str, why: str) -> RequestError:

@@ -20,7 +20,7 @@ from tierloom.catalog.kind_figures import (
     write_share,
 )
 from tierloom.errors import MachineError, RequestError
-from tierloom.units import amount_in_bytes
+from tierloom.units import amount_in_bytes, bandwidth_gb_s, latency_ns
 
 KINDS = ("dram", "lpddr", "cxl", "hbm", "pmem", "ssd")
 FORM = "write for example `dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s`: kind and size, and latency and bandwidth"
@@ -85,11 +85,11 @@ def _memory(part: str, before: list[str]) -> Memory:
 
 
 def _amount(part: str, word: str) -> tuple[str, float]:
-    for what, unit in (("latency", "ns"), ("bandwidth", "GB/s")):
-        if found := re.fullmatch(rf"(\d+(?:\.\d+)?){unit}", word):
-            if float(found[1]) <= 0.0:
+    for what, amount in (("latency", latency_ns(word)), ("bandwidth", bandwidth_gb_s(word))):
+        if amount is not None:
+            if amount <= 0.0:
                 raise _wrong(part, f"has a {what} of 0")
-            return what, float(found[1])
+            return what, amount
     try:
         return "size", amount_in_bytes(word, 0)
     except RequestError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from tierloom.commands import options, say
 from tierloom.errors import RequestError
 from tierloom.program import THREADS_VARIABLE
 from tierloom.readers import reading
+from tierloom.units import bandwidth_gb_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -216,12 +216,9 @@ def rates(text: str | None) -> list[float]:
         RequestError: One of them is none.
     """
     words = [word.strip() for word in text.split(",")] if text else []
-    found = [_RATE.fullmatch(word) for word in words]
+    found = [bandwidth_gb_s(word) or 0.0 for word in words]
     for word, rate in zip(words, found, strict=True):
-        if rate is None or float(rate[1]) == 0.0:
+        if rate == 0.0:
             message = f"--neighbours {word}: write traffic as 5GB/s\nhint: several with commas, such as 5GB/s,10GB/s"
             raise RequestError(message)
-    return [float(rate[1]) for rate in found if rate]
-
-
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*GB/s", re.IGNORECASE)
+    return found
