@@ -35,7 +35,9 @@ class Item:
     found_reads: float
     found_writes: float
     half: float | None = None
-    """Half of the 95 % interval; None where the profile has none."""
+    """How far above the count the 95 % interval ends; None where the profile has none."""
+    below: float = 0.0
+    """How far below the count it begins."""
 
     @property
     def true(self) -> float:
@@ -50,7 +52,7 @@ class Item:
     @property
     def is_inside(self) -> bool:
         """Whether the truth lies in the interval."""
-        return self.half is not None and abs(self.true - self.found) <= self.half
+        return self.half is not None and -self.below <= self.true - self.found <= self.half
 
     def ratio_off(self) -> float:
         """How far reads by writes is off, in percent."""
@@ -87,17 +89,20 @@ def items(profile: dict[str, Any], truths: list[Truth]) -> list[Item]:
 
     accesses = {one["name"]: one.get("accesses") for one in profile["objects"]}
 
-    def half(name: str) -> float | None:
+    def ends(name: str) -> tuple[float, float] | None:
         known, found = accesses.get(name), sum(counted.get(name, (0.0, 0.0)))
-        return (known["high"] / known["count"] - 1) * found if known and known["count"] else None
+        if not known or not known["count"]:
+            return None
+        return (1 - known["low"] / known["count"]) * found, (known["high"] / known["count"] - 1) * found
 
     def item(one: Found) -> Item:
         both = [counted.get(name, (0.0, 0.0)) for name in one.profiled]
         reads, writes = sum(true.read_bytes for true in one.true), sum(true.write_bytes for true in one.true)
-        halves = [half(name) for name in one.profiled]
-        known = [one for one in halves if one is not None]
-        apart = math.hypot(*known) if known and len(known) == len(halves) else None
-        return Item(one.name, reads, writes, sum(r for r, _ in both), sum(w for _, w in both), apart)
+        intervals = [ends(name) for name in one.profiled]
+        known = [one for one in intervals if one is not None]
+        is_known = bool(known) and len(known) == len(intervals)
+        below, above = (math.hypot(*side) for side in zip(*known, strict=True)) if is_known else (0.0, None)
+        return Item(one.name, reads, writes, sum(r for r, _ in both), sum(w for _, w in both), above, below)
 
     return [item(one) for one in matched(truths, profile["objects"])]
 

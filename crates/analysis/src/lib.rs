@@ -78,7 +78,7 @@ pub fn analyse_counted(
     let differing = differing(&observed, sample_ns, &recording.processor);
     let estimate = Estimate { observed: &observed, registers: &registers, time, differing: &differing };
     let (counts, tallies) = estimate.whole();
-    let intervals = estimate.intervals(&tallies);
+    let intervals = estimate.intervals(&counts, &tallies);
     let beginnings = beginnings(&observed.seen);
     let ran = Ran { beginnings: &beginnings, llc_bytes: recording.processor.llc_bytes, sample_ns };
     let traffic = traffic(&observed, &tallies.known, &counts, &spaces.objects.entries, &trips, ran);

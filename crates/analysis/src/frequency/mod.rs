@@ -13,6 +13,7 @@ pub(crate) mod counter_deltas;
 pub(crate) mod evidence;
 pub(crate) mod flow_network;
 mod instances;
+pub(crate) mod instruction_time;
 #[cfg(test)]
 pub(crate) mod nest;
 pub(crate) mod normal_equations;
