@@ -14,7 +14,8 @@ from tierloom.errors import PlacementError, RequestError
 from tierloom.offload import audit, layers, planner
 from tierloom.offload.advice import advise
 from tierloom.offload.catalog import load_gpu, load_model, model_names
-from tierloom.offload.ceilings import TIED, ceiling, ties
+from tierloom.offload.ceilings import ceiling, ties
+from tierloom.offload.documents import TIED
 from tierloom.offload.host import Host, Tier, block_tier, host_of
 from tierloom.offload.interleaving import filler, shares
 from tierloom.offload.placement import Placement

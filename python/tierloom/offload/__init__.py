@@ -10,8 +10,35 @@ Example:
     60
 """
 
-from tierloom.offload.answers import InferAnswer
-from tierloom.offload.other_requests import TrainAnswer, cpu, serve, train
-from tierloom.offload.requests import infer
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tierloom.offload.answers import InferAnswer
+    from tierloom.offload.other_requests import TrainAnswer, cpu, serve, train
+    from tierloom.offload.requests import infer
 
 __all__ = ["InferAnswer", "TrainAnswer", "cpu", "infer", "serve", "train"]
+
+HOMES = {
+    "answers": ("InferAnswer",),
+    "other_requests": ("TrainAnswer", "cpu", "serve", "train"),
+    "requests": ("infer",),
+}
+"""Modules by what they offer here, as in :mod:`tierloom`: they bring SciPy, which a table of an answer does without."""
+
+
+def __getattr__(name: str) -> object:
+    """Loads the module of a name when it is asked for."""
+    for home, names in HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"tierloom.offload.{home}"), name)
+    message = f"module `tierloom.offload` has no attribute `{name}`"
+    raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    """What there is to complete, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tierloom.offload import planner
+from tierloom.offload.documents import TIED
 
 if TYPE_CHECKING:
     from tierloom.offload.host import Host, Tier
     from tierloom.offload.planner import InferPlan
-
-TIED = 0.005
-"""Two plans within this share of each other are said to tie: a tenth of what the model's figures are worth."""
 
 INFINITE_BYTES_S = 1e18
 NO_DISTANCE_S = 1e-15

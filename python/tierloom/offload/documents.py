@@ -30,6 +30,10 @@ class WholeDoc(TypedDict):
     loss: float
 
 
+TIED = 0.005
+"""Two plans within this share of each other are said to tie: a tenth of what the model's figures are worth."""
+
+
 class TieDoc(TypedDict):
     """Why a policy ties with the plan.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.offload.ceilings import TIED
+from tierloom.offload.documents import TIED
 from tierloom.offload.runtime import runtime_of
 from tierloom.report.columns import Column
 from tierloom.report.tables.layout import Table, noted, table
