@@ -90,7 +90,19 @@ def test_nobody_waits_for_pages_that_were_just_zeroed(program: str, wanted: str,
 
 @pytest.mark.parametrize("level", ["O2", "O3"])
 def test_a_chain_waits_for_what_does_not_fit(level: str) -> None:
-    assert filled(f"hash_join-{level}", "rows") < 0.5
+    assert filled(f"phases-{level}", "L") < 0.5
+
+
+@pytest.mark.parametrize("level", ["O2", "O3"])
+def test_what_streams_leave_room_for_comes_once(level: str) -> None:
+    # Cachegrind with this cache: probing fetches the probes and the output, line by line, and no row and no head.
+    name = f"hash_join-{level}"
+    for wanted in ("rows", "heads"):
+        assert traffic(name, wanted).fetched < 0.05 * LINE * true_object(name, wanted)["reads"]
+    # What is joined is written behind each other, whichever rounds write it.
+    assert traffic(name, "output").pattern == "stream"
+    written = sum(access["write_bytes"] for access in accesses_to(name, "output"))
+    assert traffic(name, "output").fetched == pytest.approx(written, rel=0.05)
 
 
 def let_through(name: str, wanted: str) -> dict[int, float]:

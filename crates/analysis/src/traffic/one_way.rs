@@ -1,6 +1,6 @@
 //! Operands that their loop moves in one direction by constants, though not equally often in each round.
 //!
-//! A merge moves the one finger or the other, a partition runs through a list from both ends in loops of their own. What such
+//! A merge moves the one finger or the other, a ring's end moves when something is taken out, a partition runs through a list from both ends in loops of their own. What such
 //! an operand touches lies behind each other all the same: it is as many lines as the steps go, not one at each access. Where
 //! a loop inside makes the steps, with accesses of its own through the same register, these have just touched the line.
 
@@ -49,10 +49,10 @@ fn lines(observed: &Observed, counts: &Counts, id: OperandId) -> Option<f64> {
     let function = &observed.code.functions[id.function].function;
     let content = operand(observed, id);
     let block = function.block_of(id.instruction);
-    let moves = |around: LoopId| function.loops[around].written;
-    let moved = |around: &LoopId| content.registers().iter().any(|register| moves(*around).contains(register));
-    let around = function.loops_around(block).find(moved)?;
-    let steps = one_way(function, around, content)?;
+    let is_written =
+        |around: &LoopId| content.registers().iter().any(|register| function.loops[*around].written.contains(register));
+    let around = function.loops_around(block).find(is_written)?;
+    let steps = one_way(function, around, id.instruction, content)?;
     if steps.iter().any(|(step, _)| touches_on_the_way(function, around, *step, content)) {
         return Some(0.0);
     }

@@ -197,6 +197,41 @@ impl<'a> RoundForms<'a> {
     }
 }
 
+/// What registers are made of inside a single block of a loop: multiples of what they hold when it begins.
+pub(super) struct BlockForms<'a> {
+    round: RoundForms<'a>,
+    forms: Forms,
+}
+
+impl<'a> BlockForms<'a> {
+    pub(super) fn new(function: &'a Function, inside: LoopId) -> Self {
+        let mut forms: Forms = [Some(Form::STILL); GENERAL];
+        for register in function.loops[inside].written.iter() {
+            forms[register.index()] = Some(Form::register(register));
+        }
+        Self { round: RoundForms { function, inside, before: Vec::new(), steps: [None; GENERAL] }, forms }
+    }
+
+    /// Which registers that the loop writes the address of an operand adds up of, and how often each is in it; `None` where it is
+    /// no sum.
+    pub(super) fn addends(&self, position: usize, operand: &Operand) -> Option<Vec<(Gpr, i64)>> {
+        let mut forms = self.forms;
+        let function = self.round.function;
+        for at in function.blocks[function.block_of(position)].first..position {
+            self.round.step(&function.instructions[at], &mut forms);
+        }
+        let address = sum(operand.base, operand.index, operand.scale, &forms)?;
+        let times = Gpr::all().map(|register| (register, address.times[register.index()]));
+        Some(times.filter(|(_, times)| *times != 0).collect())
+    }
+
+    /// By how much a block moves a register; `None` where it sets it to anything else.
+    pub(super) fn moved(&self, block: BlockId, register: Gpr) -> Option<i64> {
+        let behind = self.round.through(block, self.forms)[register.index()]?;
+        behind.plus.filter(|_| behind.times == Form::register(register).times)
+    }
+}
+
 /// By how much a sum is further on from round to round.
 fn moved(form: &Form, steps: &[Option<i64>; GENERAL]) -> Option<i64> {
     let parts = form.times.iter().zip(steps).filter(|(times, _)| **times != 0);
@@ -240,8 +275,23 @@ fn computed(compute: &Compute, of: impl Fn(Source) -> Option<Form>) -> Option<Fo
             let count = u32::try_from(constant(&right)?).ok().filter(|count| *count < 32)?;
             Some(left.scaled(1 << count))
         }
+        Arithmetic::And if right.is_still() && is_slow(&left) && constant(&right).is_none_or(is_wide_mask) => {
+            Some(Form { plus: None, ..left })
+        }
         _ => (left.is_still() && right.is_still()).then_some(Form::STILL),
     }
+}
+
+/// Whether a number leaves the lower bits, and so many of them that a counter seldom goes around: an index of a ring.
+fn is_wide_mask(number: i64) -> bool {
+    const FEWEST: i64 = 0xfff;
+    number >= FEWEST && number & number.wrapping_add(1) == 0
+}
+
+/// Whether a sum moves by a few of its registers' steps: what is multiplied by more goes around at once, as hashes do.
+fn is_slow(form: &Form) -> bool {
+    const MOST: u64 = 64;
+    form.times.iter().all(|times| times.unsigned_abs() <= MOST)
 }
 
 /// What holds at a block that two ways come to.
@@ -303,6 +353,18 @@ mod tests {
         // With mov dword [rsp+12],1 in it: its upper half.
         let upper = [&code[..16], &[0xc7, 0x44, 0x24, 12, 1, 0, 0, 0, 0x75, 0xe6, 0xc3]].concat();
         assert_eq!(stride(&upper, 1), None);
+    }
+
+    #[test]
+    fn an_index_of_a_ring_follows_its_counter() {
+        // 0: mov edx,eax; and edx,0xffffff; mov [rbx+rdx*4],eax; inc eax; cmp eax,ecx; jne 0 | ret
+        let code = [
+            0x89, 0xc2, 0x81, 0xe2, 0xff, 0xff, 0xff, 0x00, 0x89, 0x04, 0x93, 0xff, 0xc0, 0x39, 0xc8, 0x75, 0xef, 0xc3,
+        ];
+        assert_eq!(stride(&code, 2), Some(4));
+        // Of eight elements it would go around all the time.
+        let short = [&code[..4], &[7, 0, 0, 0], &code[8..]].concat();
+        assert_eq!(stride(&short, 2), None);
     }
 
     #[test]

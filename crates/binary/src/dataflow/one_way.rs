@@ -2,30 +2,23 @@
 //! of a merge, the pointers that meet in a partition.
 
 use crate::cfg::{BlockId, Function, LoopId};
-use crate::dataflow::update::{Step, steady_step};
-use crate::instruction::{Gpr, Operand};
+use crate::dataflow::forms::BlockForms;
+use crate::instruction::Operand;
 
-/// By which blocks of a loop an operand is moved, and by how many bytes each time; `None` where it stays, where anything else
-/// sets its address, and where it goes to and fro.
-pub fn one_way(function: &Function, inside: LoopId, operand: &Operand) -> Option<Vec<(BlockId, i64)>> {
-    let written = function.loops[inside].written;
-    let scales =
-        operand.base.map(|base| (base, 1)).into_iter().chain(operand.index.map(|index| (index, operand.scale)));
-    let moving: Vec<(Gpr, u64)> = scales.filter(|(register, _)| written.contains(*register)).collect();
-    let &[(register, scale)] = &moving[..] else { return None };
+/// By which blocks of a loop the operand of an instruction is moved, and by how many bytes each time; `None` where it stays, where
+/// anything else sets its address, and where it goes to and fro.
+pub fn one_way(function: &Function, inside: LoopId, position: usize, operand: &Operand) -> Option<Vec<(BlockId, i64)>> {
+    let forms = BlockForms::new(function, inside);
+    let &[(register, scale)] = &forms.addends(position, operand)?[..] else { return None };
     let mut moves = Vec::new();
     for &block in &function.loops[inside].body {
-        for instruction in function.instructions_of(block).iter().filter(|one| one.clobbered.contains(register)) {
-            match steady_step(instruction, written) {
-                Some((target, Step::Constant(step), _)) if target == register => {
-                    moves.push((block, step.wrapping_mul(scale.cast_signed())));
-                }
-                _ => return None,
-            }
+        match forms.moved(block, register)?.wrapping_mul(scale) {
+            0 => {}
+            bytes => moves.push((block, bytes)),
         }
     }
-    let first = moves.first()?.1.signum();
-    (first != 0 && moves.iter().all(|(_, step)| step.signum() == first)).then_some(moves)
+    let direction = moves.first()?.1.signum();
+    moves.iter().all(|(_, bytes)| bytes.signum() == direction).then_some(moves)
 }
 
 #[cfg(test)]
@@ -36,7 +29,7 @@ mod tests {
     fn moves(code: &[u8], position: usize) -> Option<Vec<i64>> {
         let function = Function::decode(code, 0);
         let around = function.loops_around(function.block_of(position)).next()?;
-        let moves = one_way(&function, around, &function.instructions[position].operands[0])?;
+        let moves = one_way(&function, around, position, &function.instructions[position].operands[0])?;
         Some(moves.into_iter().map(|(_, bytes)| bytes).collect())
     }
 
@@ -60,6 +53,27 @@ mod tests {
             0x39, 0xc3, 0x72, 0xea, 0xc3,
         ];
         assert_eq!(moves(&code, 5), Some(vec![4, 4]));
+    }
+
+    #[test]
+    fn the_end_of_a_ring_that_some_rounds_move_goes_one_way() {
+        // 0 cmp eax,esi | 2 jbe 12 | 4 mov edx,ecx | 6 add ecx,1 | 9 and edx,0xffffff | f mov edx,[rbx+rdx*4] | 12 add eax,1 |
+        // 15 cmp eax,edi | 17 jne 0 | 19 ret
+        let code = [
+            0x39, 0xf0, 0x76, 0x0e, 0x89, 0xca, 0x83, 0xc1, 0x01, 0x81, 0xe2, 0xff, 0xff, 0xff, 0x00, 0x8b, 0x14, 0x93,
+            0x83, 0xc0, 0x01, 0x39, 0xf8, 0x75, 0xe7, 0xc3,
+        ];
+        assert_eq!(moves(&code, 5), Some(vec![4]));
+    }
+
+    #[test]
+    fn a_counter_may_be_kept_elsewhere_while_its_register_is_the_index() {
+        // 0 lea rbp,[rax+1] | 4 and eax,0x1fffff | 9 mov [r10+rax*8],rsi | d mov rax,rbp | 10 test edx,edx | 12 jne 0 | 14 ret
+        let code = [
+            0x48, 0x8d, 0x68, 0x01, 0x25, 0xff, 0xff, 0x1f, 0x00, 0x49, 0x89, 0x34, 0xc2, 0x48, 0x89, 0xe8, 0x85, 0xd2,
+            0x75, 0xec, 0xc3,
+        ];
+        assert_eq!(moves(&code, 2), Some(vec![8]));
     }
 
     #[test]
