@@ -88,8 +88,13 @@ def measure(
         MeasurementError: Nothing can be measured here.
     """
     today = dt.datetime.now(tz=dt.UTC).date().isoformat()
-    text, report = _core.measure_machine(name or socket.gethostname().split(".")[0], today, not quick, progress)
+    text, report = _core.measure_machine(name or host_name(), today, not quick, progress)
     return Measured(Machine(text), cast("MeasurementDoc", report))
+
+
+def host_name() -> str:
+    """What a machine that is measured here is called by default."""
+    return socket.gethostname().split(".")[0]
 
 
 def describe(root: str | Path = "/") -> DescriptionDoc:

@@ -69,13 +69,14 @@ def test_a_file_without_room_is_one_error_and_leaves_nothing(run: Run, folder: P
     whole = run(*words)
     assert whole.returncode == 0, whole.stderr
     (path,) = folder.iterdir()
-    path.write_text("of before")
+    before = path.read_bytes() + b"\n"
+    path.write_bytes(before)
     ran = run(*words, longest=500)
     assert ran.returncode == 1, ran.stderr
     assert_one_error(ran.stderr)
     assert path.name in ran.stderr
     assert names(folder) == [path.name]
-    assert path.read_text() == "of before"
+    assert path.read_bytes() == before
 
 
 def test_a_report_on_a_full_disk_is_one_error_and_leaves_nothing(run: Run, small_disk: Path) -> None:

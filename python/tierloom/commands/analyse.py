@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from tierloom.commands import options, say
-from tierloom.commands.profile import refuse_other_folders, show_profile
+from tierloom.commands import occupied, options, say
+from tierloom.commands.profile import show_profile
 
 
 @click.command(
@@ -49,8 +49,7 @@ def verb(
     """
     from tierloom import recordings
 
-    folder = output or Path(f"{recording.name.removesuffix(recordings.ENDING)}.profile")
-    refuse_other_folders(folder)
+    folder = occupied.named(output, f"{recording.name.removesuffix(recordings.ENDING)}.profile", "profile")
     with say.progress(f"analysing {recording}"):
         recorded = recordings.analyse(
             recording, name=folder.name.removesuffix(".profile"), binaries=binaries, counts=counts

@@ -124,7 +124,7 @@ def study(function: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "-o",
             "--output",
-            type=options.FILE,
+            type=options.Written("table of runs"),
             metavar="FILE",
             help="CSV file for `capacity fit`; stdout by default.",
         ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tierloom import catalog, extras, outputs
-from tierloom.commands import options, plan, say
+from tierloom.commands import occupied, options, plan, say
 from tierloom.errors import RecordingError
 from tierloom.units import GIB, amount_in_bytes
 
@@ -55,6 +55,7 @@ def verb(output: Path, machine_name: str, threads: int, fast_memory: str, as_jso
 
     machine = Machine.load(machine_name)
     amount_in_bytes(fast_memory, GIB)  # what cannot be is refused before anything runs
+    refuse_others(output)
     outputs.folder(output)
     command = [str(program()), *PROGRAM_ARGUMENTS]
     folder = output / f"{PROGRAM}.profile"
@@ -78,6 +79,13 @@ def verb(output: Path, machine_name: str, threads: int, fast_memory: str, as_jso
         plan.show(answer)
     plan.tell(answer, written)
     plan.then(answer, str(folder), machine.name, plan_file)
+
+
+def refuse_others(folder: Path) -> None:
+    """Refuses a folder in which files of others have names of ours."""
+    names = {f"{PROGRAM}.profile": "profile", f"{PROGRAM}.plan.toml": "plan", "report.html": "report"}
+    for name, kind in {**names, "frontier.png": "PNG picture"}.items():
+        occupied.refuse_others(folder / name, kind)
 
 
 def can_draw() -> bool:

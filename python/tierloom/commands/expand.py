@@ -55,7 +55,10 @@ ALL = "all"
 @click.option("--timeline-step", type=float, default=100.0, metavar="US", help="Step of the series.", show_default=True)
 @click.option("--set", "parameter_file", type=options.FILE, metavar="FILE", help="Parameter set; our own by default.")
 @click.option(
-    "--write-set", type=options.FILE, metavar="FILE", help="Write our own parameter set, to be changed, and end."
+    "--write-set",
+    type=options.Written("parameter set"),
+    metavar="FILE",
+    help="Write our own parameter set, to be changed, and end.",
 )
 @options.as_json
 @click.pass_context
@@ -141,7 +144,7 @@ def draw(run: ExpansionDoc, path: Path) -> Path:
     ),
 )
 @click.option("--measured", metavar="FILE", help="Measurements taken elsewhere (JSON), or `h200`, `h100`: ours.")
-@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="Parameter set to write.")
+@click.option("-o", "--output", type=options.Written("parameter set"), metavar="FILE", help="Parameter set to write.")
 @options.as_json
 def calibrate(measured: str | None, output: Path | None, as_json: bool) -> None:
     """Measure copies, loads and page faults on the GPU at hand, and fit the figures that they give.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tierloom.commands import options, say
+from tierloom.commands import occupied, options, say
 from tierloom.commands.groups import Group
 from tierloom.commands.machine_files import export, import_
 from tierloom.commands.machine_new import new
@@ -104,12 +104,12 @@ def measure_(output: Path | None, name: str | None, quick: bool, as_json: bool) 
     Under --json the raw figures with their spread are printed; the machine file is written anyway.
     """
     from tierloom import hosts
-    from tierloom.measurement import measure
+    from tierloom.measurement import host_name, measure
     from tierloom.report.tables import machines
 
+    file = occupied.named(output, f"{name or host_name()}.toml", "machine")
     with say.progress_bar("measuring") as tell:
         measured = measure(name, quick=quick, progress=tell)
-    file = output or Path(f"{measured.machine.name}.toml")
     measured.machine.save(file)
     hosts.keep(measured.machine)
     if as_json:

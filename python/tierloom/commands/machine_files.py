@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from tierloom import outputs
-from tierloom.commands import options, say
+from tierloom.commands import occupied, options, say
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine
 
@@ -58,7 +58,7 @@ def import_(
     from tierloom.report.tables import machines
 
     found = import_machine(sources, name, cores=cores, nodes=dict(map(node, nodes)), ghz=ghz)
-    file = output or Path(f"{found.machine.name}.toml")
+    file = occupied.named(output, f"{found.machine.name}.toml", "machine")
     found.machine.save(file)
     if as_json:
         say.document("machine-import", {"machine": found.machine.data, "warnings": found.warnings})
@@ -101,6 +101,8 @@ def export(name: str, form: str, output: Path | None) -> None:
     from tierloom.machine_formats import to_hwloc
 
     machine = Machine.load(name)
+    if output is not None:
+        occupied.refuse_others(output, "machine" if form == "toml" else "hwloc topology")
     text = machine.text if form == "toml" else to_hwloc(machine)
     if output is None:
         say.text(text)

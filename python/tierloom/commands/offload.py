@@ -9,7 +9,7 @@ import click
 
 from tierloom import outputs
 from tierloom.arguments import name_list
-from tierloom.commands import options, say
+from tierloom.commands import occupied, options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
 from tierloom.units import amount_in_bytes
@@ -233,6 +233,7 @@ def write(answer: InferAnswer, tool: str, output: Path | None) -> None:
     if output is None:
         say.text(text)
         return
+    occupied.refuse_others(output, "plan" if tool == "tierloom-plan" else f"plan for {tool}")
     outputs.write(output, text)
     say.wrote(f"plan for {tool}", output)
 

@@ -24,17 +24,45 @@ THROUGH = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 """Context settings of verbs that run a program: what follows the program's name is the program's."""
 
 
-class Drawn(click.Path):
-    """A picture or a page to write; refused before any work where the packages that draw are missing."""
+PICTURES = {".png": "PNG picture", ".svg": "SVG picture", ".pdf": "PDF picture"}
+"""By ending, the kind of file that is drawn."""
 
-    def __init__(self, *, folder: bool = False) -> None:
+
+class Written(click.Path):
+    """A file to write; refused before any work where a file of another kind is.
+
+    Args:
+        kind: Of `occupied.FILES`; without one it goes by the ending, and other endings are for others to refuse.
+        folder: It is a folder for several files.
+    """
+
+    def __init__(self, kind: str | None = None, *, folder: bool = False) -> None:
         super().__init__(path_type=Path, dir_okay=folder, file_okay=not folder)
+        self.kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """The path.
+
+        Raises:
+            RequestError: A file of another kind is there.
+        """
+        from tierloom.commands import occupied
+
+        path = super().convert(value, param, ctx)
+        if kind := self.kind or PICTURES.get(Path(path).suffix):
+            occupied.refuse_others(Path(path), kind, param.opts[0] if param else "-o")
+        return path
+
+
+class Drawn(Written):
+    """A picture or a page to write; refused before any work where the packages that draw are missing."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         """The path.
 
         Raises:
             MissingPackageError: Nothing can be drawn here.
+            RequestError: A file of another kind is there.
         """
         extras.require("report")
         return super().convert(value, param, ctx)

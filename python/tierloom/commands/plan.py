@@ -11,7 +11,7 @@ import click
 
 from tierloom import exporters, outputs
 from tierloom.arguments import name_list
-from tierloom.commands import options, say
+from tierloom.commands import occupied, options, say
 from tierloom.errors import RequestError
 from tierloom.exporters import FORMS
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     "four), cxl.neighbours=10GB/s.",
 )
 @click.option("-o", "--output", type=options.FILE, metavar="FILE", help="Plan to write; NAME.plan.toml by default.")
-@click.option("--html", type=options.Drawn(), metavar="FILE", help="Write a report of one page.")
+@click.option("--html", type=options.Drawn("report"), metavar="FILE", help="Write a report of one page.")
 @click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw the frontier: .png, .svg or .pdf.")
 @click.option(
     "--emit",
@@ -99,6 +99,7 @@ def verb(
     if machine is None:
         raise click.MissingParameter(param_hint="'--machine' / '-m'", param_type="option")
     program, as_it_is = Profile.load(profile), Machine.load(machine)
+    plan_file = occupied.named(output, f"{program.name}.plan.toml", "plan")
     ask = partial(
         policy_search.plan,
         program,
@@ -114,7 +115,6 @@ def verb(
     with say.progress("comparing policies"):
         answer = ask(what_if=what_if)
         before = ask() if what_if and not (emit or as_json) else None
-    plan_file = output or Path(f"{program.name}.plan.toml")
     written = save(answer, plan_file, html, plot)
     if emit:
         say.text(exporters.emit(answer.plan(), emit))

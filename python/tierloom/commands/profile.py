@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from tierloom import counted_run, profiler
-from tierloom.commands import options, say
+from tierloom.commands import occupied, options, say
 from tierloom.errors import RequestError
-from tierloom.profile_folder import PROFILE_FILE, RECORDING_FILE
 from tierloom.units import span_text
 
 
@@ -78,7 +77,7 @@ class Counted(click.Choice[str]):
 )
 @click.option(
     "--keep",
-    type=options.FILE,
+    type=options.Written("recording"),
     metavar="FILE",
     help="Keep what was recorded, and beside it what was counted, for `tierloom analyse` here or on another machine.",
 )
@@ -146,8 +145,7 @@ def verb(
         options.refuse_idle(["llc"], "without --count traffic")
     if not command:
         raise click.MissingParameter(param_hint="'-- CMD…'", param_type="argument")
-    folder = output or Path(f"{Path(command[0]).name}.profile")
-    refuse_other_folders(folder)
+    folder = occupied.named(output, f"{Path(command[0]).name}.profile", "profile")
     with say.program_output(to_stderr=as_json), ExitStack() as analysis:
 
         def counting(took_s: float) -> None:
@@ -209,8 +207,7 @@ def read(file: Path, output: Path | None, *, process: str | None, binaries: tupl
     name = output.name.removesuffix(".profile") if output else None
     with say.progress(f"working out {file}"):
         recorded = profiler.import_perf(file, name, process=process, binaries=binaries)
-    folder = output or Path(f"{recorded.profile.name}.profile")
-    refuse_other_folders(folder)
+    folder = occupied.named(output, f"{recorded.profile.name}.profile", "profile")
     recorded.save(folder)
     show_profile(recorded, folder, as_json=as_json)
 
@@ -226,15 +223,3 @@ def show_profile(recorded: profiler.Recorded, folder: Path, *, as_json: bool) ->
         data = recorded.profile
         say.show(verdicts.waited(data), profiles.objects(data), *profiles.data_sources(data))
     tell_end(recorded, folder)
-
-
-def refuse_other_folders(folder: Path) -> None:
-    """A profile may be written again; anything else stays.
-
-    Raises:
-        RequestError: The path holds something that is no profile.
-    """
-    is_profile = any((folder / name).exists() for name in (PROFILE_FILE, RECORDING_FILE))
-    if folder.exists() and not is_profile and (not folder.is_dir() or any(folder.iterdir())):
-        message = f"{folder} exists and is no profile\nhint: choose another name with -o"
-        raise RequestError(message)

@@ -21,7 +21,7 @@ from tierloom.commands import options, say
 @click.option(
     "-o",
     "--output",
-    type=options.FILE,
+    type=options.Written("report"),
     default=Path("report.html"),
     metavar="FILE",
     show_default=True,

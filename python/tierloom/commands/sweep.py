@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tierloom.commands import options, say
+from tierloom.commands import occupied, options, say
 
 if TYPE_CHECKING:
     from tierloom.sweeps import Progress, Study, Sweep
@@ -55,7 +55,7 @@ def verb(
     from tierloom.sweeps import Study
 
     asked = Study.load(study)
-    folder = output or Path(f"{asked.name}.sweep")
+    folder = occupied.named(output, f"{asked.name}.sweep", "sweep")
     try:
         found = run(asked, folder, workers, scheduler, retry_failed=retry_failed)
     except KeyboardInterrupt:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tierloom.commands import options, say
+from tierloom.commands import occupied, options, say
 from tierloom.commands.groups import Group
 
 
@@ -44,7 +44,7 @@ def import_(source: Path, output: Path | None, kind: str, llc: str | None, as_js
     """Turn a text trace (or one packed by gzip) into a file that `simulate --trace` reads."""
     from tierloom.page_migration import import_trace
 
-    target = output or source.with_suffix(".npy")
+    target = occupied.named(output, str(source.with_suffix(".npy")), "trace")
     with say.progress(f"reading {source}"):
         lines, accesses = import_trace(source, target, kind, llc=llc)
     if as_json:

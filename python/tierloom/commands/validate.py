@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Validate many programs: a file with a command a line; # begins a comment.",
 )
-@click.option("--plot", type=options.FILE, metavar="FILE", help="Draw the errors: .svg, .png or .pdf.")
+@click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw the errors: .svg, .png or .pdf.")
 @options.as_json
 @click.argument("command", nargs=-1, metavar="-- CMD…", type=click.UNPROCESSED)
 def verb(
