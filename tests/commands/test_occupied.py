@@ -1,4 +1,4 @@
-"""What somebody else wrote is never replaced: a verb writes over files of the kind that it writes, and over no others."""
+"""What somebody else wrote is never replaced: a verb writes over files of the kind that it writes, and no others."""
 
 from __future__ import annotations
 

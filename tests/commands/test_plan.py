@@ -238,6 +238,38 @@ def test_a_plan_is_printed_for_other_tools(tierloom: Tierloom, form: str, told: 
     assert again.exit_code == 0
 
 
+def edited(path: Path) -> str:
+    """A plan with another place of its first object: TOML that the tool itself could have written."""
+    text = path.read_text().replace("ldram", "rdram", 1)
+    path.write_text(text)
+    return text
+
+
+@pytest.mark.parametrize("words", [(), ("-o", "mg-e.plan.toml")], ids=["default", "named"])
+def test_a_plan_that_was_edited_is_kept(tierloom: Tierloom, folder: Path, words: tuple[str, ...]) -> None:
+    path = folder / "mg-e.plan.toml"
+    assert "kept" not in tierloom(*ASK, *words).stderr
+    written = path.read_text()
+    assert "kept" not in tierloom(*ASK, *words).stderr, "nobody touched it"
+    assert "kept" not in tierloom(*ASK[:-1], "32GiB", *words).stderr, "another plan, and nobody touched it"
+    for number in (1, 2):
+        mine = edited(path)
+        again = tierloom(*ASK, *words)
+        assert again.exit_code == 0
+        assert f"mg-e.plan.toml was edited by hand, so it was kept as mg-e.plan.toml.{number}" in again.stderr
+        assert (folder / f"mg-e.plan.toml.{number}").read_text() == mine
+        assert path.read_text() == written
+
+
+def test_a_comment_is_an_edit(tierloom: Tierloom, folder: Path) -> None:
+    tierloom(*ASK)
+    path = folder / "mg-e.plan.toml"
+    path.write_text(f"{path.read_text()}# u has to stay\n")
+    assert "kept as mg-e.plan.toml.1" in tierloom(*ASK).stderr
+    assert "# u has to stay" in (folder / "mg-e.plan.toml.1").read_text()
+    assert package.Plan.load(path).data["machine"] == "liu-a", "the mark is a comment"
+
+
 def test_a_program_and_a_document_do_not_fit_on_one_stdout(tierloom: Tierloom) -> None:
     result = tierloom(*ASK, "--emit", "libnuma", "--json")
     assert result.exit_code == 2

@@ -11,7 +11,7 @@ import click
 
 from tierloom import exporters, outputs
 from tierloom.arguments import name_list
-from tierloom.commands import occupied, options, say
+from tierloom.commands import occupied, options, plan_files, say
 from tierloom.errors import RequestError
 from tierloom.exporters import FORMS
 
@@ -158,7 +158,8 @@ def save(answer: Comparison, plan_file: Path, html: Path | None, plot: Path | No
 
         picture.save(plan_frontier.frontier(answer), plot)
         written["frontier"] = plot
-    answer.plan().save(plan_file)
+    if kept := plan_files.write(answer.plan(), plan_file):
+        say.tell(f"{plan_file} was edited by hand, so it was kept as {kept}")
     return written
 
 
