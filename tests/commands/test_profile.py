@@ -11,6 +11,7 @@ import pytest
 from support import Run, lacking
 
 from tierloom import hosts
+from tierloom.commands import profile_names
 from tierloom.nouns import Machine
 
 pytestmark = pytest.mark.smoke
@@ -42,6 +43,37 @@ def test_a_program_ahead_of_which_is_looked_keeps_its_output(run: Run, folder: P
     assert result.returncode == 0
     assert [int(line) for line in result.stdout.split()] == sorted(map(int, numbers.split()))
     assert profile_of(folder, "p.profile")["objects"]
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("./app --size 3", "app"),
+        ("python3 sums.py", "sums"),
+        ("/usr/bin/python3.13 -W ignore -u src/words.py sums.py", "words"),
+        ("python3 -m http.server 80", "http.server"),
+        ("python3 -c pass sums.py", "python3"),
+        ("bash -x sums.py", "sums"),
+        ("perl -e 1 sums.py", "perl"),
+        ("node gone.js", "node"),
+        ("sort sums.py", "sort"),
+    ],
+)
+def test_a_script_is_a_program_of_its_own(folder: Path, command: str, name: str) -> None:
+    (folder / "src").mkdir()
+    for script in ("sums.py", "src/words.py"):
+        (folder / script).write_text("")
+    assert profile_names.default_name(command.split()) == f"{name}.profile"
+
+
+def test_the_profile_of_another_command_is_not_replaced_without_a_word(run: Run, folder: Path) -> None:
+    (folder / "one.sh").write_text("exit 0\n")
+    assert "replaces" not in run("profile", "--", "sh", "one.sh").stderr
+    assert "replaces" not in run("profile", "--", "sh", "one.sh").stderr, "the same command"
+    other = " ".join(run("profile", "--", "sh", "one.sh", "a b").stderr.split())
+    assert "one.profile was the profile of `sh one.sh`, which this one replaces" in other
+    third = " ".join(run("profile", "--", "sh", "one.sh").stderr.split())
+    assert "one.profile was the profile of `sh one.sh 'a b'`, which" in third
 
 
 def test_json_is_the_profile_and_nothing_else(run: Run, folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tierloom import counted_run, profiler
-from tierloom.commands import occupied, options, say
+from tierloom.commands import occupied, options, profile_names, say
 from tierloom.errors import RequestError
 from tierloom.units import span_text
 
@@ -34,7 +34,11 @@ class Counted(click.Choice[str]):
     ),
 )
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="Folder to write; CMD.profile by default."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder to write; CMD.profile, or that of the script which it runs, by default.",
 )
 @click.option(
     "--hz",
@@ -145,7 +149,8 @@ def verb(
         options.refuse_idle(["llc"], "without --count traffic")
     if not command:
         raise click.MissingParameter(param_hint="'-- CMD…'", param_type="argument")
-    folder = occupied.named(output, f"{Path(command[0]).name}.profile", "profile")
+    folder = occupied.named(output, profile_names.default_name(command), "profile")
+    replaced = profile_names.replaced(folder, command)
     with say.program_output(to_stderr=as_json), ExitStack() as analysis:
 
         def counting(took_s: float) -> None:
@@ -184,6 +189,7 @@ def verb(
             verdicts.waited(recorded.profile), profiles.objects(recorded.profile), *profiles.phases(recorded.profile)
         )
     say.tell(endings.ended(recorded.profile.data["program"]))
+    say.tell(*replaced)
     tell_end(recorded, folder, keep)
     not_counted = "not_counted" in [warning["kind"] for warning in recorded.warnings]
     ctx.exit(recorded.exit_code or int(not_counted))
