@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -205,10 +206,39 @@ def _load(name: str) -> Profile | dict[str, Any]:
 
 def _of_file(path: Path) -> Profile | dict[str, Any]:
     with reading(path, "JSON document", "give what a verb printed under --json"):
-        data = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        refuse_other_texts(path, text)
+        data = json.loads(text)
     if isinstance(data, dict) and {"objects", "phases", "program"} <= data.keys():
-        return Profile(path.read_text(encoding="utf-8"), str(path))
+        return Profile(text, str(path))
     return data if isinstance(data, dict) else {"": data}
+
+
+def refuse_other_texts(path: Path, text: str) -> None:
+    """Refuses what is no JSON, by what it is.
+
+    Raises:
+        RequestError: It is a plan, another TOML file, or something else.
+    """
+    if text.lstrip().startswith(("{", "[")) and path.suffix != ".toml":
+        return
+    try:
+        told = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        told = {}
+    if {"policy", "nodes", "predicted"} <= told.keys():
+        made = f"tierloom plan {told.get('profile')} --machine {told.get('machine')} --json > {path.stem}.json"
+        message = (
+            f"{path}: this is a plan, and compared are the answers that plans are made of\nhint: print those with "
+            f"`{made}`, and compare the two files"
+        )
+        raise RequestError(message)
+    what = f"this is a {told['kind']}" if isinstance(told.get("kind"), str) else "this is no JSON"
+    message = (
+        f"{path}: {what}, and no profile nor a result\n"
+        "hint: give a profile's folder or name, or a file with what a verb printed under --json"
+    )
+    raise RequestError(message)
 
 
 def _profiles(a: Profile, b: Profile) -> Iterator[Change]:

@@ -34,7 +34,6 @@ WRITERS = {
     "report liu-a -o {}": "report",
     "analyse some.recording -o {}": "profile",
     "profile -o {} -- true": "profile",
-    "profile --keep {} -- true": "recording",
     "validate --plot {}.svg -- true": "SVG picture",
 }
 """Commands that write, with ``{}`` where the file goes, and what they write."""
@@ -108,8 +107,8 @@ def test_what_is_empty_or_a_device_may_be_written(folder: Path) -> None:
     assert not occupied.is_free(folder / "memory.c", "table of runs")
 
 
-def test_a_trace_and_a_recording_are_known(tierloom: Tierloom, folder: Path) -> None:
+def test_a_trace_is_known(tierloom: Tierloom, folder: Path) -> None:
     (folder / "lackey.txt").write_text("I  04000000,3\n L 1ffeffe7e0,8\n S 1ffeffe7e0,8\n")
     for _ in range(2):
         assert tierloom("trace", "import", "lackey.txt", "--format", "lackey").exit_code == 0
-    assert not occupied.is_free(folder / "lackey.npy", "recording")
+    assert not occupied.is_free(folder / "lackey.npy", "plan")

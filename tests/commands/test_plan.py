@@ -172,6 +172,28 @@ def test_a_plan_is_not_read_as_a_profile(tierloom: Tierloom) -> None:
     assert "mg.plan.toml: a plan is no profile" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("mix.c", "int main(void) { return 0; }", ("plan", "mix.c", "-m", "liu-a")),
+        ("mix.c", "int main(void) { return 0; }", ("plan", "./mix.c", "--emit", "numactl", "-m", "liu-a")),
+        ("mix.c", "int main(void) { return 0; }", ("simulate", "./mix.c", "-m", "liu-a")),
+        ("a.json", "{}", ("plan", "a.json", "-m", "liu-a")),
+        ("a.profile/profile.json", "{}", ("plan", "a.profile", "-m", "liu-a")),
+        ("a.json", '{"time_s": 1}', ("plan", "a.json", "-m", "liu-a")),
+    ],
+)
+def test_what_is_no_profile_is_told_so(
+    tierloom: Tierloom, folder: Path, name: str, content: str, words: tuple[str, ...]
+) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(content)
+    result = tierloom(*words)
+    assert result.exit_code == 2
+    assert f"{name}: this is no profile" in result.stderr
+    assert "hint: `tierloom profile -- CMD` makes one" in result.stderr
+
+
 @pytest.mark.parametrize("name", ["mg.profile", "mg.profile/profile.json"])
 def test_a_profile_is_not_read_as_a_plan(tierloom: Tierloom, folder: Path, name: str) -> None:
     package.Profile.load("mg-e").save(folder / "mg.profile")

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from support import Tierloom
 
-from tierloom import Profile, differences
+from tierloom import Machine, Profile, differences
+from tierloom import plan as tierloom_plan
 from tierloom.errors import RequestError
 
 
@@ -236,15 +237,23 @@ def test_results_of_real_verbs_are_compared(tierloom: Tierloom, folder: Path) ->
         ("mg-e", "result.json", "mg-e is a profile and result.json a result"),
         ("nowhere.profile", "mg-e", "nowhere.profile"),
         ("broken.json", "mg-e", "broken.json: no JSON document"),
+        ("a.toml", "mg-e", "a.toml: this is a plan"),
+        ("mg-e", "a.toml", "`tierloom plan mg-e --machine liu-a --json > a.json`"),
+        ("b.toml", "mg-e", "b.toml: this is a machine, and no profile nor a result"),
+        ("mix.c", "mg-e", "mix.c: this is no JSON, and no profile nor a result"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(tierloom: Tierloom, folder: Path, a: str, b: str, reason: str) -> None:
     (folder / "broken.json").write_text("{")
+    (folder / "mix.c").write_text("int main(void) { return 0; }")
+    (folder / "a.toml").write_text(tierloom_plan("mg-e", "liu-a", policies=["local"]).plan().text)
+    (folder / "b.toml").write_text(Machine.load("liu-a").text)
     write(folder, "result.json", {"time_s": 1.0})
     answer = tierloom("diff", a, b)
     assert answer.exit_code == 2
     assert reason in answer.stderr
     assert "hint:" in answer.stderr
+    assert "Expecting" not in answer.stderr or a == "broken.json"
 
 
 def test_unknown_kinds_of_lists_are_compared_in_order(folder: Path) -> None:

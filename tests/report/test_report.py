@@ -179,6 +179,11 @@ def test_the_flame_graph_adds_up(results: Path) -> None:
         ("bare.json", "3", "holds no object"),
         ("empty.toml", "", "empty.toml: nothing is in it"),
         ("bad.toml", "a = = 1", "bad.toml"),
+        (
+            "mix.c",
+            "int main(void) { return 0; }",
+            "mix.c: this is no machine, profile or plan, and nothing that a verb",
+        ),
         ("machine.toml", 'sockets = 1\nmemories = 2\npaths = 3\nname = "x"', "machine.toml"),
         ("liu-z", None, "did you mean liu-"),
     ],

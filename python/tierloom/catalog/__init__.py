@@ -17,6 +17,7 @@ from tierloom.profile_folder import PROFILE_FILE, SAMPLES_FILE
 __all__ = ["PROFILE_FILE", "SAMPLES_FILE"]
 
 NO_TEXT = "give a file that tierloom wrote, not the program or its data"
+PROFILED = "`tierloom profile -- CMD` makes one of a program that runs; name its folder, or a profile of the catalog"
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,21 @@ def profile_text(name_or_path: str) -> Text:
         )
         raise ProfileError(message)
     if _looks_like_path(name_or_path):
-        return _file_text(path, ProfileError)
+        return _profile_file(path)
     raise unknown(ProfileError, "profile", name_or_path, profile_names())
+
+
+def _profile_file(path: Path) -> Text:
+    """The text of the file of a profile, which is JSON; anything else is told to be no profile before it is read.
+
+    Raises:
+        ProfileError: It is no text, or no JSON.
+    """
+    text = _file_text(path, ProfileError, f"{NO_TEXT}; {PROFILED}")
+    if text.content.strip() and not text.content.lstrip().startswith("{") and path.suffix != ".json":
+        message = f"{path}: this is no profile, which is a folder that `tierloom profile` wrote\nhint: {PROFILED}"
+        raise ProfileError(message)
+    return text
 
 
 def is_profile(name_or_path: str) -> bool:

@@ -70,7 +70,6 @@ FILES: dict[str, Callable[[bytes], bool]] = {
     "report": _head(b'<meta name="generator" content="Tierloom'),
     "hwloc topology": _head(b"<topology"),
     "trace": lambda content: content.startswith(b"\x93NUMPY") and b"'address'" in content[:HEAD],
-    "recording": _start(b"tierrec"),
     "table of runs": _runs,
     "PNG picture": _start(b"\x89PNG"),
     "SVG picture": _head(b"<svg"),

@@ -81,7 +81,7 @@ class Counted(click.Choice[str]):
 )
 @click.option(
     "--keep",
-    type=options.Written("recording"),
+    type=options.FILE,
     metavar="FILE",
     help="Keep what was recorded, and beside it what was counted, for `tierloom analyse` here or on another machine.",
 )

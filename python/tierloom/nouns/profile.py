@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import tierloom._core as _core
 from tierloom import arguments, catalog, profile_folder
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tierloom.nouns.machine import Machine
     from tierloom.schema import AccessDoc, ObjectDoc, ProfileDoc
 
+
+SIGNS = frozenset({"version", "name", "program", "objects", "phases"})
+"""Keys of a profile: a document without any of them is something else."""
 
 RECORD = "record the program with `tierloom profile`, or `tierloom.record`"
 
@@ -79,7 +82,13 @@ class Profile(Tabular):
         try:
             return cls(text.content, text.file, path if path.is_dir() else None)
         except ProfileError as problem:
-            if Path(text.file).name != catalog.PROFILE_FILE or _is_json(text.content):
+            if isinstance(data := _json(text.content), dict) and not data.keys() & SIGNS:
+                message = (
+                    f"{text.file}: this is no profile: it says nothing of a program, objects or phases\n"
+                    f"hint: {catalog.PROFILED}"
+                )
+                raise ProfileError(message) from problem
+            if Path(text.file).name != catalog.PROFILE_FILE or data is not None:
                 raise
             what, _, _ = str(problem).partition("\nhint:")
             message = f"{what}; it is cut off or damaged\nhint: {profile_folder.AGAIN}"
@@ -204,12 +213,12 @@ class Profile(Tabular):
         return f"<Profile {self.name}: {len(self.data['objects'])} objects>"
 
 
-def _is_json(text: str) -> bool:
+def _json(text: str) -> Any:  # noqa: ANN401 (that is what JSON is)
+    """What a text says; none where it is no JSON."""
     try:
-        json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return False
-    return True
+        return None
 
 
 def _row(item: ObjectDoc, accesses: list[AccessDoc]) -> Row:

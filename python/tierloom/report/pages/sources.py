@@ -145,6 +145,12 @@ def _folder(path: Path) -> Iterator[Source]:
 def _file(path: Path) -> Iterator[Source]:
     with reading(path, "text file", "give a file that a verb wrote or printed under --json"):
         text = path.read_text(encoding="utf-8")
+    if path.suffix not in ENDINGS and not text.lstrip().startswith(("{", "[")):
+        message = (
+            f"{path}: this is no machine, profile or plan, and nothing that a verb printed under --json\n"
+            "hint: give a file that a verb wrote, a profile's folder, or a name of the catalog"
+        )
+        raise RequestError(message)
     yield from from_data(_toml(text, path) if path.suffix == ".toml" else _json(text, str(path)), path.stem, str(path))
 
 
