@@ -18,11 +18,12 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal, TypedDict
 
+from tierloom import answer_differences
 from tierloom.arguments import path as a_path
 from tierloom.arguments import reads
 from tierloom.errors import ProfileError, RequestError
 from tierloom.nouns import Profile
-from tierloom.readers import reading
+from tierloom.readers import MALFORMED, reading
 
 Verdict = Literal["changed", "within uncertainty", "only in A", "only in B"]
 Kind = Literal["profiles", "results"]
@@ -44,6 +45,9 @@ counted."""
 
 NAMES = ("id", "name", "policy", "object", "memory", "region", "config", "workload", "model", "source")
 """Keys that say which entry of a list is which."""
+
+CHOSEN = "chosen"
+"""Where changes of what is chosen are."""
 
 ROUNDING = 1e-12
 
@@ -84,6 +88,8 @@ class Difference:
     changes: Sequence[Change]
     remarks: Sequence[str] = ()
     """What the intervals do not tell."""
+    answer: Sequence[str] = ()
+    """Of two answers of `plan`: what is chosen, how fast it is, and what moves."""
 
     @property
     def changed(self) -> int:
@@ -108,6 +114,7 @@ class DifferenceDoc(TypedDict):
     """What ``diff --json`` prints."""
 
     compared: Kind
+    answer: list[str]
     remarks: list[str]
     changed: int
     changes: list[ChangeDoc]
@@ -150,7 +157,30 @@ def diff(a: str | Path, b: str | Path) -> Difference:
         )
         raise RequestError(message)
     found = list(_documents(first, second, ""))
-    return Difference(kind="results", changes=sorted(found, key=lambda change: (_depth(change), _weight(change))))
+    told = list(_chosen(first, second))
+    listed = sorted(found, key=lambda change: (_part(change), _depth(change), _weight(change)))
+    choices = [choice for choice in map(_choice, (first, second)) if choice is not None]
+    answer = answer_differences.sentences(*choices) if len(choices) == len((first, second)) else []
+    return Difference(kind="results", changes=[*told, *listed], answer=answer)
+
+
+def _choice(document: Mapping[str, Any]) -> answer_differences.Choice | None:
+    """What an answer of `plan` chose; none of another document, and of one that lacks something."""
+    try:
+        return answer_differences.choice(document)
+    except (*MALFORMED, StopIteration):
+        return None
+
+
+def _chosen(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Change]:
+    """Time and fast memory of what two answers of `plan` chose, and the objects that move."""
+    one, other = _choice(a), _choice(b)
+    if one is None or other is None:
+        return
+    yield from _numbers(one.row["prediction"], other.row["prediction"], "time_s", CHOSEN)
+    yield from _numbers(one.row, other.row, "fast_bytes", CHOSEN)
+    for move in answer_differences.moves(one, other):
+        yield Change(where=f"{CHOSEN}.{move.object}", what=f"share in {move.memory}", a=move.a, b=move.b)
 
 
 def _remarks(a: Profile, b: Profile) -> Iterator[str]:
@@ -177,6 +207,11 @@ def _program(profile: Profile) -> str | None:
 
 def _may_be_one(one: str | None, other: str | None) -> bool:
     return one is None or other is None or one == other
+
+
+def _part(change: Change) -> bool:
+    """Points of a frontier have no names, so they say least and come last."""
+    return change.where.startswith("frontier.")
 
 
 def _depth(change: Change) -> tuple[bool, int]:

@@ -231,6 +231,28 @@ def test_results_of_real_verbs_are_compared(tierloom: Tierloom, folder: Path) ->
     assert tierloom("diff", "a.json", "a.json", "--check").exit_code == 0
 
 
+def test_what_two_plans_choose_comes_first(tierloom: Tierloom, folder: Path) -> None:
+    for name, most in (("a.json", "25%"), ("b.json", "75%")):
+        answer = tierloom("plan", "mg-e", "--machine", "liu-a", "--fast-memory", most, "--json", "-o", f"{name}.toml")
+        (folder / name).write_text(answer.stdout)
+    a, b = (json.loads((folder / name).read_text()) for name in ("a.json", "b.json"))
+    shown = " ".join(tierloom("diff", "a.json", "b.json").stdout.split())
+    policies = (a["chosen"], b["chosen"])
+    chosen = f"Both choose {policies[0]}: " if len({*policies}) == 1 else "A chooses {} and B {}: ".format(*policies)
+    assert shown.startswith(chosen)
+    found = differences.diff(folder / "a.json", folder / "b.json")
+    assert "less" in found.answer[0]
+    assert [(each.where, each.what) for each in found.changes[:2]] == [("chosen", "time_s"), ("chosen", "fast_bytes")]
+    moved = [each.where for each in found.changes if each.where.startswith("chosen.")]
+    assert moved
+    assert "B places otherwise: " in found.answer[1]
+    places = [each.where.startswith("frontier.") for each in found.changes]
+    assert places == sorted(places), "points without a name come last"
+    same = differences.diff(folder / "a.json", folder / "a.json")
+    assert not same.changes
+    assert same.answer[1] == "No object has another place."
+
+
 @pytest.mark.parametrize(
     ("a", "b", "reason"),
     [

@@ -27,6 +27,7 @@ def document(difference: Difference) -> DifferenceDoc:
     """What ``--json`` prints."""
     return {
         "compared": difference.kind,
+        "answer": list(difference.answer),
         "remarks": list(difference.remarks),
         "changed": difference.changed,
         "changes": [
@@ -70,7 +71,8 @@ def shown(difference: Difference, a: str, b: str) -> Group:
     columns = [Column("where", "object" if difference.kind == "profiles" else "where"), *FIGURE]
     rows = [_line(change) for change in document(difference)["changes"][:SHOWN]]
     made = noted(known(columns, rows, f"A: {a}   B: {b}"), " ".join(f"{remark}." for remark in difference.remarks))
-    return Group(made, Text(_words(difference), style="bold"))
+    answer = [*map(Text, difference.answer), Text()] if difference.answer else []
+    return Group(*answer, made, Text(_words(difference), style="bold"))
 
 
 def _line(change: ChangeDoc) -> Row:
