@@ -26,6 +26,13 @@ def test_show(tierloom: Tierloom, snapshot: SnapshotAssertion, name: str) -> Non
     assert result.stdout == snapshot
 
 
+def test_help_promises_no_verb_that_is_not_there(tierloom: Tierloom) -> None:
+    told = tierloom("machine", "--help").stdout
+    promised, _, listed = told.partition("Commands:")
+    assert "describe" not in promised
+    assert all(word in listed for word in ("list", "show", "measure", "import", "new")), listed
+
+
 def test_show_says_where_every_figure_comes_from(tierloom: Tierloom) -> None:
     output = tierloom("machine", "show", "liu-a", "--sources").stdout
     machine = package.Machine.load("liu-a").data

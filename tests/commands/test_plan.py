@@ -104,6 +104,8 @@ def test_every_profile_of_the_catalog_can_be_planned_for_every_machine(tierloom:
         (("plan", "liu-a", "--machine", "liu-a"), 2, "`liu-a` is a machine of the catalog; give it as `--machine`"),
         (("plan", "no.profile", "--machine", "liu-a"), 2, "No such file"),
         (("plan", "mg-e"), 2, "--machine"),
+        (("plan", "mg-e"), 2, "`tierloom machine list` has names"),
+        (("plan", "mg-e"), 2, "`tierloom machine measure` writes"),
         (("plan", "mg-e", "--machine", "liu-z"), 2, "did you mean"),
         ((*ASK, "--socket", "socket7"), 2, "use one of: socket1, socket0"),
         ((*ASK, "--nodes", "hbm"), 2, "rdram, ldram, cxl"),

@@ -24,7 +24,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "doctor": "Try what Tierloom needs on this machine, and say what to do about what is missing.",
     },
     "Know a machine": {
-        "machine": "List, show, describe, measure and import machines, every figure with its origin.",
+        "machine": "List, show, measure and import machines, and write new ones, every figure with its origin.",
     },
     "Know a program, place its data": {
         "profile": "Run CMD unchanged and find its data objects and how they are touched.",

@@ -21,7 +21,7 @@ from tierloom.nouns import Machine
     epilog=options.examples("tierloom machine list", "tierloom machine show liu-a"),
 )
 def verb() -> None:
-    """List, show, describe, measure and import machines, every figure with its origin."""
+    """List, show, measure and import machines, and write new ones, every figure with its origin."""
 
 
 verb.add_command(new)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tierloom.schema import MachineDoc
 
 
+MACHINES = "`tierloom machine list` has names; `tierloom machine measure` writes the file of this machine"
+"""Where somebody finds a machine to plan for."""
+
+
 @click.command(
     name="plan",
     epilog=options.examples(
@@ -97,7 +101,7 @@ def verb(
         say.text(exporters.emit(Plan.load(profile), emit))
         return
     if machine is None:
-        raise click.MissingParameter(param_hint="'--machine' / '-m'", param_type="option")
+        raise click.MissingParameter(MACHINES, param_hint="'--machine' / '-m'", param_type="option")
     program, as_it_is = Profile.load(profile), Machine.load(machine)
     plan_file = occupied.named(output, f"{program.name}.plan.toml", "plan")
     ask = partial(
