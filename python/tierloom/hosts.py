@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import tierloom._core as _core
 from tierloom.catalog.one_line import ANY_CPU
 from tierloom.errors import RequestError, TierloomError
 from tierloom.nouns import Machine
@@ -17,6 +18,9 @@ from tierloom.nouns import Machine
 if TYPE_CHECKING:
     from tierloom.nouns import Profile
 
+CPUS = Path("/proc/cpuinfo")
+
+_MODEL = re.compile(r"^model name\s*:\s*(.+?)\s*$", re.MULTILINE)
 _MARKS = re.compile(r"\((r|tm)\)|\b(cpu|processor)\b|\b\d+-core\b|@.*")
 """What some names of a processor have and others of the same one have not."""
 
@@ -57,6 +61,16 @@ def _of_the_run(profile: Profile, machine: Machine) -> Machine:
         )
         raise RequestError(message)
     return machine
+
+
+def is_elsewhere(name: str) -> bool:
+    """Whether a machine of the catalog is surely not this one: it has another processor, and was not measured here."""
+    here = kept(_core.host_identity("/") or None)
+    if name not in Machine.names() or (here is not None and here.name == name):
+        return False
+    found = _MODEL.search(CPUS.read_text(encoding="utf-8", errors="replace")) if CPUS.is_file() else None
+    cpus = [socket["cpu"] for socket in Machine.load(name).data["sockets"]]
+    return found is not None and not any(_may_be_one(found[1], cpu) for cpu in cpus)
 
 
 def _may_be_one(one: str, other: str) -> bool:

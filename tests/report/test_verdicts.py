@@ -1,11 +1,13 @@
 """The first sentence of a plan: what to do, what it brings, and what the run took that it was made from."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import tierloom
+from tierloom import hosts
 from tierloom.nouns import Profile
 from tierloom.report.verdicts import came_of, measured, moved, of_another_cache, verdict, waited
 from tierloom.units import seconds_text
@@ -184,6 +186,38 @@ def test_a_rehearsal_is_not_held_against_the_prediction(node: int, kind: str) ->
     assert text.startswith(
         "6.00 s in a rehearsal, which the 2.00 s predicted for liu-a with 4 threads say nothing about."
     )
+
+
+def test_a_run_elsewhere_is_not_held_against_the_prediction() -> None:
+    data = {"machine": "liu-a", "profile": "mix", "predicted": {"threads": 4, "time_s": 2.0}, "default": "first_touch"}
+    run = {"wall_s": 6.0, "rules": [], "memories": []}
+    text = came_of(SimpleNamespace(data=data), run, is_elsewhere=True, ran="mix")
+    told = "here, and not on liu-a, which the 2.00 s predicted for liu-a with 4 threads say nothing about."
+    assert text.startswith(f"6.00 s {told}")
+
+
+@pytest.mark.parametrize(("ran", "ranges", "is_other"), [("other", 0, True), ("other", 2, False), ("mix", 0, False)])
+def test_a_run_of_another_program_is_not_held_against_the_prediction(ran: str, ranges: int, *, is_other: bool) -> None:
+    """A profile may have any name: what has the plan's objects is what the plan is for."""
+    data = {"machine": "liu-a", "profile": "mix", "predicted": {"threads": 4, "time_s": 2.0}, "default": "first_touch"}
+    seen = {"looked": 0, "absent": 0, "elsewhere": 0}
+    rules = [
+        {"object": "u", "ranges": ranges, "residency": seen},
+        {"object": "default", "ranges": 9, "residency": seen},
+    ]
+    text = came_of(SimpleNamespace(data=data), {"wall_s": 6.0, "rules": rules, "memories": []}, ran=ran)
+    other = "6.00 s. The plan was made for mix, and nothing of it was seen in other: the 2.00 s predicted for liu-a"
+    assert text.startswith(other) == is_other
+    assert ("more than the 2.00 s" in text) != is_other
+
+
+def test_a_machine_with_another_processor_is_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(hosts, "CPUS", tmp_path / "cpuinfo")
+    assert not hosts.is_elsewhere("liu-a"), "nothing tells what this one is"
+    for model, elsewhere in (("AMD EPYC 9354 32-Core Processor", False), ("Intel(R) Xeon(R) Processor", True)):
+        (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nmodel name\t: {model}\n")
+        assert hosts.is_elsewhere("liu-a") == elsewhere
+        assert not hosts.is_elsewhere("planned"), "a file of one's own may be of any machine"
 
 
 def test_the_lab_is_not_held_against_the_prediction() -> None:

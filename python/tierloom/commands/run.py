@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tierloom.commands import options, say
+from tierloom.commands import options, profile_names, say
 
 
 @click.command(
@@ -54,8 +54,9 @@ def verb(
     CMD keeps its input, output and exit code; the report goes to stderr. Under --json CMD's output
     goes to stderr too, so that stdout holds the report and nothing else.
     """
-    from tierloom import lab, runner
+    from tierloom import hosts, lab, runner
     from tierloom.nouns import Plan
+    from tierloom.profile_folder import ENDING
     from tierloom.report import verdicts
     from tierloom.report.tables import endings, runs
 
@@ -74,7 +75,14 @@ def verb(
     if as_json:
         say.document("run", {**report})
     else:
-        say.tell(verdicts.came_of(plan, report, is_in_lab=lab.is_guest()), *runs.outcomes(plan, report))
+        came = verdicts.came_of(
+            plan,
+            report,
+            is_in_lab=lab.is_guest(),
+            is_elsewhere=hosts.is_elsewhere(plan.data["machine"]),
+            ran=profile_names.default_name(command).removesuffix(ENDING),
+        )
+        say.tell(came, *runs.outcomes(plan, report))
     say.tell(endings.ended(report))
     for warning in report["warnings"]:
         say.warn(warning["text"])

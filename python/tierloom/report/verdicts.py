@@ -67,16 +67,30 @@ def _rough(profile: Profile) -> str:
     return f" Accesses of {_listed([f'{name} ({doubt_text(rough[name])})' for name in named])} are known roughly."
 
 
-def came_of(plan: Plan, run: RunDoc, *, is_in_lab: bool = False) -> str:
-    """Where the data of a run were, and how long it took against the prediction, which says nothing about the lab."""
+def came_of(
+    plan: Plan, run: RunDoc, *, is_in_lab: bool = False, is_elsewhere: bool = False, ran: str | None = None
+) -> str:
+    """Where the data of a run were, and how long it took against the prediction, where that is of such a run.
+
+    Args:
+        plan: What was asked for.
+        run: What came of it.
+        is_in_lab: It ran in a virtual machine of ours.
+        is_elsewhere: The plan is for a machine that this one is not.
+        ran: What a profile of the command would be called.
+    """
     seen = [rule["residency"] for rule in run["rules"]]
     there = sum(each["looked"] - each["absent"] for each in seen)
     elsewhere = sum(each["elsewhere"] for each in seen)
     predicted = plan.data["predicted"]
     wide = count_text(predicted["threads"], "thread")
     other = f"the {seconds_text(predicted['time_s'])} predicted for {plan.data['machine']} with {wide}"
-    if is_in_lab or is_rehearsal(plan, run["memories"]):
-        where = "in the lab" if is_in_lab else "in a rehearsal"
+    if ran is not None and _is_of_another(plan, run, ran):
+        took = (
+            f"{seconds_text(run['wall_s'])}. The plan was made for {plan.data['profile']}, and nothing of it was seen "
+            f"in {ran}: {other} say nothing about this run"
+        )
+    elif where := _not_there(plan, run, is_in_lab=is_in_lab, is_elsewhere=is_elsewhere):
         took = f"{seconds_text(run['wall_s'])} {where}, which {other} say nothing about"
     else:
         took = f"{seconds_text(run['wall_s'])}, {_against(run['wall_s'], predicted['time_s'], other)}"
@@ -86,6 +100,21 @@ def came_of(plan: Plan, run: RunDoc, *, is_in_lab: bool = False) -> str:
         return f"{took}. No page of a placed object was seen."
     right = percent_text(1 - elsewhere / there)
     return f"{took}. {right} of the pages that were looked at were where the plan wants them."
+
+
+def _is_of_another(plan: Plan, run: RunDoc, ran: str) -> bool:
+    """Whether a plan seems to be for another program: its profile has another name, and no object of a rule was met."""
+    met = any(rule["ranges"] for rule in run["rules"] if rule["object"] != "default")
+    return plan.data["profile"] != ran and not met
+
+
+def _not_there(plan: Plan, run: RunDoc, *, is_in_lab: bool, is_elsewhere: bool) -> str | None:
+    """Where a run was, if not on the machine that its plan is for."""
+    if is_in_lab:
+        return "in the lab"
+    if is_rehearsal(plan, run["memories"]):
+        return "in a rehearsal"
+    return f"here, and not on {plan.data['machine']}" if is_elsewhere else None
 
 
 def moved(simulations: Sequence[Simulation]) -> str:
