@@ -196,13 +196,19 @@ def percent_text(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
+UNKNOWN = 1000
+"""A figure that may be so many times as much is not known; only what it is at most is."""
+
+
 def doubt_text(off: float) -> str:
     """Writes how much more a figure may be, as a part of it: a percentage, or from twice as much on a factor.
 
     Example:
-        >>> doubt_text(0.06), doubt_text(10.6)
-        ('±6.0 %', '~12x')
+        >>> doubt_text(0.06), doubt_text(10.6), doubt_text(330661.0)
+        ('±6.0 %', '~12x', 'unknown')
     """
+    if off >= UNKNOWN:
+        return "unknown"
     return f"±{percent_text(off)}" if off < 1 else f"~{1 + off:.0f}x"
 
 

@@ -104,6 +104,16 @@ def test_the_table_says_how_far_off_a_count_may_be() -> None:
     assert any("~12x" in row["accesses"] for row in made.rows)
 
 
+@pytest.mark.parametrize("source", ["sampled", "counted"])
+def test_a_count_that_may_be_anything_is_unknown(source: str) -> None:
+    profile = Profile.load("mg-e")
+    profile.data["objects"][0]["accesses"] = {"count": 44.0, "low": 0.0, "high": 14_549_128.0, "source": source}
+    made = profiles.objects(profile)
+    row = next(row for row in made.rows if row["name"] == profile.data["objects"][0]["name"])
+    assert row["accesses"] == "unknown, at most 14.5M"
+    assert "unknown where it is 1000 or more" in made.note
+
+
 def test_the_table_writes_few_accesses_plainly() -> None:
     profile = Profile.load("mg-e")
     name = profile.objects[0]["name"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.report.columns import Column
 from tierloom.report.tables.layout import Table
-from tierloom.units import bytes_text, count_text, doubt_text, percent_text, tally_text
+from tierloom.units import UNKNOWN, bytes_text, count_text, doubt_text, percent_text, tally_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ ROWS = 20
 """Objects that a table shows; the rest is summed in one line."""
 READS = "reads: their share of the memory traffic; a line that is only written is read first, and counts half as reads."
 ACCESSES = "accesses: one for each element; a vector load of four doubles is four."
-INTERVALS = " ±6 %, ~12x: the 95 % interval, so much or that factor more or fewer."
+INTERVALS = " ±6 %, ~12x: the 95 % interval, so much or that factor more or fewer; unknown where it is 1000 or more."
 SIZE = "size: memory that was touched, of the addresses that were asked for."
 COUNTED = (
     " counted: valgrind counted every execution, and of a string instruction every round; what ± is left is which "
@@ -214,6 +214,8 @@ def _accesses(item: ObjectDoc, total: Traffic) -> str:
     counted = " counted" if known.get("source") == "counted" else ""
     if counted and off < HARDLY:
         return f"{count}{counted}"
+    if off >= UNKNOWN:
+        return f"{doubt_text(off)}, at most {tally_text(known['high'])}"
     return f"{count} {doubt_text(off)}{counted}"
 
 
