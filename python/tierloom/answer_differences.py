@@ -27,7 +27,7 @@ class Choice:
     time_s: float
     low_s: float
     high_s: float
-    row: Mapping[str, Any]
+    row: dict[str, Any]
     shares: Mapping[str, Mapping[str, float]]
 
 

@@ -9,7 +9,7 @@ import pytest
 import tierloom
 from tierloom import hosts
 from tierloom.nouns import Profile
-from tierloom.report.verdicts import came_of, measured, moved, of_another_cache, verdict, waited
+from tierloom.report.verdicts import came_of, doubtful_traffic, measured, moved, of_another_cache, verdict, waited
 from tierloom.units import seconds_text
 
 
@@ -89,7 +89,26 @@ def anchored(wall_s: float, measured_s: float, modelled_s: float) -> SimpleNames
 def test_what_the_model_alone_says_stands_beside_what_it_is_held_against() -> None:
     text = measured(anchored(6.96, 6.47, 6.35))
     assert "anchored to the 6.47 s that it would have taken alone on vm" in text
-    assert "6.35 s (-2%)" in text
+    assert "the model alone, without that run, says 6.35 s (-2%)" in text
+
+
+@pytest.mark.parametrize(
+    ("modelled_s", "sampling", "told"),
+    [
+        (0.89, {}, None),
+        (2.2, {}, "`tierloom profile --count traffic -- CMD` counts it"),
+        (2.2, {"counted_traffic": {}}, "the profile's counts of memory traffic are doubtful"),
+    ],
+)
+def test_a_model_that_is_off_by_more_than_the_run_took_is_a_warning(
+    modelled_s: float, sampling: dict[str, object], told: str | None
+) -> None:
+    plan = anchored(0.448, 0.448, modelled_s)
+    plan.profile.data["sampling"] = sampling
+    text = doubtful_traffic(plan)
+    assert (text is None) == (told is None)
+    assert (told or "") in (text or "")
+    assert ("--count" in (text or "")) == (told is not None and not sampling)
 
 
 def test_a_profile_on_paper_was_never_measured() -> None:

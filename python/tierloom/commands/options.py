@@ -48,9 +48,9 @@ class Written(click.Path):
         """
         from tierloom.commands import occupied
 
-        path = super().convert(value, param, ctx)
-        if kind := self.kind or PICTURES.get(Path(path).suffix):
-            occupied.refuse_others(Path(path), kind, param.opts[0] if param else "-o")
+        path: Any = super().convert(value, param, ctx)
+        if kind := self.kind or PICTURES.get(path.suffix):
+            occupied.refuse_others(path, kind, param.opts[0] if param else "-o")
         return path
 
 

@@ -178,6 +178,8 @@ def tell(answer: Comparison, written: dict[str, Path]) -> None:
         )
     if doubt := verdicts.of_another_cache(answer):
         say.warn(doubt)
+    if doubt := verdicts.doubtful_traffic(answer):
+        say.warn(doubt)
     for what, path in written.items():
         say.wrote(what, path)
 

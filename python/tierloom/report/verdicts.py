@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tierloom.page_migration import Simulation
     from tierloom.policy_search import Comparison
     from tierloom.report.tables.plans import Placed
-    from tierloom.schema import RunDoc
+    from tierloom.schema import AnchorDoc, RunDoc
 
 LOCAL = "local"
 """The policy that the kernel has when nobody asks for anything."""
@@ -31,6 +31,8 @@ WAITED = 0.02
 """An object is worth naming when the program waits for it so much of its CPU time."""
 UNSURE = 0.3
 """A count that may be off by more is worth saying."""
+DOUBTFUL = 1.0
+"""The model's time for a run that was measured is worth a warning when it is off by more than that time itself."""
 ALIKE = 2
 """Caches of which one is no more than so many times the other let about as much through."""
 STILL = "none"
@@ -216,10 +218,10 @@ def measured(comparison: Comparison) -> str | None:
             f"a program need not do; profile it with {threads} to know"
         )
     if anchor is not None:
-        off = anchor["modelled_s"] / anchor["measured_s"] - 1 if anchor["measured_s"] else 0.0
         text += (
             f". Predictions are anchored to the {seconds_text(anchor['measured_s'])} that it would have taken alone on "
-            f"{anchor['machine']}; without them the model says {seconds_text(anchor['modelled_s'])} ({off:+.0%})"
+            f"{anchor['machine']}; the model alone, without that run, says {seconds_text(anchor['modelled_s'])}"
+            f" ({_off(anchor):+.0%})"
         )
         if anchor["most_s"] - anchor["least_s"] > DISTURBED * anchor["measured_s"]:
             least, most = seconds_text(anchor["least_s"]), seconds_text(anchor["most_s"])
@@ -233,6 +235,25 @@ def measured(comparison: Comparison) -> str | None:
             "where it ran) and no more threads than its first socket has cores"
         )
     return f"{text}."
+
+
+def _off(anchor: AnchorDoc) -> float:
+    """How much more the model says than was measured, as a part of that."""
+    return anchor["modelled_s"] / anchor["measured_s"] - 1 if anchor["measured_s"] else 0.0
+
+
+def doubtful_traffic(comparison: Comparison) -> str | None:
+    """What to know where the model says more than twice what the run took: it waits for traffic that was not there."""
+    anchor = comparison.brief.get("anchor")
+    if anchor is None or _off(anchor) <= DOUBTFUL:
+        return None
+    told = (
+        f"the model alone says {seconds_text(anchor['modelled_s'])} for a run of {seconds_text(anchor['measured_s'])} "
+        f"on {anchor['machine']}, so the profile's counts of memory traffic are doubtful, and with them how much each "
+        "memory is used"
+    )
+    is_counted = "counted_traffic" in comparison.profile.data.get("sampling", {})
+    return told if is_counted else f"{told}; `tierloom profile --count traffic -- CMD` counts it"
 
 
 def _first_touch_s(comparison: Comparison) -> float | None:
