@@ -110,7 +110,7 @@ def test_a_count_that_may_be_anything_is_unknown(source: str) -> None:
     profile.data["objects"][0]["accesses"] = {"count": 44.0, "low": 0.0, "high": 14_549_128.0, "source": source}
     made = profiles.objects(profile)
     row = next(row for row in made.rows if row["name"] == profile.data["objects"][0]["name"])
-    assert row["accesses"] == "unknown, at most 14.5M"
+    assert row["accesses"] == "unknown, at most 1.5e+07"
     assert "unknown where it is 1000 or more" in made.note
 
 
