@@ -15,7 +15,8 @@ from tierloom.errors import RequestError, StudyError
 from tierloom.placements import fractions
 from tierloom.sweeps import Study, points
 from tierloom.sweeps.axes import Choice, Span, axis
-from tierloom.sweeps.keys import Addresses, Nouns
+from tierloom.sweeps.keys import Addresses
+from tierloom.sweeps.nouns import Nouns
 from tierloom.sweeps.verbs import VERBS
 from tierloom.what_if import scaled
 
@@ -110,6 +111,46 @@ def test_what_a_study_cannot_say_is_named_by_its_key(text: str, said: str) -> No
     assert said in str(caught.value)
     assert str(caught.value).startswith("my.toml: ")
     assert str(caught.value).count("\nhint: ") == 1
+
+
+def test_all_mistakes_are_told_in_one_round() -> None:
+    text = START.replace('"liu-a"', '"liu-z"') + (
+        "thraeds = 3\n'scale.cxl.ilde' = 2\n[axes]\nprofile = ['mg-e']\nsocket = []\n[sample]\nmethod = 'dice'\n"
+    )
+    with pytest.raises(StudyError) as caught:
+        Study.parse(text, "my.toml")
+    told = str(caught.value)
+    for each in (
+        "thraeds: `predict` has no such parameter (did you mean threads?)",
+        "axes.profile: it is among the parameters, too",
+        "axes.socket: a list has to hold one value or more",
+        "sample.method: 'dice' is none",
+        "there is no machine `liu-z`",
+    ):
+        assert each in told, told
+
+
+@pytest.mark.parametrize(
+    ("axes", "told"),
+    [
+        ("'scale.cxll.idle' = [1]", "scale.cxll.idle: there is no `cxll`\nhint: did you mean cxl?"),
+        ("'scale.cxl.ilde' = [1]", "scale.cxl.ilde: there is no `ilde`\nhint: did you mean idle?"),
+        ("'scale.hbm.idle' = [1]", "scale.hbm.idle: there is no `hbm`\nhint: use one of: rdram, ldram, cxl"),
+        ("'place.u.cxxl' = [1]", "place.u.cxxl: there is no `cxxl`\nhint: did you mean cxl?"),
+        ("'place.w.cxl' = [1]", "place.w.cxl: there is no `w`\nhint: use one of: *, u, v, r"),
+    ],
+)
+def test_a_part_that_the_machine_or_the_profile_has_not_is_told_before_anything_runs(axes: str, told: str) -> None:
+    asked = study(axes)
+    with pytest.raises(RequestError) as caught:
+        Addresses(asked, Nouns(asked))
+    assert told in str(caught.value)
+
+
+def test_a_memory_of_one_of_several_machines_is_known() -> None:
+    start = START.replace('machine = "liu-a"\n', "")
+    asked = study("machine = ['liu-a', 'desktop-9950x']\n'scale.cxl.idle' = [1, 2]", start=start)
+    Addresses(asked, Nouns(asked))
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,11 @@ def test_the_command_tells_the_best_point_and_the_reasons(tierloom: Tierloom, fo
     document = json.loads(tierloom("sweep", "mine.toml", "--workers", "0", "--json").stdout)
     assert (document["points"], document["done"], document["refused"], document["computed"]) == (3, 2, 1, 0)
     (folder / "none.toml").write_text(START + '[axes]\n"place.u.cxl" = [1.5, 2.0]\n')
-    assert tierloom("sweep", "none.toml", "--workers", "0").exit_code == 1, "not one point could be computed"
+    none = tierloom("sweep", "none.toml", "--workers", "0")
+    assert none.exit_code == 2, "not one point could be computed, and it is the study that is wrong"
+    assert "error: every point was refused" in none.stderr
+    assert "tierloom report" not in none.stderr
+    assert "place.u: shares of" in none.stdout
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tierloom.commands import occupied, options, say
+from tierloom.errors import RequestError
 
 if TYPE_CHECKING:
     from tierloom.sweeps import Progress, Study, Sweep
@@ -49,7 +50,7 @@ def verb(
 
     STUDY is a TOML file or a study of the catalog (cxl-share, card-to-buy, best-placement). Results go to
     DIR/results.parquet, a row a point. Stop it and start it again: it goes on where it was. The exit
-    code is 1 when no point could be computed or a worker was lost for good.
+    code is 2 when every point was refused, and 1 when a worker was lost for good.
     """
     from tierloom.report.tables import sweeps
     from tierloom.sweeps import Study
@@ -69,8 +70,12 @@ def verb(
         column = found.data["objective"]["column"]
         say.warn(f"{axis} makes no difference here: {column} is the same at all of its values")
     say.wrote("a row a point", found.table)
-    say.then(f"tierloom report {folder}")
-    ctx.exit(1 if found.counts["lost"] or not found.counts["done"] else 0)
+    if found.counts["done"]:
+        say.then(f"tierloom report {folder}")
+    elif not found.counts["lost"]:
+        say.error("every point was refused, for the reasons above\nhint: mend the study; what is asked cannot be")
+        ctx.exit(RequestError.exit_code)
+    ctx.exit(1 if found.counts["lost"] else 0)
 
 
 def run(study: Study, folder: Path, workers: int | None, scheduler: str | None, *, retry_failed: bool) -> Sweep:

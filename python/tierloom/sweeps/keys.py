@@ -15,14 +15,14 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tierloom import __version__, user_policies
-from tierloom.errors import StudyError
+from tierloom import __version__
 from tierloom.readers import Flaws
-from tierloom.sweeps.axes import Choice
+from tierloom.sweeps.nouns import named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tierloom.sweeps.nouns import Nouns
     from tierloom.sweeps.points import Point
     from tierloom.sweeps.studies import Study
 
@@ -42,48 +42,6 @@ def code_id() -> str:
     return f"{__version__}+{digest.hexdigest()[:12]}"
 
 
-class Nouns:
-    """The files and catalog entries that a study names, read once; the digest of each goes into keys."""
-
-    def __init__(self, study: Study) -> None:
-        self._verb = study.verb
-        self._base = study.base
-        self._found: dict[tuple[str, Any], tuple[object, str]] = {}
-
-    def __getitem__(self, at: tuple[str, Any]) -> tuple[object, str]:
-        """The object that a parameter's value names, and the digest of its content.
-
-        Raises:
-            RequestError: There is no such file or name.
-        """
-        parameter, value = at
-        key = (parameter, repr(value) if isinstance(value, list) else value)
-        if key not in self._found:
-            self._found[key] = self._policies(value) if parameter == self._verb.policies else self._read(*at)
-        return self._found[key]
-
-    def __contains__(self, parameter: str) -> bool:
-        return parameter in self._verb.nouns or parameter == self._verb.policies
-
-    def _policies(self, value: Any) -> tuple[object, str]:  # noqa: ANN401 (what TOML holds)
-        found = user_policies.written(value, self._base)
-        return found, user_policies.digest(found)
-
-    def _read(self, parameter: str, value: Any) -> tuple[object, str]:  # noqa: ANN401 (what TOML holds)
-        if not isinstance(value, str):
-            message = f"{parameter}: {value!r} is no name\nhint: write the name of a catalog entry, or a path"
-            raise StudyError(message)
-        beside = self._base / value
-        found = self._verb.nouns[parameter](str(beside) if value and beside.exists() else value)
-        return found, hashlib.sha256(_content(found).encode()).hexdigest()
-
-
-def _content(noun: object) -> str:
-    """All that an engine reads of a noun: its document, or the fields of a plain data class."""
-    data = getattr(noun, "data", None)
-    return repr(noun) if data is None else json.dumps(data, sort_keys=True)
-
-
 class Addresses:
     """Keys of a study's points; which parameters vary in the study is no part of them.
 
@@ -95,14 +53,10 @@ class Addresses:
         self._nouns = nouns
         flaws = Flaws()
         fixed = {**study.verb.always, **study.parameters}
-        told = {name: flaws.of(self._told, name, value) for name, value in fixed.items()}
-        listed = [
-            (name, axis.values) for name, axis in study.axes.items() if isinstance(axis, Choice) and name in nouns
-        ]
-        for at in ((name, value) for name, values in listed for value in values):
-            flaws.of(nouns.__getitem__, at)
+        named(flaws, nouns, fixed, study.axes)
         flaws.refuse()
-        self._fixed = {name: text or "" for name, text in told.items()}
+        told = {name: self._told(name, value) for name, value in fixed.items()}
+        self._fixed = told
         self._names = sorted({*self._fixed, *study.axes})
         self._start = hashlib.sha256(f"{study.verb.name}\0{code_id()}".encode())
         self._seen: dict[tuple[str, type, Any], str] = {}

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tierloom import outputs
 from tierloom.arguments import or_none, reads, text, whole
 from tierloom.sweeps import clusters, points
-from tierloom.sweeps.keys import Addresses, Nouns, resolved
+from tierloom.sweeps.keys import Addresses, resolved
+from tierloom.sweeps.nouns import Nouns
 from tierloom.sweeps.results import Sweep
 from tierloom.sweeps.store import DONE, Store
 from tierloom.sweeps.studies import Study

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tierloom import arguments, catalog
 from tierloom.errors import RequestError, StudyError
 from tierloom.readers import Flaws, reading
+from tierloom.sweeps import nouns
 from tierloom.sweeps.axes import Axis, Span, axis
 from tierloom.sweeps.verbs import VERBS, Verb
 
@@ -128,6 +129,8 @@ def _study(raw: dict[str, Any], name: str, base: Path, text: str) -> Study:
     if not axes:
         flaws.add("axes: nothing varies", "write for example [axes] and below it threads = [8, 16, 32]")
     chosen = _sample(flaws, sample, read)
+    if flaws.told and verb:
+        nouns.named(flaws, nouns.Nouns(Study(name, verb, parameters, read, base=base)), parameters, read)
     flaws.refuse()
     return Study(name, cast("Verb", verb), parameters, read, chosen, cluster, str(raw.get("title", "")), base, text)
 
