@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tierloom.page_migration import Simulation
     from tierloom.policy_search import Comparison
     from tierloom.report.tables.plans import Placed
-    from tierloom.schema import AnchorDoc, RunDoc
+    from tierloom.schema import RunDoc
+    from tierloom.schema.documents import AnchorDoc
 
 LOCAL = "local"
 """The policy that the kernel has when nobody asks for anything."""

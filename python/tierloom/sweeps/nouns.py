@@ -19,7 +19,7 @@ from tierloom.sweeps.axes import Choice
 from tierloom.what_if import SCALED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from tierloom.readers import Flaws
@@ -93,7 +93,7 @@ def named(flaws: Flaws, nouns: Nouns, fixed: Mapping[str, Any], axes: Mapping[st
         return
     memories = list(dict.fromkeys(memory["name"] for each in machines for memory in each.data["memories"]))
     objects = [EVERY, *dict.fromkeys(item["name"] for each in profiles for item in each.data["objects"])]
-    ends = {"scale": (memories, SCALED), "place": (objects, memories)}
+    ends: dict[str, tuple[Sequence[str], Sequence[str]]] = {"scale": (memories, SCALED), "place": (objects, memories)}
     for name in dict.fromkeys([*fixed, *axes]):
         family, dot, rest = name.partition(".")
         if dot and family in ends and (family != "place" or profiles):
@@ -101,7 +101,7 @@ def named(flaws: Flaws, nouns: Nouns, fixed: Mapping[str, Any], axes: Mapping[st
                 flaws.add(f"{name}: {told[0]}", told[1])
 
 
-def _unknown(rest: str, *known: tuple[str, ...] | list[str]) -> Iterator[tuple[str, str]]:
+def _unknown(rest: str, *known: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The parts of ``cxl.idle`` that are none of those that are known, each with what may be meant."""
     before, _, last = rest.rpartition(".")
     for part, names in zip((before, last), known, strict=True):
