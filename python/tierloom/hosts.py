@@ -10,7 +10,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import tierloom._core as _core
 from tierloom.catalog.one_line import ANY_CPU
 from tierloom.errors import RequestError, TierloomError
 from tierloom.nouns import Machine
@@ -63,9 +62,9 @@ def _of_the_run(profile: Profile, machine: Machine) -> Machine:
     return machine
 
 
-def is_elsewhere(name: str) -> bool:
-    """Whether a machine of the catalog is surely not this one: it has another processor, and was not measured here."""
-    here = kept(_core.host_identity("/") or None)
+def is_elsewhere(name: str, host: str | None) -> bool:
+    """Whether a machine of the catalog is surely not this one, `host`: it has another processor, and was not measured here."""
+    here = kept(host)
     if name not in Machine.names() or (here is not None and here.name == name):
         return False
     found = _MODEL.search(CPUS.read_text(encoding="utf-8", errors="replace")) if CPUS.is_file() else None

@@ -54,7 +54,7 @@ def verb(
     CMD keeps its input, output and exit code; the report goes to stderr. Under --json CMD's output
     goes to stderr too, so that stdout holds the report and nothing else.
     """
-    from tierloom import hosts, lab, runner
+    from tierloom import hosts, lab, profiler, runner
     from tierloom.nouns import Plan
     from tierloom.profile_folder import ENDING
     from tierloom.report import verdicts
@@ -79,7 +79,7 @@ def verb(
             plan,
             report,
             is_in_lab=lab.is_guest(),
-            is_elsewhere=hosts.is_elsewhere(plan.data["machine"]),
+            is_elsewhere=hosts.is_elsewhere(plan.data["machine"], profiler.this_host() or None),
             ran=profile_names.default_name(command).removesuffix(ENDING),
         )
         say.tell(came, *runs.outcomes(plan, report))
