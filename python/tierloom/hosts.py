@@ -63,21 +63,25 @@ def _of_the_run(profile: Profile, machine: Machine) -> Machine:
 
 
 def is_elsewhere(name: str, host: str | None) -> bool:
-    """Whether a machine of the catalog is surely not this one, `host`: it has another processor, and was not measured here."""
+    """Whether a machine of the catalog is not this `host`: another name of its processor, and not measured here."""
     here = kept(host)
     if name not in Machine.names() or (here is not None and here.name == name):
         return False
     found = _MODEL.search(CPUS.read_text(encoding="utf-8", errors="replace")) if CPUS.is_file() else None
     cpus = [socket["cpu"] for socket in Machine.load(name).data["sockets"]]
-    return found is not None and not any(_may_be_one(found[1], cpu) for cpu in cpus)
+    return found is not None and not any(_words(found[1]) == _words(cpu) for cpu in cpus)
 
 
 def _may_be_one(one: str, other: str) -> bool:
     """Whether two names may be of one processor: those of virtual machines leave words out, a machine on a line all."""
     if ANY_CPU in {one, other}:
         return True
-    words = [set(re.findall(r"[a-z0-9]+", _MARKS.sub(" ", name.lower()))) for name in (one, other)]
-    return words[0] <= words[1] or words[1] <= words[0]
+    words, others = _words(one), _words(other)
+    return words <= others or others <= words
+
+
+def _words(cpu: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]+", _MARKS.sub(" ", cpu.lower())))
 
 
 def kept(host: str | None) -> Machine | None:

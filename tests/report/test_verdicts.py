@@ -233,7 +233,7 @@ def test_a_run_of_another_program_is_not_held_against_the_prediction(ran: str, r
 def test_a_machine_with_another_processor_is_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(hosts, "CPUS", tmp_path / "cpuinfo")
     assert not hosts.is_elsewhere("liu-a", None), "nothing tells what this one is"
-    for model, elsewhere in (("AMD EPYC 9354 32-Core Processor", False), ("Intel(R) Xeon(R) Processor", True)):
+    for model, elsewhere in (("AMD EPYC 9354 32-Core Processor", False), ("AMD EPYC", True), ("Xeon(R) Gold", True)):
         (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nmodel name\t: {model}\n")
         assert hosts.is_elsewhere("liu-a", None) == elsewhere
         assert not hosts.is_elsewhere("planned", None), "a file of one's own may be of any machine"
