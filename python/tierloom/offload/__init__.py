@@ -5,6 +5,7 @@ decode without a GPU. Each is one question to engines that know no files (`plann
 `training`, `session_caches`, `cpu_only` and their helpers); `catalog` is the door to files.
 
 Example:
+    >>> from tierloom.offload import infer
     >>> answer = infer("opt-66b", "a10", "liu-a-llm", throughput=True)
     >>> answer.plan.placement.batch
     60
