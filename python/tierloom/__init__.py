@@ -114,11 +114,9 @@ def __getattr__(name: str) -> object:
     """Loads the module of a name when it is asked for."""
     if name in ROOMS:
         return importlib.import_module(f"tierloom.{name}")
-    for home, names in HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"tierloom.{home}"), name)
-    message = f"module `tierloom` has no attribute `{name}`"
-    raise AttributeError(message)
+    from tierloom.on_demand import attribute
+
+    return attribute(__name__, HOMES, name)
 
 
 def __dir__() -> list[str]:

@@ -156,12 +156,12 @@ def diff(a: str | Path, b: str | Path) -> Difference:
             f"{one} is a profile and {other} a result\nhint: give two profiles, or two files that one verb printed"
         )
         raise RequestError(message)
-    found = list(_documents(first, second, ""))
-    told = list(_chosen(first, second))
-    listed = sorted(found, key=lambda change: (_part(change), _depth(change), _weight(change)))
-    choices = [choice for choice in map(_choice, (first, second)) if choice is not None]
-    answer = answer_differences.sentences(*choices) if len(choices) == len((first, second)) else []
-    return Difference(kind="results", changes=[*told, *listed], answer=answer)
+    listed = sorted(_documents(first, second, ""), key=lambda change: (_part(change), _depth(change), _weight(change)))
+    chosen_a, chosen_b = _choice(first), _choice(second)
+    if chosen_a is None or chosen_b is None:
+        return Difference(kind="results", changes=listed)
+    answer = answer_differences.sentences(chosen_a, chosen_b)
+    return Difference(kind="results", changes=[*_chosen(chosen_a, chosen_b), *listed], answer=answer)
 
 
 def _choice(document: Mapping[str, Any]) -> answer_differences.Choice | None:
@@ -172,11 +172,8 @@ def _choice(document: Mapping[str, Any]) -> answer_differences.Choice | None:
         return None
 
 
-def _chosen(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Change]:
+def _chosen(one: answer_differences.Choice, other: answer_differences.Choice) -> Iterator[Change]:
     """Time and fast memory of what two answers of `plan` chose, and the objects that move."""
-    one, other = _choice(a), _choice(b)
-    if one is None or other is None:
-        return
     yield from _numbers(one.row["prediction"], other.row["prediction"], "time_s", CHOSEN)
     yield from _numbers(one.row, other.row, "fast_bytes", CHOSEN)
     for move in answer_differences.moves(one, other):

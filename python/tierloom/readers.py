@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from tierloom.errors import RequestError, TierloomError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 P = ParamSpec("P")
@@ -33,6 +33,14 @@ MOST_TOLD = 20
 """Flaws that a message tells, as many as those of files that the core reads; of more it says how many."""
 
 HINT = "\nhint: "
+
+
+def meant(name: str, known: Sequence[str]) -> str:
+    """What to do about a name that is not known: the one that is nearly it, or all there are."""
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else f"use one of: {', '.join(known)}"
 
 
 class Flaws:

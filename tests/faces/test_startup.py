@@ -80,7 +80,9 @@ def test_the_version_is_that_of_the_project() -> None:
     assert tierloom.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
-@pytest.mark.parametrize(("package", "itself"), [(tierloom, {"TierloomError"}), (tierloom.pmem, set())])
+@pytest.mark.parametrize(
+    ("package", "itself"), [(tierloom, {"TierloomError"}), (tierloom.offload, set()), (tierloom.pmem, set())]
+)
 def test_a_package_offers_what_the_type_checker_is_told(package: ModuleType, itself: set[str]) -> None:
     source = ast.parse(inspect.getsource(package))
     [told] = [node for node in source.body if isinstance(node, ast.If)]

@@ -13,8 +13,9 @@ Example:
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from tierloom.on_demand import attribute
 
 if TYPE_CHECKING:
     from tierloom.offload.answers import InferAnswer
@@ -33,11 +34,7 @@ HOMES = {
 
 def __getattr__(name: str) -> object:
     """Loads the module of a name when it is asked for."""
-    for home, names in HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"tierloom.offload.{home}"), name)
-    message = f"module `tierloom.offload` has no attribute `{name}`"
-    raise AttributeError(message)
+    return attribute(__name__, HOMES, name)
 
 
 def __dir__() -> list[str]:

@@ -19,8 +19,9 @@ Example:
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from tierloom.on_demand import attribute
 
 if TYPE_CHECKING:
     from tierloom.pmem.pool_files import check, lacks_pmdk, look, repair
@@ -34,11 +35,7 @@ HOMES = {"pool_files": ("check", "lacks_pmdk", "look", "repair"), "pools": ("Poo
 
 def __getattr__(name: str) -> object:
     """Loads the module of a name when it is asked for."""
-    for home, names in HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"tierloom.pmem.{home}"), name)
-    message = f"module `tierloom.pmem` has no attribute `{name}`"
-    raise AttributeError(message)
+    return attribute(__name__, HOMES, name)
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,6 @@ the study's machines, the objects those of its profiles.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +14,7 @@ from tierloom import user_policies
 from tierloom.errors import StudyError
 from tierloom.nouns import Machine, Profile
 from tierloom.placements import EVERY
+from tierloom.readers import meant
 from tierloom.sweeps.axes import Choice
 from tierloom.what_if import SCALED
 
@@ -106,5 +106,4 @@ def _unknown(rest: str, *known: Sequence[str]) -> Iterator[tuple[str, str]]:
     before, _, last = rest.rpartition(".")
     for part, names in zip((before, last), known, strict=True):
         if part not in names:
-            near = difflib.get_close_matches(part, names, n=1, cutoff=0.6)
-            yield f"there is no `{part}`", f"did you mean {near[0]}?" if near else f"use one of: {', '.join(names)}"
+            yield f"there is no `{part}`", meant(part, names)

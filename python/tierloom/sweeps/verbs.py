@@ -10,11 +10,11 @@ Adding a verb: a function in a file beside this one, and one entry in the list b
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tierloom.readers import meant
 from tierloom.sweeps import offload_rows, placement_rows, simulation_rows
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ class Verb:
         for name in sorted(given):
             if name not in known and name.partition(".")[0] not in self._open(name):
                 listed = [*known, *(f"{family}.…" for family in self.families)]
-                near = difflib.get_close_matches(name, listed, n=1, cutoff=0.6)
-                hint = f"did you mean {near[0]}?" if near else f"use some of: {', '.join(listed)}"
-                yield f"{name}: `{self.name}` has no such parameter", hint
+                yield f"{name}: `{self.name}` has no such parameter", meant(name, listed)
         for name, each in known.items():
             if each.default is each.empty and name not in self.always and name not in given:
                 yield f"{name}: `{self.name}` needs it", "set it in [parameters] or vary it in [axes]"

@@ -37,8 +37,8 @@ struct Member {
 
 /// What is known of accesses beside how their addresses move.
 pub(crate) struct Known<'a> {
-    /// Lines of operands that keep to a window.
-    pub(crate) in_windows: &'a BTreeMap<(OperandId, ObjectId), f64>,
+    /// Lines of operands that keep to a window or go one way.
+    pub(crate) lines: &'a BTreeMap<(OperandId, ObjectId), f64>,
     pub(crate) fresh: &'a Fresh,
     /// Distance in bytes within which a follower finds the lines of its leader still in the cache.
     pub(crate) reach: u64,
@@ -60,9 +60,9 @@ pub(crate) fn touches(
         let inside = &observed.code.functions[function].function;
         let walks = matches!(shape.pattern, Pattern::Stream | Pattern::Strided);
         let inner = inside.blocks[inside.block_of(instruction)].inner_loop;
-        let in_window = known.in_windows.get(&(tally.operand, tally.object)).copied();
+        let told = known.lines.get(&(tally.operand, tally.object)).copied();
         let fresh = || known.fresh.part(tally.operand, tally.object) * tally.executions;
-        let lines = in_window.unwrap_or_else(|| lines_each(shape, content) * fresh());
+        let lines = told.unwrap_or_else(|| lines_each(shape, content) * fresh());
         let offset = if walks {
             offsets.get(&(tally.operand, tally.object)).copied().unwrap_or(0)
         } else {

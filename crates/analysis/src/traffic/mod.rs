@@ -95,11 +95,11 @@ pub(crate) fn traffic(
     };
     let mut shapes = shapes(observed, tallies, rounds);
     let reach = (llc_bytes / REACH_SHARE).max(4 * LINE_BYTES);
-    let mut in_windows = walked(observed, tallies, &mut shapes, counts);
-    in_windows.extend(follow(observed, tallies, &mut shapes, reach));
+    let mut lines = walked(observed, tallies, &mut shapes, counts);
+    lines.extend(follow(observed, tallies, &mut shapes, reach));
     let mut rows = by_row(observed, tallies, &shapes);
     let fresh = Fresh::of(observed, &shapes, entries);
-    let mut touched = touches(observed, tallies, &shapes, &Known { in_windows: &in_windows, fresh: &fresh, reach });
+    let mut touched = touches(observed, tallies, &shapes, &Known { lines: &lines, fresh: &fresh, reach });
     let shares = phase_shares(observed, counts, tallies, &shapes, beginnings);
     let estimated = |bytes| Sets::of(&touched, entries, &shares, beginnings.len()).let_through(bytes);
     let counted = CountedLines::of(observed, tallies, &shapes, counts, estimated);

@@ -63,8 +63,7 @@ impl Form {
 
 /// What registers are made of in a loop, before each of its blocks.
 pub struct RoundForms<'a> {
-    function: &'a Function,
-    inside: LoopId,
+    body: Body<'a>,
     before: Vec<(BlockId, Forms)>,
     /// By register: by how much it is further on from round to round, where that is a constant.
     steps: [Option<i64>; GENERAL],
@@ -73,22 +72,19 @@ pub struct RoundForms<'a> {
 impl<'a> RoundForms<'a> {
     /// Follows a loop's registers through a round.
     pub fn of(function: &'a Function, inside: LoopId) -> Self {
-        let body = &function.loops[inside].body;
-        let mut found = Self { function, inside, before: Vec::new(), steps: [None; GENERAL] };
-        let mut known: Vec<Option<Forms>> = vec![None; body.len()];
-        let position = |block: BlockId| body.binary_search(&block).ok();
+        let blocks = &function.loops[inside].body;
+        let mut found = Self { body: Body { function, inside }, before: Vec::new(), steps: [None; GENERAL] };
+        let mut known: Vec<Option<Forms>> = vec![None; blocks.len()];
+        let position = |block: BlockId| blocks.binary_search(&block).ok();
         let Some(header) = position(function.loops[inside].header) else { return found };
-        let written = function.loops[inside].written;
-        let mut first: Forms = [Some(Form::STILL); GENERAL];
-        written.iter().for_each(|register| first[register.index()] = Some(Form::register(register)));
-        known[header] = Some(first);
+        known[header] = Some(found.body.beginning());
         // Forms only ever get less definite, so this ends.
         let mut changed = true;
         while changed {
             changed = false;
-            for (at, block) in body.iter().enumerate() {
+            for (at, block) in blocks.iter().enumerate() {
                 let Some(forms) = known[at] else { continue };
-                let behind = found.through(*block, forms);
+                let behind = found.body.through(*block, forms);
                 let next = function.blocks[*block].successors.iter().filter_map(|next| position(*next));
                 for next in next.filter(|next| *next != header) {
                     let met = known[next].map_or(behind, |there| meet(&there, &behind));
@@ -97,20 +93,15 @@ impl<'a> RoundForms<'a> {
                 }
             }
         }
-        found.before = body.iter().zip(known).filter_map(|(block, forms)| Some((*block, forms?))).collect();
+        found.before = blocks.iter().zip(known).filter_map(|(block, forms)| Some((*block, forms?))).collect();
         found.steps = found.steps();
         found
     }
 
     /// By how many bytes an operand of an instruction is further on from round to round; `None` where that is no constant.
     pub fn stride(&self, position: usize, operand: &Operand) -> Option<i64> {
-        let block = self.function.block_of(position);
-        let mut forms = self.forms_before(block)?;
-        for at in self.function.blocks[block].first..position {
-            self.step(&self.function.instructions[at], &mut forms);
-        }
-        let address = sum(operand.base, operand.index, operand.scale, &forms)?;
-        moved(&address, &self.steps)
+        let forms = self.forms_before(self.body.function.block_of(position))?;
+        moved(&self.body.address(position, operand, forms)?, &self.steps)
     }
 
     fn forms_before(&self, block: BlockId) -> Option<Forms> {
@@ -121,8 +112,8 @@ impl<'a> RoundForms<'a> {
     /// Registers that are by a constant further on at the end of each round than at its beginning, and those that are made of
     /// such registers alone: they follow a round later.
     fn steps(&self) -> [Option<i64>; GENERAL] {
-        let natural = &self.function.loops[self.inside];
-        let end = |latch: &BlockId| Some(self.through(*latch, self.forms_before(*latch)?));
+        let natural = &self.body.function.loops[self.body.inside];
+        let end = |latch: &BlockId| Some(self.body.through(*latch, self.forms_before(*latch)?));
         let ends: Option<Vec<Forms>> = natural.latches.iter().map(end).collect();
         let Some(round) = ends.and_then(|ends| ends.into_iter().reduce(|one, other| meet(&one, &other))) else {
             return [None; GENERAL];
@@ -140,6 +131,45 @@ impl<'a> RoundForms<'a> {
             }
         }
         steps
+    }
+}
+
+/// The code of a loop, and what its instructions make of registers.
+pub(super) struct Body<'a> {
+    pub(super) function: &'a Function,
+    pub(super) inside: LoopId,
+}
+
+impl Body<'_> {
+    /// Registers made of themselves, but for those that the loop leaves alone.
+    fn beginning(&self) -> Forms {
+        let mut forms: Forms = [Some(Form::STILL); GENERAL];
+        for register in self.function.loops[self.inside].written.iter() {
+            forms[register.index()] = Some(Form::register(register));
+        }
+        forms
+    }
+
+    /// What an operand's address adds up of, from what registers are made of where its block begins.
+    fn address(&self, position: usize, operand: &Operand, mut forms: Forms) -> Option<Form> {
+        for at in self.function.blocks[self.function.block_of(position)].first..position {
+            self.step(&self.function.instructions[at], &mut forms);
+        }
+        sum(operand.base, operand.index, operand.scale, &forms)
+    }
+
+    /// Which registers that the loop writes, as they are where its block begins, the address of an operand adds up of, and how
+    /// often each is in it; `None` where it is no sum.
+    pub(super) fn addends(&self, position: usize, operand: &Operand) -> Option<Vec<(Gpr, i64)>> {
+        let address = self.address(position, operand, self.beginning())?;
+        let times = Gpr::all().map(|register| (register, address.times[register.index()]));
+        Some(times.filter(|(_, times)| *times != 0).collect())
+    }
+
+    /// By how much a block moves a register; `None` where it sets it to anything else.
+    pub(super) fn moved(&self, block: BlockId, register: Gpr) -> Option<i64> {
+        let behind = self.through(block, self.beginning())[register.index()]?;
+        behind.plus.filter(|_| behind.times == Form::register(register).times)
     }
 
     fn through(&self, block: BlockId, mut forms: Forms) -> Forms {
@@ -194,41 +224,6 @@ impl<'a> RoundForms<'a> {
             None => stored(self.function, self.inside, operand),
         };
         operand.registers().iter().all(same) && !overwritten
-    }
-}
-
-/// What registers are made of inside a single block of a loop: multiples of what they hold when it begins.
-pub(super) struct BlockForms<'a> {
-    round: RoundForms<'a>,
-    forms: Forms,
-}
-
-impl<'a> BlockForms<'a> {
-    pub(super) fn new(function: &'a Function, inside: LoopId) -> Self {
-        let mut forms: Forms = [Some(Form::STILL); GENERAL];
-        for register in function.loops[inside].written.iter() {
-            forms[register.index()] = Some(Form::register(register));
-        }
-        Self { round: RoundForms { function, inside, before: Vec::new(), steps: [None; GENERAL] }, forms }
-    }
-
-    /// Which registers that the loop writes the address of an operand adds up of, and how often each is in it; `None` where it is
-    /// no sum.
-    pub(super) fn addends(&self, position: usize, operand: &Operand) -> Option<Vec<(Gpr, i64)>> {
-        let mut forms = self.forms;
-        let function = self.round.function;
-        for at in function.blocks[function.block_of(position)].first..position {
-            self.round.step(&function.instructions[at], &mut forms);
-        }
-        let address = sum(operand.base, operand.index, operand.scale, &forms)?;
-        let times = Gpr::all().map(|register| (register, address.times[register.index()]));
-        Some(times.filter(|(_, times)| *times != 0).collect())
-    }
-
-    /// By how much a block moves a register; `None` where it sets it to anything else.
-    pub(super) fn moved(&self, block: BlockId, register: Gpr) -> Option<i64> {
-        let behind = self.round.through(block, self.forms)[register.index()]?;
-        behind.plus.filter(|_| behind.times == Form::register(register).times)
     }
 }
 

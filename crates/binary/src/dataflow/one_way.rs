@@ -1,18 +1,18 @@
 //! Operands that a loop moves by constants and always in the same direction, but not equally often in each round: the fingers
-//! of a merge, the pointers that meet in a partition.
+//! of a merge, the pointers that meet in a partition, the end of a ring.
 
 use crate::cfg::{BlockId, Function, LoopId};
-use crate::dataflow::forms::BlockForms;
+use crate::dataflow::forms::Body;
 use crate::instruction::Operand;
 
 /// By which blocks of a loop the operand of an instruction is moved, and by how many bytes each time; `None` where it stays, where
 /// anything else sets its address, and where it goes to and fro.
 pub fn one_way(function: &Function, inside: LoopId, position: usize, operand: &Operand) -> Option<Vec<(BlockId, i64)>> {
-    let forms = BlockForms::new(function, inside);
-    let &[(register, scale)] = &forms.addends(position, operand)?[..] else { return None };
+    let body = Body { function, inside };
+    let &[(register, scale)] = &body.addends(position, operand)?[..] else { return None };
     let mut moves = Vec::new();
     for &block in &function.loops[inside].body {
-        match forms.moved(block, register)?.wrapping_mul(scale) {
+        match body.moved(block, register)?.wrapping_mul(scale) {
             0 => {}
             bytes => moves.push((block, bytes)),
         }
