@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tierloom.catalog.one_line import ANY_CPU
 from tierloom.errors import RequestError, TierloomError
@@ -95,15 +95,26 @@ def kept(host: str | None) -> Machine | None:
     return machine if machine.data.get("host") == host else None
 
 
-def measured_llc_bytes(host: str) -> int | None:
-    """What a core of a host reaches of the last-level cache, as it was measured; nothing where nobody did.
+def measured_figures(host: str) -> dict[str, Any]:
+    """What a recording takes from the measurement of its host; nothing where nobody measured it.
 
-    The kernel reports what the processor has; a virtual machine may get a small part of it.
+    Returns:
+        ``llc_bytes``: What a core reaches of the last-level cache. The kernel reports what the processor has; a virtual
+            machine may get a small part of it.
+        ``memory``: Of the nearest memory the latency at rest, ns, and the lines that a core keeps in flight, by loads that do
+            not depend on each other and where it reads one after the other.
     """
     machine = kept(host or None)
     if machine is None:
-        return None
-    return min(int(socket["llc_per_core_bytes"]["value"]) for socket in machine.data["sockets"])
+        return {}
+    sockets = machine.data["sockets"]
+    near = min(machine.data["paths"], key=lambda path: float(path["idle_ns"]["value"]))
+    of = next(socket for socket in sockets if socket["name"] == near["from"])
+    lines = [float(of[key]["value"]) for key in ("demand_lines", "stream_lines")]
+    return {
+        "llc_bytes": min(int(socket["llc_per_core_bytes"]["value"]) for socket in sockets),
+        "memory": [float(near["idle_ns"]["value"]), *lines],
+    }
 
 
 def _path(host: str) -> Path:

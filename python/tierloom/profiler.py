@@ -141,7 +141,7 @@ def record(
             "bursts": None if bursts is None else _bursts(bursts),
             "journal": None if journal is None else str(journal),
             "keep": keep is not None,
-            "llc_bytes": hosts.measured_llc_bytes(this_host()),
+            **hosts.measured_figures(this_host()),
         }
         counted = None if again is None else _counted(again, counting, None if keep is None else Path(keep))
         profile, samples = _core.record_profile(list(command), called, preload_library(), asked, counted, analysing)

@@ -28,7 +28,7 @@ mod traffic;
 
 use tierloom_binary::Binaries;
 use tierloom_model::{Profile, SampleRow};
-use tierloom_recording::{Event, InstructionCounts, Recording};
+use tierloom_recording::{Event, InstructionCounts, Processor, Recording};
 
 pub use code_files::samples_by_file;
 pub use same_code::of_other_builds;
@@ -47,6 +47,7 @@ use time::phases::beginnings;
 use time::shares::CpuShares;
 use time::stalls::Overlaps;
 use traffic::intervals::Estimate;
+use traffic::time_bound::Soonest;
 use traffic::{Ran, traffic};
 
 /// Works a recording out into a profile and its samples as rows.
@@ -80,7 +81,9 @@ pub fn analyse_counted(
     let (counts, tallies) = estimate.whole();
     let intervals = estimate.intervals(&counts, &tallies);
     let beginnings = beginnings(&observed.seen);
-    let ran = Ran { beginnings: &beginnings, llc_bytes: recording.processor.llc_bytes, sample_ns };
+    let Processor { llc_bytes, memory, .. } = recording.processor;
+    let soonest = Soonest::from(memory);
+    let ran = Ran { beginnings: &beginnings, llc_bytes, sample_ns, soonest, intervals: &intervals };
     let traffic = traffic(&observed, &tallies.known, &counts, &spaces.objects.entries, &trips, ran);
     let overlaps = Overlaps::find(&observed, &counts, &tallies.known, &traffic);
     let builder = ProfileBuilder {
@@ -99,6 +102,7 @@ pub fn analyse_counted(
         counted_traffic: traffic.counted,
         beginnings: &beginnings,
         by_phase: &traffic.by_phase,
+        soonest,
     };
     builder.profile()
 }

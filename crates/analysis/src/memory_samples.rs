@@ -257,6 +257,7 @@ fn access(object: &str, sums: &Sums, mlp: f64) -> Access {
         touched: None,
         wait_s: None,
         wait_factor: None,
+        traffic_within: None,
         origin: Some(Origin { kind: Kind::Assumed, source: SOURCE.to_owned(), how }),
     }
 }

@@ -52,6 +52,9 @@ pub struct Access {
     pub dram_read_bytes: f64,
     /// Bytes written back to memory.
     pub dram_write_bytes: f64,
+    /// Between which factors of them they lie, with 95 % probability; absent where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic_within: Option<Within>,
     /// Misses that one thread keeps in flight, of those that it waits for; engines cap it by what the core can do.
     pub mlp: f64,
     /// What it touched, whatever cache that was found in; absent where that is not known.
@@ -67,6 +70,16 @@ pub struct Access {
     /// Where the numbers come from, when they were not measured in this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+}
+
+/// Factors on a figure, between which the truth lies.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Within {
+    /// 0 to 1.
+    pub low: f64,
+    /// 1 or more.
+    pub high: f64,
 }
 
 /// Lines that an access pattern touched, whatever cache they were found in.
@@ -106,6 +119,10 @@ impl Access {
         at_least("dram_write_bytes", self.dram_write_bytes, 0.0)?;
         at_least("wait_s", self.wait_s.unwrap_or(0.0), 0.0)?;
         at_least("wait_factor", self.wait_factor.unwrap_or(0.0), 0.0)?;
+        if let Some(Within { low, high }) = self.traffic_within {
+            at_least("traffic_within.low", low, 0.0)?;
+            at_least("traffic_within.high", high, 1.0)?;
+        }
         positive("mlp", self.mlp)?;
         self.touched
             .map_or(Ok(()), |touched| touched.check(self.dram_read_bytes).map_err(|flaw| flaw.within("touched")))

@@ -31,7 +31,7 @@ mod undisturbed;
 pub mod units;
 pub mod warning;
 
-pub use access::{Access, Pattern, Touched};
+pub use access::{Access, Pattern, Touched, Within};
 pub use access_count::{AccessCount, CountSource, CountedTraffic, Unplaced};
 pub use error::{Flaw, ModelError, Result};
 pub use figure::{Figure, Kind, Origin};
@@ -48,7 +48,7 @@ pub use prediction::{
     Anchor, Bound, Comparison, FrontierPoint, ObjectUse, PhasePrediction, PolicyResult, Prediction, TierUse,
 };
 pub use profile::{DataSource, HOTNESS_BINS, Object, ObjectKind, Phase, Profile, Program, Sampling, Unattributed};
-pub use sample::{AccessKind, SampleRow, samples_from_npy, samples_to_npy};
+pub use sample::{AccessKind, SampleRow, UNKNOWN_OFFSET, samples_from_npy, samples_to_npy};
 pub use schema::schemas;
 pub use share::Share;
 pub use site::{Frame, InlinedInto, Site, is_on_disk};

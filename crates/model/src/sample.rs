@@ -18,12 +18,15 @@ pub enum AccessKind {
     ReadWrite = 3,
 }
 
+/// Of a sample that touched the object nobody knows where: the register that told was overwritten by what was loaded.
+pub const UNKNOWN_OFFSET: u64 = u64::MAX;
+
 /// One sample: who waited where, when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleRow {
     /// ns from the start of the run.
     pub time_ns: u64,
-    /// Offset of the touched byte in the object.
+    /// Offset of the touched byte in the object, or [`UNKNOWN_OFFSET`].
     pub offset: u64,
     /// Kernel thread id.
     pub thread: u32,

@@ -202,6 +202,7 @@ impl Change {
             // Nobody saw how the program waits for these.
             wait_s: None,
             wait_factor: None,
+            traffic_within: None,
             ..access.clone()
         };
         More { access, spared_s }

@@ -121,12 +121,13 @@ pub(crate) fn work(access: &Access, team: &Team, doubt: Doubt, object: &Object) 
         return Work::default();
     }
     // Waiting that was seen is known, whatever it consists of.
-    let (in_flight, factor) = access
-        .wait_factor
-        .map_or_else(|| (doubt.in_flight, doubt.of_count(object)), |factor| (1.0, factor * doubt.of_share(object)));
+    let (in_flight, factor) = access.wait_factor.map_or_else(
+        || (doubt.in_flight, doubt.of_lines(access, object)),
+        |factor| (1.0, factor * doubt.of_share(object)),
+    );
     let waits = |in_a_row: f64| in_a_row * factor / team.threads * NS;
     let [by_demand, brought] = in_a_row(access, team, in_flight).map(waits);
-    let traffic = doubt.traffic * doubt.of_count(object) * team.share;
+    let traffic = doubt.traffic * doubt.of_lines(access, object) * team.share;
     Work {
         wait: by_demand + brought,
         random: if access.pattern.is_random() { by_demand } else { 0.0 },

@@ -3,7 +3,7 @@
 //! A prediction's range takes every doubt at once and in the same direction, so it is wide rather
 //! than likely; the time in the middle is the model without doubts.
 
-use tierloom_model::{Object, Undisturbed};
+use tierloom_model::{Access, Object, Undisturbed};
 
 /// Error of a loaded-latency curve along either axis: the mean error to which fitted forms
 /// reproduce published curves (derived: `tierloom_contention`'s test of published curves).
@@ -55,9 +55,13 @@ impl Doubt {
         end: End::High,
     };
 
-    /// Factor on an object's lines, from the confidence interval of its accesses, else of its sampled share; 1 where
-    /// the profile has none.
-    pub(crate) fn of_count(self, object: &Object) -> f64 {
+    /// Factor on the lines of an access to an object, from their interval, else that of all accesses of the object, else of its
+    /// sampled share; 1 where the profile has none.
+    pub(crate) fn of_lines(self, access: &Access, object: &Object) -> f64 {
+        access.traffic_within.map_or_else(|| self.of_count(object), |within| self.end_of(within.low, 1.0, within.high))
+    }
+
+    fn of_count(self, object: &Object) -> f64 {
         let counted = object.accesses.filter(|accesses| accesses.count > 0.0);
         counted.map_or_else(|| self.of_share(object), |known| self.end_of(known.low, known.count, known.high))
     }

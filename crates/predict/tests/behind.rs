@@ -38,6 +38,7 @@ fn looked_up(cache_wait_s: f64) -> Profile {
         }),
         wait_s: None,
         wait_factor: None,
+        traffic_within: None,
         origin: None,
     };
     let mut table = object("table", TABLE);

@@ -11,7 +11,7 @@ use tierloom_binary::Binaries;
 use tierloom_linux::root::Root;
 use tierloom_model::{Profile, SampleRow, Warning, samples_to_npy};
 use tierloom_record::{Backend, RecordRequest, processor, record, skid};
-use tierloom_recording::{Event, Exit, InstructionCounts, Processor, Recording};
+use tierloom_recording::{Event, Exit, InstructionCounts, NearMemory, Processor, Recording};
 
 use crate::code_files::CodeFiles;
 use crate::counted;
@@ -40,6 +40,8 @@ struct Asked {
     keep: bool,
     /// What this machine's last-level cache holds, where that was measured, bytes.
     llc_bytes: Option<u64>,
+    /// And what its nearest memory does: latency at rest, ns, and lines in flight by demand and where prefetched.
+    memory: Option<[f64; 3]>,
 }
 
 /// Runs a program and returns its profile and its samples (an `.npy` file). `asked` holds
@@ -58,10 +60,11 @@ pub(crate) fn record_profile(
 ) -> PyResult<(Handle, Py<PyBytes>)> {
     let asked: Asked = serde_json::from_str(&text_of(asked)?)
         .map_err(|error| errors::wrong_request(format!("what to record: {error}")))?;
-    let Asked { hz, backend, windows, bursts: ahead, journal, keep, llc_bytes } = asked;
+    let Asked { hz, backend, windows, bursts: ahead, journal, keep, llc_bytes, memory } = asked;
     let backend = find_backend(&backend)?;
+    let memory = memory.and_then(|[idle_ns, demand, stream]| NearMemory::new(idle_ns, demand, stream));
     let usual = RecordRequest::new(command, preload);
-    let request = RecordRequest { hz, backend, windows, ahead, journal, keep, llc_bytes, ..usual };
+    let request = RecordRequest { hz, backend, windows, ahead, journal, keep, llc_bytes, memory, ..usual };
     let recorded = py.detach(|| record(&request, &mut |_| ()));
     let mut recording = recorded.map_err(|error| errors::from_record(&error))?;
     let counted = counting.map(|counting| count(py, &counting, &recording));

@@ -118,13 +118,14 @@ fn setting(request: &RecordRequest, samples: &Samples) -> Setting {
         calibration: request.calibration.unwrap_or_else(|| of_this_machine(event, &request.root)),
         sample_cost_ns: sample_cost_ns(event, &request.root),
         longest_interval_ns: samples.longest_interval_ns(),
-        processor: as_measured(request.llc_bytes, processor(&request.root)),
+        processor: as_measured(request, processor(&request.root)),
     }
 }
 
-/// A processor whose last-level cache holds as much as was measured, where somebody did.
-fn as_measured(llc_bytes: Option<u64>, processor: Processor) -> Processor {
-    Processor { llc_bytes: llc_bytes.unwrap_or(processor.llc_bytes), ..processor }
+/// A processor whose last-level cache and memory are as they were measured, where somebody did.
+fn as_measured(request: &RecordRequest, processor: Processor) -> Processor {
+    let llc_bytes = request.llc_bytes.unwrap_or(processor.llc_bytes);
+    Processor { llc_bytes, memory: request.memory, ..processor }
 }
 
 /// What a sample takes from the program, ns; 0 where the program is sampled by other means, or it cannot be measured.

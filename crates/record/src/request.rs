@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tierloom_launch::DEFAULT_MIN_BYTES;
 use tierloom_linux::root::Root;
-use tierloom_recording::Calibration;
+use tierloom_recording::{Calibration, NearMemory};
 
 use crate::error::RecordError;
 
@@ -57,6 +57,8 @@ pub struct RecordRequest {
     pub calibration: Option<Calibration>,
     /// What the last-level cache holds where somebody measured it, bytes; what the kernel reports unless given.
     pub llc_bytes: Option<u64>,
+    /// What the memory next to it does, where somebody measured it.
+    pub memory: Option<NearMemory>,
     /// Where `/proc` and `/sys` are.
     pub root: Root,
 }
@@ -77,6 +79,7 @@ impl RecordRequest {
             journal: None,
             keep: false,
             llc_bytes: None,
+            memory: None,
             calibration: None,
             root: Root::default(),
         }

@@ -25,7 +25,7 @@ pub use file::{
 pub use instruction_counts::{CacheLines, CountedPart, Fetched, InstructionCounts, SimulatedCaches};
 pub use lookahead::{BranchCount, Lookahead};
 pub use ours::{PRELOAD_LIBRARY, is_ours};
-pub use processor::Processor;
+pub use processor::{NearMemory, Processor};
 use signals::signal_name;
 pub use stack_top::{STACK_WORDS, StackTop};
 use tierloom_model::Warning;

@@ -8,8 +8,19 @@ const WIDEST: f64 = 8.0;
 /// The fastest clock of such a core is below this (Ryzen 9 9950X: 5.7 GHz); the Core i9-14900KS runs at 6.2 GHz, six wide.
 const FASTEST_GHZ: f64 = 6.0;
 
+/// The memory next to a socket, as somebody measured it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NearMemory {
+    /// Latency of a load at rest, ns.
+    pub idle_ns: f64,
+    /// Lines that one core keeps in flight by loads that do not depend on each other.
+    pub demand_lines: f64,
+    /// And where it reads one after the other.
+    pub stream_lines: f64,
+}
+
 /// A processor.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Processor {
     /// Model name.
     pub name: String,
@@ -19,6 +30,16 @@ pub struct Processor {
     pub host: String,
     /// Its highest clock, kHz; `None` where nobody told, as in most virtual machines.
     pub highest_khz: Option<u64>,
+    /// What its memory does, where somebody measured it.
+    pub memory: Option<NearMemory>,
+}
+
+impl NearMemory {
+    /// `None` where a figure is none: the latency a nanosecond at least, a line in flight at least.
+    pub fn new(idle_ns: f64, demand_lines: f64, stream_lines: f64) -> Option<Self> {
+        let is_good = [idle_ns, demand_lines, stream_lines].iter().all(|figure| figure.is_finite() && *figure >= 1.0);
+        is_good.then_some(Self { idle_ns, demand_lines, stream_lines })
+    }
 }
 
 impl Default for Processor {
@@ -31,7 +52,8 @@ impl Processor {
     /// With what is known of it.
     pub fn new(name: Option<String>, llc_bytes: Option<u64>) -> Self {
         let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned());
-        Self { name, llc_bytes: llc_bytes.unwrap_or(ASSUMED_LLC_BYTES), host: String::new(), highest_khz: None }
+        let llc_bytes = llc_bytes.unwrap_or(ASSUMED_LLC_BYTES);
+        Self { name, llc_bytes, host: String::new(), highest_khz: None, memory: None }
     }
 
     /// No more instructions can it run in a nanosecond.

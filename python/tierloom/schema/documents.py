@@ -335,6 +335,15 @@ PatternDoc = Literal["stream", "strided", "random", "chain"]
 """How consecutive accesses of one kind follow each other."""
 
 
+class WithinDoc(TypedDict):
+    """Factors on a figure, between which the truth lies."""
+
+    low: float
+    """0 to 1."""
+    high: float
+    """1 or more."""
+
+
 class TouchedDoc(TypedDict):
     """Lines that an access pattern touched, whatever cache they were found in."""
 
@@ -373,6 +382,8 @@ class AccessDoc(TypedDict):
     """Bytes that came from memory into the last-level cache, fetches for stores included."""
     dram_write_bytes: float
     """Bytes written back to memory."""
+    traffic_within: NotRequired[WithinDoc]
+    """Between which factors of them they lie, with 95 % probability; absent where nobody knows."""
     mlp: float
     """Misses that one thread keeps in flight, of those that it waits for; engines cap it by what the core can do."""
     touched: NotRequired[TouchedDoc]

@@ -280,7 +280,7 @@ impl Pass<'_, '_> {
             WaitingInstruction::Stack => Attribution::Rest(Rest::Stack),
             WaitingInstruction::Compute => Attribution::Rest(Rest::Compute),
             WaitingInstruction::Unrecovered => Attribution::Rest(Rest::Unrecovered),
-            WaitingInstruction::Memory { instruction, address } => {
+            WaitingInstruction::Memory { instruction, address, is_exact } => {
                 let stack_pointer = sample.registers[register::SP];
                 match self.spaces.locate(sample.pid, address, stack_pointer) {
                     Place::Stack => Attribution::Rest(Rest::Stack),
@@ -289,7 +289,7 @@ impl Pass<'_, '_> {
                         self.spaces.objects.touch(object, sample.time_ns);
                         Attribution::Object {
                             object,
-                            offset,
+                            offset: Some(offset).filter(|_| is_exact),
                             access: access(&function.instructions[instruction].operands),
                         }
                     }
@@ -322,7 +322,11 @@ impl Pass<'_, '_> {
                     && places.iter().all(|(place, _)| matches!(place, Place::Object(other, _) if *other == object)) =>
             {
                 self.spaces.objects.touch(object, sample.time_ns);
-                Attribution::Object { object, offset, access: access(&function.instructions[first].operands) }
+                Attribution::Object {
+                    object,
+                    offset: Some(offset),
+                    access: access(&function.instructions[first].operands),
+                }
             }
             _ => Attribution::Rest(Rest::Unrecovered),
         }

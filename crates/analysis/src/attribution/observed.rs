@@ -22,7 +22,12 @@ use tierloom_recording::{InCopy, STACK_WORDS};
 /// What a sample waited on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attribution {
-    Object { object: ObjectId, offset: u64, access: AccessKind },
+    /// `offset` where the address is known.
+    Object {
+        object: ObjectId,
+        offset: Option<u64>,
+        access: AccessKind,
+    },
     Rest(Rest),
 }
 

@@ -8,13 +8,13 @@
 
 use tierloom_binary::cfg::{BlockId, Function};
 use tierloom_binary::dataflow::state::State;
-use tierloom_binary::instruction::{Flags, Instruction};
+use tierloom_binary::instruction::{Flags, Instruction, Operand};
 
 /// What a sample waited on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitingInstruction {
-    /// A memory operand of the instruction at this position touched this address.
-    Memory { instruction: usize, address: u64 },
+    /// A memory operand of the instruction at this position touched this address, or where that is gone one of the same array.
+    Memory { instruction: usize, address: u64, is_exact: bool },
     /// The stack: a return, push or pop.
     Stack,
     /// An instruction without memory operands.
@@ -117,12 +117,21 @@ fn blame_instruction(function: &Function, instruction: usize, state: &State) -> 
     blame_operand(jump, instruction, &before, state)
 }
 
-/// A load that overwrote its own base is blamed by the new value: the address of its next round.
+/// A load that overwrote its own base is blamed by the new value: the address of its next round. One that overwrote its index
+/// by where its array begins: what it loaded is an element, from which no address follows.
 fn blame_operand(instruction: &Instruction, position: usize, before: &State, after: &State) -> WaitingInstruction {
-    let address = instruction.operands.iter().find_map(|one| before.address(one).or_else(|| after.address(one)));
-    address.map_or(WaitingInstruction::Unrecovered, |address| WaitingInstruction::Memory {
+    let of = |operand: &Operand| {
+        let exact = before.address(operand).map(|address| (address, true));
+        let is_gone = operand.index.is_some_and(|index| instruction.written.contains(index));
+        let array = || Some((before.get(operand.base?)?.wrapping_add(operand.displacement), false));
+        let next = || Some((after.address(operand)?, true));
+        exact.or_else(|| array().filter(|_| is_gone)).or_else(next)
+    };
+    let found = instruction.operands.iter().find_map(of);
+    found.map_or(WaitingInstruction::Unrecovered, |(address, is_exact)| WaitingInstruction::Memory {
         instruction: position,
         address,
+        is_exact,
     })
 }
 
@@ -149,7 +158,7 @@ mod tests {
         let state = state(&[(register::SI, 0x500), (register::DI, 0x700)]);
         assert_eq!(
             blame(&function, 3, Flags(0), &state),
-            WaitingInstruction::Memory { instruction: 2, address: 0x500 }
+            WaitingInstruction::Memory { instruction: 2, address: 0x500, is_exact: true }
         );
         assert_eq!(blame(&function, 0, Flags(0), &state), WaitingInstruction::Stack);
     }
@@ -159,20 +168,36 @@ mod tests {
         // 0: mov rax, [rsi] | 1: rep stosb | 2: ret
         let function = Function::decode(&[0x48, 0x8b, 0x06, 0xf3, 0xaa, 0xc3], 0);
         let at = |left| state(&[(register::SI, 0x500), (register::DI, 0x700), (register::CX, left)]);
-        let memory = |instruction, address| WaitingInstruction::Memory { instruction, address };
+        let memory = |instruction, address| WaitingInstruction::Memory { instruction, address, is_exact: true };
         assert_eq!(blame(&function, 1, Flags(0), &at(3)), memory(1, 0x700));
         assert_eq!(blame(&function, 1, Flags(0), &at(0)), memory(0, 0x500));
+    }
+
+    #[test]
+    fn a_load_that_overwrote_its_index_is_blamed_by_its_array_and_one_that_overwrote_its_base_by_its_next_round() {
+        // 0: mov eax, [rsi+rax*4] | 1: ret
+        let function = Function::decode(&[0x8b, 0x04, 0x86, 0xc3], 0);
+        let state = state(&[(register::SI, 0x500), (register::AX, 77)]);
+        let array = WaitingInstruction::Memory { instruction: 0, address: 0x500, is_exact: false };
+        assert_eq!(blame(&function, 1, Flags(0), &state), array);
+        // 0: mov rsi, [rsi+8] | 1: ret
+        let function = Function::decode(&[0x48, 0x8b, 0x76, 8, 0xc3], 0);
+        let next = WaitingInstruction::Memory { instruction: 0, address: 0x508, is_exact: true };
+        assert_eq!(blame(&function, 1, Flags(0), &state), next);
     }
 
     #[test]
     fn at_a_block_head_the_flags_choose_and_a_fused_compare_waits() {
         let function = Function::decode(BRANCH, 0);
         let state = state(&[(register::DI, 0x700)]);
-        assert_eq!(blame(&function, 4, ZERO, &state), WaitingInstruction::Memory { instruction: 0, address: 0x700 });
+        assert_eq!(
+            blame(&function, 4, ZERO, &state),
+            WaitingInstruction::Memory { instruction: 0, address: 0x700, is_exact: true }
+        );
         assert_eq!(blame(&function, 4, Flags(0), &state), WaitingInstruction::Compute, "inc rcx came before");
         assert_eq!(
             blame(&function, 2, Flags(0), &state),
-            WaitingInstruction::Memory { instruction: 0, address: 0x700 }
+            WaitingInstruction::Memory { instruction: 0, address: 0x700, is_exact: true }
         );
     }
 }

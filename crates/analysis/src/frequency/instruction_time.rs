@@ -1,12 +1,13 @@
 //! How long an instruction took, loop by loop: the time that samples show in it, for each instruction that it is said to have
-//! run. Code takes between a tenth of a nanosecond and a few, so this tells how far a count can be off.
+//! run; a string instruction runs once a round. Code takes between a tenth of a nanosecond and a few, so this tells how far a
+//! count can be off.
 
 use std::collections::BTreeMap;
 
 use tierloom_binary::cfg::{BlockId, LoopId};
 use tierloom_binary::code::FunctionId;
 
-use crate::attribution::Observed;
+use crate::attribution::{Observed, OperandId};
 use crate::frequency::Counts;
 
 /// A loop without those in it, or what a function has outside of loops.
@@ -23,7 +24,13 @@ pub(crate) struct InstructionTimes {
 }
 
 impl InstructionTimes {
-    pub(crate) fn of(observed: &Observed, counts: &Counts, sample_ns: f64) -> Self {
+    /// `rounds` gives the rounds of a string instruction that is executed so often.
+    pub(crate) fn of(
+        observed: &Observed,
+        counts: &Counts,
+        rounds: impl Fn(OperandId, f64) -> f64,
+        sample_ns: f64,
+    ) -> Self {
         let mut samples: BTreeMap<Region, f64> = BTreeMap::new();
         for (id, step) in observed.seen.iter().filter_map(|seen| seen.at) {
             let block = observed.code.functions[id].function.block_of(step);
@@ -32,8 +39,14 @@ impl InstructionTimes {
         let mut instructions: BTreeMap<Region, f64> = BTreeMap::new();
         for (&id, blocks) in &counts.blocks {
             for (block, content) in observed.code.functions[id].function.blocks.iter_enumerated() {
-                let ran = blocks.executions[block] * content.len() as f64;
-                *instructions.entry(region(observed, id, block)).or_default() += ran;
+                let executions = blocks.executions[block];
+                let ran = (content.first..content.end).map(|instruction| {
+                    let content = &observed.code.functions[id].function.instructions[instruction];
+                    let repeated = content.operands.iter().position(|operand| operand.repeats.is_some());
+                    let operand = repeated.map(|operand| OperandId { function: id, instruction, operand });
+                    operand.map_or(executions, |operand| rounds(operand, executions))
+                });
+                *instructions.entry(region(observed, id, block)).or_default() += ran.sum::<f64>();
             }
         }
         Self { samples, instructions, sample_ns }

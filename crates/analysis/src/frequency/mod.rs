@@ -4,7 +4,7 @@
 //! samples say, `heuristics` what is likely; here functions are solved with all that (`flow_network`), and
 //! tell each other, until nothing changes.
 
-mod blocks;
+pub(crate) mod blocks;
 pub(crate) mod branches;
 pub(crate) mod call_counts;
 pub(crate) mod counted_branches;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use tierloom_model::units::round_to_u64;
 use tierloom_model::{
     Access, AccessCount, AccessKind, CountedTraffic, FORMAT_VERSION, MissPoint, Object, Pattern, Phase, Profile,
-    ProfileTag, Program, SampleRow, Sampling, Touched, Unattributed, Unplaced, Warning,
+    ProfileTag, Program, SampleRow, Sampling, Touched, UNKNOWN_OFFSET, Unattributed, Unplaced, Warning,
 };
 
 use crate::address_space::AddressSpaces;
@@ -29,6 +29,7 @@ use crate::time::shares::{CpuShares, added, of_user};
 use crate::time::stalls::{Overlaps, Waited};
 use crate::traffic::accesses::AllAccesses;
 use crate::traffic::row::{Row, Traffic};
+use crate::traffic::time_bound::Soonest;
 use tierloom_binary::code::FunctionId;
 use tierloom_recording::{Event, Exit, Recording};
 
@@ -65,6 +66,8 @@ pub(crate) struct ProfileBuilder<'a> {
     /// Position of the first sample of each phase.
     pub(crate) beginnings: &'a [usize],
     pub(crate) by_phase: &'a [BTreeMap<Row, Traffic>],
+    /// What lines of the run's memory take.
+    pub(crate) soonest: Soonest,
 }
 
 impl ProfileBuilder<'_> {
@@ -157,16 +160,17 @@ impl ProfileBuilder<'_> {
         let used = self.used(phase);
         let waits = self.waits(seen, used.user_s, rows);
         // Whom its rows waited for is told by the lines that they had to fetch one after the other.
-        let part = |whole_s: f64, object: ObjectId, row: &Traffic, weight: fn(&Traffic) -> f64| {
-            let of_object = rows.iter().filter(|((other, _), _)| *other == object).map(|(_, row)| weight(row));
+        let part = |whole_s: f64, row: &Row, weight: &dyn Fn(&Row) -> f64| {
+            let of_object = rows.keys().filter(|other| other.0 == row.0).map(weight);
             if whole_s > 0.0 { whole_s * weight(row) / of_object.sum::<f64>().max(f64::MIN_POSITIVE) } else { 0.0 }
         };
-        let accesses = rows.iter().filter_map(|((object, pattern), row)| {
+        let accesses = rows.iter().filter_map(|(key, row)| {
+            let (object, pattern) = key;
             let name = &objects[*position.get(object)?].name;
             let Waits { memory_s, cache_s } = waits.get(object).copied().unwrap_or_default();
             let of_row = Waits {
-                memory_s: part(memory_s, *object, row, Traffic::one_after_the_other),
-                cache_s: part(cache_s, *object, row, Traffic::hits_one_after_the_other),
+                memory_s: part(memory_s, key, &|key| self.soonest.wait_s(key.1, &rows[key])),
+                cache_s: part(cache_s, key, &|key| rows[key].hits_one_after_the_other()),
             };
             (row.reads + row.writes >= 0.5).then(|| access(name, *pattern, row, of_row))
         });
@@ -232,8 +236,12 @@ impl ProfileBuilder<'_> {
         let stalls = self.overlaps.waiting(self.observed, seen).into_iter();
         let per_sample_s = user_s / of_user(seen).count().max(1) as f64;
         let split = |(object, waited): (ObjectId, Waited)| {
-            let (all_s, beyond) = (waited.shared * per_sample_s, beyond_cache(rows, object));
-            (object, Waits { memory_s: all_s * beyond, cache_s: all_s * (1.0 - beyond) })
+            let all_s = waited.shared * per_sample_s;
+            // The lines that are taken to have come from memory were waited for as long as they take, as far as anybody waited.
+            let of_object = rows.iter().filter(|((id, _), _)| *id == object);
+            let needed_s: f64 = of_object.map(|((_, pattern), row)| self.soonest.wait_s(*pattern, row)).sum();
+            let memory_s = (all_s * beyond_cache(rows, object)).max(needed_s.min(all_s));
+            (object, Waits { memory_s, cache_s: all_s - memory_s })
         };
         stalls.map(split).collect()
     }
@@ -276,9 +284,11 @@ impl ProfileBuilder<'_> {
     fn sample_rows(&self, position: &BTreeMap<ObjectId, usize>) -> Vec<SampleRow> {
         let row = |seen: &AttributedSample| {
             let (object, offset, access) = match seen.verdict {
-                Attribution::Object { object, offset, access } => {
-                    (position.get(&object).and_then(|at| i32::try_from(*at).ok()).unwrap_or(i32::MAX), offset, access)
-                }
+                Attribution::Object { object, offset, access } => (
+                    position.get(&object).and_then(|at| i32::try_from(*at).ok()).unwrap_or(i32::MAX),
+                    offset.unwrap_or(UNKNOWN_OFFSET),
+                    access,
+                ),
                 Attribution::Rest(rest) => (-1 - rest as i32, 0, AccessKind::None),
             };
             let time_ns = seen.time_ns.saturating_sub(self.recording.start_ns);
@@ -354,6 +364,7 @@ fn access(object: &str, pattern: Pattern, row: &Traffic, waits: Waits) -> Access
         write_bytes: row.write_bytes,
         dram_read_bytes: row.dram_read_bytes,
         dram_write_bytes: row.dram_write_bytes,
+        traffic_within: row.within,
         mlp: row.mlp.max(1.0),
         touched: Some(Touched {
             bytes: row.touched_bytes,

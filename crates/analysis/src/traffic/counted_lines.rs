@@ -98,15 +98,14 @@ impl CountedLines {
         touched.retain(|(function, row), touches| {
             let is_counted = self.functions.contains(function);
             if is_counted {
-                let sum = estimated.entry((*function, row.0)).or_default();
-                (sum.lines, sum.dirty) = (sum.lines + touches.lines, sum.dirty + touches.dirty);
+                *estimated.entry((*function, row.0)).or_default() += *touches;
             }
             !is_counted
         });
         for ((function, row), counted) in &self.by_row {
-            let Touches { lines, dirty } = estimated.get(&(*function, row.0)).copied().unwrap_or_default();
-            let dirty = if lines > 0.0 { (dirty / lines).min(1.0) } else { 0.0 };
-            let touches = Touches { lines: counted.into_first, dirty: dirty * counted.into_first };
+            let Touches { lines, dirty, stored } = estimated.get(&(*function, row.0)).copied().unwrap_or_default();
+            let part = |some: f64| if lines > 0.0 { (some / lines).min(1.0) * counted.into_first } else { 0.0 };
+            let touches = Touches { lines: counted.into_first, dirty: part(dirty), stored: part(stored) };
             touched.insert((*function, *row), touches);
         }
     }
@@ -250,7 +249,7 @@ mod tests {
     #[test]
     fn touches_of_counted_code_are_those_that_were_counted_and_as_dirty_as_before() {
         let lines = counted(&[(LARGE, 100.0, 40.0)]);
-        let touches = |lines, dirty| Touches { lines, dirty };
+        let touches = |lines, dirty| Touches { lines, dirty, stored: 0.0 };
         let mut touched = ByFunction::from([
             ((FUNCTION, LARGE), touches(4000.0, 1000.0)),
             ((FUNCTION, SMALL), touches(10.0, 0.0)),

@@ -85,7 +85,9 @@ impl Estimate<'_> {
     pub(crate) fn intervals(&self, counts: &Counts, whole: &AllAccesses) -> BTreeMap<ObjectId, AccessCount> {
         let times = self.instruction_times(counts, whole);
         let by_equations = |(object, support): (&ObjectId, &Support)| {
-            (*object, estimated(support, times.get(object).copied().unwrap_or(1.0), whole.unseen))
+            let known = estimated(support, times.get(object).copied().unwrap_or(1.0), whole.unseen);
+            // No more fit into the run.
+            (*object, AccessCount { high: known.high.min(self.time.ns / FASTEST_NS).max(known.count), ..known })
         };
         let mut intervals: BTreeMap<ObjectId, AccessCount> = whole.support.iter().map(by_equations).collect();
         intervals.extend(self.by_windows(whole));
@@ -98,7 +100,9 @@ impl Estimate<'_> {
     /// By object: ns that an instruction of the code that touches it takes, in the (geometric) mean of its accesses.
     fn instruction_times(&self, counts: &Counts, whole: &AllAccesses) -> BTreeMap<ObjectId, f64> {
         let sample_ns = self.time.ns / self.observed.seen.len().max(1) as f64;
-        let times = InstructionTimes::of(self.observed, counts, sample_ns);
+        let rounds = StringRounds::of(self.observed, &self.observed.windows.iter().collect::<Vec<_>>());
+        let rounds = |operand, executions| rounds.accesses(operand, executions);
+        let times = InstructionTimes::of(self.observed, counts, rounds, sample_ns);
         let mut sums: BTreeMap<ObjectId, (f64, f64)> = BTreeMap::new();
         for OperandAccesses { operand, object, executions } in &whole.known {
             let sum = sums.entry(*object).or_default();

@@ -30,7 +30,10 @@ type Group = (FunctionId, Option<LoopId>, ObjectId, Option<(Option<Gpr>, Option<
 /// Where an operand touched an object, relative to others of its loop.
 struct Member {
     lines: f64,
+    /// Those of them that are stored to, all or none.
     dirty: f64,
+    /// It loads, whatever it stores.
+    loads: bool,
     offset: i128,
     pattern: Pattern,
 }
@@ -72,14 +75,12 @@ pub(crate) fn touches(
         let registers = (!walks).then_some((content.base, content.index));
         let (dirty, pattern) = (if content.write { lines } else { 0.0 }, shape.pattern);
         let group = groups.entry((function, inner, tally.object, registers)).or_default();
-        group.push(Member { lines, dirty, offset, pattern });
+        group.push(Member { lines, dirty, loads: content.read, offset, pattern });
     }
     let mut sums = ByFunction::new();
     for ((function, _, object, registers), members) in groups {
         for (pattern, touches) in meet(members, if registers.is_none() { known.reach } else { LINE_BYTES }) {
-            let sum = sums.entry((function, (object, pattern))).or_default();
-            sum.lines += touches.lines;
-            sum.dirty += touches.dirty;
+            *sums.entry((function, (object, pattern))).or_default() += touches;
         }
     }
     sums
@@ -131,15 +132,17 @@ fn meet(mut members: Vec<Member>, reach: u64) -> Vec<(Pattern, Touches)> {
 fn busiest(cluster: &[Member]) -> (Pattern, Touches) {
     // Loads and stores of one offset belong together; loads of one offset at different places are
     // different addresses in the same registers.
-    let mut by_offset: BTreeMap<i128, (f64, f64)> = BTreeMap::new();
+    let mut by_offset: BTreeMap<i128, [f64; 3]> = BTreeMap::new();
     for member in cluster {
-        let sum = by_offset.entry(member.offset).or_default();
-        if member.dirty > 0.0 { sum.1 += member.dirty } else { sum.0 += member.lines }
+        let [clean, dirty, loaded] = by_offset.entry(member.offset).or_default();
+        *if member.dirty > 0.0 { dirty } else { clean } += member.lines;
+        *loaded += if member.loads { member.lines } else { 0.0 };
     }
-    let lines = by_offset.values().map(|(clean, dirty)| clean.max(*dirty)).fold(0.0, f64::max);
-    let dirty = by_offset.values().map(|(_, dirty)| *dirty).fold(0.0, f64::max);
+    let most = |of: fn(&[f64; 3]) -> f64| by_offset.values().map(of).fold(0.0, f64::max);
+    let (lines, dirty) = (most(|[clean, dirty, _]| clean.max(*dirty)), most(|[_, dirty, _]| *dirty));
+    let stored = (lines - most(|[_, _, loaded]| *loaded)).max(0.0);
     let first = cluster.iter().max_by(|left, right| left.lines.total_cmp(&right.lines));
-    (first.map_or(Pattern::Random, |member| member.pattern), Touches { lines, dirty })
+    (first.map_or(Pattern::Random, |member| member.pattern), Touches { lines, dirty, stored })
 }
 
 #[cfg(test)]
@@ -147,13 +150,13 @@ mod tests {
     use super::*;
 
     fn member(lines: f64, dirty: f64, offset: i128) -> Member {
-        Member { lines, dirty, offset, pattern: Pattern::Stream }
+        Member { lines, dirty, loads: dirty == 0.0, offset, pattern: Pattern::Stream }
     }
 
     #[test]
     fn neighbours_of_a_stencil_fetch_a_line_once() {
         let met = meet(vec![member(10.0, 0.0, 0), member(10.0, 0.0, 8), member(10.0, 0.0, 16)], 4096);
-        assert_eq!(met, vec![(Pattern::Stream, Touches { lines: 10.0, dirty: 0.0 })]);
+        assert_eq!(met, vec![(Pattern::Stream, Touches { lines: 10.0, dirty: 0.0, stored: 0.0 })]);
     }
 
     #[test]
@@ -161,11 +164,12 @@ mod tests {
         let met = meet(vec![member(10.0, 0.0, 0), member(10.0, 10.0, 1 << 30)], 4096);
         assert!((met.iter().map(|(_, touches)| touches.lines).sum::<f64>() - 20.0).abs() < 1e-9);
         assert!((met.iter().map(|(_, touches)| touches.dirty).sum::<f64>() - 10.0).abs() < 1e-9);
+        assert!((met.iter().map(|(_, touches)| touches.stored).sum::<f64>() - 10.0).abs() < 1e-9);
     }
 
     #[test]
     fn an_update_fetches_once_and_leaves_the_line_dirty() {
         let met = meet(vec![member(5.0, 0.0, 8), member(5.0, 5.0, 8)], 64);
-        assert_eq!(met, vec![(Pattern::Stream, Touches { lines: 5.0, dirty: 5.0 })]);
+        assert_eq!(met, vec![(Pattern::Stream, Touches { lines: 5.0, dirty: 5.0, stored: 0.0 })]);
     }
 }

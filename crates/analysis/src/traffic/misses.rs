@@ -46,7 +46,7 @@ impl<'a> Sets<'a> {
         let mut sets = Self { entries, shares, by_row, written, phases: vec![BTreeMap::new(); phases] };
         for ((_, row), touches) in touched {
             let all = sets.by_row.entry(*row).or_default();
-            (all.lines, all.dirty) = (all.lines + touches.lines, all.dirty + touches.dirty);
+            *all += *touches;
             *sets.written.entry(row.0).or_default() += touches.dirty;
         }
         for (row, touches) in &sets.by_row {

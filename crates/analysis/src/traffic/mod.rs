@@ -16,12 +16,13 @@ pub(crate) mod row;
 pub(crate) mod seen_again;
 pub(crate) mod string_rounds;
 pub(crate) mod time_bound;
+pub(crate) mod waiting;
 
 use std::collections::BTreeMap;
 
 use index_vec::IndexSlice;
 use tierloom_model::units::LINE_BYTES;
-use tierloom_model::{CountedTraffic, MissPoint, Pattern};
+use tierloom_model::{AccessCount, CountedTraffic, MissPoint, Pattern};
 
 use crate::address_space::objects::{DataObject, ObjectId};
 use crate::attribution::Observed;
@@ -38,9 +39,10 @@ use crate::traffic::line_reuse::{Known, touches};
 use crate::traffic::misses::Sets;
 use crate::traffic::moving_window::follow;
 use crate::traffic::one_way::walked;
-use crate::traffic::row::{Row, STREAM_LINES, Traffic};
+use crate::traffic::row::{FREE_LINES, Row, Traffic};
 use crate::traffic::seen_again::Fresh;
-use crate::traffic::time_bound::TimeBound;
+use crate::traffic::time_bound::{Soonest, TimeBound};
+use crate::traffic::waiting::Spent;
 use tierloom_binary::cfg::{BlockId, LoopId};
 use tierloom_binary::code::FunctionId;
 
@@ -76,6 +78,10 @@ pub(crate) struct Ran<'a> {
     pub(crate) llc_bytes: u64,
     /// CPU time that a sample stands for.
     pub(crate) sample_ns: f64,
+    /// What lines of its memory take.
+    pub(crate) soonest: Soonest,
+    /// How sure the counts of accesses are, by object.
+    pub(crate) intervals: &'a BTreeMap<ObjectId, AccessCount>,
 }
 
 /// Adds up all operands by object and pattern.
@@ -87,7 +93,7 @@ pub(crate) fn traffic(
     trips: &TripCounts,
     ran: Ran<'_>,
 ) -> Traffics {
-    let Ran { beginnings, llc_bytes, sample_ns } = ran;
+    let Ran { beginnings, llc_bytes, sample_ns, soonest, intervals } = ran;
     // A clock that runs on shows that the walk goes on, too.
     let rounds = |id: FunctionId, inside: LoopId| {
         let runs_on = counts.by_loop.contains_key(&(id, inside));
@@ -111,11 +117,11 @@ pub(crate) fn traffic(
     if let Some(counted) = &counted {
         counted.set(&mut rows, &touched, &sets, llc_bytes);
     }
-    let cut = in_time(
-        &mut rows,
-        TimeBound::new(&touched, observed, sample_ns, counted.as_ref().map(CountedLines::functions)),
-        |rows| overlap(rows, observed, tallies, &shapes, counts, &fresh),
-    );
+    let (spent, functions) = (Spent::by_function(observed, counts), counted.as_ref().map(CountedLines::functions));
+    let before = rows.clone();
+    let mut bound = TimeBound::new(&touched, spent, sample_ns, soonest, functions);
+    let cut = in_time(&mut rows, &before, &mut bound, |rows| overlap(rows, observed, tallies, &shapes, counts, &fresh));
+    bound.set_within(&before, &mut rows, intervals);
     let by_phase = split(&rows, &shares, &misses, beginnings.len());
     let mut curves = sets.curves(llc_bytes);
     if counted.is_some() {
@@ -194,15 +200,15 @@ fn memory(rows: &mut BTreeMap<Row, Traffic>, sets: &Sets<'_>, llc_bytes: u64) ->
 /// together, and the more time each takes. Returns the share of all lines that it takes.
 fn in_time(
     rows: &mut BTreeMap<Row, Traffic>,
-    mut bound: TimeBound<'_>,
+    before: &BTreeMap<Row, Traffic>,
+    bound: &mut TimeBound<'_>,
     overlap: impl Fn(&mut BTreeMap<Row, Traffic>),
 ) -> f64 {
-    let before = rows.clone();
     overlap(rows);
     let mut cut = 0.0;
     for _ in 0..MOST_ROUNDS {
-        let change = bound.tighten(&before, rows);
-        cut = bound.apply(&before, rows);
+        let change = bound.tighten(before, rows);
+        cut = bound.apply(before, rows);
         overlap(rows);
         if change < SETTLED {
             break;
@@ -227,10 +233,11 @@ fn overlap(
     for (key, row) in rows.iter_mut() {
         let of_pattern = |independent: &BTreeMap<Row, f64>| match key.1 {
             Pattern::Chain => 1.0,
-            Pattern::Stream => STREAM_LINES,
+            Pattern::Stream => FREE_LINES,
             Pattern::Strided | Pattern::Random => independent.get(key).copied().unwrap_or(1.0),
         };
-        (row.mlp, row.uncached_mlp) = (of_pattern(&seen), of_pattern(&uncached));
+        let with_stores = |mlp: f64| 1.0 / ((1.0 - row.stored) / mlp + row.stored / FREE_LINES);
+        (row.mlp, row.uncached_mlp) = (with_stores(of_pattern(&seen)), with_stores(of_pattern(&uncached)));
     }
 }
 

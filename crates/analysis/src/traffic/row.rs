@@ -1,13 +1,14 @@
 //! A row of the profile: what one object was asked for in one pattern.
 
-use tierloom_model::Pattern;
 use tierloom_model::units::LINE_BYTES_F64;
+use tierloom_model::{Pattern, Within};
 
 use crate::address_space::objects::ObjectId;
 
-/// Lines that prefetchers keep ahead of a stream: up to 20 by Intel's optimisation manual (2.5.5.4),
-/// more with several streams. Engines cap it by the machine's `stream_lines`. Assumed.
-pub(crate) const STREAM_LINES: f64 = 32.0;
+/// Lines in flight that no thread waits for one by one, those of streams and of stores: as many as a core can hold, which
+/// engines know of each machine (`stream_lines`, `demand_lines`). Misses that the second-level cache of Zen 3 to 5 holds
+/// (AMD, *Software Optimization Guide for Family 19h*, 2.12). Published.
+pub(crate) const FREE_LINES: f64 = 64.0;
 
 /// Accesses of one pattern to one object.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -28,6 +29,10 @@ pub(crate) struct Traffic {
     pub(crate) miss: f64,
     /// Those of them that the program waits for, 0 to `miss`: the kernel brought the others when it filled their page.
     pub(crate) waited: f64,
+    /// The part of the touches, 0 to 1, whose lines only stores ask for: nobody waits for one of them.
+    pub(crate) stored: f64,
+    /// How far the lines from memory may be off.
+    pub(crate) within: Option<Within>,
 }
 
 impl Traffic {
@@ -36,15 +41,16 @@ impl Traffic {
         let waited = if self.miss > 0.0 { self.waited / self.miss } else { 1.0 };
         let share = |part: f64| if touches.lines > 0.0 { part / touches.lines } else { 0.0 };
         (self.miss, self.waited) = (share(fetched), share(fetched) * waited);
+        self.stored = share(touches.stored);
         self.touched_bytes = touches.lines * LINE_BYTES_F64;
         self.dram_read_bytes = fetched * LINE_BYTES_F64;
         self.dram_write_bytes = fetched * share(touches.dirty) * LINE_BYTES_F64;
     }
 
-    /// Lines from memory that a thread waits for one after the other, bytes.
-    pub(crate) fn one_after_the_other(&self) -> f64 {
+    /// Lines from memory that a thread waits for one after the other, with so many in flight at the most, bytes.
+    pub(crate) fn one_after_the_other(&self, most: f64) -> f64 {
         let filled = self.filled_bytes();
-        (self.dram_read_bytes - filled) / self.mlp.max(1.0) + filled / STREAM_LINES
+        (self.dram_read_bytes - filled) / self.mlp.clamp(1.0, most) + filled / FREE_LINES
     }
 
     /// Touches of lines that a cache had, one after the other, bytes.
@@ -78,6 +84,16 @@ pub(crate) struct Touches {
     pub(crate) lines: f64,
     /// Those that leave the line dirty.
     pub(crate) dirty: f64,
+    /// Those that only stores ask for.
+    pub(crate) stored: f64,
+}
+
+impl std::ops::AddAssign for Touches {
+    fn add_assign(&mut self, other: Self) {
+        self.lines += other.lines;
+        self.dirty += other.dirty;
+        self.stored += other.stored;
+    }
 }
 
 /// Key of a row of the profile.

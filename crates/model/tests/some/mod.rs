@@ -180,6 +180,7 @@ fn access(object: &str) -> impl Strategy<Value = Access> + use<> {
     (pattern, prop::collection::vec(0.0f64..1e15, 6), 0.5f64..60.0).prop_map(move |(pattern, counts, mlp)| Access {
         wait_s: None,
         wait_factor: None,
+        traffic_within: None,
         object: object.clone(),
         pattern,
         reads: counts[0],

@@ -22,7 +22,7 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 /// How every recording begins; the version of its format follows, a byte.
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
-pub const VERSION: u8 = 13;
+pub const VERSION: u8 = 14;
 /// The oldest that is read: it has no windows, the one behind it no touches, the next no residents.
 const OLDEST: u8 = 4;
 /// What is wrong with a file whose recorder was stopped before its program did anything.
@@ -193,8 +193,8 @@ mod tests {
     use super::*;
     use crate::{
         Allocation, AllocationEvent, BlockCount, BranchCount, Calibration, Change, Clock, DataSource, Event, Exit,
-        Fault, InCopy, Lookahead, Mapping, MemoryAccess, Outcome, Process, Processor, Resident, Sample, Source,
-        StackTop, Stretch, Touch, Which, Window,
+        Fault, InCopy, Lookahead, Mapping, MemoryAccess, NearMemory, Outcome, Process, Processor, Resident, Sample,
+        Source, StackTop, Stretch, Touch, Which, Window,
     };
 
     fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
@@ -251,7 +251,9 @@ mod tests {
                 wall_s: float / 3.0,
                 period_ns: 1_003_009.0,
                 event: [Event::CpuClock, Event::Ptrace, Event::None, Event::MemoryAccess][usize::from(kind % 4)],
-                processor: Processor { name: text.clone(), llc_bytes: words.len() as u64, host: text.clone(), highest_khz: words.first().copied().filter(|khz| *khz > 0) },
+                processor: Processor { name: text.clone(), llc_bytes: words.len() as u64, host: text.clone(), highest_khz: words.first().copied().filter(|khz| *khz > 0),
+                    memory: [None, Some(NearMemory { idle_ns: 100.0, demand_lines: 12.0, stream_lines: 24.0 })][usize::from(kind % 2)],
+                },
                 binaries: pairs().map(|(word, small)| (format!("{text}{small}"), word.to_string())).collect(),
                 lost: u64::from(smalls[2]),
                 samples: pairs().map(|(word, small)| sample(word, small)).collect(),

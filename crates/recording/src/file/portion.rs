@@ -7,8 +7,8 @@ use tierloom_model::Warning;
 use crate::file::reader::Reader;
 use crate::file::writer::{Writer, event_code};
 use crate::{
-    Allocation, Calibration, Clock, Event, Fault, Lookahead, Mapping, MemoryAccess, Process, Processor, Recording,
-    Resident, Sample, StackTop, Window,
+    Allocation, Calibration, Clock, Event, Fault, Lookahead, Mapping, MemoryAccess, NearMemory, Process, Processor,
+    Recording, Resident, Sample, StackTop, Window,
 };
 
 const BEGINNING: u64 = 0;
@@ -96,6 +96,9 @@ impl Beginning<'_> {
         out.number(self.processor.highest_khz.unwrap_or(0));
         out.floats(&[self.sample_cost_ns]);
         out.floats(&[self.longest_interval_ns]);
+        let memory = self.processor.memory;
+        let figures = memory.map(|memory| [memory.idle_ns, memory.demand_lines, memory.stream_lines]);
+        out.list(figures.as_slice(), |out, figures| out.floats(figures));
         out.0
     }
 }
@@ -163,11 +166,14 @@ impl Assembly {
         let host = if reader.rest.is_empty() { String::new() } else { reader.text()? };
         // And that of version 7 here.
         let highest_khz = if reader.rest.is_empty() { None } else { Some(reader.number()?).filter(|khz| *khz > 0) };
-        let processor = Processor { name, llc_bytes, host, highest_khz };
         // And that of version 8 here.
         let [sample_cost_ns] = if reader.rest.is_empty() { [0.0] } else { reader.floats()? };
         // And that of version 10 here.
         let [longest_interval_ns] = if reader.rest.is_empty() { [0.0] } else { reader.floats()? };
+        // And that of version 13 here.
+        let memory = if reader.rest.is_empty() { None } else { reader.list(Reader::floats)?.first().copied() };
+        let memory = memory.and_then(|[idle_ns, demand, stream]| NearMemory::new(idle_ns, demand, stream));
+        let processor = Processor { name, llc_bytes, host, highest_khz, memory };
         let known = Recording { command, pid, start_ns, end_ns: start_ns, event, ..Recording::default() };
         let begun = Recording { longest_interval_ns, processor, calibration, sample_cost_ns, ..known };
         reader.rest.is_empty().then_some(Self { recording: begun, is_complete: false })

@@ -40,13 +40,16 @@ BAND = 84
 
 SHARE_OBJECTS = 14
 
+UNKNOWN_OFFSET = np.uint64(2**64 - 1)
+"""Of samples that touched an object nobody knows where."""
+
 
 def over_time(profile: Profile) -> list[Chart]:
     """Samples by time and place in the object; nothing where no samples are at hand."""
     if not profile.has_samples:
         return []
     samples = profile.samples()
-    known = samples[(samples["object"] >= 0) & (samples["access"] > 0)]
+    known = samples[(samples["object"] >= 0) & (samples["access"] > 0) & (samples["offset"] != UNKNOWN_OFFSET)]
     if not len(known):
         return []
     shown = [int(index) for index in np.argsort(-np.bincount(known["object"]), kind="stable")[:OBJECTS]]

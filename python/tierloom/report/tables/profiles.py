@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROWS = 20
 """Objects that a table shows; the rest is summed in one line."""
+TRAFFIC = " its 95 % interval: by how sure the accesses are, and what time allows."
 READS = "reads: their share of the memory traffic; a line that is only written is read first, and counts half as reads."
 ACCESSES = "accesses: one for each element; a vector load of four doubles is four."
 INTERVALS = " ±6 %, ~12x: the 95 % interval, so much or that factor more or fewer; unknown where it is 1000 or more."
@@ -43,6 +44,8 @@ class Traffic:
     read_bytes: float = 0.0
     write_bytes: float = 0.0
     accesses: float = 0.0
+    low_bytes: float = 0.0
+    high_bytes: float = 0.0
     by_pattern: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     @property
@@ -55,6 +58,11 @@ class Traffic:
         """Bytes between memory and last-level cache."""
         return self.read_bytes + self.write_bytes
 
+    @property
+    def interval(self) -> Row:
+        """Between which bytes they are; nothing where they are certain."""
+        return {"dram_low": self.low_bytes, "dram_high": self.high_bytes} if self.low_bytes < self.high_bytes else {}
+
 
 def traffic(profile: Profile) -> dict[str, Traffic]:
     """Traffic by object name, over all phases."""
@@ -64,10 +72,13 @@ def traffic(profile: Profile) -> dict[str, Traffic]:
             total = totals[access["object"]]
             total.read_bytes += access["dram_read_bytes"]
             total.write_bytes += access["dram_write_bytes"]
+            within = access.get("traffic_within", {"low": 1.0, "high": 1.0})
+            moved = access["dram_read_bytes"] + access["dram_write_bytes"]
+            total.low_bytes += moved * within["low"]
+            total.high_bytes += moved * within["high"]
             total.accesses += access["reads"] + access["writes"]
             # Objects that stay in the cache have a pattern too, hence the small weight of accesses.
-            weight = access["dram_read_bytes"] + access["dram_write_bytes"] + 1e-6 * access["reads"]
-            total.by_pattern[access["pattern"]] += weight
+            total.by_pattern[access["pattern"]] += moved + 1e-6 * access["reads"]
     return totals
 
 
@@ -75,7 +86,8 @@ OBJECTS = (
     *(Column("name", "object"), Column("kind", "kind", rank="extra"), Column("size_bytes", "size", "bytes", "key")),
     *(Column("allocations", "allocations", "count", "page"), Column("share", "waits", "percent", "key")),
     *(Column("low", "95 % interval", "percent", "extra", to="high"), Column("accesses", "accesses", "number", "key")),
-    *(Column("dram_bytes", "memory traffic", "bytes"), Column("reads", "reads", "percent", "extra")),
+    *(Column("dram_bytes", "memory traffic", "bytes"), Column("dram_low", "its 95 % interval", "bytes", "extra", to="dram_high")),
+    Column("reads", "reads", "percent", "extra"),
     *(Column("pattern", "pattern"), Column("place", "allocated at", "code")),
 )
 
@@ -92,8 +104,9 @@ def objects(profile: Profile) -> Table:
     rows += [{"name": name, "accesses": told, "style": "dim"} for name, told in _unplaced(profile)]
     size = f" {SIZE}" if any(map(_is_sparse, [ordered, others, *([item] for item in first)])) else ""
     sure = INTERVALS if any("accesses" in item for item in first) else ""
+    told = TRAFFIC if any(totals[item["name"]].interval for item in first) else ""
     title = f"Data objects of {profile.name}: {_size(profile.data['objects'])}"
-    return Table(OBJECTS, rows, title, f"{caption(profile)}{size} {ACCESSES}{sure} {READS}")
+    return Table(OBJECTS, rows, title, f"{caption(profile)}{size} {ACCESSES}{sure}{told} {READS}")
 
 
 def every_object(profile: Profile, totals: Mapping[str, Traffic]) -> Table:
@@ -171,6 +184,7 @@ def _row(item: ObjectDoc, total: Traffic) -> Row:
         **item.get("stall", {}),
         "accesses": _accesses(item, total),
         "dram_bytes": total.total_bytes,
+        **total.interval,
         **({"reads": total.read_bytes / total.total_bytes} if total.total_bytes else {}),
         "pattern": total.pattern,
         "place": place(item),
