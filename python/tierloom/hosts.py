@@ -101,8 +101,8 @@ def measured_figures(host: str) -> dict[str, Any]:
     Returns:
         ``llc_bytes``: What a core reaches of the last-level cache. The kernel reports what the processor has; a virtual
             machine may get a small part of it.
-        ``memory``: Of the nearest memory the latency at rest, ns, and the lines that a core keeps in flight, by loads that do
-            not depend on each other and where it reads one after the other.
+        ``memory``: Of the nearest memory the latency at rest, ns, and the lines that a core keeps in flight, by loads
+            that do not depend on each other and where it reads one after the other.
     """
     machine = kept(host or None)
     if machine is None:

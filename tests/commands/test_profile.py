@@ -82,7 +82,7 @@ def test_json_is_the_profile_and_nothing_else(run: Run, folder: Path) -> None:
     assert "hello" in result.stderr
 
 
-def test_the_cache_is_as_large_as_it_was_measured(run: Run, folder: Path) -> None:
+def test_cache_and_memory_are_as_they_were_measured(run: Run, folder: Path) -> None:
     assert run("profile", "--", "true").returncode == 0
     program = profile_of(folder, "true.profile")["program"]
     host, reported = program["host"], program["llc_bytes"]
@@ -92,7 +92,9 @@ def test_the_cache_is_as_large_as_it_was_measured(run: Run, folder: Path) -> Non
         socket["llc_per_core_bytes"]["value"] = reported // 2
     assert hosts.keep(Machine.from_data(machine)) is not None
     assert run("profile", "--", "true").returncode == 0
-    assert profile_of(folder, "true.profile")["program"]["llc_bytes"] == reported // 2
+    program = profile_of(folder, "true.profile")["program"]
+    assert program["llc_bytes"] == reported // 2
+    assert program["memory_ns"] == min(path["idle_ns"]["value"] for path in machine["paths"])
 
 
 def test_the_folder_is_named_after_the_program(run: Run, folder: Path) -> None:

@@ -105,6 +105,7 @@ impl ProfileBuilder<'_> {
             cpu: self.recording.processor.name.clone(),
             host: None,
             llc_bytes: self.recording.processor.llc_bytes,
+            memory_ns: None,
         }
     }
 

@@ -89,6 +89,10 @@ pub struct Program {
     pub host: Option<String>,
     /// Last-level cache that the traffic holds for: what one core reaches, bytes.
     pub llc_bytes: u64,
+    /// Latency of the memory next to it, ns, which bounds the traffic by the time that was waited; absent where nobody had
+    /// measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_ns: Option<f64>,
 }
 
 /// What an object is to the program.

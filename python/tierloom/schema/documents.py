@@ -197,6 +197,10 @@ class ProgramDoc(TypedDict):
     """Which host it ran on, so that a machine file that was measured there is known; absent where nobody told."""
     llc_bytes: int
     """Last-level cache that the traffic holds for: what one core reaches, bytes."""
+    memory_ns: NotRequired[float]
+    """Latency of the memory next to it, ns, which bounds the traffic by the time that was waited; absent where nobody
+    had measured it.
+    """
 
 
 ObjectKindDoc = Literal["heap", "static", "constant", "mmap", "file", "arena"]

@@ -267,6 +267,7 @@ impl ProfileBuilder<'_> {
             cpu: self.recording.processor.name.clone(),
             host: Some(self.recording.processor.host.clone()).filter(|host| !host.is_empty()),
             llc_bytes: self.recording.processor.llc_bytes,
+            memory_ns: self.recording.processor.memory.map(|near| near.idle_ns),
         }
     }
 

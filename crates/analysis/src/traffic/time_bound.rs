@@ -300,4 +300,41 @@ mod tests {
         let lines = row.dram_read_bytes / 64.0;
         assert!((lines - 1e9 - 3.0 * MS / ANY_MEMORY.ns).abs() < 1.0, "{lines}");
     }
+
+    #[test]
+    fn a_machine_that_was_measured_is_held_to_its_own_figures() {
+        let near = NearMemory { idle_ns: 150.0, demand_lines: 10.0, stream_lines: 30.0 };
+        let known = Soonest::from(Some(near));
+        let needed = |pattern, row| known.needed(100.0, pattern, &row);
+        let stream = needed(Pattern::Stream, read(100.0, FREE_LINES));
+        assert!((stream.all - 500.0).abs() < 1e-9 && stream.waiting == 0.0, "{stream:?}");
+        let loads = needed(Pattern::Random, read(100.0, 5.0));
+        assert!((loads.all - 1500.0).abs() < 1e-9 && (loads.waiting - 3000.0).abs() < 1e-9, "{loads:?}");
+        let stores = needed(Pattern::Random, Traffic { stored: 1.0, ..read(100.0, FREE_LINES) });
+        assert!((stores.all - 1500.0).abs() < 1e-9 && stores.waiting.abs() < 1e-9, "{stores:?}");
+    }
+
+    #[test]
+    fn more_accesses_are_more_lines_as_far_as_there_is_time() {
+        let key = (OBJECT, Pattern::Random);
+        let touched = BTreeMap::from([((FIRST, key), Touches { lines: 1e6, dirty: 0.0, stored: 0.0 })]);
+        let before = BTreeMap::from([(key, read(1e6, 1.0))]);
+        let within = |samples: f64, high: f64| {
+            let mut rows = before.clone();
+            let mut bound = TimeBound::new(&touched, BTreeMap::from([(FIRST, waiting(samples))]), MS, ANY_MEMORY, None);
+            while bound.tighten(&before, &rows) > 0.0 {}
+            bound.apply(&before, &mut rows);
+            let count = AccessCount { count: 1.0, low: 0.5, high, source: tierloom_model::CountSource::Estimated };
+            bound.set_within(&before, &mut rows, &BTreeMap::from([(OBJECT, count)]));
+            rows[&key].within.unwrap()
+        };
+        let roomy = within(1000.0, 3.0);
+        assert!(
+            (roomy.high - 3.0).abs() < 1e-9 && (roomy.low - 0.5 / reused(Pattern::Random)).abs() < 1e-9,
+            "{roomy:?}"
+        );
+        // There is time for 123 ms, and the lines that are said to be there take 60.
+        let short = within(100.0, 1e9);
+        assert!((short.high - HUNDRED_NS / 60.0 / 1e6).abs() < 1e-6, "{short:?}");
+    }
 }

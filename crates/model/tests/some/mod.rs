@@ -217,6 +217,7 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
             threads,
             cpu: "a processor".to_owned(),
             llc_bytes: 1 << 25,
+            memory_ns: None,
         },
         sources: BTreeMap::from([("paper".to_owned(), "A Paper, 2024".to_owned())]),
         objects: vec![objects.0, objects.1],

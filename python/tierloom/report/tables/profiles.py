@@ -86,7 +86,10 @@ OBJECTS = (
     *(Column("name", "object"), Column("kind", "kind", rank="extra"), Column("size_bytes", "size", "bytes", "key")),
     *(Column("allocations", "allocations", "count", "page"), Column("share", "waits", "percent", "key")),
     *(Column("low", "95 % interval", "percent", "extra", to="high"), Column("accesses", "accesses", "number", "key")),
-    *(Column("dram_bytes", "memory traffic", "bytes"), Column("dram_low", "its 95 % interval", "bytes", "extra", to="dram_high")),
+    *(
+        Column("dram_bytes", "memory traffic", "bytes"),
+        Column("dram_low", "its 95 % interval", "bytes", "extra", to="dram_high"),
+    ),
     Column("reads", "reads", "percent", "extra"),
     *(Column("pattern", "pattern"), Column("place", "allocated at", "code")),
 )
