@@ -308,6 +308,7 @@ READERS: dict[str, Reader] = {
     "folder": or_none(path),
     "keep": or_none(path),
     "binaries": folders,
+    "counts": folders,
     "name": or_none(text),
     "cores": or_none(whole(1, MOST_THREADS)),
     "pid": whole(1, 2**31 - 1),

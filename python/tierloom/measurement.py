@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import tierloom._core as _core
+from tierloom.arguments import reads
 from tierloom.nouns import Machine
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Measured:
         return self.data["warnings"]
 
 
+@reads()
 def measure(
     name: str | None = None, *, quick: bool = False, progress: Callable[[float, float, str], None] | None = None
 ) -> Measured:

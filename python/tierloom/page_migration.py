@@ -11,12 +11,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
 import tierloom._core as _core
 from tierloom import arguments, catalog, hosts, traces
 from tierloom.errors import RequestError, TraceError, WorkloadError
 from tierloom.nouns import Machine, Plan, Profile, Workload
+from tierloom.schema.documents import Kind
 from tierloom.tables import Row, Tabular
 from tierloom.units import Amount, amount_in_bytes, seconds_text
 from tierloom.user_policies import MIGRATION, Migrating, migrating
@@ -322,6 +323,8 @@ def _costs(given: CostsDoc) -> dict[str, object]:
 
 def _is_figure(given: object) -> bool:
     if not isinstance(given, Mapping) or not {"value", "kind", "source"} <= given.keys():
+        return False
+    if given["kind"] not in get_args(Kind) or not isinstance(given["source"], str):
         return False
     value = given["value"]
     return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value < math.inf

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import tierloom._core as _core
-from tierloom.arguments import Reader, instance, or_none, reads, table, whole
+from tierloom.arguments import Reader, instance, or_none, reads, real, refused, table, whole
 from tierloom.node_match import match_nodes
 from tierloom.nouns import Plan
 from tierloom.program import interrupts_go_to_the_program, preload_library
@@ -25,9 +25,17 @@ if TYPE_CHECKING:
 PLAN = instance(Plan, "give a plan, such as Plan.load(path)")
 NODES: Reader = or_none(table(whole(0, 1023)))
 """Numbers of nodes, of which Linux has no more (CONFIG_NODES_SHIFT), by the plan's memories."""
+YES: Reader = instance(bool, "give True or False")
 
 
-@reads(plan=PLAN, nodes=NODES)
+def _watch(name: str, value: Any) -> tuple[float, Callable[[SnapshotDoc], None]]:  # noqa: ANN401 (whatever was handed in)
+    """Seconds, and what is called."""
+    if not isinstance(value, tuple) or len(value) != 2 or not callable(value[1]):
+        raise refused(value, name, "no pair of seconds and a function", "give them as (0.5, print)")
+    return real(0.0)(name, value[0]), value[1]
+
+
+@reads(plan=PLAN, nodes=NODES, hold=YES, set_host_weights=YES, watch=or_none(_watch))
 def run(
     plan: Plan,
     command: Sequence[str],

@@ -151,7 +151,7 @@ def test_another_build_of_a_library_is_a_warning(app: Path, run: Run, folder: Pa
 def test_show_tells_what_was_recorded_and_which_files_are_here(app: Path, run: Run) -> None:
     shown = json.loads(run("recording", "show", "app.recording", "--json").stdout)
     written = Path("app.recording").read_bytes()[len(b"tierrec")]
-    assert (shown["version"], shown["command"], shown["exit_code"]) == (written, [str(app)], 0)
+    assert (shown["format"], shown["command"], shown["exit_code"]) == (written, [str(app)], 0)
     assert shown["samples"] > 100
     assert shown["allocations"] > 0
     files = {Path(file["path"]).name: file for file in shown["binaries"]}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tierloom
+from tierloom import page_migration
 from tierloom.errors import MachineError, ProfileError, RequestError, TierloomError
 
 NAN = float("nan")
@@ -33,6 +34,20 @@ def served(**asked: object) -> object:
 
 def trained(**asked: object) -> object:
     return tierloom.offload.train("gpt2-4b", "a10", "liu-a", batch=2, compare=(), **asked).data
+
+
+def ran(**asked: object) -> object:
+    return tierloom.run(tierloom.plan("mg-e", "liu-a", threads=32).plan(), ["true"], **asked)
+
+
+def counted(**asked: object) -> object:
+    return tierloom.analyse("no.recording", **asked)
+
+
+def guessed(key: str, value: object) -> dict[str, dict[str, object]]:
+    """Costs, all of them with something else under one key."""
+    figure = {"value": 1.0, "kind": "assumed", "source": "us"} | {key: value}
+    return dict.fromkeys(page_migration.terms()["costs"], figure)
 
 
 LISTS = ("ldram,cxl", "ldram, cxl", ("ldram", "cxl"), np.array(["ldram", "cxl"]), iter(["ldram", "cxl"]))
@@ -71,6 +86,12 @@ WRONG: list[tuple[str, Callable[..., object], dict[str, object]]] = [
     *[("seed", simulated, {"seed": each}) for each in (-1, 1.5, 2**70, "3", None)],
     *[("knobs", simulated, {"knobs": each}) for each in (3, {"a": "x"}, {1: 1})],
     *[("costs", simulated, {"costs": each}) for each in ({}, 3, "x")],
+    ("costs", simulated, {"costs": guessed("kind", "guessed")}),
+    ("costs", simulated, {"costs": guessed("source", {1})}),
+    *[("watch", ran, {"watch": each}) for each in (5, (1.0,), (1.0, 2.0), ("soon", print), (-1.0, print))],
+    *[("hold", ran, {"hold": each}) for each in ("x", 1)],
+    *[("name", tierloom.measure, {"name": each}) for each in (3, ["box"])],
+    *[("counts", counted, {"counts": each}) for each in (3, [3])],
     *[("socket", planned, {"socket": each}) for each in (3, ["socket0"])],
     *[("cxl.idle=x", planned, {"what_if": [each]}) for each in ("cxl.idle=x.", "cxl.idle=x1..5")],
     *[("mlp", traced, {"mlp": each}) for each in (NAN, 0, "3")],

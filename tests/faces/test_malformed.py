@@ -157,6 +157,18 @@ EVERYTHING = {
             "`lora_rank` is no field of",
         ),
     ),
+    "box.toml": (
+        'kind = "machine"\nversion = 1\nnmae = "box"\nsources = { me = 3 }\nmemories = "none"\npaths = []\n'
+        '[[sockets]]\nname = "s"\ncoers = 3\n',
+        "machine show box.toml",
+        (
+            "things are wrong",
+            "nmae: there is no such key (did you mean name?)",
+            "sources.me: is 3, not text",
+            'memories: is the text "none", not a list',
+            "sockets[0].llc_bytes: is missing",
+        ),
+    ),
     "gpu.toml": (
         "memory_gb_s = 3\ncolour = 1\n",
         "offload infer --model opt-30b --gpu gpu.toml --machine liu-a",

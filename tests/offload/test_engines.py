@@ -28,8 +28,6 @@ DOORS = {
     "gguf_keys.py",
     "gguf_reader.py",
     "gguf_shards.py",
-    "asking.py",
-    "asking_others.py",
     "__init__.py",
 }
 

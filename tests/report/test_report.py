@@ -19,7 +19,7 @@ from support import Tierloom
 from tierloom import Machine, Profile
 from tierloom import plan as plan_of
 from tierloom.errors import RequestError
-from tierloom.report.pages import flame, html_file, kinds, sources
+from tierloom.report.pages import flame, html_file, kinds, simulation, sources
 from tierloom.report.pages.parts import Chart, Drawing
 
 pytestmark = pytest.mark.xdist_group("report")
@@ -60,6 +60,26 @@ def test_no_axis_counts_in_thousandths_of_its_unit(results: Path) -> None:
     si = [axis["labelExpr"] for axis in axes if "~s" in axis.get("labelExpr", "")]
     assert si
     assert all(text.startswith("abs(datum.value) < 1 ? format(datum.value, '~g')") for text in si)
+
+
+def test_no_tooltip_gives_a_measure_in_thousandths(results: Path) -> None:
+    """As axes: only what is counted, which is whole, is written in thousands."""
+    parts = [part for section in kinds.sections(sources.read([str(results)])) for part in section.charts]
+    lines = {line.title: line for line in simulation.LINES}
+    by_thousands = [name for name, line in lines.items() if line.number.endswith("s")]
+    assert by_thousands == ["Hint faults", "Pages promoted", "Pages demoted"]
+    told = [part for part in parts if isinstance(part, Chart) and part.title in lines]
+    assert told
+    for part in told:
+        formats = {tip["format"] for tip in found_tips(part.spec) if tip["field"] == "value"}
+        assert formats <= {lines[part.title].number, ".1%"}, part.title
+
+
+def found_tips(spec: object) -> list[dict]:
+    """Every line of a tooltip."""
+    parts = spec.values() if isinstance(spec, dict) else spec if isinstance(spec, list) else ()
+    here = spec["tooltip"] if isinstance(spec, dict) and isinstance(spec.get("tooltip"), list) else []
+    return here + [tip for part in parts for tip in found_tips(part)]
 
 
 def found_axes(spec: object) -> list[dict]:
@@ -436,6 +456,16 @@ def test_the_run_as_predicted_adds_up(results: Path) -> None:
             row["gb_s"] * (row["end_s"] - row["start_s"]) for row in chart.data if row["memory"] == tier["memory"]
         )
         assert moved == pytest.approx(tier["gb_s"] * told["time_s"])
+
+
+def test_a_difference_says_its_answer_first(results: Path) -> None:
+    document = json.loads((results / "difference.json").read_text())
+    document |= {"answer": ["B takes half as long."], "remarks": ["They ran on two machines."]}
+    (section,) = kinds.sections([*sources.from_data(document, "a")])
+    assert section.about.startswith("B takes half as long. They ran on two machines. B against A.")
+    del document["answer"], document["remarks"]
+    (section,) = kinds.sections([*sources.from_data(document, "a")])
+    assert section.about.startswith("B against A."), "a file of before has none"
 
 
 def test_two_runs_stand_side_by_side(results: Path) -> None:

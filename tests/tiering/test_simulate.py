@@ -300,6 +300,9 @@ def test_samples_are_followed_in_the_order_of_time(folder: Path, tierloom: Tierl
 
     def early_and_late(**how: bool) -> tuple[float, float]:
         run = simulate(profile, MACHINE, "none", nodes=NODES, fast_memory="50%", evaluator="exact", **how)
+        times = [point["time_s"] for point in run.data["series"]]
+        assert sorted(set(times)) == times, "a point of no time has no bandwidth"
+        assert times[-1] == pytest.approx(run.data["time_s"])
         shares = [point["fast_share"] for point in run.data["series"]]
         third = len(shares) // 3
         return sum(shares[:third]) / third, sum(shares[-third:]) / third

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ModelError, Result};
+use crate::shape;
 
 /// Version of every file format of this crate; a file of another version is refused.
 pub const FORMAT_VERSION: u32 = 1;
@@ -40,19 +41,31 @@ pub enum PlanTag {
 }
 
 /// Parses TOML after looking at what it is and at its version, so that a newer file is called newer, not broken.
-pub(crate) fn from_toml<T: DeserializeOwned>(text: &str, file: &str, kind: &str) -> Result<T> {
+pub(crate) fn from_toml<T: DeserializeOwned + JsonSchema>(text: &str, file: &str, kind: &str) -> Result<T> {
     let table: toml::Table = toml::from_str(text).map_err(|error| syntax(file, &error.to_string()))?;
     check_kind(file, table.get("kind").and_then(toml::Value::as_str), kind)?;
     check_version(file, table.get("version").and_then(toml::Value::as_integer).and_then(|v| u64::try_from(v).ok()))?;
-    toml::from_str(text).map_err(|error| syntax(file, &error.to_string()))
+    toml::from_str(text).map_err(|error| {
+        let document = serde_json::to_value(&table).unwrap_or_default();
+        misshapen::<T>(file, &document).unwrap_or_else(|| syntax(file, &error.to_string()))
+    })
 }
 
 /// Parses JSON after looking at what it is and at its version.
-pub(crate) fn from_json<T: DeserializeOwned>(text: &str, file: &str, kind: &str) -> Result<T> {
+pub(crate) fn from_json<T: DeserializeOwned + JsonSchema>(text: &str, file: &str, kind: &str) -> Result<T> {
     let head = Head::of_json(text).map_err(|error| syntax(file, &error.to_string()))?;
     check_kind(file, head.kind.as_str(), kind)?;
     check_version(file, head.version.as_u64())?;
-    serde_json::from_str(text).map_err(|error| syntax(file, &error.to_string()))
+    serde_json::from_str(text).map_err(|error| {
+        let document = serde_json::from_str(text).unwrap_or_default();
+        misshapen::<T>(file, &document).unwrap_or_else(|| syntax(file, &error.to_string()))
+    })
+}
+
+/// All keys that are wrong, where there are several: of one the parser says more, with the line that it is in.
+fn misshapen<T: JsonSchema>(file: &str, document: &serde_json::Value) -> Option<ModelError> {
+    let flaws = shape::flaws::<T>(document);
+    (flaws.len() > 1).then(|| ModelError::Several { file: file.to_owned(), flaws })
 }
 
 /// The first keys alone: a tree of all of a large profile would take more memory than the profile.

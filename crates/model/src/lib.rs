@@ -25,6 +25,7 @@ mod prediction;
 mod profile;
 mod sample;
 mod schema;
+mod shape;
 mod share;
 mod site;
 mod undisturbed;

@@ -67,7 +67,7 @@ fn loaded(py: Python<'_>, path: &Path) -> PyResult<(u8, Recording)> {
 /// What a recording holds.
 #[derive(Serialize)]
 struct Described<'a> {
-    version: u8,
+    format: u8,
     command: &'a [String],
     processor: &'a str,
     llc_bytes: u64,
@@ -94,7 +94,7 @@ struct Described<'a> {
 impl<'a> Described<'a> {
     fn of(version: u8, recording: &'a Recording, files: &'a CodeFiles) -> Self {
         Self {
-            version,
+            format: version,
             command: &recording.command,
             processor: &recording.processor.name,
             llc_bytes: recording.processor.llc_bytes,

@@ -117,8 +117,11 @@ def elapsing(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[float, float, str], None]]:
-    """A bar on stderr, moved by calling it with a share, the seconds left, and words; silent in a pipe."""
+def progress_bar(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
+    """A bar on stderr, moved by calling it with a share, the seconds left if they are known, and words.
+
+    In a pipe it is silent.
+    """
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))
@@ -126,7 +129,7 @@ def progress_bar(what: str) -> Iterator[Callable[[float, float, str], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         task = bars.add_task(what, total=1.0, left="")
         yield lambda share, left_s, words: bars.update(
-            task, completed=share, left=f"{left_s:.0f} s left", description=words
+            task, completed=share, left="" if left_s is None else f"{left_s:.0f} s left", description=words
         )
 
 

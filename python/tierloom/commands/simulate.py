@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -132,9 +133,12 @@ def run_all(asked: dict[str, Any]) -> list[Simulation]:
     }
     chosen = policies_of(asked["policies"], followed=isinstance(source, Path) or asked["samples"])
     runs = []
+    began = time.monotonic()
     with say.progress_bar("simulating") as tell:
         for index, policy in enumerate(chosen):
-            tell(index / len(chosen), float(len(chosen) - index), f"simulating {policy}")
+            each_s = (time.monotonic() - began) / index if index else None
+            left_s = None if each_s is None else each_s * (len(chosen) - index)
+            tell(index / len(chosen), left_s, f"simulating {policy}")
             runs.append(run_one(source, machine, policy, given, asked))
     return runs
 

@@ -21,9 +21,9 @@ class CodeFileDoc(TypedDict):
 
 
 class RecordingDoc(TypedDict):
-    """What a recording holds."""
+    """What a recording holds; ``format`` is the version of its file."""
 
-    version: int
+    format: int
     command: list[str]
     processor: str
     llc_bytes: int

@@ -170,10 +170,13 @@ impl Ledger {
 
     /// Adds a point where it is time; halves their number when there are too many.
     pub(crate) fn record(&mut self, now_s: f64, used_pages: Vec<f64>, latency_ns: &[f64], last: bool) {
-        if now_s - self.since_s < self.every_s && !last {
+        let span_s = now_s - self.since_s;
+        // Of no time there is no bandwidth: the last step may be what a point is of already.
+        let is_new = self.series.is_empty() || span_s > 0.0;
+        if !is_new || span_s < self.every_s && !last {
             return;
         }
-        let span_s = (now_s - self.since_s).max(f64::MIN_POSITIVE);
+        let span_s = span_s.max(f64::MIN_POSITIVE);
         let sum: f64 = self.since.iter().sum();
         self.series.push(Point {
             time_s: now_s,
@@ -186,10 +189,11 @@ impl Ledger {
         self.since_s = now_s;
         self.since.iter_mut().for_each(|bytes| *bytes = 0.0);
         if self.series.len() > POINTS {
-            let mut odd = false;
+            // The last one stays.
+            let mut from_last = self.series.len();
             self.series.retain(|_| {
-                odd = !odd;
-                !odd
+                from_last -= 1;
+                from_last.is_multiple_of(2)
             });
             self.every_s *= 2.0;
         }

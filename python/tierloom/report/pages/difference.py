@@ -47,6 +47,9 @@ SIDE_STEP = 34
 """Height of an entry with both its marks, pixels."""
 
 
+RULE = "B against A. A figure changed when the ranges of both lie apart."
+
+
 def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder's signature)
     """Every figure that differs, those that changed most first."""
     told: list[ChangeDoc] = source.data["changes"]
@@ -55,7 +58,7 @@ def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
     return Section(
         kind="difference",
         title=source.name,
-        about="B against A. A figure changed when the ranges of both lie apart.",
+        about=" ".join([*source.data.get("answer", []), *source.data.get("remarks", []), RULE]),
         facts=[Fact("changed", str(source.data["changed"]), f"of {len(told)} figures that differ")],
         charts=[*_changes(rows), *_side_by_side(rows)],
         tables=[Table([Column("where", "where"), *FIGURE], rows, "Every figure that differs")],

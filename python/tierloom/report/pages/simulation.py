@@ -52,7 +52,11 @@ class Line(NamedTuple):
     title: str
     unit: str
     value: Callable[[PointDoc], float]
+    number: str = ".4~g"
+    """How one value is written: whole numbers of things by thousands, measures by digits, for 500m GB/s is none."""
 
+
+COUNTED = ".4~s"
 
 LINES = (
     Line("Served by fast memory", "share of accesses", lambda point: point["fast_share"]),
@@ -60,12 +64,13 @@ LINES = (
     Line("Traffic of fast memory", "GB/s", lambda point: point["gb_s"][0]),
     Line("Traffic of the other memories", "GB/s", lambda point: sum(point["gb_s"][1:])),
     Line("Latency of fast memory", "ns", lambda point: point["latency_ns"][0]),
-    Line("Hint faults", "since the start", lambda point: point["counters"]["numa_hint_faults"]),
-    Line("Pages promoted", "since the start", lambda point: point["counters"]["pgpromote_success"]),
+    Line("Hint faults", "since the start", lambda point: point["counters"]["numa_hint_faults"], COUNTED),
+    Line("Pages promoted", "since the start", lambda point: point["counters"]["pgpromote_success"], COUNTED),
     Line(
         "Pages demoted",
         "since the start",
         lambda point: sum(value for name, value in point["counters"].items() if name.startswith("pgdemote")),
+        COUNTED,
     ),
 )
 """What is drawn over time, where it ever is more than nothing."""
@@ -147,7 +152,9 @@ def _line(line: Line, runs: Sequence[OutcomeDoc]) -> list[Chart]:
         "y": field("value", title=line.unit, scale=y, axis={"format": ".0%"} if share else SI_AXIS),
         "color": field("policy", "nominal", None, scale=scale(names), legend={**LEGEND, "symbolType": "stroke"}),
     }
-    tip = tips(("policy", "policy"), ("time_s", "time, s", ".4~g"), ("value", line.unit, ".1%" if share else ".4~s"))
+    tip = tips(
+        ("policy", "policy"), ("time_s", "time, s", ".4~g"), ("value", line.unit, ".1%" if share else line.number)
+    )
     spec = chart(
         {"mark": {"type": "line", "strokeWidth": 2, "interpolate": "monotone"}, "encoding": encoding},
         {"mark": {"type": "point", "opacity": 0, "size": 80}, "encoding": {**encoding, "tooltip": tip}},

@@ -33,7 +33,7 @@ def run(recording: RecordingDoc) -> RenderableType:
     """The run, a line a fact."""
     made = table(f"Recording of {' '.join(recording['command'])}", ("what", "left"), ("", "left", "key"))
     rate = f", {recording['hz']:.0f}/s of CPU time" if recording["event"] in {"cpu-clock", "ptrace"} else ""
-    made.add_row("version", str(recording["version"]))
+    made.add_row("format", str(recording["format"]))
     made.add_row("processor", f"{recording['processor']}, {bytes_text(recording['llc_bytes'])} last-level cache")
     made.add_row("event", EVENTS[recording["event"]] + rate)
     made.add_row("time", f"{seconds_text(recording['wall_s'])}, {seconds_text(recording['cpu_s'])} of CPU time")
