@@ -46,6 +46,49 @@ int main(int argc, char **argv) {
 """
 """A program with an array of its own positions; where that repeats, it ends as it is told."""
 
+CUT = r"""
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+
+enum { MIB = 1 << 20 };
+
+static char *mapping(char *at, long bytes, int flags) {
+    return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+}
+
+static int full_of(const char *at, long bytes, char what) {
+    long others = 0;
+    for (long byte = 0; byte < bytes; byte++) others += at[byte] != what;
+    return others == 0;
+}
+
+int main(void) {
+    char *data = mapping(0, 64 * MIB, 0);
+    for (int round = 0; round < 40; round++)
+        for (long at = 0; at < 64 * MIB; at += 64) data[at] += round;
+    data[40 * MIB] = 1;
+    data[41 * MIB] = 2;
+    const int repeats = data[40 * MIB] == 2;
+    munmap(data + 16 * MIB, 8 * MIB);
+    char *in_hole = mapping(data + 16 * MIB, 8 * MIB, MAP_FIXED);
+    memset(in_hole, 7, 8 * MIB);
+    char *over = mapping(data + 32 * MIB, 4 * MIB, MAP_FIXED);
+    memset(over, 8, 4 * MIB);
+    char *moved = mremap(data + 48 * MIB, 4 * MIB, 8 * MIB, MREMAP_MAYMOVE);
+    if (moved == MAP_FAILED) return 4;
+    memset(moved, 9, 8 * MIB);
+    data[40 * MIB] = 1;
+    data[41 * MIB] = 2;
+    if (repeats && data[40 * MIB] != 2) return 5;
+    munmap(data, 16 * MIB);
+    munmap(data + 24 * MIB, 8 * MIB);
+    munmap(data + 36 * MIB, 12 * MIB);
+    return full_of(in_hole, 8 * MIB, 7) && full_of(over, 4 * MIB, 8) && full_of(moved, 8 * MIB, 9) ? 0 : 3;
+}
+"""
+"""A program that gives back parts of a mapping, maps over others and moves one: what came there is its own."""
+
 MACHINE = "dram 64GiB 100ns 100GB/s"
 
 
@@ -69,6 +112,14 @@ def test_an_ablated_object_repeats_and_has_a_row(steered: list[str], folder: Pat
     shown = validations.tables(answer)
     assert len(shown) == 3, "a sentence, the rows, and what is saved"
     assert "data" in str(shown[2].rows)
+
+
+def test_what_comes_in_the_place_of_parts_is_not_ablated(folder: Path) -> None:
+    (folder / "cut.c").write_text(CUT)
+    subprocess.run(["cc", "-O1", "-g", "-o", "cut", "cut.c"], cwd=folder, check=True)
+    answer = tierloom.validate([[str(folder / "cut")]], machine=MACHINE, runs=1, ablate="data")
+    assert answer.data["failures"] == [], "neither other memory of the program's was lost, nor what was left of the object"
+    assert [row["ablated"] for row in answer.data["rows"]] == [None, "data"]
 
 
 @pytest.mark.parametrize(

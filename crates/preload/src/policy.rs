@@ -39,6 +39,7 @@ use crate::generation::RULES;
 use crate::{report, thread};
 
 pub(crate) use handed::Handed;
+pub(crate) use release::Fate;
 pub(crate) use rules::{NO_RULE, look_for_rules, may_come, rule_of_stack};
 pub(crate) use unmatched::{keep_again, keep_to_ourselves, table_of_blocks, take_back};
 
@@ -69,6 +70,14 @@ pub(crate) fn place(stack_rule: u32, address: u64, bytes: u64, handed: Handed) {
 pub(crate) fn release(address: u64) {
     if RULES.load(Ordering::Relaxed) != 0 {
         thread::quietly(|| release::release(address));
+    }
+}
+
+/// The same of any range of mappings, which need not be all of what was handed out.
+#[inline]
+pub(crate) fn release_range(address: u64, bytes: u64, fate: Fate) {
+    if RULES.load(Ordering::Relaxed) != 0 {
+        thread::quietly(|| release::release_range(address, bytes, fate));
     }
 }
 

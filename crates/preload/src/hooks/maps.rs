@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use tierloom_wire::{Event, Stamp};
 
 use super::{Block, allocated};
-use crate::policy::{self, Handed};
+use crate::policy::{self, Fate, Handed};
 use crate::unwind::Entry;
 use crate::{real, report, settings};
 
@@ -39,7 +39,11 @@ pub(crate) unsafe extern "C" fn on_mmap(
     offset: i64,
     entry: Entry,
 ) -> Block {
-    let since = if flags & libc::MAP_FIXED != 0 { before() } else { None };
+    let is_over_others = flags & libc::MAP_FIXED != 0;
+    let since = if is_over_others { before() } else { None };
+    if is_over_others {
+        policy::release_range(hint as u64, bytes as u64, Fate::Goes);
+    }
     // SAFETY: the program's call, passed on.
     let start = unsafe { real::mmap(hint, bytes, access, flags, file, offset) };
     if start == libc::MAP_FAILED {
@@ -63,7 +67,7 @@ pub(crate) unsafe extern "C" fn on_mmap(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn munmap(start: Block, bytes: usize) -> c_int {
     let since = before();
-    policy::release(start as u64);
+    policy::release_range(start as u64, bytes as u64, Fate::Goes);
     // SAFETY: the program's call, passed on.
     let refused = unsafe { real::munmap(start, bytes) };
     if let Some(stamp) = since.filter(|_| refused == 0) {
@@ -100,7 +104,10 @@ pub(crate) unsafe extern "C" fn on_mremap(
     entry: Entry,
 ) -> Block {
     let since = before();
-    policy::release(old as u64);
+    policy::release_range(old as u64, from as u64, Fate::Moves);
+    if flags & libc::MREMAP_FIXED != 0 {
+        policy::release_range(at as u64, to as u64, Fate::Goes);
+    }
     // SAFETY: the program's call, passed on.
     let new = unsafe { real::mremap(old, from, to, flags, at) };
     if let Some(stamp) = since.filter(|_| new != libc::MAP_FAILED) {

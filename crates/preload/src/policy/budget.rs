@@ -15,6 +15,9 @@ static STRIPES: AtomicU64 = AtomicU64::new(0);
 /// Bytes that were brought in before they were touched.
 static EAGER: AtomicU64 = AtomicU64::new(0);
 
+/// Mappings that are always in the cache.
+static ALIASED: AtomicU64 = AtomicU64::new(0);
+
 /// Stripes that the process may still have.
 pub(super) fn stripes_left(facts: &Facts) -> u64 {
     facts.stripes.saturating_sub(STRIPES.load(Ordering::Relaxed))
@@ -30,7 +33,24 @@ pub(super) fn enter(object: &Object) -> bool {
     STRIPES.fetch_add(u64::from(object.stripes), Ordering::Relaxed);
     EAGER.fetch_add(eager_bytes(object), Ordering::Relaxed);
     forget(object.address);
-    OBJECTS.get().is_some_and(|objects| objects.insert(object))
+    let is_entered = OBJECTS.get().is_some_and(|objects| objects.insert(object));
+    if is_entered && object.is_aliased_mapping() {
+        ALIASED.fetch_add(1, Ordering::Relaxed);
+    }
+    is_entered
+}
+
+/// The address of a mapping that is always in the cache and has pages in this range. There are few of them, or none: then
+/// nobody looks.
+pub(super) fn aliased_mapping_in(start: u64, end: u64) -> Option<u64> {
+    let objects = OBJECTS.get().filter(|_| ALIASED.load(Ordering::Relaxed) > 0)?;
+    let mut found = None;
+    objects.for_each(|object| {
+        if object.is_aliased_mapping() && object.start < end && start < object.end() {
+            found = Some(object.address);
+        }
+    });
+    found
 }
 
 /// Takes an object out of the books.
@@ -38,6 +58,9 @@ pub(super) fn forget(address: u64) -> Option<Object> {
     let object = OBJECTS.get()?.remove(address)?;
     STRIPES.fetch_sub(u64::from(object.stripes), Ordering::Relaxed);
     EAGER.fetch_sub(eager_bytes(&object), Ordering::Relaxed);
+    if object.is_aliased_mapping() {
+        ALIASED.fetch_sub(1, Ordering::Relaxed);
+    }
     Some(object)
 }
 

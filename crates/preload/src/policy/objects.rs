@@ -134,6 +134,16 @@ impl Entry {
 }
 
 impl Object {
+    /// Behind its last whole page.
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.bytes
+    }
+
+    /// It is a mapping of the program's all of whose pages are a few that repeat.
+    pub(super) fn is_aliased_mapping(&self) -> bool {
+        self.aliased && self.kind == Kind::Mapping
+    }
+
     fn words(&self) -> [u64; 5] {
         let flags = u64::from(self.held) << 2 | u64::from(self.populated) << 3 | u64::from(self.aliased) << 4;
         let rest = self.kind as u64 | flags | u64::from(self.stripes) << 8;

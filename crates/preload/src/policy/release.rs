@@ -1,6 +1,6 @@
 //! The end of a placed object: where its pages are is told, and what its next owner must not inherit is undone.
 
-use tierloom_wire::{Event, MAX_RESIDENT_NODES, RuleReader};
+use tierloom_wire::{Event, MAX_RESIDENT_NODES, PAGE_BYTES, RuleReader};
 
 use super::objects::{Kind, OBJECTS, Object};
 use super::{alias, budget, kernel, mempolicy, residency};
@@ -18,6 +18,45 @@ pub(super) fn release(address: u64) {
             kernel::unlock(object.start, object.bytes);
         }
         kernel::mbind(object.start, object.bytes, libc::MPOL_DEFAULT, 0, false);
+    }
+}
+
+/// What becomes of a range that the program had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is unmapped, or another mapping takes its place.
+    Goes,
+    /// It moves or changes its size, and has to be one mapping for that.
+    Moves,
+}
+
+/// A range is about to go or to move. Mappings that are always in the cache are cut where it begins and ends: what is left of
+/// them stays as it is, and nobody takes what comes here next for theirs.
+#[cold]
+pub(super) fn release_range(start: u64, bytes: u64, fate: Fate) {
+    let end = start.saturating_add(bytes.next_multiple_of(PAGE_BYTES));
+    while let Some(address) = budget::aliased_mapping_in(start, end) {
+        if let Some(object) = budget::forget(address) {
+            cut(&object, (start, end), fate);
+        }
+    }
+    release(start);
+}
+
+fn cut(object: &Object, (start, end): (u64, u64), fate: Fate) {
+    let (from, to, object_end) = (start.max(object.start), end.min(object.end()), object.end());
+    if fate == Fate::Moves {
+        alias::undo(from, to - from);
+    }
+    if (from, to) == (object.start, object_end) {
+        return tell_residency(object, residency::AT_RELEASE);
+    }
+    let left = [(object.address, object.start, from), (to, to, object_end)];
+    for (address, start, end) in left.into_iter().filter(|(_, start, end)| start < end) {
+        let bytes = end - start;
+        let stripes = u128::from(object.stripes) * u128::from(bytes) / u128::from(object.bytes);
+        let stripes = u32::try_from(stripes).unwrap_or(object.stripes);
+        budget::enter(&Object { address, start, bytes, stripes, ..*object });
     }
 }
 
