@@ -52,7 +52,7 @@ def tell(*parts: RenderableType) -> None:
     """Words, and tables that accompany a program's own output, on stderr."""
     console = _console(sys.stderr)
     for part in parts:
-        _print(console, part, highlight=False)
+        _print(console, part)
 
 
 def wrote(what: str, path: object) -> None:
@@ -149,7 +149,7 @@ def program_output(*, to_stderr: bool) -> Iterator[None]:
         os.close(ours)
 
 
-def _print(console: Terminal, part: RenderableType, *, highlight: bool = True) -> None:
+def _print(console: Terminal, part: RenderableType) -> None:
     """One part; sentences are broken as the cells of tables are, never between a number and its unit."""
     if isinstance(part, str):
         from rich.text import Text
@@ -157,14 +157,14 @@ def _print(console: Terminal, part: RenderableType, *, highlight: bool = True) -
         from tierloom.report.tables.words import wrapped
 
         lines = "\n".join(line.plain for line in wrapped(Text(visible(part)), console.width))
-        console.print(lines, highlight=highlight, soft_wrap=True)
+        console.print(lines, soft_wrap=True)
     else:
-        console.print(part, highlight=highlight)
+        console.print(part)
 
 
 def _tell_unbroken(*parts: str | tuple[str, str]) -> None:
     """Words whose lines are as they are: a command that is broken cannot be copied."""
-    _console(sys.stderr).print(_styled(*parts), highlight=False, soft_wrap=True)
+    _console(sys.stderr).print(_styled(*parts), soft_wrap=True)
 
 
 def _lines(text: str, width: int) -> str:
@@ -187,4 +187,6 @@ def _console(stream: TextIO) -> Terminal:
     from tierloom.commands.console import Terminal
 
     piped = not stream.isatty() and "COLUMNS" not in os.environ
-    return Terminal(file=stream, width=PIPE_WIDTH if piped else None, soft_wrap=False, emoji=False, markup=False)
+    width = PIPE_WIDTH if piped else None
+    # Rich would colour `16.` of `16.0GiB`.
+    return Terminal(file=stream, width=width, soft_wrap=False, emoji=False, markup=False, highlight=False)
