@@ -1,6 +1,6 @@
 """A terminal for pages that are transcripts: a command is typed in a folder of its own, and its output is kept.
 
-`newcomer.py` and `story.py` write their pages with it.
+`newcomer.py` and `story.py` write their pages with it, `terminal_pictures.py` draws pictures of it.
 """
 
 from __future__ import annotations
@@ -96,12 +96,17 @@ def parts(text: str, *spans: tuple[str, int]) -> str:
         ValueError: An output without such a line.
     """
     lines = stripped(text)
+    return joined([each if isinstance(each, str) else lines[each] for each in abridged(lines, *spans)])
+
+
+def abridged(lines: list[str], *spans: tuple[str, int]) -> list[int | str]:
+    """The same, as the places of the lines that are shown, and words for those between them."""
     chosen = {at + more for start, count in spans for at in [found(start, lines)] for more in range(count)}
     shown = sorted(at for at in chosen if at < len(lines))
-    told = []
+    told: list[int | str] = []
     for before, at in pairwise([-1, *shown, len(lines)]):
-        told += [*left_out(lines[before + 1 : at]), *lines[at : at + 1]]
-    return joined(told)
+        told += [*left_out(lines[before + 1 : at]), at]
+    return told[:-1]
 
 
 def found(pattern: str, lines: list[str]) -> int:

@@ -25,7 +25,6 @@ mod prediction;
 mod profile;
 mod sample;
 mod schema;
-mod shape;
 mod share;
 mod site;
 mod undisturbed;

@@ -1,11 +1,12 @@
 //! From text to a noun and back: one way to parse, one way to say what is wrong.
 
+mod shape;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ModelError, Result};
-use crate::shape;
 
 /// Version of every file format of this crate; a file of another version is refused.
 pub const FORMAT_VERSION: u32 = 1;
