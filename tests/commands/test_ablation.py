@@ -118,7 +118,7 @@ def test_what_comes_in_the_place_of_parts_is_not_ablated(folder: Path) -> None:
     (folder / "cut.c").write_text(CUT)
     subprocess.run(["cc", "-O1", "-g", "-o", "cut", "cut.c"], cwd=folder, check=True)
     answer = tierloom.validate([[str(folder / "cut")]], machine=MACHINE, runs=1, ablate="data")
-    assert answer.data["failures"] == [], "neither other memory of the program's was lost, nor what was left of the object"
+    assert answer.data["failures"] == [], "neither other memory of the program's was lost, nor what was left of it"
     assert [row["ablated"] for row in answer.data["rows"]] == [None, "data"]
 
 
