@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import tierloom._core as _core
+from tierloom import progress_bar
 from tierloom.arguments import reads
 from tierloom.nouns import Machine
 
@@ -84,13 +85,14 @@ def measure(
         name: Name of the machine; this host's by default.
         quick: Take fewer repetitions and footprints, and mixes of reads and writes with one and all threads only.
         progress: Called before each figure with the share that is done, the seconds left, and what
-            is being measured.
+            is being measured. In a notebook a bar shows it by default.
 
     Raises:
         MeasurementError: Nothing can be measured here.
     """
     today = dt.datetime.now(tz=dt.UTC).date().isoformat()
-    text, report = _core.measure_machine(name or host_name(), today, not quick, progress)
+    with progress_bar.in_notebook("measuring") as bar:
+        text, report = _core.measure_machine(name or host_name(), today, not quick, progress or bar)
     return Measured(Machine(text), cast("MeasurementDoc", report))
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tierloom import ablation, arguments, hosts, profiler
+from tierloom import ablation, arguments, hosts, profiler, progress_bar
 from tierloom.errors import MachineError, PlacementError, ProgramError, RecordingError, RequestError
 from tierloom.nouns import Machine, Profile
 from tierloom.placed_runs import LOCAL, checked, timed_under
@@ -132,7 +132,8 @@ def validate(
         runs: Runs without the profiler for each number of threads; the median counts. With the number that is
             profiled, half of them come before the profiled run: a machine whose clock drifts shows it.
         variable: The environment variable that tells the program its threads.
-        progress: Called with the share that is done, the seconds left, and what is being done.
+        progress: Called with the share that is done, the seconds left, and what is being done. In a notebook a bar
+            shows it by default.
 
     Where there are several, one that cannot be started, recorded or predicted, or that does not always end alike, is
     left out and told (``failures``); so is a placement that the data do not fit in, or that the kernel lacks, and an
@@ -170,18 +171,23 @@ def validate(
     elsewhere = checked(placements, here, given) if placements else []
     conditions = [Condition(*each) for each in itertools.product(counts, (0.0, *neighbours))]
     conditions += [Condition(*each) for each in itertools.product(counts, (0.0,), elsewhere)]
-    steps = Steps(len(commands) * (1 + len(conditions) * runs), progress)
-    trial = Trial(here, conditions, ablation.checked(ablate), given, runs, variable, steps)
-    rows: list[ValidationRowDoc] = []
+    with progress_bar.in_notebook("validating") as bar:
+        steps = Steps(len(commands) * (1 + len(conditions) * runs), progress or bar)
+        trial = Trial(here, conditions, ablation.checked(ablate), given, runs, variable, steps)
+        rows = list(_all_rows(commands, trial))
+    totals, failures = summary(rows), trial.failures
+    return Validation({"machine": here.name, "runs": runs, "rows": rows, "failures": failures, "summary": totals})
+
+
+def _all_rows(commands: Sequence[Sequence[str]], trial: Trial) -> Iterator[ValidationRowDoc]:
+    """Rows of all programs; what cannot be tried is left out where there are several."""
     for command in commands:
         try:
-            rows.extend(_rows(command, trial))
+            yield from _rows(command, trial)
         except (ProgramError, RecordingError, RequestError, PlacementError) as error:
             if len(commands) == 1:
                 raise
             trial.leave_out(command, error)
-    totals, failures = summary(rows), trial.failures
-    return Validation({"machine": here.name, "runs": runs, "rows": rows, "failures": failures, "summary": totals})
 
 
 def _rows(command: Sequence[str], trial: Trial) -> Iterator[ValidationRowDoc]:

@@ -11,7 +11,7 @@ from tierloom.commands import occupied, options, say
 from tierloom.errors import RequestError
 
 if TYPE_CHECKING:
-    from tierloom.sweeps import Progress, Study, Sweep
+    from tierloom.sweeps import Study, Sweep
 
 
 @click.command(
@@ -83,9 +83,11 @@ def run(study: Study, folder: Path, workers: int | None, scheduler: str | None, 
     from tierloom.sweeps import sweep
 
     with say.progress_bar("starting workers") as tell:
-
-        def told(progress: Progress) -> None:
-            words = f"{progress.done:,} of {progress.total:,} points"
-            tell(progress.done / progress.total, progress.left_s, words)
-
-        return sweep(study, folder, workers=workers, scheduler=scheduler, retry_failed=retry_failed, progress=told)
+        return sweep(
+            study,
+            folder,
+            workers=workers,
+            scheduler=scheduler,
+            retry_failed=retry_failed,
+            progress=lambda progress: progress.tell(tell),
+        )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tierloom import outputs
+from tierloom import outputs, progress_bar
 from tierloom.arguments import or_none, reads, text, whole
 from tierloom.sweeps import clusters, points
 from tierloom.sweeps.keys import Addresses, resolved
@@ -52,6 +52,10 @@ class Progress:
     host: str
     pid: int
 
+    def tell(self, bar: Callable[[float, float | None, str], None]) -> None:
+        """Moves a bar."""
+        bar(self.done / self.total, self.left_s, f"{self.done:,} of {self.total:,} points")
+
 
 @reads(workers=or_none(whole(0, 10**5)), scheduler=or_none(text))
 def sweep(
@@ -74,7 +78,7 @@ def sweep(
         workers: Local processes; by default those of the study, or one for each CPU. 0 computes in this process.
         scheduler: Address of a Dask scheduler instead, such as ``"tcp://head:8786"``.
         retry_failed: Compute points that failed again; those whose worker was lost are tried again anyway.
-        progress: Called after every batch.
+        progress: Called after every batch. In a notebook a bar shows it by default.
 
     Raises:
         StudyError: There is no such study, or it makes no sense.
@@ -92,9 +96,11 @@ def sweep(
     place = Path(folder or f"{asked.name}.sweep")
     clusters.checked(asked.cluster)
     nouns = Nouns(asked)
-    run = _Run(asked, nouns, Addresses(asked, nouns), progress)
+    address = Addresses(asked, nouns)
     outputs.folder(place)
-    with Store(place / STORE) as store:
+    with Store(place / STORE) as store, progress_bar.in_notebook("sweeping") as bar:
+        moved = None if bar is None else lambda told: told.tell(bar)
+        run = _Run(asked, nouns, address, progress or moved)
         outputs.write(place / STUDY, asked.text)
         started = time.perf_counter()
         run.all(store, workers, scheduler, retry=retry_failed)
