@@ -21,9 +21,12 @@ SIGNS: dict[str, frozenset[str]] = {
 }
 """Keys by which each kind of document is known; the first that fits. Files of nouns say their version only."""
 
+ANYTHING = "anything"
+"""What is nothing that we know."""
+
 
 def kind_of(data: Data) -> str:
-    """What a document is, by its keys; ``anything`` when it is nothing that we know."""
+    """What a document is, by its keys; :data:`ANYTHING` when it is nothing that we know."""
     runs = data.get("runs")
     if isinstance(runs, list) and runs and isinstance(runs[0], dict):
         inside = runs[0]
@@ -31,7 +34,7 @@ def kind_of(data: Data) -> str:
             return "simulation"
         if {"setup", "endpoint", "loads"} <= inside.keys():
             return "expansion"
-    return next((kind for kind, signs in SIGNS.items() if signs <= data.keys()), "anything")
+    return next((kind for kind, signs in SIGNS.items() if signs <= data.keys()), ANYTHING)
 
 
 def updated(kind: str, data: Data) -> Data:

@@ -10,19 +10,19 @@ import csv
 import gzip
 import io
 import json
-import math
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tierloom import __version__, catalog
 from tierloom.errors import RequestError
 from tierloom.extras import brought_by
 from tierloom.report.forms import EMPTY
+from tierloom.report.pages import vega
 from tierloom.report.pages.kinds import doubts, sections
 from tierloom.report.pages.parts import Chart, Drawing
+from tierloom.report.pages.vega import own_file
 
 with brought_by("report"):
     from jinja2 import Environment, StrictUndefined
@@ -42,9 +42,6 @@ CHARTS = "vega.js"
 
 MOST_ROWS = 100
 """Rows of a table that a page shows; the page brings all of a longer one as a file (assumed: more nobody reads)."""
-
-DIGITS = 6
-"""Significant digits of values that are drawn or saved: more than a screen can show, or anybody measured."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +91,7 @@ def html_of(made: Sequence[Section], title: str) -> str:
         sections=list(numbered(made)),
         style=own_file("page.css"),
         script=own_file("page.js"),
+        theme=own_file(vega.THEME),
         charts=charts_script(),
         most=MOST_ROWS,
         version=__version__,
@@ -138,12 +136,6 @@ def slug(text: str) -> str:
 
 
 @cache
-def own_file(name: str) -> str:
-    """A file beside this one."""
-    return (resources.files("tierloom") / "report" / "pages" / name).read_text(encoding="utf-8")
-
-
-@cache
 def charts_script() -> str:
     """The charts' scripts, so that no tag in them ends the page's own.
 
@@ -159,33 +151,13 @@ def charts_script() -> str:
 
 def spec(chart: Chart) -> Markup:
     """A chart's specification with its data, as JSON that may stand in a page."""
-    told = {**chart.spec, "description": f"{chart.title}. {chart.about}".strip()}
-    document = with_data(told, [{**row} for row in chart.data])
-    text = json.dumps(rounded(document), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(vega.filled(chart), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704 (escaped here)
 
 
 def prose(text: str) -> Markup:
     """Words in backquotes as code, everything escaped."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 (escaped here)
-
-
-def with_data(part: Any, values: list[dict[str, Any]]) -> Any:  # noqa: ANN401 (JSON)
-    """The specification with its values where its data is named ``table``."""
-    if isinstance(part, dict):
-        if part.get("name") == "table":
-            return {**part, "values": values}
-        return {key: with_data(value, values) for key, value in part.items()}
-    return [with_data(each, values) for each in part] if isinstance(part, list | tuple) else part
-
-
-def rounded(part: Any) -> Any:  # noqa: ANN401 (JSON)
-    """Numbers with as many digits as can be seen; what is no number is left out."""
-    if isinstance(part, float):
-        return float(f"{part:.{DIGITS}g}") if math.isfinite(part) else None
-    if isinstance(part, dict):
-        return {key: rounded(value) for key, value in part.items()}
-    return [rounded(each) for each in part] if isinstance(part, list | tuple) else part
 
 
 def csv_address(table: Table) -> str:
@@ -195,10 +167,10 @@ def csv_address(table: Table) -> str:
     most readers get the CSV file itself.
     """
     text = io.StringIO()
-    rows = [{key: value for column in table.columns for key, value in column.plain(row).items()} for row in table.rows]
-    writer = csv.DictWriter(text, dict.fromkeys(key for row in rows for key in row), lineterminator="\n")
+    rows = table.plain_rows()
+    writer = csv.DictWriter(text, rows[0] if rows else (), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(map(rounded, rows))
+    writer.writerows(map(vega.rounded, rows))
     packed = gzip.compress(text.getvalue().encode(), mtime=0)
     return f"data:application/gzip;base64,{base64.b64encode(packed).decode()}"
 

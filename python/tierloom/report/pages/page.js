@@ -10,6 +10,7 @@
                        set(value) { try { localStorage.setItem("tierloom-theme", value); } catch { /* not remembered */ } } };
 
   const themeButton = document.getElementById("theme");
+  const chartsTheme = JSON.parse(document.getElementById("charts-theme").textContent);
   const tablesButton = document.getElementById("tables");
   const charts = [...document.querySelectorAll(".chart")].map((target) => ({
     target, spec: JSON.parse(target.nextElementSibling.textContent), drawn: null }));
@@ -35,24 +36,13 @@
     return part;
   }
 
+  // The theme is that of a wide screen; a narrow one has room for fewer letters.
   function config(style) {
-    const of = (name) => style.getPropertyValue(name).trim();
-    const font = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
-    return {
-      background: "transparent", font, padding: 2,
-      view: { stroke: "transparent" },
-      axis: { labelColor: of("--soft"), titleColor: of("--soft"), gridColor: of("--faint"), domainColor: of("--edge"),
-              tickColor: of("--edge"), labelFontSize: 11.5, titleFontSize: 11.5, titleFontWeight: "normal", titlePadding: 8,
-              labelLimit: narrow.matches ? 104 : 250, labelFont: font, titleFont: font },
-      axisX: { tickCount: narrow.matches ? 4 : 7, labelOverlap: true },
-      axisY: { labelFontSize: 12, labelColor: of("--ink") },
-      // Names differ at their ends: the middle goes.
-      axisYDiscrete: { labelExpr: `truncate(datum.label, ${narrow.matches ? 15 : 36}, 'center')` },
-      axisYQuantitative: { labelColor: of("--soft"), domain: false, ticks: false },
-      legend: { labelColor: of("--ink"), titleColor: of("--soft"), labelFontSize: 12, titleFontSize: 11.5, titleFontWeight: "normal",
-                labelFont: font, titleFont: font, columns: narrow.matches ? 2 : 6, symbolSize: 110, labelLimit: 240, titleLimit: 400, offset: 8 },
-      text: { font }, bar: { discreteBandSize: { band: 0.68 } }, rule: { color: of("--ink") },
-    };
+    const look = painted(chartsTheme, style);
+    if (!narrow.matches) return look;
+    // Names differ at their ends: the middle goes.
+    return { ...look, axis: { ...look.axis, labelLimit: 104 }, axisX: { ...look.axisX, tickCount: 4 },
+             axisYDiscrete: { labelExpr: "truncate(datum.label, 15, 'center')" }, legend: { ...look.legend, columns: 2 } };
   }
 
   async function draw(chart) {

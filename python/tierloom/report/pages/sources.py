@@ -109,11 +109,11 @@ def _read_one(name: str) -> Iterator[Source]:
     elif name in Profile.names() or any((path / file).exists() for file in PROFILED):
         yield of_profile(Profile.load(name))
     elif (path / SWEPT).exists():
-        yield _swept(path / SWEPT, path.name.removesuffix(".sweep"))
+        yield swept(path / SWEPT, path.name.removesuffix(".sweep"))
     elif path.is_dir():
         yield from _folder(path)
     elif path.suffix == ".parquet" and path.exists():
-        yield _swept(path, path.stem)
+        yield swept(path, path.stem)
     elif path.exists():
         yield from _file(path)
     else:
@@ -154,7 +154,7 @@ def _file(path: Path) -> Iterator[Source]:
     yield from from_data(_toml(text, path) if path.suffix == ".toml" else _json(text, str(path)), path.stem, str(path))
 
 
-def _swept(path: Path, name: str) -> Source:
+def swept(path: Path, name: str) -> Source:
     """A sweep's points, and the study that its file carries.
 
     Raises:

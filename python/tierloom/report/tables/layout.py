@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -56,6 +56,14 @@ class Table:
     def notes(self) -> list[str]:
         """What stands below on a page, which writes out what kind of number a figure is."""
         return list(self._notes(self.note))
+
+    def plain_rows(self) -> list[dict[str, Any]]:
+        """The rows as a program reads them: all with the same keys, none where there is no value."""
+        plain = [
+            {key: value for column in self.columns for key, value in column.plain(row).items()} for row in self.rows
+        ]
+        empty = dict.fromkeys(key for row in plain for key in row)
+        return [empty | row for row in plain]
 
     def _notes(self, note: str) -> Iterator[str]:
         yield from (f"{', '.join(names)}: {reason}" for reason, names in self.reasons.items())
