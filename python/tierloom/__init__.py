@@ -7,7 +7,8 @@ program under a plan, :func:`simulate` lets its pages move, :func:`sweep` asks t
 :func:`expand` gives a GPU more memory, :func:`validate` holds predictions against runs here, :func:`diff` says what
 changed, :func:`calibrate` measures what moving pages costs. The rooms ``offload`` (language models), ``capacity``
 (data that does not fit) and ``pmem`` (data that survives) are loaded when they are asked for, as all of this is.
-Nouns and answers are tables: a notebook shows them, ``.to_polars()`` and ``.to_pandas()`` hand them on.
+Nouns and answers are tables: a notebook shows them, ``.to_polars()`` and ``.to_pandas()`` hand them on, and
+``.charts()`` draws what a report would; :func:`charts` does so for documents.
 What can go wrong is in ``tierloom.errors``.
 
 Example:
@@ -40,11 +41,14 @@ if TYPE_CHECKING:
     from tierloom.prediction import machine, predict, profile
     from tierloom.profiler import Recorded, import_perf, record
     from tierloom.recordings import analyse
+    from tierloom.report.notebook import Chart, Charts, charts
     from tierloom.runner import apply, run
     from tierloom.sweeps import Study, Sweep, sweep
     from tierloom.validation import validate
 
 __all__ = [
+    "Chart",
+    "Charts",
     "Comparison",
     "Curve",
     "Imported",
@@ -63,6 +67,7 @@ __all__ = [
     "apply",
     "calibrate",
     "capacity",
+    "charts",
     "diff",
     "emit",
     "expand",
@@ -101,6 +106,7 @@ HOMES = {
     "page_migration": ("Simulation", "simulate", "simulate_trace"),
     "sweeps": ("Study", "Sweep", "sweep"),
     "machine_formats": ("Imported", "import_machine"),
+    "report.notebook": ("Chart", "Charts", "charts"),
     "validation": ("validate",),
 }
 """Modules by what they offer here, as the type checker is told above. One is loaded when it is first asked for: all of

@@ -24,6 +24,7 @@ from tierloom.arguments import reads
 from tierloom.errors import ProfileError, RequestError
 from tierloom.nouns import Profile
 from tierloom.readers import MALFORMED, reading
+from tierloom.tables import Charted
 
 Verdict = Literal["changed", "within uncertainty", "only in A", "only in B"]
 Kind = Literal["profiles", "results"]
@@ -81,7 +82,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(Charted):
     """Everything that is not alike, the largest change first."""
 
     kind: Kind

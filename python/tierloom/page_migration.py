@@ -18,7 +18,7 @@ from tierloom import arguments, catalog, hosts, traces
 from tierloom.errors import RequestError, TraceError, WorkloadError
 from tierloom.nouns import Machine, Plan, Profile, Workload
 from tierloom.schema.documents import Kind
-from tierloom.tables import Row, Tabular
+from tierloom.tables import Charted, Row, Tabular
 from tierloom.units import Amount, amount_in_bytes, seconds_text
 from tierloom.user_policies import MIGRATION, Migrating, migrating
 from tierloom.user_policies import policy as user_policy
@@ -33,7 +33,7 @@ OURS = "tierloom"
 
 
 @dataclass(frozen=True, repr=False)
-class Simulation(Tabular):
+class Simulation(Charted, Tabular):
     """One run under one policy; ``data`` is the document that ``--json`` prints.
 
     A row a moment of its time line.

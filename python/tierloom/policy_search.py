@@ -18,7 +18,7 @@ from tierloom.arguments import names as name_texts
 from tierloom.arguments import policies as user_policy_list
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
-from tierloom.tables import Row, Tabular
+from tierloom.tables import Charted, Row, Tabular
 from tierloom.units import Amount, amount_in_bytes, count_text, fraction, seconds_text
 from tierloom.user_policies import PLACEMENT, PlacementQuestion, UserPolicy, placing
 from tierloom.user_policies import policies as user_policies
@@ -35,7 +35,7 @@ Threads = int | Mapping[str, int]
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Tabular):
+class Comparison(Charted, Tabular):
     """Every policy on one profile and machine.
 
     A row a policy, in the order of the document. What policies do with single objects is read when it is asked for.

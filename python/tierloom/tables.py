@@ -1,7 +1,7 @@
-"""What the nouns and answers have in common in a notebook: rows, as a table there or in a data frame.
+"""What the nouns and answers have in common in a notebook: rows, as a table there or in a data frame, and charts.
 
 A class says once what its rows are; keys carry their unit. Polars and pandas are loaded when they are
-asked for, and only then have to be installed.
+asked for, and only then have to be installed. Charts are those of a report, which is loaded likewise.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+import tierloom
 from tierloom.errors import MissingPackageError
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from tierloom import Charts
+
 Cell = str | int | float | bool | None
 Row = dict[str, Cell]
 
@@ -26,8 +29,8 @@ SHOWN = 40
 """Rows that a notebook shows at once; data frames have them all."""
 
 
-class Tabular(ABC):
-    """Something that is a table: a notebook shows it, :meth:`to_pandas` and :meth:`to_polars` hand it on."""
+class Framed(ABC):
+    """Something that has rows, which :meth:`to_pandas` and :meth:`to_polars` hand on."""
 
     @abstractmethod
     def rows(self) -> list[Row]:
@@ -51,10 +54,31 @@ class Tabular(ABC):
         frame: pl.DataFrame = package("polars").DataFrame(self.rows(), infer_schema_length=None)
         return frame
 
+
+class Tabular(Framed):
+    """Something that is a table, which a notebook shows as one."""
+
     def _repr_html_(self) -> str:
         """What Jupyter shows in the place of ``repr``."""
         rows = self.rows()
         return table(repr(self), rows[:SHOWN], len(rows))
+
+
+class Charted:
+    """Something that a report has charts of."""
+
+    def charts(self) -> Charts:
+        """What a report draws of it, each chart as a notebook shows it; see :func:`tierloom.charts`.
+
+        Raises:
+            RequestError: It lacks what a report needs, as old or edited files may.
+
+        Example:
+            >>> tierloom.machine("liu-a").charts()
+            <Charts: Latency under load, from socket1; Latency under load, from socket0>
+        """
+        # The report stands above this room: the package loads it by name, when somebody asks.
+        return tierloom.charts(self)
 
 
 def table(title: str, rows: list[Row], total: int) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import tierloom._core as _core
 from tierloom import arguments, catalog, outputs
 from tierloom.errors import MachineError
-from tierloom.tables import Row, Tabular
+from tierloom.tables import Charted, Row, Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ class Curve:
         return before + (after - before) * (position - low)
 
 
-class Machine(Tabular):
+class Machine(Charted, Tabular):
     """What memory there is and what it costs to reach it.
 
     Example:

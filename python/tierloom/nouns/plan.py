@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import tierloom._core as _core
 from tierloom import arguments, catalog, outputs
 from tierloom.errors import PlanError
-from tierloom.tables import Row, Tabular
+from tierloom.tables import Charted, Row, Tabular
 
 if TYPE_CHECKING:
     from tierloom.schema import Action, PlanDoc
@@ -18,7 +18,7 @@ FIRST_TOUCH = "first_touch"
 """The action of an object that is left to the kernel."""
 
 
-class Plan(Tabular):
+class Plan(Charted, Tabular):
     """Rules that say which object goes where; a person can read and edit its file.
 
     Example:

@@ -11,7 +11,7 @@ import tierloom._core as _core
 from tierloom import arguments, catalog, profile_folder
 from tierloom.errors import ProfileError
 from tierloom.readers import reading
-from tierloom.tables import Row, Tabular
+from tierloom.tables import Charted, Row, Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ SIGNS = frozenset({"version", "name", "program", "objects", "phases"})
 RECORD = "record the program with `tierloom profile`, or `tierloom.record`"
 
 
-class Profile(Tabular):
+class Profile(Charted, Tabular):
     """A program's data objects and how they are touched.
 
     Example:

@@ -13,7 +13,7 @@ from tierloom.offload.planner import TIER_AWARE
 from tierloom.offload.sentences import opening
 from tierloom.offload.step_times import steps
 from tierloom.offload.user_figures import PREFILLED_TOGETHER, TAKEN_IN_TURN
-from tierloom.tables import Row, Tabular
+from tierloom.tables import Charted, Row, Tabular
 from tierloom.units import count_text
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ ASSUMPTIONS = (
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class InferAnswer(Tabular):
+class InferAnswer(Charted, Tabular):
     """The chosen plan, what other policies would bring, and what would make it faster.
 
     A row a place: what it holds.

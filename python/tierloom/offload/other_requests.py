@@ -9,7 +9,7 @@ from tierloom.arguments import each, or_none, reads, table, whole
 from tierloom.errors import PlacementError, RequestError
 from tierloom.offload import cpu_only, session_caches, training
 from tierloom.offload.requests import the_gpu, the_host, the_model
-from tierloom.tables import Row, Tabular
+from tierloom.tables import Charted, Row, Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ ESTIMATE = {"zero-offload": 24.0, "zero-3": 27.0}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TrainAnswer(Tabular):
+class TrainAnswer(Charted, Tabular):
     """The chosen placement of the optimizer's states, and what other policies would bring.
 
     A row a policy, the chosen placement first.

@@ -12,7 +12,7 @@ from tierloom import outputs
 from tierloom.errors import MissingPackageError
 from tierloom.sweeps.keys import code_id
 from tierloom.sweeps.store import DONE, LOST, REFUSED, columns
-from tierloom.tables import SHOWN, Tabular, package, table
+from tierloom.tables import SHOWN, Charted, Tabular, package, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ ABOUT = {"state": "str", "error": "str", "seconds": "float", "key": "str"}
 
 
 @dataclass(frozen=True, repr=False)
-class Sweep(Tabular):
+class Sweep(Charted, Tabular):
     """Results of a study; ``data`` is the document that ``--json`` prints.
 
     A row a point, in the Parquet file :attr:`table`; a notebook shows the first of them.
