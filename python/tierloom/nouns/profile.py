@@ -29,6 +29,10 @@ SIGNS = frozenset({"version", "name", "program", "objects", "phases"})
 RECORD = "record the program with `tierloom profile`, or `tierloom.record`"
 
 
+UNKNOWN_OFFSET = 2**64 - 1
+"""Of samples that touched an object nobody knows where."""
+
+
 class Profile(Charted, Tabular):
     """A program's data objects and how they are touched.
 
@@ -123,9 +127,9 @@ class Profile(Charted, Tabular):
     def samples(self) -> npt.NDArray[np.void]:
         """The samples as a NumPy structured array, memory-mapped from the profile's folder.
 
-        Columns: ``time_ns``, ``offset`` (bytes into the object), ``thread``, ``object`` (position in
-        the profile; negative for unattributed samples, ``-1 - position``), ``access`` (0 none,
-        1 read, 2 write, 3 both).
+        Columns: ``time_ns``, ``offset`` (bytes into the object; `UNKNOWN_OFFSET` where what was loaded has overwritten
+        the index), ``thread``, ``object`` (position in the profile; negative for unattributed samples,
+        ``-1 - position``), ``access`` (0 none, 1 read, 2 write, 3 both).
 
         Raises:
             ProfileError: The profile was derived on paper or saved without samples, or their file is damaged.

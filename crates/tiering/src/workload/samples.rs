@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use tierloom_model::units::{NS, PAGE_BYTES};
-use tierloom_model::{Object, Phase, Profile, SampleRow};
+use tierloom_model::{Object, Phase, Profile, SampleRow, UNKNOWN_OFFSET};
 
 use super::description::Workload;
 
@@ -35,6 +35,10 @@ impl Samples {
         let regions: Vec<Option<usize>> = profile.objects.iter().map(region).collect();
         let mut found = Self::default();
         for sample in samples {
+            // Nobody knows in which page it was.
+            if sample.offset == UNKNOWN_OFFSET {
+                continue;
+            }
             // Negative objects are samples that belong to none.
             let object = usize::try_from(sample.object).ok();
             let region = object.and_then(|object| regions.get(object).copied().flatten());

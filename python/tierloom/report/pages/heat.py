@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tierloom.nouns.profile import UNKNOWN_OFFSET
 from tierloom.report.columns import Column, Row
 from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import Spec, chart, field, names_axis, tips
@@ -39,9 +40,6 @@ BAND = 84
 """Height of an object in the map, pixels."""
 
 SHARE_OBJECTS = 14
-
-UNKNOWN_OFFSET = np.uint64(2**64 - 1)
-"""Of samples that touched an object nobody knows where."""
 
 
 def over_time(profile: Profile) -> list[Chart]:
