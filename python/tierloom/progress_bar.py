@@ -1,4 +1,4 @@
-"""A bar in the notebook for what takes long; outside of notebooks, nothing.
+"""How far something long has come: the time that is left for its steps, and a bar in the notebook.
 
 Functions that take ``progress`` draw it where none is given. It is drawn through IPython alone, which every kernel
 has: Rich would need ipywidgets there.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import sys
+import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,29 @@ def has_kernel() -> bool:
     """Whether this runs in a notebook; IPython is not loaded to find out."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and type(ipython.get_ipython()).__name__ == KERNEL_SHELL
+
+
+class Steps:
+    """Tells of each step before it is done, and how long all others will take if they are like those before.
+
+    Before the first is done nobody knows: then no time is said to be left.
+    """
+
+    def __init__(self, steps: int, progress: Tell | None) -> None:
+        self._steps, self._progress = steps, progress
+        self._done, self._began = 0, time.monotonic()
+
+    def add(self, steps: int) -> None:
+        """There are more of them than was known."""
+        self._steps += steps
+
+    def tell(self, what: str) -> None:
+        """The next one begins."""
+        if self._progress:
+            left = self._steps - self._done
+            left_s = (time.monotonic() - self._began) / self._done * left if self._done else 0.0
+            self._progress(self._done / self._steps, left_s, what)
+        self._done += 1
 
 
 class Bar:

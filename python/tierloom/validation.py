@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import shlex
 import statistics
-import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -75,7 +74,7 @@ class Trial:
     nodes: Mapping[str, int]
     runs: int
     variable: str
-    steps: Steps
+    steps: progress_bar.Steps
     failures: list[ValidationFailureDoc] = field(default_factory=list)
 
     def leave_out(self, command: Sequence[str], why: Exception) -> None:
@@ -110,7 +109,7 @@ def validate(
     ablate: Sequence[str] = (),
     runs: int = 3,
     variable: str = THREADS_VARIABLE,
-    progress: Callable[[float, float, str], None] | None = None,
+    progress: progress_bar.Tell | None = None,
 ) -> Validation:
     """Profiles programs, runs them again, and compares predicted with measured times.
 
@@ -172,7 +171,7 @@ def validate(
     conditions = [Condition(*each) for each in itertools.product(counts, (0.0, *neighbours))]
     conditions += [Condition(*each) for each in itertools.product(counts, (0.0,), elsewhere)]
     with progress_bar.in_notebook("validating") as bar:
-        steps = Steps(len(commands) * (1 + len(conditions) * runs), progress or bar)
+        steps = progress_bar.Steps(len(commands) * (1 + len(conditions) * runs), progress or bar)
         trial = Trial(here, conditions, ablation.checked(ablate), given, runs, variable, steps)
         rows = list(_all_rows(commands, trial))
     totals, failures = summary(rows), trial.failures
@@ -275,26 +274,6 @@ def _before(command: Sequence[str], trial: Trial) -> list[Timed]:
         return _runs(partial(timed, command), trial.runs // 2, what, trial)
     except OSError:
         return []
-
-
-class Steps:
-    """Tells of each step before it is done, and how long all others will take if they are like those before."""
-
-    def __init__(self, steps: int, progress: Callable[[float, float, str], None] | None) -> None:
-        self._steps, self._progress = steps, progress
-        self._done, self._began = 0, time.monotonic()
-
-    def add(self, steps: int) -> None:
-        """There are more of them than was known."""
-        self._steps += steps
-
-    def tell(self, what: str) -> None:
-        """The next one begins."""
-        if self._progress:
-            left = self._steps - self._done
-            left_s = (time.monotonic() - self._began) / self._done * left if self._done else 0.0
-            self._progress(self._done / self._steps, left_s, what)
-        self._done += 1
 
 
 def of_sizes(commands: Sequence[Sequence[str]], sizes: Sequence[str]) -> Sequence[Sequence[str]]:

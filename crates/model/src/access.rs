@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Flaw, at_least, positive};
+use crate::error::{Flaw, at_least, fraction, positive};
 use crate::figure::Origin;
 use crate::share::Share;
 
@@ -120,7 +120,7 @@ impl Access {
         at_least("wait_s", self.wait_s.unwrap_or(0.0), 0.0)?;
         at_least("wait_factor", self.wait_factor.unwrap_or(0.0), 0.0)?;
         if let Some(Within { low, high }) = self.traffic_within {
-            at_least("traffic_within.low", low, 0.0)?;
+            fraction("traffic_within.low", low)?;
             at_least("traffic_within.high", high, 1.0)?;
         }
         positive("mlp", self.mlp)?;

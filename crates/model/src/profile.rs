@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::access_count::{AccessCount, CountedTraffic, Unplaced};
-use crate::error::{Flaw, Flaws, Result, at_least, fraction};
+use crate::error::{Flaw, Flaws, Result, at_least, fraction, positive};
 use crate::figure::Origin;
 use crate::file;
 use crate::miss_curve::{self, MissPoint};
@@ -338,6 +338,7 @@ impl Profile {
         for (index, rest) in self.unattributed.iter().enumerate() {
             flaws.part(&format!("unattributed[{index}].stall"), rest.stall.check());
         }
+        flaws.part("program", self.program.memory_ns.map_or(Ok(()), |latency| positive("memory_ns", latency)));
         let Program { wall_s, cpu_s, held_s, sampled_s, queued_s, system_s, .. } = &self.program;
         let times =
             [("wall_s", Some(*wall_s)), ("cpu_s", Some(*cpu_s)), ("held_s", *held_s), ("sampled_s", *sampled_s)];

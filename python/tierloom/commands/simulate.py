@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from tierloom import catalog
+from tierloom import catalog, progress_bar
 from tierloom.arguments import name_list
 from tierloom.commands import options, say
 from tierloom.errors import RequestError
@@ -133,12 +132,10 @@ def run_all(asked: dict[str, Any]) -> list[Simulation]:
     }
     chosen = policies_of(asked["policies"], followed=isinstance(source, Path) or asked["samples"])
     runs = []
-    began = time.monotonic()
     with say.progress_bar("simulating") as tell:
-        for index, policy in enumerate(chosen):
-            each_s = (time.monotonic() - began) / index if index else None
-            left_s = None if each_s is None else each_s * (len(chosen) - index)
-            tell(index / len(chosen), left_s, f"simulating {policy}")
+        steps = progress_bar.Steps(len(chosen), tell)
+        for policy in chosen:
+            steps.tell(f"simulating {policy}")
             runs.append(run_one(source, machine, policy, given, asked))
     return runs
 

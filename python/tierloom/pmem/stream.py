@@ -10,20 +10,20 @@ from __future__ import annotations
 import itertools
 import statistics
 import tempfile
-import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tierloom._core as _core
+from tierloom import progress_bar
 from tierloom.errors import RequestError
 from tierloom.pmem import groups, thread_binding
 from tierloom.pmem.pools import Pool
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tierloom.pmem.choices import Backend, Persist
     from tierloom.pmem.documents import OverheadDoc, RateDoc, StreamDoc, StreamRunDoc
@@ -138,7 +138,7 @@ def steps_of_group(name: str, memory: groups.Memory, home: int, allowed: Sequenc
 def measure(
     plan: Plan,
     steps: Sequence[Step],
-    progress: Callable[[float, float, str], None] | None = None,
+    progress: progress_bar.Tell | None = None,
 ) -> StreamDoc:
     """Runs all steps.
 
@@ -150,13 +150,11 @@ def measure(
         plan = replace(plan, pool=None)
     told: list[_Seconds] = [{"volatile": {}, "app-direct": {}} for _ in steps]
     turns = list(itertools.product(range(PASSES), range(len(steps))))
-    began, backend, durability = time.monotonic(), None, None
-    for _, group in itertools.groupby(enumerate(turns), lambda item: item[1][0] if _anew(plan) else 0):
+    backend, durability, ahead = None, None, progress_bar.Steps(len(turns), progress)
+    for _, group in itertools.groupby(turns, lambda turn: turn[0] if _anew(plan) else 0):
         with _arrays(plan) as pool:
-            for number, (_, index) in group:
-                left_s = (time.monotonic() - began) / number * (len(turns) - number) if number else 0.0
-                if progress:
-                    progress(number / len(turns), left_s, f"{len(steps[index].cpus)} threads")
+            for _, index in group:
+                ahead.tell(f"{len(steps[index].cpus)} threads")
                 _turn(plan, steps[index], pool, told[index])
             backend, durability = (pool.backend, pool.durability) if pool else (None, None)
     runs = [

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tierloom_model::{
     Access, Action, Curve, DataSource, Figure, Form, Frame, Kind, Link, Load, Machine, MachineTag, Memory, MemoryKind,
     Object, ObjectKind, Origin, Path, Pattern, Peak, Phase, PhaseMove, Plan, PlanMemory, PlanPhase, PlanTag, Predicted,
-    Profile, ProfileTag, Program, Rule, RuleOptions, Selector, Shape, Share, Site, Socket, Unattributed,
+    Profile, ProfileTag, Program, Rule, RuleOptions, Selector, Shape, Share, Site, Socket, Unattributed, Within,
 };
 
 fn figure<T: std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Strategy<Value = Figure<T>> {
@@ -180,7 +180,7 @@ fn access(object: &str) -> impl Strategy<Value = Access> + use<> {
     (pattern, prop::collection::vec(0.0f64..1e15, 6), 0.5f64..60.0).prop_map(move |(pattern, counts, mlp)| Access {
         wait_s: None,
         wait_factor: None,
-        traffic_within: None,
+        traffic_within: Some(Within { low: 1.0 / mlp.max(1.0), high: 1.0 + mlp }),
         object: object.clone(),
         pattern,
         reads: counts[0],
@@ -217,7 +217,7 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
             threads,
             cpu: "a processor".to_owned(),
             llc_bytes: 1 << 25,
-            memory_ns: None,
+            memory_ns: Some(98.7),
         },
         sources: BTreeMap::from([("paper".to_owned(), "A Paper, 2024".to_owned())]),
         objects: vec![objects.0, objects.1],
