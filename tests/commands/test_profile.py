@@ -223,3 +223,18 @@ def test_samples_are_a_numpy_array(run: Run, folder: Path, workloads: Path) -> N
         offsets = samples["offset"][samples["object"] == position]
         assert (offsets[offsets != UNKNOWN_OFFSET] < item.get("address_bytes", item["size_bytes"])).all()
     assert np.mean(samples["offset"] == UNKNOWN_OFFSET) < 0.1, "loads of this program leave their index as it is"
+
+
+def test_one_thread_in_parallel_regions_is_told_and_more_share_them_out(run: Run, folder: Path, workloads: Path) -> None:
+    options = ("--threads", "1", "--iterations", "10")
+    assert run("profile", "-o", "s.profile", "--", workloads / "stream", *options).returncode == 0
+    phases = profile_of(folder, "s.profile")["phases"]
+    inside_s = sum(phase["in_regions"] * (phase["end_s"] - phase["start_s"]) for phase in phases)
+    assert inside_s > 0.5 * sum(phase["end_s"] - phase["start_s"] for phase in phases)
+    times = {}
+    for threads in ("1", "8"):
+        planned = run("plan", "s.profile", "--machine", "liu-a", "--threads", threads, "--policies", "local", "--json")
+        times[threads] = json.loads(planned.stdout)["policies"][0]["prediction"]["time_s"]
+    assert times["8"] < 0.7 * times["1"]
+    told = run("plan", "s.profile", "--machine", "liu-a", "--threads", "8").stdout
+    assert "parallel regions of OpenMP" in " ".join(told.split())

@@ -44,7 +44,7 @@ use frequency::strata::CpuTime;
 use profile::ProfileBuilder;
 use time::clocks::Clocks;
 use time::phases::beginnings;
-use time::shares::CpuShares;
+use time::shares::{CpuShares, library_s};
 use time::stalls::Overlaps;
 use traffic::intervals::Estimate;
 use traffic::time_bound::Soonest;
@@ -72,10 +72,11 @@ pub fn analyse_counted(
     let trips = trips(&observed);
     let clocks = count(&observed, &trips, Spacing::of(recording));
     let registers = counts(&observed, &clocks, &trips, recording.period_ns);
-    let in_windows_s = (recording.cpu_s - observed.in_faults_s).max(f64::MIN_POSITIVE);
+    let cpu_s = recording.cpu_s - library_s(recording, &observed.seen, observed.in_library.len());
+    let in_windows_s = (cpu_s - observed.in_faults_s).max(f64::MIN_POSITIVE);
     let system = (recording.system_s - observed.in_faults_s) / in_windows_s;
     let time = CpuTime { ns: in_windows_s * 1e9, system };
-    let sample_ns = recording.cpu_s * 1e9 / observed.seen.len().max(1) as f64;
+    let sample_ns = cpu_s * 1e9 / observed.seen.len().max(1) as f64;
     let differing = differing(&observed, sample_ns, &recording.processor);
     let estimate = Estimate { observed: &observed, registers: &registers, time, differing: &differing };
     let (counts, tallies) = estimate.whole();
@@ -94,7 +95,7 @@ pub fn analyse_counted(
         tallies: &tallies,
         intervals: &intervals,
         overlaps: &overlaps,
-        shares: CpuShares::of(recording, &observed.seen),
+        shares: CpuShares::of(recording, cpu_s, &observed.seen),
         clocks: Clocks::of(recording),
         rows: &traffic.rows,
         curves: &traffic.curves,

@@ -175,6 +175,7 @@ impl ProfileBuilder<'_> {
             compute_s: (self.recording.cpu_s - stalled_s).max(0.0),
             idle_s: None,
             meeting_s: None,
+            in_regions: None,
             accesses: accesses.collect(),
         }
     }

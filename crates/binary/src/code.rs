@@ -8,6 +8,7 @@ use index_vec::IndexVec;
 
 use crate::call_graph::changed_registers::ChangedRegisters;
 use crate::call_graph::sites::{CallIndex, CallKind};
+use crate::call_graph::teams::InTeams;
 use crate::cfg::Function;
 use crate::elf::Binary;
 pub use crate::index::FunctionId;
@@ -120,6 +121,14 @@ impl Code {
     pub fn is_complete(&mut self, modules: &[Binary], id: FunctionId) -> bool {
         let (module, start) = (self.functions[id].module, self.functions[id].function.start);
         self.index(modules, module).is_complete(start)
+    }
+
+    /// Whether a function runs in parallel regions of OpenMP, as far as its module tells.
+    pub fn in_teams(&mut self, modules: &[Binary], id: FunctionId) -> InTeams {
+        let (module, start) = (self.functions[id].module, self.functions[id].function.start);
+        let binary = &modules[module];
+        let around = |address| binary.function_at(address).map(|range| range.start);
+        InTeams::of(self.index(modules, module), binary.entry, around, start)
     }
 
     fn index(&mut self, modules: &[Binary], module: usize) -> &CallIndex {

@@ -111,6 +111,11 @@ impl PreloadChannel {
         self.region().map_or(0, |region| region.lost_events()) + self.skipped + self.lanes.unwritten
     }
 
+    /// Time that threads of the program slept until there was room for their records, of all together, ns.
+    pub fn waited_ns(&self) -> u64 {
+        self.region().map_or(0, |region| region.waited_ns())
+    }
+
     /// How long to sleep before the next visit.
     pub fn tick_ms(&self) -> i32 {
         if self.found > MUCH { BUSY_TICK_MS } else { TICK_MS }

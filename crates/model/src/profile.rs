@@ -71,7 +71,8 @@ pub struct Program {
     /// Time in which its threads had no CPU, because other programs did, s, all together; absent where nobody told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued_s: Option<f64>,
-    /// Time in which the profiler held its threads or had them count, s, all together; absent where nobody told.
+    /// Time in which the profiler held its threads, or in which they ran its code or waited for it, s, all together; absent
+    /// where nobody told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_s: Option<f64>,
     /// The part of `cpu_s` that taking samples took, s; absent where nobody measured it.
@@ -223,6 +224,10 @@ pub struct Phase {
     /// One thread has none of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meeting_s: Option<f64>,
+    /// Share of its CPU time, 0 to 1, that its one thread spent in parallel regions of OpenMP, which more threads would share
+    /// out; absent of several threads, and where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_regions: Option<f64>,
     /// Accesses by object and pattern.
     pub accesses: Vec<Access>,
 }
@@ -291,6 +296,18 @@ impl Profile {
     /// the program never had more. A profile that was derived on paper is one thread's work, to be shared out.
     pub fn is_serial_in(&self, phase: &Phase) -> bool {
         phase.threads <= 1 && (self.most_threads() > 1 || self.sampling.is_some())
+    }
+
+    /// Threads that share out a phase's work when the program has so many, as if they did all of it together: a number that
+    /// need not be whole, for where only a part is shared out the others wait (Amdahl).
+    pub fn threads_in(&self, phase: &Phase, threads: u32) -> f64 {
+        let threads = f64::from(threads.max(1));
+        if self.is_serial_in(phase) {
+            // Of several threads that somebody saw this one worked alone; a program that had one may share out more.
+            let shared = phase.in_regions.filter(|_| self.most_threads() == 1).unwrap_or(0.0);
+            return 1.0 / (1.0 - shared + shared / threads);
+        }
+        (threads * f64::from(phase.threads) / f64::from(self.most_threads())).max(1.0)
     }
 
     /// What the run would have taken alone on its machine and without a profiler.
@@ -432,6 +449,7 @@ impl Phase {
         at_least("compute_s", self.compute_s, 0.0)?;
         at_least("idle_s", self.idle_s.unwrap_or(0.0), 0.0)?;
         at_least("meeting_s", self.meeting_s.unwrap_or(0.0), 0.0)?;
+        fraction("in_regions", self.in_regions.unwrap_or(0.0))?;
         for (index, access) in self.accesses.iter().enumerate() {
             access.check(objects).map_err(|flaw| flaw.within(&format!("accesses[{index}]")))?;
         }

@@ -46,7 +46,7 @@ pub fn anchored(profile: &Profile, ran_on: &Machine) -> Result<Option<(Profile, 
     for ((phase, of_run), touches) in
         known.phases.iter_mut().zip(&profile.phases).zip(touches(profile, &profile.phases)?)
     {
-        let team = teams_of(ran_on, of_run, profile, &[run])[0];
+        let team = teams_of(ran_on, of_run, profile, &[run], Doubt::NONE)[0];
         let works = touches.iter().map(|(object, access)| work(access, &team, Doubt::NONE, &profile.objects[*object]));
         place.anchor(phase, &team, &works.collect::<Vec<Work>>());
     }

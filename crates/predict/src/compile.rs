@@ -157,9 +157,10 @@ fn misses_in_flight(access: &Access, team: &Team) -> f64 {
 
 /// The teams of a phase: its threads spread over the sockets as the run's are, but for one thread
 /// alone, which is the first team's.
-pub(crate) fn teams_of(machine: &Machine, phase: &Phase, profile: &Profile, runs: &[Run]) -> Vec<Team> {
+pub(crate) fn teams_of(machine: &Machine, phase: &Phase, profile: &Profile, runs: &[Run], doubt: Doubt) -> Vec<Team> {
     let all: u32 = runs.iter().map(|run| run.threads).sum();
-    let threads = threads_of(phase, profile, all);
+    let threads = profile.threads_in(phase, all);
+    let threads = if profile.is_serial_in(phase) { doubt.of_sharing(threads) } else { threads };
     let alone = |at: usize| if at == 0 { 1.0 } else { 0.0 };
     let spread = |run: &Run| f64::from(run.threads) / f64::from(all);
     let team = |(at, run): (usize, &Run)| Team {
@@ -171,11 +172,7 @@ pub(crate) fn teams_of(machine: &Machine, phase: &Phase, profile: &Profile, runs
     runs.iter().enumerate().map(team).collect()
 }
 
-/// Threads that work in a phase when the program runs on `threads`.
-pub(crate) fn threads_of(phase: &Phase, profile: &Profile, threads: u32) -> f64 {
-    if profile.is_serial_in(phase) {
-        return 1.0;
-    }
-    let share = f64::from(phase.threads) / f64::from(profile.most_threads());
-    (f64::from(threads) * share).max(1.0)
+/// The teams of all phases.
+pub(crate) fn all_teams(machine: &Machine, profile: &Profile, runs: &[Run], doubt: Doubt) -> Vec<Vec<Team>> {
+    profile.phases.iter().map(|phase| teams_of(machine, phase, profile, runs, doubt)).collect()
 }

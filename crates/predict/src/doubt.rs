@@ -17,6 +17,10 @@ const IN_FLIGHT_FACTOR: f64 = 1.25;
 /// more or less than it knows. Fitted: with it 29 of 32 real programs lay in their ranges (docs/validate.md).
 const RUN_ERROR: f64 = 0.12;
 
+/// What each further thread does at the least of a region that was seen with one thread, against that one: threads wait for the
+/// slowest of them (assumed).
+const FURTHER_THREAD: f64 = 0.8;
+
 /// Factors on the inputs of a prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Doubt {
@@ -70,6 +74,20 @@ impl Doubt {
     pub(crate) fn of_share(self, object: &Object) -> f64 {
         let sampled = object.stall.filter(|stall| stall.share > 0.0);
         sampled.map_or(1.0, |stall| self.end_of(stall.low, stall.share, stall.high))
+    }
+
+    /// Threads that share out regions which were seen with one: all of them, or what they are worth at the least.
+    pub(crate) fn of_sharing(self, threads: f64) -> f64 {
+        1.0 + (threads - 1.0) * self.end_of(1.0, 1.0, 1.0 / FURTHER_THREAD).recip()
+    }
+
+    /// In words, for the reader of a prediction with more threads than were seen.
+    pub(crate) fn sharing_in_words() -> String {
+        format!(
+            "parallel regions of OpenMP, which one thread was seen in, are shared out evenly; in the range each further \
+             thread does {:.0} % as much (assumed)",
+            FURTHER_THREAD * 100.0
+        )
     }
 
     /// Factor on the time of the run that a prediction is anchored to.

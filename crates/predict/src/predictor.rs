@@ -4,7 +4,7 @@ use tierloom_contention::{Fabric, Work};
 use tierloom_model::{Machine, Profile};
 
 use crate::behind::{Lines, behind, cache_of};
-use crate::compile::{Team, Works, teams_of};
+use crate::compile::{Works, all_teams};
 use crate::demand::Demand;
 use crate::doubt::Doubt;
 use crate::error::PredictError;
@@ -45,9 +45,8 @@ impl Predictor {
         let sockets: Vec<usize> = runs.iter().map(|run| run.socket).collect();
         let fabric = Fabric::over(machine, &sockets)?;
         check(machine, profile, runs)?;
-        let teams: Vec<Vec<Team>> =
-            profile.phases.iter().map(|phase| teams_of(machine, phase, profile, runs)).collect();
         let cache = cache_of(machine, profile, runs.iter().map(|run| run.socket));
+        let teams = all_teams(machine, profile, runs, Doubt::NONE);
         let likely = Works::new(profile, &behind(profile, cache, Lines::Likely), &teams, Doubt::NONE)?;
         let predictor = Self {
             fabric,
@@ -65,12 +64,11 @@ impl Predictor {
     /// # Errors
     /// An access to an object that is not there.
     pub fn leaving_open(mut self, machine: &Machine, profile: &Profile, runs: &[Run]) -> Result<Self, PredictError> {
-        let teams: Vec<Vec<Team>> =
-            profile.phases.iter().map(|phase| teams_of(machine, phase, profile, runs)).collect();
         let cache = cache_of(machine, profile, runs.iter().map(|run| run.socket));
+        let [at_least, at_most] = [Doubt::LOW, Doubt::HIGH].map(|doubt| all_teams(machine, profile, runs, doubt));
         for phases in open(machine, profile, cache) {
-            self.low.push(Works::new(profile, &phases, &teams, Doubt::LOW)?);
-            self.high.push(Works::new(profile, &phases, &teams, Doubt::HIGH)?);
+            self.low.push(Works::new(profile, &phases, &at_least, Doubt::LOW)?);
+            self.high.push(Works::new(profile, &phases, &at_most, Doubt::HIGH)?);
         }
         Ok(self)
     }

@@ -109,7 +109,12 @@ fn send_by_ring(region: &Region, stamp: Stamp, event: &Event) -> bool {
     let record = Record { pid, tid, stamp, event: *event };
     let mut words = [0; MAX_RECORD_WORDS];
     let words = record.encode(&mut words);
-    let sent = region.push(words) || wait_for(region, || lane::write(region, stamp, event) || region.push(words));
+    let sent = region.push(words) || {
+        let since_ns = monotonic_ns();
+        let sent = wait_for(region, || lane::write(region, stamp, event) || region.push(words));
+        region.count_waited(monotonic_ns().saturating_sub(since_ns));
+        sent
+    };
     if !sent {
         region.count_lost();
     }

@@ -143,7 +143,7 @@ impl Gathered {
 
     /// Looks at the mappings of all known processes, if the kernel does not tell about them, at the files behind those that
     /// are new, at the pages that processes have, and at their
-    /// clocks; we held threads for so long, ns.
+    /// clocks; we held threads for so long, or had them wait, ns.
     pub(super) fn look(&mut self, root: &Root, held_ns: u64) {
         self.watch.look(root);
         self.watch.hand_over(&mut self.mappings, &mut self.processes);

@@ -93,7 +93,7 @@ impl<'a> Recorder<'a> {
             samples.learn(record);
             gathered.take_wire(time_ns, record);
         });
-        gathered.look(&request.root, samples.held_ns());
+        gathered.look(&request.root, samples.held_ns() + channel.waited_ns());
     }
 
     /// The recording of a program that has ended.

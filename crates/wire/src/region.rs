@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use crate::layout::{HEADER_WORDS, Layout, Settings};
 
 /// Version of everything in this crate; raised with every change of the layout.
-pub const VERSION: u64 = 6;
+pub const VERSION: u64 = 7;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"tierloom");
 
@@ -23,6 +23,7 @@ mod at {
     pub(super) const HEAD: usize = 8;
     pub(super) const TAIL: usize = 16;
     pub(super) const LOST_EVENTS: usize = 24;
+    pub(super) const WAITED_NS: usize = 25;
     pub(super) const NEXT_STACK: usize = 32;
     pub(super) const GENERATION: usize = 40;
     pub(super) const HUGE_BYTES: usize = 41;
@@ -217,6 +218,16 @@ impl<'a> Region<'a> {
     /// Allocation events that found no room.
     pub fn lost_events(&self) -> u64 {
         load(self.header, at::LOST_EVENTS)
+    }
+
+    /// Time that threads slept until the recorder had made room, of all together, ns.
+    pub fn waited_ns(&self) -> u64 {
+        load(self.header, at::WAITED_NS)
+    }
+
+    /// A thread slept for so long.
+    pub fn count_waited(&self, ns: u64) {
+        self.header[at::WAITED_NS].fetch_add(ns, Ordering::Relaxed);
     }
 
     /// Processes that may tell nothing any more, because they gave up system calls.

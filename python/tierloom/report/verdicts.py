@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tierloom.page_migration import Simulation
     from tierloom.policy_search import Comparison
     from tierloom.report.tables.plans import Placed
-    from tierloom.schema import RunDoc
+    from tierloom.schema import ProfileDoc, RunDoc
     from tierloom.schema.documents import AnchorDoc
 
 LOCAL = "local"
@@ -28,6 +28,8 @@ DISTURBED = 0.1
 """A run is worth repeating when what it would have taken alone is known no better than this."""
 SAME = 0.01
 """Times that are no further apart are the same; whole data up to this part are all data."""
+SHARED = 0.01
+"""Parallel regions are worth naming when the program is in them for so much of its time."""
 WAITED = 0.02
 """An object is worth naming when the program waits for it so much of its CPU time."""
 UNSURE = 0.3
@@ -190,6 +192,23 @@ def all_fits(comparison: Comparison) -> bool:
     return comparison.chosen["fast_bytes"] >= comparison.profile.footprint_bytes * (1 - SAME)
 
 
+def in_regions(profile: ProfileDoc) -> float:
+    """The share of a run with one thread, 0 to 1, that OpenMP would share out to more."""
+    phases = profile["phases"]
+    lasted_s = sum(phase["end_s"] - phase["start_s"] for phase in phases)
+    shared_s = sum(phase.get("in_regions", 0.0) * (phase["end_s"] - phase["start_s"]) for phase in phases)
+    return shared_s / lasted_s if lasted_s > 0 else 0.0
+
+
+def _with_more(shared: float, threads: int) -> str:
+    if shared < SHARED:
+        return "Nobody saw it use more than one, so it is predicted with one however many it may have"
+    return (
+        f"It was in parallel regions of OpenMP for {shared:.0%} of its time, which {threads} threads are taken to share "
+        "out evenly; the rest is one thread's"
+    )
+
+
 def measured(comparison: Comparison) -> str | None:
     """What the run took that a plan was made from; nothing where nobody ran it."""
     profile, threads = comparison.profile.data, comparison.brief["threads"]
@@ -209,10 +228,7 @@ def measured(comparison: Comparison) -> str | None:
     if taken:
         text += f"; {' and '.join(taken)}"
     if program["threads"] == 1 and threads > 1:
-        text += (
-            f". Nobody saw it use more than one, so it is predicted with one however many it may have: profile it with "
-            f"{threads} to see what they bring"
-        )
+        text += f". {_with_more(in_regions(profile), threads)}: profile it with {threads} to see what they bring"
     elif program["threads"] != threads:
         text += (
             f". Nobody saw it run with {threads}: predictions take its work to be shared out evenly among them, which "

@@ -184,7 +184,9 @@ class ProgramDoc(TypedDict):
     queued_s: NotRequired[float]
     """Time in which its threads had no CPU, because other programs did, s, all together; absent where nobody told."""
     held_s: NotRequired[float]
-    """Time in which the profiler held its threads or had them count, s, all together; absent where nobody told."""
+    """Time in which the profiler held its threads, or in which they ran its code or waited for it, s, all together;
+    absent where nobody told.
+    """
     sampled_s: NotRequired[float]
     """The part of `cpu_s` that taking samples took, s; absent where nobody measured it."""
     objects_bytes: NotRequired[int]
@@ -423,6 +425,10 @@ class PhaseDoc(TypedDict):
     meeting_s: NotRequired[float]
     """Time that it took longer because its threads waited for each other, s: at barriers, or while one of them worked
     alone. One thread has none of it.
+    """
+    in_regions: NotRequired[float]
+    """Share of its CPU time, 0 to 1, that its one thread spent in parallel regions of OpenMP, which more threads would
+    share out; absent of several threads, and where nobody looked.
     """
     accesses: list[AccessDoc]
     """Accesses by object and pattern."""

@@ -45,7 +45,7 @@ use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::state::{Shown, State};
 use tierloom_binary::dataflow::steady::Steady;
 use tierloom_binary::instruction::{Flags, Operand, RegisterSet};
-use tierloom_recording::{Change, InstructionCounts, Recording, Sample, StackTop, Window, register};
+use tierloom_recording::{Change, InstructionCounts, Recording, Sample, StackTop, Window, is_ours, register};
 
 /// Runs the pass.
 pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces: &mut AddressSpaces<'_>) -> Observed {
@@ -64,6 +64,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
         tells_instruction: recording.calibration.tells_instruction(),
         found: Observed {
             seen: Vec::with_capacity(recording.samples.len()),
+            in_library: Vec::new(),
             stack_tops: Vec::with_capacity(recording.stack_tops.len()),
             operand_addresses: Vec::new(),
             unsampled: Unsampled::default(),
@@ -78,6 +79,7 @@ pub(crate) fn observe(recording: &Recording, counts: &InstructionCounts, spaces:
             calls: BTreeMap::new(),
             named_calls: BTreeMap::new(),
             roots: Roots::default(),
+            in_teams: BTreeMap::new(),
             images: BTreeMap::new(),
             generated: 0,
         },
@@ -194,6 +196,10 @@ impl Pass<'_, '_> {
         if thread == next {
             self.found.threads.push((sample.pid, sample.tid));
         }
+        if self.spaces.mapping_path(sample.pid, sample.ip()).is_some_and(is_ours) {
+            self.found.in_library.push(sample.time_ns);
+            return;
+        }
         let place = self.spaces.code_at(sample.pid, sample.ip());
         let at = self.found.code.find(&self.spaces.modules, place).filter(|_| !sample.kernel);
         let state = State::of_sample(&sample.registers, self.spaces.bias_at(sample.pid, sample.ip()));
@@ -238,9 +244,13 @@ impl Pass<'_, '_> {
     }
 
     fn find_roots(&mut self, recording: &Recording) {
-        let sampled: BTreeSet<FunctionId> = self.found.seen.iter().filter_map(|seen| Some(seen.at?.0)).collect();
-        let sampled: Vec<FunctionId> = sampled.into_iter().collect();
+        let mut known: BTreeSet<FunctionId> = self.found.seen.iter().filter_map(|seen| Some(seen.at?.0)).collect();
+        let sampled: Vec<FunctionId> = known.iter().copied().collect();
         self.found.roots = Roots::find(&mut self.found.code, &self.spaces.modules, &sampled);
+        let shown = self.found.seen.iter().flat_map(AttributedSample::shown_callers);
+        known.extend(shown.map(|caller| caller.function));
+        let (code, modules) = (&mut self.found.code, &self.spaces.modules);
+        self.found.in_teams = known.into_iter().map(|id| (id, code.in_teams(modules, id))).collect();
         let execs = recording.processes.iter().filter(|process| matches!(process.change, Change::Exec { .. }));
         let started: BTreeSet<u32> = execs.map(|process| process.pid).chain([recording.pid]).collect();
         for seen in &self.found.seen {

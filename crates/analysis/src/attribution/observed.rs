@@ -14,6 +14,7 @@ use crate::attribution::operand_addresses::How;
 use crate::attribution::unsampled::Unsampled;
 use crate::attribution::windows::CountedWindow;
 use tierloom_binary::call_graph::complete::Roots;
+use tierloom_binary::call_graph::teams::InTeams;
 use tierloom_binary::call_graph::unique_callers::Levels;
 use tierloom_binary::code::{Code, FunctionId};
 use tierloom_binary::dataflow::state::{Shown, State};
@@ -110,6 +111,8 @@ impl OperandAddress {
 /// Everything the pass found.
 pub(crate) struct Observed {
     pub(crate) seen: Vec<AttributedSample>,
+    /// When samples found a thread in the recorder's own library, in order, ns: time that is not the program's.
+    pub(crate) in_library: Vec<u64>,
     /// Words of the stack, from the stack pointer on, that some samples brought.
     pub(crate) stack_tops: Vec<[u64; STACK_WORDS]>,
     pub(crate) operand_addresses: Vec<OperandAddress>,
@@ -130,6 +133,8 @@ pub(crate) struct Observed {
     /// What calls that name it run, as far as samples are in there.
     pub(crate) named_calls: BTreeMap<CallPlace, FunctionId>,
     pub(crate) roots: Roots,
+    /// Of the functions in which samples are, and those that called them.
+    pub(crate) in_teams: BTreeMap<FunctionId, InTeams>,
     /// By module: processes that ran it from its entry.
     pub(crate) images: BTreeMap<usize, BTreeSet<u32>>,
     /// Samples in code that the program generated itself.

@@ -9,6 +9,7 @@ pub(crate) mod variables;
 pub(crate) mod warnings;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use tierloom_model::units::round_to_u64;
 use tierloom_model::{
@@ -24,7 +25,7 @@ use crate::profile::hotness::hotness;
 use crate::profile::names::{Named, Names};
 use crate::profile::threads::threads;
 use crate::time::clocks::{Clocks, Used};
-use crate::time::meeting::spun;
+use crate::time::meeting::{in_regions, spun};
 use crate::time::shares::{CpuShares, added, of_user};
 use crate::time::stalls::{Overlaps, Waited};
 use crate::traffic::accesses::AllAccesses;
@@ -194,13 +195,35 @@ impl ProfileBuilder<'_> {
             compute_s: (worked_s.min(lasted_s * team) - waited_s).max(0.0),
             idle_s: Some(idle_s),
             meeting_s: Some(lasted_s - worked_s / team - idle_s).filter(|meeting_s| *meeting_s > 0.0),
+            in_regions: (threads == 1).then(|| in_regions(self.observed, &self.spaces.modules, self.range_of(phase))),
             accesses,
         }
     }
 
     fn samples_of(&self, phase: usize) -> &[AttributedSample] {
-        let end = self.beginnings.get(phase + 1).copied().unwrap_or(self.observed.seen.len());
-        &self.observed.seen[self.beginnings[phase]..end]
+        &self.observed.seen[self.range_of(phase)]
+    }
+
+    fn range_of(&self, phase: usize) -> Range<usize> {
+        self.beginnings[phase]..self.beginnings.get(phase + 1).copied().unwrap_or(self.observed.seen.len())
+    }
+
+    /// Samples that found a thread in the recorder's library meanwhile.
+    fn in_library(&self, phase: usize) -> usize {
+        let before = |at: usize| match self.beginnings.get(at) {
+            Some(0) => 0,
+            Some(first) => {
+                let from_ns = self.observed.seen[*first].time_ns;
+                self.observed.in_library.partition_point(|time_ns| *time_ns < from_ns)
+            }
+            None => self.observed.in_library.len(),
+        };
+        before(phase + 1) - before(phase)
+    }
+
+    /// The part of user space's time, 0 to 1, that went into what the recorder put there.
+    fn added(&self) -> f64 {
+        added(&self.observed.seen, self.observed.in_library.len())
     }
 
     /// Seconds from the start of the run; the first phase begins with it, the last one ends with it.
@@ -217,13 +240,15 @@ impl ProfileBuilder<'_> {
     fn used(&self, phase: usize) -> Used {
         let Recording { start_ns, cpu_s, .. } = *self.recording;
         let ns = |seconds: f64| start_ns + round_to_u64(seconds * 1e9);
-        let (all, seen) = (self.observed.seen.len(), self.samples_of(phase));
-        let part = if all > 0 { cpu_s * seen.len() as f64 / all as f64 } else { cpu_s };
+        let (observed, seen) = (self.observed, self.samples_of(phase));
+        let in_library = self.in_library(phase);
+        let all = observed.seen.len() + observed.in_library.len();
+        let part = if all > 0 { cpu_s * (seen.len() + in_library) as f64 / all as f64 } else { cpu_s };
         let user = self.shares.user();
         let by_samples = || Used { user_s: part * user, system_s: part * (1.0 - user), ..Used::default() };
         let to_ns = if phase + 1 < self.beginnings.len() { ns(self.begins_s(phase + 1)) } else { u64::MAX };
         let between = |clocks: &Clocks| clocks.between(ns(self.begins_s(phase)), to_ns);
-        self.clocks.as_ref().map_or_else(by_samples, between).without(added(seen))
+        self.clocks.as_ref().map_or_else(by_samples, between).without(added(seen, in_library))
     }
 
     /// CPU time spent waiting, s, by object: split between cache and memory by where its lines came from, of these rows.
@@ -259,7 +284,7 @@ impl ProfileBuilder<'_> {
             wall_s: self.recording.wall_s,
             cpu_s: self.recording.cpu_s,
             queued_s: self.clocks.as_ref().map(|clocks| clocks.whole().queued_s),
-            held_s: self.clocks.as_ref().map(|clocks| clocks.whole().without(added(&self.observed.seen)).held_s),
+            held_s: self.clocks.as_ref().map(|clocks| clocks.whole().without(self.added()).held_s),
             sampled_s: self.clocks.as_ref().map(|clocks| clocks.whole().sampled_s).filter(|sampled_s| *sampled_s > 0.0),
             objects_bytes: self.spaces.objects.at_once_bytes(),
             system_s: (self.recording.system_s > 0.0).then_some(self.recording.system_s),

@@ -21,12 +21,12 @@ pub(crate) struct CpuShares {
 }
 
 impl CpuShares {
-    pub(crate) fn of(recording: &Recording, seen: &[AttributedSample]) -> Self {
+    /// Of the program's own `cpu_s`, which is without the recorder's library.
+    pub(crate) fn of(recording: &Recording, cpu_s: f64, seen: &[AttributedSample]) -> Self {
         let (all, of_user) = (seen.len() as f64, of_user(seen).count() as f64);
-        let told =
-            (recording.system_s > 0.0).then(|| (recording.system_s / recording.cpu_s.max(f64::MIN_POSITIVE)).min(1.0));
+        let told = (recording.system_s > 0.0).then(|| (recording.system_s / cpu_s.max(f64::MIN_POSITIVE)).min(1.0));
         let kernel = told.unwrap_or((all - of_user) / all.max(1.0));
-        let due = recording.cpu_s * 1e9 / recording.period_ns.max(1.0);
+        let due = cpu_s * 1e9 / recording.period_ns.max(1.0);
         Self { user_samples: of_user, samples: if of_user > 0.0 { all } else { due }, kernel }
     }
 
@@ -63,10 +63,17 @@ pub(crate) fn of_user(seen: &[AttributedSample]) -> impl Iterator<Item = &Attrib
     seen.iter().filter(|seen| seen.verdict != Attribution::Rest(Rest::Kernel))
 }
 
-/// The part of them, 0 to 1, that found their threads at instructions which copies have beside the program's.
-pub(crate) fn added(seen: &[AttributedSample]) -> f64 {
-    let added = of_user(seen).filter(|seen| seen.copy == InCopy::Added).count();
-    added as f64 / of_user(seen).count().max(1) as f64
+/// The part of user space's time, 0 to 1, that went into what the recorder put there: its library, in which so many more
+/// samples found their threads, and instructions that copies have beside the program's.
+pub(crate) fn added(seen: &[AttributedSample], in_library: usize) -> f64 {
+    let added = of_user(seen).filter(|seen| seen.copy == InCopy::Added).count() + in_library;
+    added as f64 / (of_user(seen).count() + in_library).max(1) as f64
+}
+
+/// CPU time that went into the recorder's library, s.
+pub(crate) fn library_s(recording: &Recording, seen: &[AttributedSample], in_library: usize) -> f64 {
+    let user = of_user(seen).count() + in_library;
+    (recording.cpu_s - recording.system_s).max(0.0) * in_library as f64 / user.max(1) as f64
 }
 
 #[cfg(test)]
@@ -75,7 +82,7 @@ mod tests {
 
     fn shares(system_s: f64) -> CpuShares {
         let recording = Recording { cpu_s: 2.0, system_s, period_ns: 1e6, ..Recording::default() };
-        CpuShares::of(&recording, &[])
+        CpuShares::of(&recording, recording.cpu_s, &[])
     }
 
     #[test]

@@ -3,4 +3,5 @@
 pub(crate) mod changed_registers;
 pub mod complete;
 pub mod sites;
+pub mod teams;
 pub mod unique_callers;

@@ -65,6 +65,15 @@ impl CallIndex {
         scan.index()
     }
 
+    /// Of these places and functions whose address went elsewhere.
+    #[cfg(test)]
+    pub(crate) fn made(
+        sites: impl IntoIterator<Item = (u64, Vec<Site>)>,
+        escaped: impl IntoIterator<Item = u64>,
+    ) -> Self {
+        Self { sites: sites.into_iter().collect(), escaped: escaped.into_iter().collect() }
+    }
+
     /// Places that run the function that starts at an address.
     pub fn sites(&self, start: u64) -> &[Site] {
         self.sites.get(&start).map_or(&[], Vec::as_slice)

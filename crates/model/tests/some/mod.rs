@@ -224,6 +224,7 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
         phases: vec![Phase {
             idle_s: None,
             meeting_s: None,
+            in_regions: None,
             name: "whole".to_owned(),
             start_s: 0.0,
             end_s: seconds,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tierloom_model::units::PAGE_BYTES_F64;
+use tierloom_model::units::{PAGE_BYTES_F64, round_to_u64};
 use tierloom_model::{Access, FORMAT_VERSION, Object, Pattern, Piece, Profile};
 
 use super::description::{Fill, Phase, Region, Spread, Stream, Workload, WorkloadTag};
@@ -51,7 +51,7 @@ impl Workload {
 
 /// Threads of a phase when the program runs on `threads`, as the prediction of placements has it.
 fn threads_of(profile: &Profile, phase: &tierloom_model::Phase, threads: u32) -> u32 {
-    if profile.is_serial_in(phase) { 1 } else { (threads * phase.threads / profile.most_threads()).max(1) }
+    u32::try_from(round_to_u64(profile.threads_in(phase, threads).floor())).unwrap_or(threads)
 }
 
 /// Pieces of objects in the order in which they filled; nothing to say where none met another.
