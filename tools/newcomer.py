@@ -24,9 +24,9 @@ LINES = 12
 """Lines of an output that the transcript shows, from its start and from its end."""
 
 HEAD = """# What a newcomer finds
-Written by `python tools/newcomer.py`, which knows nothing of Tierloom but what is printed: it types examples of help
-pages and the commands after `next:`, with a program, a profile or a machine of its own in the place of theirs. A
-test does the same again, and holds this page to what it typed.
+Written by `python tools/newcomer.py`, which knows nothing of Tierloom except what is printed. It types the examples of
+help pages and the commands after `next:`, with a program, a profile or a machine of its own in place of theirs. A test
+types them again, and compares them with this page.
 """
 
 

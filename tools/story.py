@@ -153,8 +153,8 @@ def frontier(terminal: Terminal, figures: Figures) -> list[str]:
         """),
         block(typed, parts(typed.text, (r".* in ldram", 2), ("What ldram buys", 16))),
         prose("""
-        What is still lost at the bend is for links and weights, which come from the card. Both entries of the ranks
-        count here as if they were there all the time. Nearly always only one of them is, so in truth the curve bends
+        At the bend, the time still lost is for links and weights, which come from the card. Both entries of the ranks
+        count here as if they existed all the time. Nearly always only one of them does, so in reality the curve bends
         earlier.
         """),
     ]
@@ -169,9 +169,9 @@ def migration(terminal: Terminal, figures: Figures) -> list[str]:
         block(typed, parts(typed.text, (r"\S", 1), (" policy  ", 5))),
         prose(f"""
         It does not help. The better of the two, `{best}`, takes {figures.migrations[best]:.1f} s, and the plan
-        {figures.chosen["time_s"]:.1f} s. `autonuma` moves little, for DRAM is full. `tiering` moves pages up and
-        others down, and pays for it. In truth each round also has its ranks in new pages, which the simulation leaves
-        in the places of the old.
+        {figures.chosen["time_s"]:.1f} s. `autonuma` moves little, because DRAM is full. `tiering` moves some pages up
+        and others down, and pays for it. In reality each round also puts its ranks into new pages; the simulation
+        keeps them where the old ones were.
         """),
     ]
 
@@ -189,8 +189,8 @@ def laboratory(terminal: Terminal) -> list[str]:
         block(made, made.text),
         block(typed, parts(typed.text, (" object  ", 9))),
         prose("""
-        The guest's kernel says where the pages were: the ranks on the node for `ldram`, links and weights on that for
-        `cxl`. How long it took says nothing.
+        The guest's kernel reports where the pages were: the ranks on the node for `ldram`, links and weights on the one
+        for `cxl`. The time it took means nothing: the memory is emulated.
         """),
     ]
 
