@@ -28,11 +28,11 @@ DOCUMENTS = {
 """By noun: name of its schema, and its heading."""
 
 HEAD = """# Files, key by key
-Every key of the files that a person may write, and of the answer of `plan --json`. The page is made from the types that
-read these files (`tools/file_reference.py`), so it lists what is read and nothing else. Keys in **bold** have to be
-there. [What is stable](stability.md) says for how long they stay.
+This page lists every key of the files that you may write, and of the answer of `plan --json`. It is generated from the
+types that read these files (`tools/file_reference.py`), so it is complete. Keys in **bold** are required.
+[What is stable](stability.md) says for how long they stay.
 
-For completion and checks while you type, give your editor the schema: the first line of a machine file may be
+For completion and checks while you type, give your editor the schema. The first line of a machine file may be
 `#:schema PATH/docs/schema/machine.json`, which Even Better TOML and Taplo read. There are schemas of
 [machines](schema/machine.json), [profiles](schema/profile.json), [plans](schema/plan.json) and
 [comparisons](schema/comparison.json).
