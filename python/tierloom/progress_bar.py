@@ -51,7 +51,7 @@ def has_kernel() -> bool:
 class Steps:
     """Tells of each step before it is done, and how long all others will take if they are like those before.
 
-    Before the first is done nobody knows: then no time is said to be left.
+    Before the first is done nobody knows how long they take, and no time is told.
     """
 
     def __init__(self, steps: int, progress: Tell | None) -> None:
@@ -66,7 +66,7 @@ class Steps:
         """The next one begins."""
         if self._progress:
             left = self._steps - self._done
-            left_s = (time.monotonic() - self._began) / self._done * left if self._done else 0.0
+            left_s = (time.monotonic() - self._began) / self._done * left if self._done else None
             self._progress(self._done / self._steps, left_s, what)
         self._done += 1
 

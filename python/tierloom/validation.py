@@ -131,8 +131,8 @@ def validate(
         runs: Runs without the profiler for each number of threads; the median counts. With the number that is
             profiled, half of them come before the profiled run: a machine whose clock drifts shows it.
         variable: The environment variable that tells the program its threads.
-        progress: Called with the share that is done, the seconds left, and what is being done. In a notebook a bar
-            shows it by default.
+        progress: Called with the share that is done, the seconds left (None before a run has been timed), and what is
+            being done. In a notebook a bar shows it by default.
 
     Where there are several, one that cannot be started, recorded or predicted, or that does not always end alike, is
     left out and told (``failures``); so is a placement that the data do not fit in, or that the kernel lacks, and an

@@ -70,8 +70,8 @@ def run(asked: Sequence[Claim], workers: int | None) -> list[Result]:
     with say.progress_bar("reproducing") as bar:
 
         def tell(share: float, words: str) -> None:
-            spent = time.monotonic() - start
-            bar(share, spent * (1.0 - share) / max(share, 1e-3), words)
+            spent_s = time.monotonic() - start
+            bar(share, spent_s * (1.0 - share) / share if share else None, words)
 
         return reproduce(asked, workers=workers, progress=tell)
 

@@ -120,7 +120,7 @@ def elapsing(what: str) -> Iterator[None]:
 def progress_bar(what: str) -> Iterator[Callable[[float, float | None, str], None]]:
     """A bar on stderr, moved by calling it with a share, the seconds left if they are known, and words.
 
-    Nothing done and no time left is a time that nobody knows yet. In a pipe it is silent.
+    In a pipe it is silent.
     """
     from rich.progress import BarColumn, Progress, TextColumn
 
@@ -131,7 +131,7 @@ def progress_bar(what: str) -> Iterator[Callable[[float, float | None, str], Non
         yield lambda share, left_s, words: bars.update(
             task,
             completed=share,
-            left="" if left_s is None or not (share or left_s) else f"{left_s:.0f} s left",
+            left="" if left_s is None else f"{left_s:.0f} s left",
             description=words,
         )
 
