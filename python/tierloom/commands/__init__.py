@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from tierloom import __version__
-from tierloom.commands import say
+from tierloom.commands import next_command, say
 from tierloom.commands.groups import Group
 from tierloom.commands.terminal import visible
 from tierloom.errors import RequestError, TierloomError
@@ -69,6 +69,11 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 class Verbs(Group):
     """Loads a verb when it is asked for, lists verbs by purpose, and turns errors into exit codes."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keeps what was typed: a verb may say how to type it again."""
+        next_command.keep_typed(ctx, args)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         """All verbs, in the order of the help text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tierloom.commands import options, say
+from tierloom.commands import next_command, options, say
 
 
 @click.command(
@@ -35,3 +35,4 @@ def verb(pid: int, plan_file: str, nodes: tuple[str, ...], as_json: bool) -> Non
         say.document("applied", {**applied})
     else:
         say.show(runs.applied(applied))
+        say.then(next_command.apply(applied, plan_file))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tierloom.commands import options, say
+from tierloom.commands import next_command, options, say
 
 
 @click.command(
@@ -33,5 +33,6 @@ def verb(ctx: click.Context, a: str, b: str, check: bool, as_json: bool) -> None
         say.document("difference", report.document(found))
     else:
         say.show(report.shown(found, a, b))
+        say.then(next_command.diff(found))
     if check and found.changed:
         ctx.exit(1)

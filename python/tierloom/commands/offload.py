@@ -9,7 +9,7 @@ import click
 
 from tierloom import outputs
 from tierloom.arguments import name_list
-from tierloom.commands import occupied, options, say
+from tierloom.commands import next_command, occupied, options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
 from tierloom.units import amount_in_bytes
@@ -60,6 +60,7 @@ def list_(as_json: bool) -> None:
         say.document("offload-catalog", {"models": listed, "gpus": gpus})
         return
     say.show(offloads.models(entries, sizes), offloads.gpus(cards))
+    say.then("tierloom offload infer --model llama-3.1-70b --gpu a10 --machine liu-a")
 
 
 def listed(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
@@ -195,8 +196,9 @@ def infer_(tool: str | None, output: Path | None, plot: Path | None, as_json: bo
         say.document("inference", {**answer.data})
     elif tool is None or output is not None:
         show(answer.data)
-    if tool is None and not as_json and answer.choice.tool:
-        say.then(f"add `--emit {answer.choice.tool}` for the command line of this plan")
+    if tool is None and not as_json:
+        emitted = answer.choice.tool
+        say.then(next_command.again("--emit", emitted) if emitted else next_command.page())
 
 
 def beyond_context(answer: InferAnswer) -> str | None:
@@ -319,6 +321,7 @@ def train_(tool: str | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN4
     say.show(offloads.training(answer.data), offloads.states(answer.data))
     for assumption in answer.data["assumptions"]:
         say.show(f"assumed: {assumption}")
+    say.then(next_command.again("--emit", "deepspeed"))
 
 
 @verb.command(
@@ -345,6 +348,7 @@ def serve_(as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options ar
         say.document("serving", {**data})
         return
     say.show(offloads.sessions(data))
+    say.then(next_command.page())
 
 
 @verb.command(
@@ -379,3 +383,4 @@ def cpu_(as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are 
         say.document("ratios", {**data})
         return
     say.show(offloads.ratios(data))
+    say.then(next_command.page())

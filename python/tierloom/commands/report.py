@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tierloom import outputs
-from tierloom.commands import options, say
+from tierloom.commands import next_command, options, say
 
 
 @click.command(
@@ -50,3 +50,5 @@ def verb(what: tuple[str, ...], output: Path, title: str | None, as_json: bool) 
     for doubt in page.doubts:
         say.warn(doubt)
     say.wrote(f"report of {', '.join(section['title'] for section in page.contents)}", output)
+    if not as_json:
+        say.then(next_command.report(output))

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from tierloom.commands import options, profile_names, say
+from tierloom.commands import next_command, options, profile_names, say
+
+if TYPE_CHECKING:
+    from tierloom.nouns import Plan
+    from tierloom.schema import RunDoc
 
 
 @click.command(
@@ -54,10 +60,8 @@ def verb(
     CMD keeps its input, output and exit code; the report goes to stderr. Under --json CMD's output
     goes to stderr too, so that stdout holds the report and nothing else.
     """
-    from tierloom import hosts, lab, profiler, runner
+    from tierloom import runner
     from tierloom.nouns import Plan
-    from tierloom.profile_folder import ENDING
-    from tierloom.report import verdicts
     from tierloom.report.tables import endings, runs
 
     plan = Plan.load(plan_file)
@@ -72,18 +76,32 @@ def verb(
             set_host_weights=set_host_weights,
             watch=None if watch_s is None else (watch_s, lambda seen: say.tell(runs.snapshot(seen))),
         )
+    following = None
     if as_json:
         say.document("run", {**report})
     else:
-        came = verdicts.came_of(
-            plan,
-            report,
-            is_in_lab=lab.is_guest(),
-            is_elsewhere=hosts.is_elsewhere(plan.data["machine"], profiler.this_host() or None),
-            ran=profile_names.default_name(command).removesuffix(ENDING),
-        )
-        say.tell(came, *runs.outcomes(plan, report))
+        following = show(plan, plan_file, report, command, nodes)
     say.tell(endings.ended(report))
     for warning in report["warnings"]:
         say.warn(warning["text"])
+    say.then(following)
     ctx.exit(report["exit_code"])
+
+
+def show(plan: Plan, plan_file: str, report: RunDoc, command: tuple[str, ...], nodes: tuple[str, ...]) -> str | None:
+    """What came of a plan on stderr: a sentence, then tables. Returns the command that fits it."""
+    from tierloom import hosts, lab, profiler
+    from tierloom.profile_folder import ENDING
+    from tierloom.report import verdicts
+    from tierloom.report.tables import runs
+
+    host, ran = profiler.this_host() or None, profile_names.default_name(command).removesuffix(ENDING)
+    where = {"is_in_lab": lab.is_guest(), "is_elsewhere": hosts.is_elsewhere(plan.data["machine"], host)}
+    say.tell(verdicts.came_of(plan, report, **where, ran=ran), *runs.outcomes(plan, report))
+    at = next_command.Place(
+        is_of_another=verdicts.is_of_another(plan, report, ran),
+        is_here=verdicts.not_there(plan, report, **where) is None,
+        here=hosts.kept(host),
+        nodes=nodes,
+    )
+    return next_command.run(plan, plan_file, report, command, at)

@@ -60,9 +60,10 @@ def wrote(what: str, path: object) -> None:
     tell(_styled("wrote ", (str(path), "bold"), f" ({what})"))
 
 
-def then(command: str) -> None:
-    """The next command to type."""
-    _tell_unbroken("next: ", (command, "cyan"))
+def then(command: str | None) -> None:
+    """The next command to type, where there is one."""
+    if command is not None:
+        _tell_unbroken("next: ", (command, "cyan"))
 
 
 def step(command: str) -> None:

@@ -9,7 +9,7 @@ import click
 
 from tierloom import catalog, progress_bar
 from tierloom.arguments import name_list
-from tierloom.commands import options, say
+from tierloom.commands import next_command, options, say
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile, Workload
 from tierloom.nouns.workload import PATTERNS
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tierloom.schema import CostsDoc, Figure
 
 DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
+
+PLANNED = ("machine", "threads", "ran_on", "socket", "nodes", "fast_memory")
+"""Options that `plan` has, too."""
 
 
 @click.command(
@@ -113,6 +116,8 @@ def verb(**asked: Any) -> None:  # noqa: ANN401 (click hands options over by nam
         say.warn(warning)
     if asked["plot"]:
         say.wrote("runs over time", asked["plot"])
+    if not asked["as_json"]:
+        say.then(next_command.simulate(runs, asked["profile"], {name: asked[name] for name in PLANNED}))
 
 
 def run_all(asked: dict[str, Any]) -> list[Simulation]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tierloom.arguments import name_list
-from tierloom.commands import options, say
+from tierloom.commands import next_command, options, say
 from tierloom.errors import RequestError
 from tierloom.program import THREADS_VARIABLE
 from tierloom.readers import reading
@@ -96,7 +96,7 @@ def verb(
     far runs are from each other, and what the model says that does not know the profiled run. CMD runs several times,
     so it must be able to; its output goes nowhere but in the profiled run. Let nothing else run.
     """
-    from tierloom.validation import validate
+    from tierloom.validation import DISTURBED, validate
 
     if placements is None:
         options.refuse_idle(["nodes"], "without --placements")
@@ -128,6 +128,8 @@ def verb(
 
         say.show(*validations.tables(found))
     warn(found, variable)
+    if not as_json:
+        say.then(next_command.validate(found.data, DISTURBED))
 
 
 def warn(found: Validation, variable: str) -> None:

@@ -90,12 +90,12 @@ def came_of(
     predicted = plan.data["predicted"]
     wide = count_text(predicted["threads"], "thread")
     other = f"the {seconds_text(predicted['time_s'])} predicted for {plan.data['machine']} with {wide}"
-    if ran is not None and _is_of_another(plan, run, ran):
+    if ran is not None and is_of_another(plan, run, ran):
         took = (
             f"{seconds_text(run['wall_s'])}. The plan was made for {plan.data['profile']}, and nothing of it was seen "
             f"in {ran}: {other} say nothing about this run"
         )
-    elif where := _not_there(plan, run, is_in_lab=is_in_lab, is_elsewhere=is_elsewhere):
+    elif where := not_there(plan, run, is_in_lab=is_in_lab, is_elsewhere=is_elsewhere):
         took = f"{seconds_text(run['wall_s'])} {where}, which {other} say nothing about"
     else:
         took = f"{seconds_text(run['wall_s'])}, {_against(run['wall_s'], predicted['time_s'], other)}"
@@ -107,13 +107,13 @@ def came_of(
     return f"{took}. {right} of the pages that were looked at were where the plan wants them."
 
 
-def _is_of_another(plan: Plan, run: RunDoc, ran: str) -> bool:
+def is_of_another(plan: Plan, run: RunDoc, ran: str) -> bool:
     """Whether a plan seems to be for another program: its profile has another name, and no object of a rule was met."""
     met = any(rule["ranges"] for rule in run["rules"] if rule["object"] != "default")
     return plan.data["profile"] != ran and not met
 
 
-def _not_there(plan: Plan, run: RunDoc, *, is_in_lab: bool, is_elsewhere: bool) -> str | None:
+def not_there(plan: Plan, run: RunDoc, *, is_in_lab: bool, is_elsewhere: bool) -> str | None:
     """Where a run was, if not on the machine that its plan is for."""
     if is_in_lab:
         return "in the lab"
@@ -124,15 +124,24 @@ def _not_there(plan: Plan, run: RunDoc, *, is_in_lab: bool, is_elsewhere: bool) 
 
 def moved(simulations: Sequence[Simulation]) -> str:
     """Which policy is fastest, and what moving pages brings."""
-    best = min(simulations, key=lambda run: run.time_s)
-    still = next((run for run in simulations if run.data["policy"] == STILL), None)
+    best, still = fastest(simulations), _still(simulations)
     first = f"{best.data['policy']} is fastest, {seconds_text(best.time_s)}"
     if still is None or len(simulations) == 1:
         return f"{first}."
-    if best is still or still.time_s <= best.time_s * (1 + SAME):
+    if best is still:
         where = f"where {still.data['placement']} put them"
         return f"Moving pages brings nothing here: {seconds_text(still.time_s)} with all of them {where}."
     return f"{first}: {_against(best.time_s, still.time_s, f'the {seconds_text(still.time_s)} without moving pages')}."
+
+
+def fastest(simulations: Sequence[Simulation]) -> Simulation:
+    """The run that takes least time; the one that moves no page where others are no faster."""
+    best, still = min(simulations, key=lambda run: run.time_s), _still(simulations)
+    return best if still is None or still.time_s > best.time_s * (1 + SAME) else still
+
+
+def _still(simulations: Sequence[Simulation]) -> Simulation | None:
+    return next((run for run in simulations if run.data["policy"] == STILL), None)
 
 
 def verdict(comparison: Comparison) -> str:
