@@ -124,7 +124,7 @@ def policies(terminal: Terminal, figures: Figures) -> list[str]:
         {figures.latency_ratio:.1f} times the latency of DRAM. Say the program may have DRAM for {percent(share())} of
         its data:
         """),
-        block(typed, parts(typed.text, (r".* in ldram", 3), (" policy  ", 12), ("Where the data goes", 9))),
+        block(typed, parts(typed.text, (r".* in ldram", 3), (" +policy  ", 12), ("Where the data goes", 9))),
         prose(f"""
         - **First touch** (`local`) is what Linux does, and takes {seconds["local"]:.1f} s. Links and weights come
           first and fill the DRAM.

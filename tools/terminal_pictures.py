@@ -55,7 +55,7 @@ PICTURES = (
     Picture(
         "terminal-plan",
         'tierloom plan cg-e --machine "32 cores, dram 64GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s" --max-slowdown 5%',
-        ((".* in dram", 2), (".* against$", 9), ("Where the data goes", 8)),
+        ((".* in dram", 2), (".* against +dram$", 9), ("Where the data goes", 8)),
     ),
     Picture(
         "terminal-frontier",
@@ -66,7 +66,7 @@ PICTURES = (
     Picture(
         "terminal-offload",
         "tierloom offload infer --model qwen3-235b-a22b --gpu a10 --machine liu-a --users 4",
-        ((".* users with", 3), (" policy ", 5), ("Where each part goes", 10)),
+        ((".* users with", 3), (" +policy ", 5), ("Where each part goes", 10)),
     ),
     Picture(
         "terminal-simulate",

@@ -22,39 +22,42 @@ INDENT = 2
 
 @dataclass(frozen=True)
 class Line:
-    """The cells of a row, one a column, and their style."""
+    """The cells of a row, one a column, their style, and a mark before them, as wide in every row of a table."""
 
     cells: Sequence[Text]
     style: str
+    mark: str = ""
 
 
 def side_by_side(columns: Sequence[Column], rows: Sequence[Line], widths: Mapping[int, int]) -> Iterator[Text]:
     """A heading, a rule, and the rows, of the columns that have a width."""
+    mark = " " * max((len(row.mark) for row in rows), default=0)
     yield Text("")
-    yield from _heading(columns, widths)
-    yield Text(" " * MARGIN + "─" * (sum(widths.values()) + GAP * (len(widths) - 1)))
+    yield from _heading(columns, widths, mark)
+    yield Text(" " * MARGIN + "─" * (len(mark) + sum(widths.values()) + GAP * (len(widths) - 1)))
     for row in rows:
         cells = [wrapped(row.cells[index], width) for index, width in widths.items()]
-        yield from _beside(columns, cells, widths, row.style)
+        yield from _beside(columns, cells, widths, row.mark, row.style)
     yield Text("")
 
 
-def _heading(columns: Sequence[Column], widths: Mapping[int, int]) -> Iterator[Text]:
+def _heading(columns: Sequence[Column], widths: Mapping[int, int], mark: str) -> Iterator[Text]:
     """Headings stand on the rule below them, whatever their height."""
     cells = [wrapped(Text(columns[index].heading), width) for index, width in widths.items()]
     tall = max(map(len, cells))
-    yield from _beside(columns, [[*[Text("")] * (tall - len(cell)), *cell] for cell in cells], widths, "bold")
+    yield from _beside(columns, [[*[Text("")] * (tall - len(cell)), *cell] for cell in cells], widths, mark, "bold")
 
 
 def _beside(
-    columns: Sequence[Column], cells: Sequence[Sequence[Text]], widths: Mapping[int, int], style: str
+    columns: Sequence[Column], cells: Sequence[Sequence[Text]], widths: Mapping[int, int], mark: str, style: str
 ) -> Iterator[Text]:
     for line in zip_longest(*cells, fillvalue=Text("")):
         each = zip(line, widths.items(), strict=True)
         placed = [_placed(text, columns[index], width) for text, (index, width) in each]
-        joined = Text.assemble(" " * MARGIN, Text(" " * GAP).join(placed), style=style)
+        joined = Text.assemble(" " * MARGIN, mark, Text(" " * GAP).join(placed), style=style)
         joined.rstrip()
         yield joined
+        mark = " " * len(mark)
 
 
 def _placed(text: Text, column: Column, width: int) -> Text:
@@ -69,7 +72,9 @@ def blocks(columns: Sequence[Column], rows: Sequence[Line], width: int) -> Itera
         for index, (column, cell) in enumerate(zip(columns, row.cells, strict=True)):
             if cell.plain:
                 label = f"{column.heading}: " if column.heading else ""
-                yield from indented(Text.assemble(label, cell, style=row.style), INDENT * min(index, 1), width)
+                mark = "" if index else row.mark.strip() and row.mark
+                told = Text.assemble(mark, label, cell, style=row.style)
+                yield from indented(told, INDENT * min(index, 1), width)
     yield Text("")
 
 

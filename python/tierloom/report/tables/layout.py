@@ -27,6 +27,9 @@ Heading = tuple[str, Side] | tuple[str, Side, Rank]
 OURS = "bold green"
 """Style of what the reader came for."""
 
+CHOSEN, OTHER = "* ", "  "
+"""What stands before a row that the reader came for, and before the others: not everybody sees colours."""
+
 
 @dataclass
 class Table:
@@ -74,13 +77,17 @@ class Table:
         """The lines of the table at this width."""
         width = options.max_width
         columns = [column for column in self.columns if column.rank != "page"]
-        lines = [Line(_cells(console, columns, row), _style(row)) for row in self.rows]
-        fitting = _fitting(columns, lines, width)
+        has_chosen = any(_is_ours(row) for row in self.rows)
+        marks = [(CHOSEN if _is_ours(row) else OTHER) if has_chosen else "" for row in self.rows]
+        rows = zip(self.rows, marks, strict=True)
+        lines = [Line(_cells(console, columns, row), _style(row), mark) for row, mark in rows]
+        fitting = _fitting(columns, lines, width - max(map(len, marks), default=0))
         if self.title:
             yield from whole(wrapped(Text(self.title, style="bold"), width))
         drawn = blocks(columns, lines, width) if fitting is None else side_by_side(columns, lines, fitting)
         yield from whole(drawn)
-        note = f"{self.note} {LEGEND}".lstrip() if self.has_legend else self.note
+        said = [f"{CHOSEN}chosen." if has_chosen else "", self.note, LEGEND if self.has_legend else ""]
+        note = " ".join(filter(None, said))
         notes = [*_left_out(columns, fitting, width), *self._notes(note)]
         for note in notes:
             yield from whole(wrapped(Text(note, style="dim"), width))
@@ -103,7 +110,11 @@ def _left_out(columns: Sequence[Column], fitting: Mapping[int, int] | None, widt
 
 
 def _style(row: Row) -> str:
-    return OURS if row.get("ours") is True else row.get("style", "")
+    return OURS if _is_ours(row) else row.get("style", "")
+
+
+def _is_ours(row: Row) -> bool:
+    return row.get("ours") is True
 
 
 def _cells(console: Console, columns: Sequence[Column], row: Row) -> list[Text]:

@@ -8,10 +8,10 @@ from tierloom.nouns import FIRST_TOUCH, action_text
 from tierloom.report.columns import Column
 from tierloom.report.tables.layout import Table, noted
 from tierloom.report.tables.profiles import ROWS
-from tierloom.units import bytes_text, count_text
+from tierloom.units import bytes_text, count_text, percent_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tierloom.nouns import Profile
     from tierloom.policy_search import Comparison
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
         TierUseDoc,
     )
 
+SAME = 1e-3
+"""Times that are no further apart are the same to the planner (`crates/place/src/planner.rs`)."""
+NAMED = 3
+"""Policies of equal times that a sentence names."""
 FRONTIER_ROWS = 9
 """Points of the frontier that a table shows; the pictures show all."""
 
@@ -35,8 +39,8 @@ def policies(data: ComparisonDoc) -> Table:
     fast, chosen = data["fast_memory"], data["chosen"]
     columns = [
         *(Column("policy", "policy"), Column("time_s", "time", "seconds", "key")),
-        *(Column("low_s", "range", "seconds", to="high_s"), Column("against", "against chosen", "times", "extra")),
-        *(Column("fast_bytes", f"{fast} used", "bytes", "key"), Column("bound", "what limits it")),
+        *(Column("low_s", "range", "seconds", "key", "high_s"), Column("against", "against chosen", "times", "extra")),
+        *(Column("fast_bytes", f"{fast} used", "bytes"), Column("bound", "what limits it")),
         Column("about", "what it does", rank="page"),
     ]
     told = {policy["policy"]: policy for policy in data["policies"]}
@@ -46,12 +50,30 @@ def policies(data: ComparisonDoc) -> Table:
         [_policy_row(policy, best, is_chosen=policy["policy"] == chosen) for policy in ordered(data)],
         f"{data['profile']} on {data['machine']}, {count_text(data['threads'], 'thread')} on {data['socket']}, "
         f"at most {bytes_text(data['budget_bytes'])} of {fast}",
-        f"range: what the assumptions leave open. {chosen}: {told[chosen]['about']}.",
+        " ".join([f"range: what the assumptions leave open. {chosen}: {told[chosen]['about']}.", *_why_chosen(data)]),
     )
     for policy in data["policies"]:
         if "refused" in policy:
             made.add_reason(policy["policy"], f"not possible: {reason_text(policy['refused'])}")
     return made
+
+
+def _why_chosen(data: ComparisonDoc) -> Iterator[str]:
+    """Why the chosen policy is preferred to others that take as long."""
+    times = {each["policy"]: each["prediction"]["time_s"] for each in data["policies"] if "prediction" in each}
+    chosen, fast = data["chosen"], data["fast_memory"]
+    fastest = _as_fast(times, min(times.values()))
+    is_first = fastest[0] == chosen
+    others = [name for name in (fastest if is_first else _as_fast(times, times[chosen])) if name != chosen]
+    if others:
+        named = ", ".join([*others[:NAMED], *([f"{len(others) - NAMED} more"] if len(others) > NAMED else [])])
+        first = "it comes before them, and policies are compared from simple to elaborate, or as --policies names them"
+        why = first if is_first else f"it takes less {fast}"
+        yield f"{chosen} is chosen over {named}, as fast to {percent_text(SAME)}: {why}."
+
+
+def _as_fast(times: Mapping[str, float], time_s: float) -> list[str]:
+    return [name for name, other_s in times.items() if abs(other_s - time_s) <= SAME * time_s]
 
 
 def ordered(comparison: ComparisonDoc) -> list[PolicyDoc]:
