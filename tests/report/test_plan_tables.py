@@ -69,3 +69,9 @@ def test_one_that_takes_less_fast_memory_is_chosen_for_that(tied: Comparison) ->
 def test_nothing_is_said_of_one_that_is_faster_than_all() -> None:
     answer = package.plan("mg-e", "liu-a", threads=32, policies=["local", "preferred:cxl"])
     assert "is chosen over" not in plans.policies(answer.brief).note
+
+
+def test_data_that_fit_nowhere_are_all_of_them_and_not_one_object() -> None:
+    answer = package.plan("mg-e", "liu-a", threads=32, fast_memory="64GiB", policies=["local", "bind:ldram"])
+    [reason] = plans.policies(answer.brief).reasons
+    assert reason == "not possible: 211.0GiB of data do not fit in ldram, where room ended at u"
