@@ -10,14 +10,25 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tierloom import measurement
 from tierloom.catalog.one_line import ANY_CPU
-from tierloom.errors import RequestError, TierloomError
+from tierloom.errors import MachineError, RequestError, TierloomError
 from tierloom.nouns import Machine
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tierloom.nouns import Profile
+    from tierloom.schema import PlanMemoryDoc
 
 CPUS = Path("/proc/cpuinfo")
+
+DISK = "ssd"
+"""Kind of what is no memory node."""
+SIZE_ERROR = 0.1
+"""Part of a memory's size by which two may differ that are one: the kernel keeps some for itself. Assumed."""
+LATENCY_ERROR = 0.3
+"""The same of latency: two measurements of a shared machine are not alike. Assumed."""
 
 _MODEL = re.compile(r"^model name\s*:\s*(.+?)\s*$", re.MULTILINE)
 _MARKS = re.compile(r"\((r|tm)\)|\b(cpu|processor)\b|\b\d+-core\b|@.*")
@@ -62,11 +73,53 @@ def _of_the_run(profile: Profile, machine: Machine) -> Machine:
     return machine
 
 
-def is_elsewhere(name: str, host: str | None) -> bool:
-    """Whether a machine of the catalog is not this `host`: another name of its processor, and not measured here."""
+def is_elsewhere(name: str, host: str | None, memories: Sequence[PlanMemoryDoc] = ()) -> bool:
+    """Whether a machine that a plan was made for is not this `host`.
+
+    One of the catalog is where the processor has another name. Any other is, if it has a memory of a size that no node
+    has here, or of a latency that was not measured here: that of somebody's own, and a what-if of this one.
+
+    Args:
+        name: Of the machine.
+        host: This one; none where nothing tells.
+        memories: What the plan says of the machine's; empty in older files.
+    """
     here = kept(host)
-    if name not in Machine.names() or (here is not None and here.name == name):
-        return False
+    if name in Machine.names() and (here is None or here.name != name):
+        return _has_other_cpu(name)
+    seen = _nodes() if here is None else _measured(here)
+    return bool(seen) and not all(_is_among(memory, seen) for memory in memories if memory["kind"] != DISK)
+
+
+def _nodes() -> list[tuple[float, float | None]]:
+    """Bytes of each memory node here, as the kernel tells them, and no latency; nothing where it does not."""
+    try:
+        told = measurement.describe()
+    except MachineError:
+        return []
+    return [(node["capacity_bytes"], None) for node in told["host"]["nodes"]]
+
+
+def _measured(machine: Machine) -> list[tuple[float, float | None]]:
+    """Bytes of each memory, and its latency from the nearest socket, ns."""
+    paths = machine.data["paths"]
+    nearest = {
+        path["to"]: min(each["idle_ns"]["value"] for each in paths if each["to"] == path["to"]) for path in paths
+    }
+    return [(memory["capacity_bytes"]["value"], nearest[memory["name"]]) for memory in machine.data["memories"]]
+
+
+def _is_among(memory: PlanMemoryDoc, seen: Sequence[tuple[float, float | None]]) -> bool:
+    size_bytes, idle_ns = memory["capacity_bytes"], memory.get("idle_ns")
+    return any(
+        abs(size_bytes - there) <= SIZE_ERROR * there
+        and (idle_ns is None or ns is None or abs(idle_ns - ns) <= LATENCY_ERROR * ns)
+        for there, ns in seen
+    )
+
+
+def _has_other_cpu(name: str) -> bool:
+    """Whether the processor of a machine of the catalog has another name than that of this one."""
     found = _MODEL.search(CPUS.read_text(encoding="utf-8", errors="replace")) if CPUS.is_file() else None
     cpus = [socket["cpu"] for socket in Machine.load(name).data["sockets"]]
     return found is not None and not any(_words(found[1]) == _words(cpu) for cpu in cpus)

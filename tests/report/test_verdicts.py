@@ -8,7 +8,8 @@ import pytest
 
 import tierloom
 from tierloom import hosts
-from tierloom.nouns import Profile
+from tierloom.errors import MachineError
+from tierloom.nouns import Machine, Profile
 from tierloom.report.verdicts import came_of, doubtful_traffic, measured, moved, of_another_cache, verdict, waited
 from tierloom.units import seconds_text
 
@@ -236,7 +237,52 @@ def test_a_machine_with_another_processor_is_another(monkeypatch: pytest.MonkeyP
     for model, elsewhere in (("AMD EPYC 9354 32-Core Processor", False), ("AMD EPYC", True), ("Xeon(R) Gold", True)):
         (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nmodel name\t: {model}\n")
         assert hosts.is_elsewhere("liu-a", None) == elsewhere
-        assert not hosts.is_elsewhere("planned", None), "a file of one's own may be of any machine"
+        assert not hosts.is_elsewhere("planned", None), "an older plan does not say what its machine has"
+
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("memories", "elsewhere"),
+    [
+        ([("dram", 64)], False),
+        ([("dram", 61)], False),
+        ([("dram", 512)], True),
+        ([("dram", 64), ("cxl", 1024)], True),
+        ([("dram", 64), ("ssd", 1024)], False),
+    ],
+    ids=["as large", "the kernel keeps some", "larger", "one more", "a disk is no node"],
+)
+def test_a_machine_of_somebodys_own_is_another_where_no_node_has_the_size_of_its_memory(
+    memories: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch, *, elsewhere: bool
+) -> None:
+    told = [{"name": kind, "kind": kind, "capacity_bytes": size * GIB, "idle_ns": 90.0} for kind, size in memories]
+    nodes = [{"capacity_bytes": 62 * GIB}]
+    monkeypatch.setattr(hosts.measurement, "describe", lambda: {"host": {"nodes": nodes}})
+    assert hosts.is_elsewhere("planned", None, told) is elsewhere
+
+
+@pytest.mark.parametrize(("idle_ns", "elsewhere"), [(100.0, False), (125.0, False), (250.0, True)])
+def test_where_this_machine_was_measured_its_latencies_tell(
+    idle_ns: float, monkeypatch: pytest.MonkeyPatch, *, elsewhere: bool
+) -> None:
+    here = Machine.of("dram 64GiB 100ns 100GB/s")
+    monkeypatch.setattr(hosts, "kept", lambda _host: here)
+    told = [{"name": "dram", "kind": "dram", "capacity_bytes": 64 * GIB, "idle_ns": idle_ns}]
+    assert hosts.is_elsewhere("mine", "host", told) is elsewhere
+    assert hosts.is_elsewhere(here.name, "host", told) is elsewhere, "a what-if has the name of what it changes"
+    assert not hosts.is_elsewhere(here.name, "host"), "an older plan for this machine"
+
+
+def test_a_machine_that_nobody_describes_may_be_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> None:
+        message = "no memory node"
+        raise MachineError(message)
+
+    monkeypatch.setattr(hosts.measurement, "describe", refused)
+    told = [{"name": "dram", "kind": "dram", "capacity_bytes": GIB, "idle_ns": 90.0}]
+    assert not hosts.is_elsewhere("planned", None, told)
 
 
 def test_the_lab_is_not_held_against_the_prediction() -> None:

@@ -96,7 +96,8 @@ def show(plan: Plan, plan_file: str, report: RunDoc, command: tuple[str, ...], n
     from tierloom.report.tables import runs
 
     host, ran = profiler.this_host() or None, profile_names.default_name(command).removesuffix(ENDING)
-    where = {"is_in_lab": lab.is_guest(), "is_elsewhere": hosts.is_elsewhere(plan.data["machine"], host)}
+    is_elsewhere = hosts.is_elsewhere(plan.data["machine"], host, plan.data.get("memories", []))
+    where = {"is_in_lab": lab.is_guest(), "is_elsewhere": is_elsewhere}
     say.tell(verdicts.came_of(plan, report, **where, ran=ran), *runs.outcomes(plan, report))
     at = next_command.Place(
         is_of_another=verdicts.is_of_another(plan, report, ran),
