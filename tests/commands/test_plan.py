@@ -150,6 +150,23 @@ def test_the_next_command_names_the_nodes_that_this_machine_cannot_tell(tierloom
     assert ("a rehearsal: " in words) == is_rehearsal(plan, matches)
 
 
+@pytest.mark.parametrize(("unseen", "following"), [(1, "run --plan mg.plan.toml"), (3, "profile -- ./mg 'e f'")])
+def test_a_rule_that_finds_nothing_in_the_running_program_is_told(
+    tierloom: Tierloom, folder: Path, unseen: int, following: str
+) -> None:
+    """A file of `perf` has mappings, and no allocations."""
+    path = folder / sampled(folder) / "profile.json"
+    text = path.read_text()
+    names = [item["name"] for item in json.loads(text)["objects"]][:unseen]
+    for number, name in enumerate(names):
+        text = text.replace(json.dumps(name), json.dumps(f"[anon:{number} 9GiB]"))
+    path.write_text(text.replace('"kind": "static"', '"kind": "mmap"').replace('"kind":"static"', '"kind":"mmap"'))
+    result = tierloom("plan", "mg.profile", *ASK[2:], "-o", "mg.plan.toml")
+    assert result.exit_code == 0, result.stderr
+    assert "`run` cannot find [anon:0 9GiB]" in " ".join(result.stderr.split())
+    assert f"next: tierloom {following}" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("cpu", "told"),
     [

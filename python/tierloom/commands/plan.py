@@ -180,12 +180,21 @@ def tell(answer: Comparison, written: dict[str, Path]) -> None:
         say.warn(doubt)
     if doubt := verdicts.doubtful_traffic(answer):
         say.warn(doubt)
+    if unseen := verdicts.unseen_again(answer):
+        named = f"{', '.join(unseen[: verdicts.NAMED])}{' and others' if len(unseen) > verdicts.NAMED else ''}"
+        say.warn(
+            f"`run` cannot find {named} again: a mapping has no name in the running program, and nobody saw its "
+            "allocation; profile it with `tierloom profile -- CMD` where it runs"
+        )
     for what, path in written.items():
         say.wrote(what, path)
 
 
 def then(answer: Comparison, profile: str, machine: str, plan_file: Path) -> None:
-    """What to do next: run it, or where all data fit, ask what half of that memory would do, beside another."""
+    """What to do next: run it, or profile it so that it can be run.
+
+    Where all data fit, it is to ask what half of that memory would do, beside another.
+    """
     from tierloom.nouns import Machine
     from tierloom.report import verdicts
 
@@ -196,8 +205,13 @@ def then(answer: Comparison, profile: str, machine: str, plan_file: Path) -> Non
         other, asked = (Machine.load("liu-a"), "liu-a") if alone else (answer.machine, machine)
         nodes = beside(other.data, "ldram" if alone else answer.brief["fast_memory"])
         say.then(shlex.join(["tierloom", "plan", profile, "--machine", asked, *nodes, "--fast-memory", "50%"]))
+        return
+    plan, command = answer.plan(), answer.profile.data["program"]["command"]
+    ruled = [rule["object"] for rule in plan.data.get("rules", [])]
+    if ruled and set(ruled) <= {*verdicts.unseen_again(answer)}:
+        say.then(shlex.join(["tierloom", "profile", "--", *command]))
     else:
-        run(answer.plan(), plan_file, answer.profile.data["program"]["command"])
+        run(plan, plan_file, command)
 
 
 def beside(machine: MachineDoc, fast: str) -> list[str]:

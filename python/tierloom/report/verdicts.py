@@ -38,6 +38,8 @@ DOUBTFUL = 1.0
 """The model's time for a run that was measured is worth a warning when it is off by more than that time itself."""
 ALIKE = 2
 """Caches of which one is no more than so many times the other let about as much through."""
+MAPPING = "[anon:"
+"""Start of the name of anonymous memory whose allocation nobody saw."""
 STILL = "none"
 """The policy that moves no page."""
 
@@ -194,6 +196,13 @@ def of_another_cache(comparison: Comparison) -> str | None:
         f"{bytes_text(footprint)} of data, may wait for memory {'more' if here < there else 'less'} than this says; "
         "profile it on a machine whose cache is about as large"
     )
+
+
+def unseen_again(comparison: Comparison) -> list[str]:
+    """Objects of rules that a run finds nothing for: mappings of which the profile has a name and no allocation."""
+    unselected = comparison.brief.get("unselected", [])
+    names = [item["name"] for item in comparison.profile.data["objects"] if MAPPING in item["site"].get("name", "")]
+    return [name for name in names if name not in unselected]
 
 
 def all_fits(comparison: Comparison) -> bool:
