@@ -11,6 +11,7 @@ import pytest
 from support import ROOT, Tierloom
 
 from tierloom import Machine
+from tierloom.catalog import one_line
 from tierloom.commands import main
 from tierloom.errors import MachineError
 
@@ -35,6 +36,41 @@ def test_what_a_line_does_not_say_is_assumed_and_far_memory_is_slower() -> None:
     near, far, _ = machine.data["paths"]
     assert far["idle_ns"]["value"] > near["idle_ns"]["value"]
     assert {(path["idle_ns"]["kind"], path["idle_ns"]["source"]) for path in (near, far)} == {("assumed", "assumed")}
+
+
+def test_a_semicolon_makes_another_socket() -> None:
+    machine = Machine.load("8 cores, dram 64GiB 100ns 300GB/s, cxl 1TiB; 16 cores, dram 32GiB")
+    assert [(each["name"], each["cores"]["value"]) for each in machine.data["sockets"]] == [
+        ("socket0", 8),
+        ("socket1", 16),
+    ]
+    homes = {memory["name"]: memory["socket"] for memory in machine.data["memories"]}
+    assert homes == {"dram": "socket0", "cxl": "socket0", "dram1": "socket1"}
+    idle = {(path["from"], path["to"]): path["idle_ns"] for path in machine.data["paths"]}
+    assert len(idle) == 6
+    assert idle["socket1", "dram"]["value"] == 100 + one_line.HOP_NS
+    assert idle["socket1", "dram"]["kind"] == "assumed"
+    assert "one more hop" in idle["socket1", "dram"]["how"]
+    assert machine.nearest("socket1") == "dram1"
+
+
+def test_what_was_made_of_two_drams_on_one_socket_is_said(tierloom: Tierloom, folder: Path) -> None:
+    told = "note: dram and dram1 are memories of one socket; a semicolon between them makes two sockets"
+    for words in (("plan", "mg-e", "-m"), ("machine", "new")):
+        assert told in " ".join(tierloom(*words, "dram 512GiB, dram 512GiB").stderr.split())
+        assert "note:" not in tierloom(*words, "dram 512GiB; dram 512GiB").stderr
+        assert "note:" not in tierloom(*words, "dram 512GiB, cxl 512GiB").stderr
+    assert len(list(folder.glob("dram-512GiB[-+]dram-512GiB.toml"))) == 2, "both have a name of their own"
+
+
+def test_a_range_does_not_pass_for_the_error_of_figures_that_nobody_measured(tierloom: Tierloom, folder: Path) -> None:
+    def said(machine: str) -> str:
+        plan = tierloom("plan", "mg-e", "-t", "8", "--fast-memory", "50%", "-m", machine, "-o", str(folder / "p.toml"))
+        return " ".join(plan.stdout.split())
+
+    told = "latency and bandwidth of dram (given) and cxl (latency given, bandwidth assumed) were never measured"
+    assert told in said("dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns")
+    assert "never measured" not in said("liu-a")
 
 
 @pytest.mark.parametrize(

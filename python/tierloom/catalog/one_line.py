@@ -1,14 +1,16 @@
 """A machine in one line, as one thinks of it: ``dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s``.
 
-It becomes the text of a machine file: what was given says so, and what was not is marked as assumed. One socket
-computes, and all memories are its own.
+It becomes the text of a machine file: what was given says so, and what was not is marked as assumed. Memories are those
+of one socket, up to a semicolon, behind which stand those of the next.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tierloom.catalog.kind_figures import (
     DRAM_SHAPE,
@@ -22,8 +24,14 @@ from tierloom.catalog.kind_figures import (
 from tierloom.errors import MachineError, RequestError
 from tierloom.units import amount_in_bytes, bandwidth_gb_s, latency_ns
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 KINDS = ("dram", "lpddr", "cxl", "hbm", "pmem", "ssd")
 FORM = "write for example `dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s`: kind and size, and latency and bandwidth"
+HOP_NS = 33.0
+"""From one socket to the memory of another: 130 ns over 97 to DRAM of Sapphire Rapids (EuroSys 2024)."""
+HOP = "one more hop between sockets, 33 ns as on Sapphire Rapids"
 CORES = 32
 """Of a server of 2020 to 2025; `N cores` in front says another number."""
 ANY_CPU = "any"
@@ -33,8 +41,9 @@ GIVEN = {"kind": "assumed", "source": "given", "how": "given by hand"}
 
 @dataclass(frozen=True)
 class Memory:
-    """One memory as it was typed."""
+    """One memory as it was typed, and the number of its socket."""
 
+    socket: int
     name: str
     kind: str
     size_bytes: int
@@ -56,19 +65,25 @@ def to_toml(text: str) -> str:
     Example:
         >>> "idle_ns = { value = 250.0" in to_toml("dram 64GiB, cxl 1TiB 250ns")
         True
+        >>> to_toml("dram 64GiB; dram 64GiB").count("[[sockets]]")
+        2
     """
-    parts = [part.strip() for part in text.split(",")]
-    cores = re.fullmatch(r"(\d{1,4}) cores?", parts[0])
     memories: list[Memory] = []
-    for part in parts[1:] if cores else parts:
-        memories.append(_memory(part, [memory.kind for memory in memories]))
+    cores: list[int | None] = []
+    for number, socket in enumerate(text.split(";")):
+        parts = [part.strip() for part in socket.split(",")]
+        told = re.fullmatch(r"(\d{1,4}) cores?", parts[0])
+        cores.append(int(told[1]) if told else None)
+        for part in parts[1:] if told else parts:
+            memories.append(_memory(part, number, [memory.kind for memory in memories]))
     if not memories:
         raise _wrong(text, "names no memory")
-    head = _head(text, int(cores[1]) if cores else None)
-    return "\n".join([*head, *map(_of_memory, memories), *map(_path, memories)])
+    ways = [_path(number, memory) for number in range(len(cores)) for memory in memories]
+    head = [*_head(text, memories), *itertools.starmap(_socket, enumerate(cores))]
+    return "\n".join([*head, *map(_of_memory, memories), *ways])
 
 
-def _memory(part: str, before: list[str]) -> Memory:
+def _memory(part: str, socket: int, before: list[str]) -> Memory:
     words = re.split(r"[ =:]+", part)
     if words[0] not in KINDS:
         raise _wrong(part, f"begins with none of {', '.join(KINDS)}")
@@ -81,7 +96,7 @@ def _memory(part: str, before: list[str]) -> Memory:
     if "size" not in told:
         raise _wrong(part, "has no size")
     kind, name = words[0], f"{words[0]}{before.count(words[0])}" if words[0] in before else words[0]
-    return Memory(name, kind, int(told["size"]), told.get("latency"), told.get("bandwidth"))
+    return Memory(socket, name, kind, int(told["size"]), told.get("latency"), told.get("bandwidth"))
 
 
 def _amount(part: str, word: str) -> tuple[str, float]:
@@ -100,25 +115,43 @@ def _wrong(part: str, problem: str) -> MachineError:
     return MachineError(f"machine `{part}` {problem}\nhint: {FORM}")
 
 
-def _head(text: str, cores: int | None) -> list[str]:
-    given = _figure(cores or CORES, GIVEN if cores else _assumed("a server of 32 cores"))
+def _head(text: str, memories: Sequence[Memory]) -> list[str]:
+    note = _of_one_socket(memories)
     return [
         "version = 1",
         f"name = {json.dumps(_name(text))}",
         f"title = {json.dumps(text)}",
+        *([f"notes = [{json.dumps(note)}]"] if note else []),
         "[sources]",
         'given = "given in one line"',
         'assumed = "taken for granted where the line says nothing; each figure says why"',
-        "[[sockets]]",
-        'name = "socket0"',
-        f"cpu = {json.dumps(ANY_CPU)}",
-        f"cores = {given}",
-        *(f"{key} = {_figure(value, _assumed(how))}" for key, (value, how) in SOCKET.items()),
     ]
 
 
+def _of_one_socket(memories: Sequence[Memory]) -> str | None:
+    """What was made of several DRAMs on one socket, where each may have been meant for its own."""
+    for number in {memory.socket for memory in memories}:
+        names = [memory.name for memory in memories if memory.socket == number and memory.kind == "dram"]
+        if len(names) > 1:
+            return f"{' and '.join(names)} are memories of one socket; a semicolon between them makes two sockets"
+    return None
+
+
+def _socket(number: int, cores: int | None) -> str:
+    given = _figure(cores or CORES, GIVEN if cores else _assumed("a server of 32 cores"))
+    return "\n".join(
+        [
+            "[[sockets]]",
+            f'name = "socket{number}"',
+            f"cpu = {json.dumps(ANY_CPU)}",
+            f"cores = {given}",
+            *(f"{key} = {_figure(value, _assumed(how))}" for key, (value, how) in SOCKET.items()),
+        ]
+    )
+
+
 def _name(text: str) -> str:
-    return "-".join(re.findall(r"[A-Za-z0-9.]+", text))
+    return "+".join("-".join(re.findall(r"[A-Za-z0-9.]+", socket)) for socket in text.split(";"))
 
 
 def _of_memory(memory: Memory) -> str:
@@ -127,28 +160,32 @@ def _of_memory(memory: Memory) -> str:
             "[[memories]]",
             f'name = "{memory.name}"',
             f'kind = "{memory.kind}"',
-            'socket = "socket0"',
+            f'socket = "socket{memory.socket}"',
             f"capacity_bytes = {_figure(memory.size_bytes, GIVEN)}",
         ]
     )
 
 
-def _path(memory: Memory) -> str:
+def _path(socket: int, memory: Memory) -> str:
     known = KIND_FIGURES.get(memory.kind)
     as_kind = known.idle_of if known else "near DRAM"
-    idle_ns = memory.idle_ns or (known.idle_ns if known else LOCAL_NS)
     read_gb_s = memory.gb_s or (known.read_gb_s if known else LOCAL_GB_S)
     share = write_share(memory.kind)
     shape, shape_of = SHAPES.get(memory.kind, DRAM_SHAPE)
     told = "given" if memory.gb_s else f"as of {known.bandwidth_of}" if known else "one channel of DDR5-4800"
+    idle_ns = float(memory.idle_ns or (known.idle_ns if known else LOCAL_NS))
+    idle = GIVEN if memory.idle_ns else _assumed(f"as of {as_kind}")
+    if socket != memory.socket:
+        told += ", as from its own socket, whatever the way between sockets carries"
+        idle_ns, idle = idle_ns + HOP_NS, _assumed(f"{idle_ns:g} ns {idle['how']}, and {HOP}")
     how = f"read peak: {told}; write peak: {share:.2f} of it; rise below the peak: as of {shape_of}"
     knee = ", ".join(f"{key} = {value}" for key, value in shape["knee"].items())
     return "\n".join(
         [
             "[[paths]]",
-            'from = "socket0"',
+            f'from = "socket{socket}"',
             f'to = "{memory.name}"',
-            f"idle_ns = {_figure(float(idle_ns), GIVEN if memory.idle_ns else _assumed(f'as of {as_kind}'))}",
+            f"idle_ns = {_figure(idle_ns, idle)}",
             "[paths.load.form]",
             f"peak = {{ half = {{ read_gb_s = {read_gb_s}, write_gb_s = {read_gb_s * share:.3f} }} }}",
             f"shape = {{ knee = {{ {knee} }} }}",

@@ -32,8 +32,8 @@ def new(line: str | None, name: str | None, output: Path | None, as_json: bool) 
     """Write the file of a machine that you think of.
 
     LINE names its memories: kind, size, and where you know them latency and bandwidth, as in "dram 512GiB 100ns
-    300GB/s, cxl 1TiB 250ns 60GB/s". Without it you are asked. What you leave out is taken as usual for its kind,
-    and the file says so of each figure. Edit it from there.
+    300GB/s, cxl 1TiB 250ns 60GB/s". Behind a semicolon stand those of another socket. Without it you are asked. What
+    you leave out is taken as usual for its kind, and the file says so of each figure. Edit it from there.
     """
     from tierloom.report.tables import machines
 
@@ -51,6 +51,7 @@ def new(line: str | None, name: str | None, output: Path | None, as_json: bool) 
         say.document("machine", {**machine.data})
     else:
         say.show(*machines.summary(machine))
+    say.tell(*(f"note: {note}" for note in machine.data.get("notes", [])))
     say.wrote("machine", file)
     say.then(shlex.join(["tierloom", "plan", "mg-e", "--machine", str(file)]))
 

@@ -11,6 +11,7 @@ import click
 
 from tierloom import exporters, outputs
 from tierloom.arguments import name_list
+from tierloom.catalog import one_line
 from tierloom.commands import occupied, options, plan_files, say
 from tierloom.errors import RequestError
 from tierloom.exporters import FORMS
@@ -147,6 +148,8 @@ def show(answer: Comparison) -> None:
     say.show(plans.tiers(prediction["tiers"]), plans.frontier(answer))
     for assumption in prediction["assumptions"]:
         say.show(f"assumed: {assumption}")
+    if doubt := verdicts.never_measured(answer):
+        say.show(f"assumed: {doubt}")
 
 
 def save(answer: Comparison, plan_file: Path, html: Path | None, plot: Path | None) -> dict[str, Path]:
@@ -186,6 +189,8 @@ def tell(answer: Comparison, written: dict[str, Path]) -> None:
             f"`run` cannot find {named} again: a mapping has no name in the running program, and nobody saw its "
             "allocation; profile it with `tierloom profile -- CMD` where it runs"
         )
+    if answer.machine.data["sockets"][0]["cpu"] == one_line.ANY_CPU:
+        say.tell(*(f"note: {note}" for note in answer.machine.data.get("notes", [])))
     for what, path in written.items():
         say.wrote(what, path)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tierloom.page_migration import Simulation
     from tierloom.policy_search import Comparison
     from tierloom.report.tables.plans import Placed
-    from tierloom.schema import ProfileDoc, RunDoc
+    from tierloom.schema import PathDoc, ProfileDoc, RunDoc
     from tierloom.schema.documents import AnchorDoc
 
 LOCAL = "local"
@@ -38,6 +38,8 @@ DOUBTFUL = 1.0
 """The model's time for a run that was measured is worth a warning when it is off by more than that time itself."""
 ALIKE = 2
 """Caches of which one is no more than so many times the other let about as much through."""
+GIVEN = "given"
+"""Source of what somebody said of a machine."""
 MAPPING = "[anon:"
 """Start of the name of anonymous memory whose allocation nobody saw."""
 STILL = "none"
@@ -196,6 +198,31 @@ def of_another_cache(comparison: Comparison) -> str | None:
         f"{bytes_text(footprint)} of data, may wait for memory {'more' if here < there else 'less'} than this says; "
         "profile it on a machine whose cache is about as large"
     )
+
+
+def never_measured(comparison: Comparison) -> str | None:
+    """What the range does not hold: memories in use whose figures somebody gave or assumed."""
+    used = [tier["memory"] for tier in comparison.chosen["prediction"]["tiers"] if tier["placed_bytes"] > 0]
+    paths = [path for path in comparison.machine.data["paths"] if path["from"] == comparison.brief["socket"]]
+    told = [f"{path['to']} ({how})" for path in paths if path["to"] in used and (how := _not_measured(path))]
+    if not told:
+        return None
+    return (
+        f"latency and bandwidth of {_listed(told)} were never measured: the range takes them to be off by no more than "
+        "published curves are"
+    )
+
+
+def _not_measured(path: PathDoc) -> str | None:
+    """Whether a path's figures are somebody's or assumed; nothing where one was measured or published."""
+    load = path["load"]
+    origins = [load["form"]["origin"]] if "form" in load else [curve["origin"] for curve in load["points"]]
+    figures = {"latency": [path["idle_ns"]], "bandwidth": origins}
+    if any(each["kind"] != "assumed" for many in figures.values() for each in many):
+        return None
+    how = {name: GIVEN if many[0]["source"] == GIVEN else "assumed" for name, many in figures.items()}
+    alike = len({*how.values()}) == 1
+    return how["latency"] if alike else ", ".join(f"{name} {word}" for name, word in how.items())
 
 
 def unseen_again(comparison: Comparison) -> list[str]:
