@@ -53,6 +53,22 @@ def test_the_range_of_a_time_outlives_the_memory_that_is_used(
     assert re.search(r"\* tierloom +\d+ s +\d+ s to \d+ s", shown)
 
 
+@pytest.mark.usefixtures("folder")
+def test_what_a_memory_waits_outlives_what_it_moved(tierloom: Tierloom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = tierloom("plan", "mg-e", "-m", "liu-a", "-t", "32", "--fast-memory", "64GiB").stdout
+    [left_out] = re.findall(r"What each memory does.*?Left out at 60 columns: (.*?)\. A wider", shown, re.DOTALL)
+    assert left_out.split(", ") == ["read", "written"]
+
+
+def test_of_the_runs_of_a_simulation_the_fastest_stand_first(tierloom: Tierloom) -> None:
+    ask = ("-w", "silo", "-m", "bytedance-spr-a1000", "--nodes", "ldram,cxl", "--fast-memory", "50%")
+    shown = tierloom("simulate", *ask, "--evaluator", "cohort", "--policy", "none,tiering,tierloom").stdout
+    assert "tierloom is fastest" in shown
+    assert re.search(r"^ counter +tierloom +tiering +none$", shown, re.MULTILINE), "the last ones go first"
+    assert "What each memory did under tiering" in shown, "tierloom moves no page here"
+
+
 def test_of_policies_that_take_as_long_the_first_is_chosen_and_why_is_said(tied: Comparison) -> None:
     assert tied.brief["chosen"] == TIED[0]
     note = plans.policies(tied.brief).note

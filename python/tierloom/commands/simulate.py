@@ -269,14 +269,15 @@ def has_samples(profile: str | None) -> bool:
 
 
 def show(runs: list[Simulation], *, has_samples: bool) -> None:
-    """Tables of all runs, and of the memories under the last one that migrates."""
+    """Tables of all runs, the fastest first, and of the memories under the fastest one that migrates."""
     from tierloom.report import verdicts
     from tierloom.report.tables import simulations
 
+    by_time = sorted(runs, key=lambda run: run.time_s)
     say.show(
         verdicts.moved(runs),
         simulations.runs(runs),
-        simulations.counters([run.data for run in runs], has_samples=has_samples),
+        simulations.counters([run.data for run in by_time], has_samples=has_samples),
     )
-    moved = [run for run in runs if run.data["counters"]["pgmigrate_success"] > 0]
-    say.show(simulations.nodes((moved or runs)[-1].data))
+    moved = [run for run in by_time if run.data["counters"]["pgmigrate_success"] > 0]
+    say.show(simulations.nodes((moved or by_time)[0].data))

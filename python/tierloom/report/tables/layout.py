@@ -46,10 +46,10 @@ class Table:
     reasons: dict[str, list[str]] = field(default_factory=dict)
     has_legend: bool = False
 
-    def add_row(self, *cells: str | Text, style: str | None = None) -> None:
+    def add_row(self, *cells: str | Text, style: str | None = None, ours: bool = False) -> None:
         """One more row, of cells that were written where they come from; those that are not given are empty."""
         named = {column.key: cell for column, cell in zip(self.columns, cells, strict=False)}
-        self.rows = [*self.rows, {**named, "style": style or ""}]
+        self.rows = [*self.rows, {**named, "style": style or "", "ours": ours}]
 
     def add_reason(self, name: str, reason: str) -> None:
         """Why a row is as it is, below the table; rows of one reason share a sentence."""

@@ -242,8 +242,9 @@ def phases(answer: PredictionDoc) -> list[Table]:
 
 
 TIERS = (
-    *(Column("memory", "memory"), Column("placed_bytes", "holds", "bytes"), Column("read_bytes", "read", "gb")),
-    *(Column("write_bytes", "written", "gb"), Column("gb_s", "GB/s", "tenths")),
+    *(Column("memory", "memory"), Column("placed_bytes", "holds", "bytes")),
+    *(Column("read_bytes", "read", "gb", "extra"), Column("write_bytes", "written", "gb", "extra")),
+    Column("gb_s", "GB/s", "tenths"),
     *(Column("utilisation", "of its peak", "percent"), Column("idle_ns", "latency at rest", "ns")),
     Column("loaded_ns", "under this load", "ns"),
 )
