@@ -72,6 +72,7 @@ def _store(path: Path) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "config_json": _law(lambda path: catalog.load_model(str(path)), "config.json"),
+    "cxl_list": _law(lambda path: import_machine([path], nodes={0: "dram:64GiB"}, cores=8), "fuzzed.json"),
     "documents": _law(lambda path: documents.read([str(path)]), "fuzzed.json"),
     "gguf": _law(lambda path: catalog.load_model(str(path)), "fuzzed.gguf"),
     "gpu": _law(lambda path: catalog.load_gpu(str(path)), "fuzzed.toml"),

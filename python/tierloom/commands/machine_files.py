@@ -49,10 +49,10 @@ def import_(
     """Make a machine file of what others have written about a machine.
 
     SOURCE is a folder with a machine's proc and sys (/ is this machine), or the archive of one that
-    hwloc-gather-topology packed, an XML file of hwloc, a log of Intel MLC, or a curve directory of the
-    Mess benchmark. Several describe one machine, the later ones on top: first who knows the nodes and
-    cores, then who measured. 0:2=curves says that curves or loaded latencies are those from the CPUs of
-    node 0 to the memory of node 2. Nothing is measured.
+    hwloc-gather-topology packed, an XML file of hwloc, the JSON that cxl list -M -R -X prints, a log of Intel
+    MLC, or a curve directory of the Mess benchmark. Several describe one machine, the later ones on top:
+    first who knows the nodes and cores, then who measured. 0:2=curves says that curves or loaded latencies
+    are those from the CPUs of node 0 to the memory of node 2. Nothing is measured.
     """
     from tierloom.machine_formats import import_machine
     from tierloom.report.tables import machines

@@ -1,4 +1,4 @@
-"""Machines that others have described: what firmware, hwloc, Intel MLC and Mess say, as a machine file.
+"""Machines that others have described: what firmware, hwloc, cxl, Intel MLC and Mess say, as a machine file.
 
 Each format has a reader that returns a sketch (``sketch.py``), as far as the source tells; several may
 describe the same machine, and ``assembly.py`` makes one machine of them, every figure marked.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tierloom import arguments
 from tierloom.errors import MachineError, RequestError
-from tierloom.machine_formats import archives, hwloc, mess, mlc, sysfs
+from tierloom.machine_formats import archives, cxl_list, hwloc, mess, mlc, sysfs, unplaced
 from tierloom.machine_formats.assembly import assemble
 from tierloom.machine_formats.assumed_figures import tell_assumed
 from tierloom.machine_formats.doubts import tell_guesses, tell_left_out
@@ -59,9 +59,9 @@ def import_machine(
     """Makes a machine of what others have written about it; a later source counts over an earlier one.
 
     Args:
-        sources: Folders with a machine's ``proc`` and ``sys`` or archives of one, hwloc XML files, logs of
-            Intel MLC, and curve directories of Mess. ``"0:2=curves"`` says that curves, or loaded latencies,
-            are those of the CPUs of node 0 and the memory of node 2.
+        sources: Folders with a machine's ``proc`` and ``sys`` or archives of one, hwloc XML files, what ``cxl list``
+            printed, logs of Intel MLC, and curve directories of Mess. ``"0:2=curves"`` says that curves, or loaded
+            latencies, are those of the CPUs of node 0 and the memory of node 2.
         name: Name of the machine; that of the source by default.
         cores: Cores of each node with CPUs, where no source tells.
         nodes: What a node is, by number: ``"cxl:128GiB"``, where no source tells or to correct it.
@@ -85,6 +85,7 @@ def import_machine(
             whole.add(_read(path, ends, ghz))
     for number in nodes or {}:
         whole.take_in(number)
+    unplaced.place(whole, nodes or {})
     whole.add(_given(whole, cores, nodes or {}))
     tell_guesses(whole, GIVEN)
     tell_left_out(whole)
@@ -121,6 +122,8 @@ def _read(path: Path, ends: tuple[int, int] | None, ghz: float | None) -> Sketch
         return hwloc.read(path)
     if archives.is_archive(path):
         return archives.read(path)
+    if cxl_list.is_cxl_list(path):
+        return cxl_list.read(path)
     return mlc.read(path, ends)
 
 

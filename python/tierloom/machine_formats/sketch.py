@@ -88,6 +88,14 @@ class GpuNode:
 
 
 @dataclass
+class Unplaced:
+    """A memory, and the node that it is, where its source tells: else found by its size, or a node of its own."""
+
+    node: Node
+    number: int | None
+
+
+@dataclass
 class Sketch:
     """A machine as far as it is known."""
 
@@ -98,6 +106,8 @@ class Sketch:
     routes: dict[tuple[int, int], Route] = field(default_factory=dict)
     gpus: dict[int, GpuNode] = field(default_factory=dict)
     """Left out so far, by number."""
+    unplaced: list[Unplaced] = field(default_factory=list)
+    """Placed when all sources are known (``unplaced.py``)."""
     strays: list[int] = field(default_factory=list)
     """Nodes of `cpus` that nothing else tells of."""
     notes: list[str] = field(default_factory=list)
@@ -139,6 +149,7 @@ class Sketch:
             mine.curves |= route.curves
             _lay(mine, route, but="curves")
         self.gpus |= other.gpus
+        self.unplaced += other.unplaced
         self.strays += other.strays
         self.notes += other.notes
         self.warnings += other.warnings
@@ -157,6 +168,7 @@ def _renamed(sketch: Sketch, taken: dict[str, str]) -> Sketch:
         return sketch
     sketch.sources = {new[key]: text for key, text in sketch.sources.items()}
     parts: list[object] = [*sketch.cpus.values(), *sketch.nodes.values(), *sketch.routes.values()]
+    parts += [each.node for each in sketch.unplaced]
     for gpu in sketch.gpus.values():
         parts += [gpu.node, *gpu.routes.values()]
     for part in parts:
