@@ -52,14 +52,18 @@ class Newcomer(Terminal):
 
     def follow(self, typed: Typed, **instead: str) -> Typed:
         """Types what each command said comes next, until one says nothing new."""
-        seen = {each.command for each in self.typed}
-        while fresh := [hint for hint in typed.hints if hint not in seen]:
+        seen = {self.meant(each.command) for each in self.typed}
+        while fresh := [hint for hint in typed.hints if self.meant(hint) not in seen]:
             command = fresh[0]
             for old, new in instead.items():
                 command = re.sub(rf"--{old} \S+", f"--{old} {new}", command)
-            seen |= {fresh[0], command}
+            seen |= {self.meant(fresh[0]), self.meant(command)}
             typed = self.type(command, "as the line above says")
         return typed
+
+    def meant(self, command: str) -> str:
+        """A command without what is this machine's own; which nodes a plan needs may change from profile to profile."""
+        return re.sub(r" --node \S+", "", self.told(command))
 
 
 def verb_for(page: str, word: str) -> str:
@@ -88,7 +92,7 @@ def visit(newcomer: Newcomer) -> None:
     newcomer.met("own.profile", "own.plan.toml")
 
     newcomer.wish("A machine of its own")
-    verb = verb_for(start, "describe")
+    verb = verb_for(start, "write new ones")
     kind = verb_for(newcomer.help_of(verb), "think of")
     made = newcomer.type(example_of(newcomer.help_of(verb, kind)), "the first example")
     file = re.findall(r"wrote (\S+\.toml)", made.text)[0]

@@ -20,17 +20,22 @@ PROGRAMS = Path(sys.executable).parent
 
 @dataclass(frozen=True)
 class Typed:
-    """A command, why it was typed, and what came of it."""
+    """A command, why it was typed, and what came of it, as a page shows them.
+
+    Attributes:
+        printed: Its output with the places of this machine, where the commands in it can be typed.
+    """
 
     command: str
     why: str
     code: int
     text: str
+    printed: str
 
     @property
     def hints(self) -> list[str]:
         """Commands that it said might come next, each in one line."""
-        return re.findall(r"^next: (tierloom .*)$", self.text, re.MULTILINE)
+        return re.findall(r"^next: (tierloom .*)$", self.printed, re.MULTILINE)
 
 
 @dataclass
@@ -44,7 +49,8 @@ class Terminal:
     def type(self, command: str, why: str = "") -> Typed:
         """Types a command, once."""
         done = self.run(command)
-        self.typed.append(Typed(command, why, done.returncode, self.told(done.stdout + done.stderr)))
+        printed = done.stdout + done.stderr
+        self.typed.append(Typed(self.told(command), why, done.returncode, self.told(printed), printed))
         return self.typed[-1]
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:

@@ -164,10 +164,12 @@ def test_a_run_is_held_against_runs_without_the_plan(
 
 
 def test_a_run_ends_with_what_to_do_next(run: Run, folder: Path) -> None:
-    (folder / "it.plan.toml").write_text(PLAN.format("bind:dram"))
-    done = run("run", "--plan", "it.plan.toml", "--", "sh", "-c", "exit 0")
+    select = "size_bytes = 1\nselect = { size_at_least = 8000000000 }"
+    rule = f'[[rules]]\nobject = "u"\n{select}\nplace = {{ prefer = "dram" }}\n'
+    (folder / "it.plan.toml").write_text(PLAN.format("by hand") + rule)
+    done = run("run", "--plan", "it.plan.toml", "--node", "dram=0", "--", "sh", "-c", "exit 0")
     assert done.stderr.splitlines()[-1].startswith("next: tierloom profile -- sh -c 'exit 0'")
-    assert told(run("run", "--plan", "it.plan.toml", "--json", "--", "true")) is None
+    assert told(run("run", "--plan", "it.plan.toml", "--node", "dram=0", "--json", "--", "true")) is None
 
 
 def test_what_could_not_be_moved_is_moved_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,6 +231,14 @@ def test_a_run_of_another_program_is_not_held_against_the_prediction(ran: str, r
     assert ("more than the 2.00 s" in text) != is_other
 
 
+def test_a_plan_without_rules_does_not_tell_whose_it_is() -> None:
+    data = {"machine": "liu-a", "profile": "mix", "predicted": {"threads": 4, "time_s": 2.0}, "default": "first_touch"}
+    rules = [{"object": "default", "ranges": 9, "residency": {"looked": 0, "absent": 0, "elsewhere": 0}}]
+    text = came_of(SimpleNamespace(data=data), {"wall_s": 6.0, "rules": rules, "memories": []}, ran="other")
+    assert "has no rule by which that could be known from other" in text
+    assert "nothing of it was seen" not in text
+
+
 def test_a_machine_with_another_processor_is_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(hosts, "CPUS", tmp_path / "cpuinfo")
     assert not hosts.is_elsewhere("liu-a", None), "nothing tells what this one is"

@@ -100,7 +100,7 @@ def show(plan: Plan, plan_file: str, report: RunDoc, command: tuple[str, ...], n
     where = {"is_in_lab": lab.is_guest(), "is_elsewhere": is_elsewhere}
     say.tell(verdicts.came_of(plan, report, **where, ran=ran), *runs.outcomes(plan, report))
     at = next_command.Place(
-        is_of_another=verdicts.is_of_another(plan, report, ran),
+        is_of_another=verdicts.has_rules(report) and verdicts.is_of_another(plan, report, ran),
         is_here=verdicts.not_there(plan, report, **where) is None,
         here=hosts.kept(host),
         nodes=nodes,

@@ -95,9 +95,11 @@ def came_of(
     wide = count_text(predicted["threads"], "thread")
     other = f"the {seconds_text(predicted['time_s'])} predicted for {plan.data['machine']} with {wide}"
     if ran is not None and is_of_another(plan, run, ran):
+        made = f"{seconds_text(run['wall_s'])}. The plan was made for {plan.data['profile']}, and"
         took = (
-            f"{seconds_text(run['wall_s'])}. The plan was made for {plan.data['profile']}, and nothing of it was seen "
-            f"in {ran}: {other} say nothing about this run"
+            f"{made} nothing of it was seen in {ran}: {other} say nothing about this run"
+            if has_rules(run)
+            else f"{made} has no rule by which that could be known from {ran}: {other} may say nothing about this run"
         )
     elif where := not_there(plan, run, is_in_lab=is_in_lab, is_elsewhere=is_elsewhere):
         took = f"{seconds_text(run['wall_s'])} {where}, which {other} say nothing about"
@@ -109,6 +111,11 @@ def came_of(
         return f"{took}. No page of a placed object was seen."
     right = percent_text(1 - elsewhere / there)
     return f"{took}. {right} of the pages that were looked at were where the plan wants them."
+
+
+def has_rules(run: RunDoc) -> bool:
+    """Whether a plan has anything by which its program can be known again."""
+    return any(rule["object"] != "default" for rule in run["rules"])
 
 
 def is_of_another(plan: Plan, run: RunDoc, ran: str) -> bool:
