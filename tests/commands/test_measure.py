@@ -41,7 +41,12 @@ def test_the_machine_is_written_shown_and_the_next_step_told(tierloom: Tierloom,
     assert result.stdout.startswith("here: ")
     assert package.Machine.load(folder / "here.toml").name == "here"
     assert "here.toml" in result.stderr
-    assert "next: tierloom plan" in result.stderr
+    assert "next: tierloom machine show here.toml\n" in result.stderr
+    (folder / "my app.profile").mkdir()
+    (folder / "my app.profile" / "profile.json").write_text("{}")
+    again = tierloom("machine", "measure", "--name", "here")
+    assert "next: tierloom plan 'my app.profile' --machine here.toml\n" in again.stderr, "it is there to be planned"
+    asked.pop()
     assert [(name, full) for name, _, full in asked] == [("here", True)]
 
 

@@ -12,7 +12,7 @@ import click
 
 from tierloom import outputs
 from tierloom.arguments import name_list
-from tierloom.commands import options, say
+from tierloom.commands import next_command, options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
 from tierloom.units import amount_in_bytes, count_text
@@ -95,7 +95,7 @@ class Asked:
         if self.output:
             outputs.write(self.output, text)
             say.wrote(count_text(len(every), "run"), self.output)
-            say.then(f"tierloom capacity fit {self.output}")
+            say.then(next_command.tierloom("capacity", "fit", self.output))
         if self.as_json:
             say.document(
                 "spill-runs", {"engine": found.engine, "grouped": found.grouped, "runs": [asdict(run) for run in every]}

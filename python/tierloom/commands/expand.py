@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tierloom import outputs
-from tierloom.commands import options, say
+from tierloom.commands import next_command, options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
 from tierloom.gpu_expansion import CONFIGS, OPTIONS, WORKLOADS, ParameterSet, expand, expand_trace
@@ -168,7 +168,8 @@ def calibrate(measured: str | None, output: Path | None, as_json: bool) -> None:
         say.show(expansions.calibration(found, figures))
     if output:
         say.wrote("parameter set", output)
-        say.then(f"tierloom expand --set {output} --gpu here --workload vadd --config uvm,cxl --prefetch tree")
+        asked = ("--gpu", "here", "--workload", "vadd", "--config", "uvm,cxl", "--prefetch", "tree")
+        say.then(next_command.tierloom("expand", "--set", output, *asked))
 
 
 def read_measured(name: str) -> dict[str, Any]:

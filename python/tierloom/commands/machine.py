@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
 
-from tierloom.commands import occupied, options, say
+from tierloom.commands import next_command, occupied, options, say
 from tierloom.commands.groups import Group
 from tierloom.commands.machine_files import export, import_
 from tierloom.commands.machine_new import new
@@ -77,7 +76,7 @@ def show(name: str, plot: Path | None, sources: bool, toml: bool, as_json: bool)
         say.show(f"note: {note}")
     if plot:
         say.wrote("loaded-latency curves", plot)
-    say.then(shlex.join(["tierloom", "plan", "mg-e", "--machine", name]))
+    say.then(next_command.tierloom("plan", "mg-e", "--machine", name))
 
 
 @verb.command(
@@ -118,4 +117,4 @@ def measure_(output: Path | None, name: str | None, quick: bool, as_json: bool) 
         say.show(*machines.summary(measured.machine))
     say.doubts(measured.warnings)
     say.wrote("machine", file)
-    say.then(f"tierloom plan PROFILE --machine {file}")
+    say.then(next_command.measure(file))

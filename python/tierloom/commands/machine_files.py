@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import click
 
 from tierloom import outputs
-from tierloom.commands import occupied, options, say
+from tierloom.commands import next_command, occupied, options, say
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine
 
@@ -66,7 +67,7 @@ def import_(
         say.show(*machines.summary(found.machine))
     say.doubts(found.warnings)
     say.wrote("machine", file)
-    say.then(f"tierloom machine show {file} --sources")
+    say.then(next_command.tierloom("machine", "show", file, "--sources"))
 
 
 def node(text: str) -> tuple[int, str]:
@@ -110,7 +111,7 @@ def export(name: str, form: str, output: Path | None) -> None:
     outputs.write(output, text)
     if form == "toml":
         say.wrote("machine", output)
-        say.then(f"tierloom machine show {output} --sources")
+        say.then(next_command.tierloom("machine", "show", output, "--sources"))
     else:
         say.wrote("hwloc topology", output)
-        say.then(f"lstopo -i {output} --memattrs")
+        say.then(shlex.join(["lstopo", "-i", str(output), "--memattrs"]))

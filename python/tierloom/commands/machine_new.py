@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import click
 
 from tierloom.catalog import one_line
-from tierloom.commands import options, say
+from tierloom.commands import next_command, options, say
 from tierloom.errors import MachineError, RequestError
 from tierloom.nouns import Machine
 
@@ -53,7 +52,7 @@ def new(line: str | None, name: str | None, output: Path | None, as_json: bool) 
         say.show(*machines.summary(machine))
     say.tell(*(f"note: {note}" for note in machine.data.get("notes", [])))
     say.wrote("machine", file)
-    say.then(shlex.join(["tierloom", "plan", "mg-e", "--machine", str(file)]))
+    say.then(next_command.tierloom("plan", "mg-e", "--machine", file))
 
 
 def _asked(line: str | None) -> str:

@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +18,6 @@ from tierloom import extras
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from tierloom.differences import Difference
     from tierloom.nouns import Machine, Plan
@@ -132,6 +132,14 @@ def validate(found: ValidationDoc, disturbed: float) -> str | None:
         return again("--runs", str(max(RUNS, 3 * found["runs"])))
     counts = ["--count", "traffic"] if off > GOOD and shutil.which(COUNTER) else []
     return tierloom("profile", *counts, "--", *worst["command"])
+
+
+def measure(file: Path) -> str:
+    """After `machine measure`: a plan for it of a profile that lies here, the last one; else its figures."""
+    from tierloom.profile_folder import ENDING, PROFILE_FILE
+
+    here = max(Path().glob(f"*{ENDING}/{PROFILE_FILE}"), key=lambda path: path.stat().st_mtime, default=None)
+    return tierloom("machine", "show", file) if here is None else tierloom("plan", here.parent, "--machine", file)
 
 
 def simulate(runs: Sequence[Simulation], profile: str | None, asked: Mapping[str, str | int | None]) -> str | None:

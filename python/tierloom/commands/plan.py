@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import click
 from tierloom import exporters, outputs
 from tierloom.arguments import name_list
 from tierloom.catalog import one_line
-from tierloom.commands import occupied, options, plan_files, say
+from tierloom.commands import next_command, occupied, options, plan_files, say
 from tierloom.errors import RequestError
 from tierloom.exporters import FORMS
 
@@ -209,12 +208,12 @@ def then(answer: Comparison, profile: str, machine: str, plan_file: Path) -> Non
         alone = len(answer.machine.data["memories"]) < 2
         other, asked = (Machine.load("liu-a"), "liu-a") if alone else (answer.machine, machine)
         nodes = beside(other.data, "ldram" if alone else answer.brief["fast_memory"])
-        say.then(shlex.join(["tierloom", "plan", profile, "--machine", asked, *nodes, "--fast-memory", "50%"]))
+        say.then(next_command.tierloom("plan", profile, "--machine", asked, *nodes, "--fast-memory", "50%"))
         return
     plan, command = answer.plan(), answer.profile.data["program"]["command"]
     ruled = [rule["object"] for rule in plan.data.get("rules", [])]
     if ruled and set(ruled) <= {*verdicts.unseen_again(answer)}:
-        say.then(shlex.join(["tierloom", "profile", "--", *command]))
+        say.then(next_command.tierloom("profile", "--", *command))
     else:
         run(plan, plan_file, command)
 
@@ -232,7 +231,7 @@ def run(plan: Plan, plan_file: Path, command: list[str]) -> None:
 
     given = node_match.nodes_to_give(plan)
     nodes = [word for memory, node in given.items() for word in ("--node", f"{memory}={node}")]
-    say.then(shlex.join(["tierloom", "run", "--plan", str(plan_file), *nodes, "--", *command]))
+    say.then(next_command.tierloom("run", "--plan", plan_file, *nodes, "--", *command))
     if node_match.is_rehearsal(plan, node_match.match_nodes(plan, given)):
         say.tell(
             f"a rehearsal: this machine has not all memories of {plan.data['machine']}, so other nodes stand for them"

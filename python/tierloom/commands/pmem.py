@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tierloom.commands import options, say
+from tierloom.commands import next_command, options, say
 from tierloom.commands.pmem_stream import stream
 from tierloom.commands.pool_command import Pools, folder_exists
 from tierloom.errors import PoolError
@@ -61,7 +61,7 @@ def create(path: Path, size: str, log: str | None, backend: Backend) -> None:
     with Pool.create(path, size, log=log, backend=backend):
         pass
     say.wrote("pool", path)
-    say.then(f"tierloom pmem show {path}")
+    say.then(next_command.tierloom("pmem", "show", path))
 
 
 @verb.command(
@@ -105,7 +105,7 @@ def check_(ctx: click.Context, path: Path, as_json: bool) -> None:
         if not problems:
             say.show(f"{path}: a sound pool")
         if any(problem["damage"] and problem["repairable"] for problem in problems):
-            say.then(f"tierloom pmem repair {path}")
+            say.then(next_command.tierloom("pmem", "repair", path))
     ctx.exit(1 if damaged else 0)
 
 

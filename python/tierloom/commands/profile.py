@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tierloom import counted_run, profiler
-from tierloom.commands import occupied, options, profile_names, say
+from tierloom.commands import next_command, occupied, options, profile_names, say
 from tierloom.errors import RequestError
 from tierloom.units import span_text
 
@@ -205,7 +205,7 @@ def tell_end(recorded: profiler.Recorded, folder: Path, keep: Path | None = None
             say.wrote("counts", counts)
     say.wrote("profile", folder)
     if recorded.profile.data["objects"]:
-        say.then(f"tierloom plan {folder} --machine liu-a")
+        say.then(next_command.tierloom("plan", folder, "--machine", "liu-a"))
 
 
 def read(file: Path, output: Path | None, *, process: str | None, binaries: tuple[Path, ...], as_json: bool) -> None:

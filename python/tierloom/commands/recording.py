@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
 
-from tierloom.commands import options, say
+from tierloom.commands import next_command, options, say
 from tierloom.commands.groups import Group
 from tierloom.units import count_text
 
@@ -76,4 +75,4 @@ def pack(recording: Path, output: Path | None, binaries: tuple[Path, ...], as_js
     for file in packed.lacking:
         say.warn(f"{file['path']}: {shown.state_text(file)}; it was not copied")
     say.wrote(count_text(len(packed.copied), "file") + " of code", folder)
-    say.then(f"tierloom analyse {shlex.quote(recording.name)} --binaries {shlex.quote(folder.name)}")
+    say.then(next_command.tierloom("analyse", recording.name, "--binaries", folder.name))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tierloom.commands import occupied, options, say
+from tierloom.commands import next_command, occupied, options, say
 from tierloom.errors import RequestError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def verb(
         say.warn(f"{axis} makes no difference here: {column} is the same at all of its values")
     say.wrote("a row a point", found.table)
     if found.counts["done"]:
-        say.then(f"tierloom report {folder}")
+        say.then(next_command.tierloom("report", folder))
     elif not found.counts["lost"]:
         say.error("every point was refused, for the reasons above\nhint: mend the study; what is asked cannot be")
         ctx.exit(RequestError.exit_code)

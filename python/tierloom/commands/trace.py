@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tierloom.commands import occupied, options, say
+from tierloom.commands import next_command, occupied, options, say
 from tierloom.commands.groups import Group
 
 
@@ -52,4 +52,4 @@ def import_(source: Path, output: Path | None, kind: str, llc: str | None, as_js
     else:
         say.show(f"{lines:,} lines, {accesses:,} accesses")
     say.wrote("trace", target)
-    say.then(f"tierloom simulate --trace {target} --machine liu-a")
+    say.then(next_command.tierloom("simulate", "--trace", target, "--machine", "liu-a"))
