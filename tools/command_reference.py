@@ -26,6 +26,13 @@ Data goes to stdout and words to stderr. `--json` prints one document instead of
 done, 1 when the answer is no or the work failed, and 2 when the request is wrong.
 """
 
+TYPED = re.compile(
+    r"(\[(?:default|required|x|[\d.]+<)[^\]]*\]"
+    r"|(?<![\w-])--?[\w-]*\w(?:=\w+)?|(?<!\S)--(?!\S)"
+    r"|(?<!\w)[\w/*=]*[./_:]\w[\w/.:*,+=-]*\w)"
+)
+"""What is typed where a help text does not say so: defaults, options, files, names with signs in them."""
+
 NEXT = "\nNext: [files, key by key](files.md), [what is stable](stability.md).\n"
 
 
@@ -92,9 +99,17 @@ def code(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Words whose signs are signs, outside of what is typed."""
-    parts = re.split(r"(`[^`]*`)", text.replace("|", "\\|"))
-    return "".join(part if part.startswith("`") else re.sub(r"([*<\[\]])", r"\\\1", part) for part in parts)
+    """Words in one line: what is typed stands as that, and other signs are signs."""
+    parts = re.split(r"(`[^`]*`)", re.sub(r"\s+", " ", text).replace("|", "\\|"))
+    return "".join(part if part.startswith("`") else worded(part) for part in parts)
+
+
+def worded(text: str) -> str:
+    """A text without code, whose words that are typed become it."""
+    parts = TYPED.split(text)
+    return "".join(
+        f"`{part}`" if odd % 2 else re.sub(r"([*<\[\]])", r"\\\1", part) for odd, part in enumerate(parts) if part
+    )
 
 
 if __name__ == "__main__":

@@ -32,3 +32,11 @@ def test_signs_of_a_text_stay_signs() -> None:
     assert (
         command_reference.prose("One\ntwo.\n\n\b\n  $ three\n    four") == "One two.\n\n```text\n$ three\n  four\n```"
     )
+
+
+def test_what_is_typed_is_shown_as_that() -> None:
+    told = "Write FILE.py:CLASS, .png or a/b.c with --no-x, as in n=cxl:2GiB.  [default: 3; x>=1]"
+    shown = "Write `FILE.py:CLASS`, `.png` or `a/b.c` with `--no-x`, as in `n=cxl:2GiB`. `[default: 3; x>=1]`"
+    assert command_reference.cell(told) == shown
+    plain = "First-touch, and a well-known word: this. That"
+    assert command_reference.cell(plain) == plain

@@ -31,7 +31,7 @@ def verb() -> None:
 
     A pool is a file of named NumPy arrays with transactions; programs use it through
     tierloom.pmem.Pool. On persistent memory (a DAX file system, /dev/dax0.0) a commit needs no system
-    call; elsewhere durability is msync's.
+    call; elsewhere `msync` makes data durable.
     """
 
 

@@ -43,7 +43,7 @@ PLANNED = ("machine", "threads", "ran_on", "socket", "nodes", "fast_memory")
     metavar="A,B",
     default=DEFAULT_POLICIES,
     show_default=True,
-    help="Policies to run; `all` for every one of ours, FILE.py:CLASS for one of your own.",
+    help="Policies to run; `all` for all of ours, FILE.py:CLASS for one of your own.",
 )
 @click.option("--placement", metavar="P", help="Where pages are put at first: first-touch, interleave, …")
 @click.option("--plan", type=options.FILE, metavar="FILE", help="A plan instead of a placement.")
@@ -78,7 +78,7 @@ PLANNED = ("machine", "threads", "ran_on", "socket", "nodes", "fast_memory")
     default=0,
     show_default=True,
     metavar="N",
-    help="Seed of the exact evaluator's visits.",
+    help="Seed of the visits that the exact evaluator draws.",
 )
 @options.of(Workload.synthetic, "size", metavar="SIZE", help="Size of a synthetic workload.")
 @options.of(Workload.synthetic, "seconds", metavar="S", help="Computing time of a synthetic workload.")
