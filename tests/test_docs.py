@@ -1,4 +1,4 @@
-"""Every command and every Python block of the documents runs as it stands."""
+"""Every Python block of the documents runs as it stands, and so do the examples of help pages and docstrings."""
 
 from __future__ import annotations
 
@@ -14,62 +14,13 @@ from pathlib import Path
 
 import click
 import pytest
-from support import ROOT, lacking
+from pages import DOCUMENTS, NUMBERS, blocks, is_file, reason_to_leave_out, started
 
 import tierloom
 from tierloom.commands import SECTIONS, main
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-NUMBERS = "".join(f"{(line * 7919) % 100_003}\n" for line in range(200_000))
 
-
-def blocks(kind: str) -> list[tuple[str, str]]:
-    """Fenced blocks of one kind, with the document that holds each."""
-    fence = re.compile(rf"^```{kind}\n(.*?)^```", re.MULTILINE | re.DOTALL)
-    return [(path.name, text) for path in DOCUMENTS for text in fence.findall(path.read_text(encoding="utf-8"))]
-
-
-def shell(command: str, executable: Path, folder: Path) -> str | None:
-    """Runs `tierloom …` as a reader would, in a folder with the file that examples use; or says why it cannot."""
-    if reason := reason_to_leave_out(command):
-        return f"`{command}`: {reason}"
-    (folder / "numbers.txt").write_text(NUMBERS)
-    words = re.sub(r"^tierloom\b", str(executable), command)
-    done = subprocess.run(["bash", "-c", words], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"$ {command}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
-    return None
-
-
-NEEDED = {"capacity measure redis": "redis-server", "gcc": "gcc"}
-"""Programs that commands start with or need, by how these begin; the rest need what is always here."""
-
-
-def reason_to_leave_out(command: str) -> str | None:
-    """Why a command cannot run on this machine."""
-    words = command.removeprefix("tierloom ")
-    return next((lacking(program) for start, program in NEEDED.items() if words.startswith(start)), None)
-
-
-@pytest.mark.live
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_the_commands_of_each_document_run_in_order(executable: Path, folder: Path) -> None:
-    commands = [line[2:] for _, text in blocks("console") for line in text.splitlines() if line.startswith("$ ")]
-    assert any("profile" in command for command in commands)
-    for _, text in [*blocks("c"), *policy_files()]:
-        (folder / text.split()[1].strip(":")).write_text(text)
-    left_out = [reason for command in commands if (reason := shell(command, executable, folder))]
-    if left_out:
-        pytest.skip(f"all but {'; '.join(left_out)}")
-
-
-def policy_files() -> list[tuple[str, str]]:
-    """Blocks of Python that are files for a command to read, not to run as they stand: the first line names them."""
-    return [(document, text) for document, text in blocks("python") if re.match(r"# \w+\.py: ", text)]
-
-
-@pytest.mark.parametrize(("document", "text"), [block for block in blocks("python") if block not in policy_files()])
+@pytest.mark.parametrize(("document", "text"), [(page, text) for page, text in blocks("python") if not is_file(text)])
 @pytest.mark.usefixtures("folder")
 def test_python_blocks_run(document: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(ast.parse(text), document, "exec"), {})  # noqa: S102 (that is the test)
@@ -100,11 +51,13 @@ def run_examples(wanted: list[tuple[str, ...]], executable: Path, folder: Path) 
     left_out = []
     for verb in filter(can_run, wanted):
         for example in examples_of(verb, executable):
-            if example not in MEASURED_BY_ANOTHER:
+            if reason := reason_to_leave_out(example):
+                left_out.append(f"`{example}`: {reason}")
+            elif example not in MEASURED_BY_ANOTHER:
                 prepare(verb, executable, folder)
-                left_out.append(shell(example, executable, folder))
-    if any(left_out):
-        pytest.skip(f"all but {'; '.join(filter(None, left_out))}")
+                started(example, executable)
+    if left_out:
+        pytest.skip(f"all but {'; '.join(left_out)}")
 
 
 def judges_the_machine(verb: tuple[str, ...]) -> bool:
@@ -145,11 +98,11 @@ def can_run(verb: tuple[str, ...]) -> bool:
 def prepare(verb: tuple[str, ...], executable: Path, folder: Path) -> None:
     """`run` reads the plan that `plan` would have written for the profile that `profile` wrote."""
     if verb == ("run",) and not (folder / "sort.plan.toml").exists():
-        shell("tierloom plan sort.profile --machine liu-a", executable, folder)
+        started("tierloom plan sort.profile --machine liu-a", executable)
     if verb == ("trace", "import"):
         (folder / "lackey.txt").write_text("I  04001000,3\n L 1ffe0010,8\n S 1ffe0018,8\n M 1ffe0020,4\n")
     if verb[0] == "pmem" and not (folder / "state.pool").exists():
-        shell("tierloom pmem create state.pool 1MiB", executable, folder)
+        started("tierloom pmem create state.pool 1MiB", executable)
     if verb == ("validate",):
         (folder / "here.toml").write_text(tierloom.Machine.of("dram 64GiB 100ns 100GB/s").text)
     if verb == ("apply",):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import ROOT, Tierloom
+from support import Tierloom
 
 import tierloom
 from tierloom import Workload, user_policies
@@ -357,22 +357,6 @@ def test_a_study_elsewhere_finds_the_files_beside_it(folder: Path, monkeypatch: 
     found = tierloom.sweep(study, folder / "own.sweep", workers=0)
     assert found.counts["done"] == 2
     assert len({row["time_s"] for row in found.rows()}) == 1
-
-
-def documented(folder: Path) -> None:
-    """The files of docs/policies.md."""
-    text = (ROOT / "docs" / "policies.md").read_text()
-    for block in re.findall(r"^```python\n(# \w+\.py.*?)^```", text, re.MULTILINE | re.DOTALL):
-        file(folder, block, block.split()[1].strip(":"))
-
-
-def test_the_documents_policies_run_as_they_stand(folder: Path, tierloom: Tierloom) -> None:
-    documented(folder)
-    commands = re.findall(r"^\$ tierloom (.*)$", (ROOT / "docs" / "policies.md").read_text(), re.MULTILINE)
-    assert len(commands) == 3
-    told = [tierloom(*command.split()).stdout for command in commands]
-    assert re.search(r"hottest\.py:hottest_first +\d+ s", told[0])
-    assert all("threshold.py:Threshold" in each for each in told[1:])
 
 
 def test_all_is_a_word_of_a_list_and_no_part_of_a_name() -> None:
