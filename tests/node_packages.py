@@ -10,7 +10,7 @@ from pathlib import Path
 from support import ROOT
 
 SOURCE = ROOT / "tools" / "node"
-FILES = ("package.json", "package-lock.json", "prose.mjs")
+FILES = ("package.json", "package-lock.json")
 
 
 def installed() -> Path:
