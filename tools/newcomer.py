@@ -25,8 +25,9 @@ LINES = 12
 
 HEAD = """# What a newcomer finds
 Written by `python tools/newcomer.py`, which knows nothing of Tierloom except what is printed. It types the examples of
-help pages and the commands after `next:`, with a program, a profile or a machine of its own in place of theirs. A test
-types them again, and compares them with this page.
+help pages and the commands after `next:`, with a program, a profile or a machine of its own in place of theirs. The
+first one, `tierloom demo`, is what `make demo` ends with. A test types again all that depends on no run of a program,
+and compares it with this page.
 """
 
 
@@ -67,9 +68,17 @@ class Newcomer(Terminal):
 
 
 def verb_for(page: str, word: str) -> str:
-    """The verb that a help page describes with a word."""
+    """The verb that a help page describes with a word.
+
+    Raises:
+        ValueError: None is; then a newcomer would not find it, either.
+    """
     listed = re.findall(r"^  ([a-z]+)  +(\S.*(?:\n {6,}\S.*)*)", page, re.MULTILINE)
-    return next(verb for verb, about in listed if word in " ".join(about.split()))
+    found = next((verb for verb, about in listed if word in " ".join(about.split())), None)
+    if found is None:
+        message = f"no verb says `{word}`:\n{page}"
+        raise ValueError(message)
+    return found
 
 
 def example_of(page: str) -> str:

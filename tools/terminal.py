@@ -20,22 +20,14 @@ PROGRAMS = Path(sys.executable).parent
 
 @dataclass(frozen=True)
 class Typed:
-    """A command, why it was typed, and what came of it, as a page shows them.
-
-    Attributes:
-        printed: Its output with the places of this machine, where the commands in it can be typed.
-    """
+    """A command, why it was typed, and what came of it, as a page shows them."""
 
     command: str
     why: str
     code: int
     text: str
-    printed: str
-
-    @property
-    def hints(self) -> list[str]:
-        """Commands that it said might come next, each in one line."""
-        return re.findall(r"^next: (tierloom .*)$", self.printed, re.MULTILINE)
+    hints: tuple[str, ...] = ()
+    """Commands that it said might come next, as this machine is to be told."""
 
 
 @dataclass
@@ -49,8 +41,8 @@ class Terminal:
     def type(self, command: str, why: str = "") -> Typed:
         """Types a command, once."""
         done = self.run(command)
-        printed = done.stdout + done.stderr
-        self.typed.append(Typed(self.told(command), why, done.returncode, self.told(printed), printed))
+        said = done.stdout + done.stderr
+        self.typed.append(Typed(self.told(command), why, done.returncode, self.told(said), hints(said)))
         return self.typed[-1]
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
@@ -80,6 +72,11 @@ class Terminal:
     def failed(self) -> list[str]:
         """Commands that did."""
         return [each.command for each in self.typed if each.code != 0]
+
+
+def hints(text: str) -> tuple[str, ...]:
+    """Commands that an output says might come next, each in one line."""
+    return tuple(re.findall(r"^next: (tierloom .*)$", text, re.MULTILINE))
 
 
 def block(typed: Typed, text: str) -> str:
