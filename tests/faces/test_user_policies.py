@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 import pickle
 import re
+import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support import Tierloom
+from pages import blocks_of, is_file
+from support import ROOT, Tierloom
 
 import tierloom
 from tierloom import Workload, user_policies
@@ -256,14 +258,82 @@ def test_files_are_read_and_refused_by_name(folder: Path, tierloom: Tierloom) ->
     assert "no policy `zorg`" in tierloom(*asked, "zorg").stderr
 
 
-def test_a_package_offers_policies_as_entry_points(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file(folder, "def first(question):\n    'Of a package.'\n    return {}\n", "some_package.py")
-    monkeypatch.syspath_prepend(folder)
-    entry = importlib.metadata.EntryPoint("theirs", "some_package:first", user_policies.PLACEMENT)
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry] if group == entry.group else [])
-    answer = plan("local", "theirs")
-    assert answer.policy("theirs")["prediction"]["time_s"] == answer.policy("local")["prediction"]["time_s"]
-    assert answer.policy("theirs")["about"] == "Of a package."
+PAGE = ROOT / "docs" / "policies.md"
+
+
+@pytest.fixture
+def package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """`my_package` of docs/policies.md as pip leaves it: the page's policies in a module, its entry points beside."""
+    site = folder / "site"
+    files = [block for block in blocks_of(PAGE, "python") if is_file(block)]
+    offered = tomllib.loads(blocks_of(PAGE, "toml")[0])["project"]["entry-points"]
+    lines = [f"[{group}]\n" + "".join(f"{name} = {at}\n" for name, at in of.items()) for group, of in offered.items()]
+    for name, text in {
+        "my_package/__init__.py": "",
+        "my_package/policies.py": "\n\n".join(files),
+        "my_package-1.0.dist-info/METADATA": METADATA,
+        "my_package-1.0.dist-info/entry_points.txt": "\n".join(lines),
+    }.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    for block in files:
+        (folder / block.split()[1].strip(":")).write_text(block)
+    monkeypatch.syspath_prepend(site)
+    yield site
+    for name in ("my_package", "my_package.policies"):
+        sys.modules.pop(name, None)
+
+
+METADATA = "Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n"
+
+
+@pytest.mark.usefixtures("package")
+def test_an_installed_package_offers_placement_policies() -> None:
+    answer = plan("usual", "hottest-first", "hottest.py:hottest_first")
+    theirs, file_s = (answer.policy(name) for name in ("hottest-first", "hottest.py:hottest_first"))
+    assert theirs["prediction"] == file_s["prediction"]
+    assert theirs["about"] == "Objects with the most accesses for their size get fast memory while it has room."
+    assert answer.policy("tierloom")["prediction"]["time_s"] <= theirs["prediction"]["time_s"]
+
+
+@pytest.mark.usefixtures("package")
+def test_an_installed_package_offers_migration_policies() -> None:
+    theirs, file_s = (simulated(name, knobs={"hot": 5}) for name in ("threshold", "threshold.py:Threshold"))
+    assert theirs["counters"] == file_s["counters"]
+    assert theirs["counters"] != simulated("none")["counters"], "it moves pages"
+
+
+@pytest.mark.parametrize(
+    ("verb", "parameters"),
+    [
+        ("plan", 'profile = "ft-d"\npolicies = ["local", "hottest-first"]\n[axes]\nthreads = [4, 8]\n'),
+        (
+            "simulate",
+            'workload = "uniform"\nsize = "64MiB"\nseconds = 0.5\nfast_memory = "50%"\n'
+            '[axes]\npolicy = ["none", "threshold"]\n',
+        ),
+    ],
+)
+def test_a_study_computes_again_under_another_version_of_a_package(
+    folder: Path, package: Path, verb: str, parameters: str
+) -> None:
+    start = f'version = 1\nverb = "{verb}"\n[parameters]\nmachine = "bytedance-spr-a1000"\nnodes = "ldram,cxl"\n'
+    study = file(folder, start + parameters, "own.toml")
+    first, again = (tierloom.sweep(study, folder / "own.sweep", workers=0) for _ in range(2))
+    assert (first.counts["done"], again.data["computed"]) == (2, 0)
+    (package / "my_package-1.0.dist-info" / "METADATA").write_text(METADATA.replace("1.0", "1.1"))
+    newer = tierloom.sweep(study, folder / "own.sweep", workers=0)
+    assert newer.data["computed"] == {"plan": 2, "simulate": 1}[verb], "what the package has a part in"
+
+
+@pytest.mark.usefixtures("package")
+def test_a_package_that_is_broken_is_told_by_its_policy(package: Path) -> None:
+    (package / "my_package" / "policies.py").write_text("def hottest_first(\n")
+    with pytest.raises(RequestError, match="policy `hottest-first`: SyntaxError"):
+        plan("local", "hottest-first")
+    (package / "my_package" / "policies.py").write_text("hottest_first = 3\n")
+    with pytest.raises(RequestError, match=r"my_package\.policies:hottest_first is no function"):
+        plan("local", "hottest-first")
 
 
 def test_a_study_computes_again_what_a_changed_policy_touches(folder: Path) -> None:
@@ -276,6 +346,13 @@ nodes = "ldram,cxl"\npolicies = "{policy}:far"\n[axes]\nthreads = [4, 8]\n"""
     file(folder, "def far(question):\n    return {item['name']: 'preferred:cxl' for item in question.objects}\n")
     changed = tierloom.sweep(study, folder / "own.sweep", workers=0)
     assert changed.data["computed"] == 2
+
+
+def test_the_page_has_the_policy_in_rust_that_the_engine_tests() -> None:
+    crate = ROOT / "crates" / "place"
+    policy, entry = blocks_of(PAGE, "rust")
+    assert policy == (crate / "tests" / "own_policy" / "hottest_first.rs").read_text(encoding="utf-8")
+    assert entry.strip(" ,\n") in (crate / "src" / "policy" / "mod.rs").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ use super::{Balanced, Bind, FirstTouch, Interleave, Large, ObjectInterleave, Pol
 use crate::context::Context;
 
 /// A policy's name, and what makes one.
-type Listed = (&'static str, fn() -> Box<dyn Policy>);
+pub(super) type Listed = (&'static str, fn() -> Box<dyn Policy>);
 
 /// Policies that take neither nodes nor numbers, simple ones first; all are compared.
-pub(super) const LISTED: [Listed; 2] = [("soar", || Box::new(Soar)), ("balanced", || Box::new(Balanced))];
+pub(super) const LISTED: &[Listed] = &[("soar", || Box::new(Soar)), ("balanced", || Box::new(Balanced))];
 
 /// All that make sense on the allowed nodes.
 pub(super) fn baselines(context: &Context<'_>) -> Vec<Box<dyn Policy>> {

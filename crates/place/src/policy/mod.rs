@@ -212,3 +212,35 @@ fn parse_weights(policy: &str, list: &str, context: &Context<'_>) -> Result<Vec<
     };
     list.split('+').map(weight).collect()
 }
+
+#[cfg(test)]
+#[path = "../../tests/own_policy/hottest_first.rs"]
+mod hottest_first;
+
+/// The policy of docs/policies.md: its file is the module above, and this its line in the list.
+#[cfg(test)]
+mod tests {
+    use super::baselines::Listed;
+    use super::*;
+    use crate::request::Request;
+    use crate::testing::{GIB, machine, small_profile};
+
+    const LINE: Listed = ("hottest-first", || Box::new(super::hottest_first::HottestFirst));
+
+    #[test]
+    fn the_documented_policy_is_compared_as_ours_are() -> Result<(), PlaceError> {
+        let (name, make) = LINE;
+        assert_eq!(make().name(), name);
+        let request = Request {
+            budget: Some(30 * GIB),
+            policies: Some(vec!["local".to_owned(), name.to_owned()]),
+            brought: Brought::new(vec![Arc::new(hottest_first::HottestFirst)]),
+            ..Request::default()
+        };
+        let answer = crate::compare(&machine(), &small_profile(), &request)?;
+        let fast: Vec<f64> = answer.policies[1].fractions.iter().map(|object| object[0]).collect();
+        assert_eq!(fast, [0.0, 1.0, 1.0, 1.0], "the hottest is too large");
+        assert!(answer.policies[1].outcome.is_ok());
+        Ok(())
+    }
+}

@@ -56,7 +56,7 @@ impl PartialEq for Brought {
 type Listed = (&'static str, fn() -> Box<dyn Policy>);
 
 /// Every policy by its name, with its default knobs.
-const LISTED: [Listed; 12] = [
+const LISTED: &[Listed] = &[
     ("none", || Box::new(none::None)),
     ("autonuma", || Box::new(autonuma::AutoNuma::default())),
     ("tiering", || Box::new(mode2::Mode2::default())),
