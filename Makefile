@@ -28,7 +28,7 @@ demo: install ## Profile a program here, plan its data for a CXL machine, show w
 # Three rings of tests; CONTRIBUTING.md says which one a test belongs to.
 test: packages-tests test-rust test-python ## All that is right or wrong whatever the machine does: what CI runs
 
-live: packages-live install workloads ## What judges this machine as well: accuracy, overhead, programs unharmed, kills, servers, browsers; an hour
+live: packages-live install workloads ## What judges this machine as well: accuracy, overhead, programs unharmed, kills, servers; an hour
 	cargo test --workspace --locked --quiet --no-run
 	cargo test --locked --quiet --package tierloom-place --test exhaustive -- --ignored
 	$(BIN)/pytest -m "(live or long) and not lab"
