@@ -183,7 +183,7 @@ def test_the_types_of_documents_are_those_of_their_schemas() -> None:
 
 
 def test_the_reference_of_files_is_that_of_their_schemas() -> None:
-    files = file_reference.written(json.loads(file_reference.SCHEMAS.read_text()))
+    files = file_reference.written()
     assert {path: path.read_text(encoding="utf-8") for path in files} == files
 
 

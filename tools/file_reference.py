@@ -1,9 +1,9 @@
-"""The reference of all files: every key of machines, profiles, plans and comparisons, and a JSON schema of each.
+"""The reference of all files: every key of machines, profiles, plans, workloads and comparisons, and JSON schemas.
 
 usage: file_reference.py
 
-Reads the JSON schemas of ``python/tierloom/schema/documents.json``, which are written from the Rust nouns, and writes
-``docs/files.md`` and ``docs/schema/``. A test holds them together.
+Reads the JSON schemas in ``python/tierloom/schema``, which are written from the Rust types, and those of studies and
+GPUs from Python; writes ``docs/files.md`` and ``docs/schema/``. A test holds them together.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import python_schemas
+
 ROOT = Path(__file__).resolve().parents[1]
-SCHEMAS = ROOT / "python" / "tierloom" / "schema" / "documents.json"
+SCHEMAS = ROOT / "python" / "tierloom" / "schema"
 PAGE = ROOT / "docs" / "files.md"
 FOLDER = ROOT / "docs" / "schema"
 
@@ -23,6 +25,7 @@ DOCUMENTS = {
     "Machine": ("machine", "A machine: `NAME.toml`"),
     "Profile": ("profile", "A profile: `NAME.profile/profile.json`"),
     "Plan": ("plan", "A plan: `NAME.plan.toml`"),
+    "Workload": ("workload", "A workload for `simulate`: `NAME.toml`"),
     "Comparison": ("comparison", "What `plan --json` prints"),
 }
 """By noun: name of its schema, and its heading."""
@@ -34,8 +37,9 @@ types that read these files (`tools/file_reference.py`), so it is complete. Keys
 
 For completion and checks while you type, give your editor the schema. The first line of a machine file may be
 `#:schema PATH/docs/schema/machine.json`, which Even Better TOML and Taplo read. There are schemas of
-[machines](schema/machine.json), [profiles](schema/profile.json), [plans](schema/plan.json) and
-[comparisons](schema/comparison.json).
+[machines](schema/machine.json), [profiles](schema/profile.json), [plans](schema/plan.json),
+[workloads](schema/workload.json) and [comparisons](schema/comparison.json), and of two files that other pages describe:
+[studies](schema/study.json) for [`sweep`](sweep.md), and [GPUs](schema/gpu.json) for [`offload`](offload.md).
 
 A *figure* is a number with its origin: `{ value = 85.0, kind = "measured", source = "sheet", how = "…" }`.
 """
@@ -48,15 +52,23 @@ Schema = Mapping[str, Any]
 
 def main() -> None:
     """Writes the page and the schemas."""
-    schemas = json.loads(SCHEMAS.read_text(encoding="utf-8"))
     FOLDER.mkdir(exist_ok=True)
-    for path, text in written(schemas).items():
+    for path, text in written().items():
         path.write_text(text, encoding="utf-8")
 
 
-def written(schemas: Mapping[str, Schema]) -> dict[Path, str]:
+def read() -> dict[str, Schema]:
+    """The schemas of all types, by name."""
+    files = (SCHEMAS / name for name in ("documents.json", "workload.json"))
+    return {noun: schema for file in files for noun, schema in json.loads(file.read_text(encoding="utf-8")).items()}
+
+
+def written() -> dict[Path, str]:
     """Text by file."""
+    schemas = read()
     files = {FOLDER / f"{name}.json": editor_schema(noun, schemas) for noun, (name, _) in DOCUMENTS.items()}
+    files[FOLDER / "study.json"] = text_of("Study", python_schemas.study())
+    files[FOLDER / "gpu.json"] = text_of("GPU", python_schemas.gpu())
     told = {name for name in schemas if is_figure(name) and name != FIGURE}
     parts = [HEAD]
     for noun, (_, heading) in DOCUMENTS.items():
@@ -69,7 +81,12 @@ def written(schemas: Mapping[str, Schema]) -> dict[Path, str]:
 def editor_schema(noun: str, schemas: Mapping[str, Schema]) -> str:
     """A schema that stands alone: the noun, and what it is made of."""
     inner = {name: schemas[name] for name in reached(noun, schemas)[1:]}
-    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": noun, **schemas[noun], "$defs": inner}
+    return text_of(noun, {**schemas[noun], "$defs": inner})
+
+
+def text_of(title: str, schema: Schema) -> str:
+    """A schema as a file."""
+    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -49,7 +49,7 @@ pub use prediction::{
 };
 pub use profile::{DataSource, HOTNESS_BINS, Object, ObjectKind, Phase, Profile, Program, Sampling, Unattributed};
 pub use sample::{AccessKind, SampleRow, UNKNOWN_OFFSET, samples_from_npy, samples_to_npy};
-pub use schema::schemas;
+pub use schema::{schemas, schemas_of};
 pub use share::Share;
 pub use site::{Frame, InlinedInto, Site, is_on_disk};
 pub use undisturbed::{Taken, Undisturbed};

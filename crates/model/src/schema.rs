@@ -11,6 +11,17 @@ pub fn schemas() -> String {
     add::<Profile>(&mut generator);
     add::<Plan>(&mut generator);
     add::<Comparison>(&mut generator);
+    written(generator)
+}
+
+/// The schema of one type, with those of what it is made of.
+pub fn schemas_of<T: JsonSchema>() -> String {
+    let mut generator = SchemaGenerator::default();
+    add::<T>(&mut generator);
+    written(generator)
+}
+
+fn written(mut generator: SchemaGenerator) -> String {
     let found = serde_json::Value::from(generator.take_definitions(true));
     serde_json::to_string_pretty(&found).unwrap_or_else(|error| unreachable!("a schema is always JSON: {error}"))
 }

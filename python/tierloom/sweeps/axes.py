@@ -17,7 +17,8 @@ Value = str | int | float | bool
 """What a point's parameter can be."""
 
 _NUMBER = re.compile(r"\s*([-+]?\d+(?:\.\d+)?)\s*([A-Za-z%/]*)\s*")
-_SPAN_KEYS = {"from", "to", "steps", "log"}
+SPAN_KEYS = {"from", "to", "steps", "log"}
+"""Keys of a span."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def _choice(raw: list[Any], where: str) -> Choice:
 
 
 def _span(raw: dict[str, Any], where: str) -> Span:
-    unknown = sorted(set(raw) - _SPAN_KEYS)
+    unknown = sorted(set(raw) - SPAN_KEYS)
     if unknown or not {"from", "to"} <= set(raw):
         message = f"{where}: {', '.join(unknown) or 'from or to is missing'}\nhint: a span has from, to, steps, log"
         raise RequestError(message)

@@ -8,11 +8,12 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tierloom_model::{FORMAT_VERSION, Pattern};
 
 /// The tag in the first key of a workload's file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadTag {
     /// `workload`.
@@ -21,7 +22,7 @@ pub enum WorkloadTag {
 }
 
 /// What a program does with its memory. File: `NAME.toml`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// What this file is; absent in files that say their version only.
@@ -55,7 +56,7 @@ pub struct Workload {
 }
 
 /// A mapping: what the kernel keeps one policy for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Region {
     /// Unique within the workload.
@@ -71,8 +72,9 @@ pub struct Region {
 }
 
 /// A stretch of the run with one behaviour.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "WorkloadPhase")]
 pub struct Phase {
     /// Name for people.
     pub name: String,
@@ -85,7 +87,7 @@ pub struct Phase {
 }
 
 /// Visits of one kind to one region during one phase, all threads together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
     /// Name of the region.
@@ -117,7 +119,7 @@ pub struct Stream {
 }
 
 /// Which pages of a part are visited how often.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Spread {
     /// One after the other, again and again.
@@ -173,7 +175,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 /// One step of filling, in the order of time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Fill {
     /// The next pages of a region are touched for the first time.
@@ -241,5 +243,20 @@ impl Workload {
     /// Bytes of all regions.
     pub fn footprint_bytes(&self) -> u64 {
         self.regions.iter().map(|region| region.size_bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_beside_the_python_types_is_that_of_the_workload() {
+        let kept = include_str!("../../../../python/tierloom/schema/workload.json");
+        let again = "cargo run -p tierloom-tiering --example schema > python/tierloom/schema/workload.json";
+        assert!(
+            kept.trim_end() == tierloom_model::schemas_of::<Workload>(),
+            "{again} && python tools/file_reference.py"
+        );
     }
 }
