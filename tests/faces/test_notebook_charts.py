@@ -91,7 +91,7 @@ def test_charts_are_those_of_the_page_with_its_rows_and_values(kind: str, charte
         on_page = json.loads(html_file.spec(part))
         kept = ("mark", "layer", "encoding", "transform", "marks", "data")
         same = {key: value for key, value in on_page.items() if key in kept}
-        assert {key: value for key, value in chart.spec.items() if key in kept} == vega.painted(same, vega.colours())
+        assert {key: value for key, value in chart.spec.items() if key in kept} == vega.painted(same, vega.look())
         assert str(html_file.spec(part)) in written
         assert len(chart.rows()) == len(part.table.rows)
         assert {tuple(row) for row in chart.rows()} == {tuple(chart.rows()[0])}

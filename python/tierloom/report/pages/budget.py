@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from tierloom.report.columns import Column, Row
+from tierloom.report.labels import shortened
 from tierloom.report.pages.flame import heated
 from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import COLOURS, INK, LEGEND, OTHERS, OURS, Spec, chart, field, tips
@@ -29,6 +30,9 @@ BELOW = 3.0
 MOSTLY, HARDLY = 0.995, 0.005
 """Shares from which on an object is said to be in fast memory, or elsewhere."""
 
+LETTERS = 28
+"""Of a name beside its point."""
+
 NAMED = 8
 """Objects whose names stand beside them."""
 
@@ -49,9 +53,11 @@ def by_budget(data: ComparisonDoc, objects: Sequence[ObjectDoc], what: str, aske
     scale, unit = binary_unit(points[-1]["fast_bytes"])
     shown = items[:MOST_OBJECTS]
     least = min((each.asked_share for each in shown if each.asked_share > LEAST_ASKED), default=1.0) / BELOW
+    labels = shortened((each.item["name"] for each in shown[:NAMED]), LETTERS)
     rows: list[Row] = [
         {
             "object": each.item["name"],
+            "label": labels.get(each.item["name"]),
             "rank": rank,
             "size": each.item["size_bytes"] / scale,
             "asked": max(each.asked_share, least),
@@ -165,7 +171,6 @@ def _names(x: Spec, y: Spec, middle: float) -> Spec:
     return {
         "transform": [
             {"filter": f"datum.rank < {NAMED}"},
-            {"calculate": "truncate(datum.object, 28, 'center')", "as": "label"},
         ],
         "mark": {
             "type": "text",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tierloom.report.columns import Column, Row
+from tierloom.report.labels import cut
 from tierloom.report.pages.parts import Chart
 from tierloom.report.tables.layout import Table
 from tierloom.units import bytes_text, percent_text
@@ -108,7 +109,7 @@ def path(item: ObjectDoc) -> list[str]:
 
 def _frame(frame: Mapping[str, Any]) -> str:
     name = str(frame.get("function") or frame.get("line") or f"{frame['module']}+{frame['offset']:#x}")
-    return name if len(name) <= NAME else f"{name[: NAME // 2 - 1]}…{name[-NAME // 2 :]}"
+    return cut(name, NAME)
 
 
 def flame(items: Sequence[Heated], program: str, what: str) -> Chart:

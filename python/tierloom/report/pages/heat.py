@@ -8,6 +8,7 @@ import numpy as np
 
 from tierloom.nouns.profile import UNKNOWN_OFFSET
 from tierloom.report.columns import Column, Row
+from tierloom.report.pages.label_expressions import by_place
 from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import Spec, chart, field, names_axis, tips
 from tierloom.report.tables.layout import Table
@@ -100,7 +101,7 @@ def _band(profile: Profile, known: npt.NDArray[np.void], index: int, band: int, 
 
 
 def _map_spec(names: Sequence[str]) -> Spec:
-    label = f"{list(names)!r}[floor(datum.value)]"
+    label = by_place(names, "floor(datum.value)")
     return chart(
         {
             "mark": {"type": "rect", "clip": True},

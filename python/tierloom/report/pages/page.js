@@ -36,19 +36,18 @@
     return part;
   }
 
-  // The theme is that of a wide screen; a narrow one has room for fewer letters.
+  // The theme is that of a wide screen; a narrow one has room for fewer ticks, and labels of fewer letters.
   function config(style) {
     const look = painted(chartsTheme, style);
     if (!narrow.matches) return look;
-    // Names differ at their ends: the middle goes.
-    return { ...look, axis: { ...look.axis, labelLimit: 104 }, axisX: { ...look.axisX, tickCount: 4 },
-             axisYDiscrete: { labelExpr: "truncate(datum.label, 15, 'center')" }, legend: { ...look.legend, columns: 2 } };
+    return { ...look, axisX: { ...look.axisX, tickCount: 4 }, legend: { ...look.legend, columns: 2, layout: { top: { direction: "vertical" } } } };
   }
 
   async function draw(chart) {
     const style = getComputedStyle(root);
     const spec = painted(chart.spec, style);
     const mode = (spec.$schema || "").includes("/vega/") ? "vega" : "vega-lite";
+    for (const each of spec.params || []) if (each.name === "narrow") each.value = narrow.matches;
     const renderer = (spec.usermeta || {}).renderer || "svg";
     if (chart.drawn) chart.drawn.finalize();
     chart.drawn = await vegaEmbed(chart.target, spec, {

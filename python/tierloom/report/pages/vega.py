@@ -14,6 +14,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from tierloom.report.pages.label_expressions import SCREEN, labelled
+
 if TYPE_CHECKING:
     from tierloom.report.pages.parts import Chart
 
@@ -39,7 +41,9 @@ COLOUR = re.compile(r"var\((--[\w-]+)\)")
 
 def filled(chart: Chart) -> Document:
     """The specification with its data, as a page draws it."""
-    told = {**chart.spec, "description": f"{chart.title}. {chart.about}".strip()}
+    told: Document = {**chart.spec, "description": f"{chart.title}. {chart.about}".strip()}
+    if is_lite(told):
+        told = labelled({**told, "params": [*told.get("params", ()), SCREEN]}, chart.data)
     document: Document = rounded(with_data(told, [{**row} for row in chart.data]))
     return document
 
@@ -59,13 +63,13 @@ def standalone(chart: Chart) -> Document:
     title = {"text": chart.title, **({"subtitle": about} if about else {})}
     told = {"$schema": VEGA_LITE, "title": title, **filled(chart)}
     told["config"] = {**json.loads(own_file(THEME)), "background": "var(--card)"}
-    document: Document = painted(_fixed(told), colours())
+    document: Document = painted(_fixed(told), look())
     return document
 
 
 def is_lite(document: Document) -> bool:
-    """Whether a document is Vega-Lite."""
-    return "/vega-lite/" in document["$schema"]
+    """Whether a document is Vega-Lite, as all are that do not say what they are."""
+    return "/vega/" not in document.get("$schema", "")
 
 
 def _fixed(told: Document) -> Document:
@@ -89,11 +93,11 @@ def painted(part: Any, by_name: dict[str, str]) -> Any:  # noqa: ANN401 (JSON)
 
 
 @cache
-def colours() -> dict[str, str]:
-    """The light colours of the page's style sheet by their names.
+def look() -> dict[str, str]:
+    """The light colours of the page's style sheet, and its font, by their names.
 
     Example:
-        >>> colours()["--c1"]
+        >>> look()["--c1"]
         '#0072b2'
     """
     light = own_file("page.css").partition(":root {")[2].partition("}")[0]
