@@ -6,9 +6,6 @@
 # %%
 import sys
 
-from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
-
 import tierloom
 
 name, machine_name = (sys.argv[1:] + ["mg-e", "liu-a"][len(sys.argv) - 1 :])[:2]
@@ -35,13 +32,21 @@ for threads in THREADS:
     print(f"{threads:3} threads: {min(enough):.4g} GiB of {profile.footprint_bytes / 2**30:.4g} GiB")
 
 # %%
-figure = Figure(figsize=(7, 4), layout="constrained")
-axes = figure.subplots()
-for threads in THREADS:
-    points = sorted((row["fast_gib"], row["slowdown"] - 1.0) for row in rows if row["threads"] == threads)
-    axes.plot(*zip(*points, strict=True), marker=".", label=f"{threads} threads")
-axes.set(xlabel="DRAM, GiB", ylabel="slower than the best by", title=f"{profile.name} on {machine.name}")
-axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-axes.legend()
-figure.savefig("how_much_dram.png", dpi=120)
-figure
+percent = {"format": ".0%", "title": "slower than the best by"}
+spec = {
+    "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+    "description": "Slowdown by amount of DRAM, a line a number of threads",
+    "title": f"{profile.name} on {machine.name}",
+    "data": {"values": rows},
+    "transform": [{"calculate": "datum.slowdown - 1", "as": "slower"}],
+    "mark": {"type": "line", "point": True},
+    "encoding": {
+        "x": {"field": "fast_gib", "type": "quantitative", "title": "DRAM, GiB"},
+        "y": {"field": "slower", "type": "quantitative", "axis": percent},
+        "color": {"field": "threads", "type": "ordinal"},
+        "shape": {"field": "threads", "type": "ordinal"},
+    },
+}
+chart = tierloom.Chart("How little DRAM will do", "", spec)
+chart.save("how_much_dram.png")
+chart

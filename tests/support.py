@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 from tierloom.debian.packages import lacking
 from tierloom.errors import TierloomError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     import click.testing
 
-__all__ = ["LIBRARIES", "ROOT", "Run", "Tierloom", "lacking", "names", "works_or_explains"]
+__all__ = ["LIBRARIES", "ROOT", "Run", "Tierloom", "lacking", "names", "words_of", "works_or_explains"]
 
 ROOT = Path(__file__).parent.parent
 """The repository."""
@@ -31,6 +32,11 @@ Tierloom = Callable[..., "click.testing.Result"]
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 """Calls a verb as a process of its own: the fixture `run`."""
+
+
+def words_of(picture: Path) -> list[str]:
+    """What is written in an SVG, text by text."""
+    return ["".join(each.itertext()) for each in ET.parse(picture).iter("{http://www.w3.org/2000/svg}text")]
 
 
 def names(folder: Path) -> list[str]:

@@ -22,6 +22,7 @@ from tierloom.placed_runs import LOCAL, checked, timed_under
 from tierloom.policy_search import plan, predict
 from tierloom.program import THREADS_VARIABLE
 from tierloom.runner import NODES
+from tierloom.tables import Charted
 from tierloom.timed_runs import beside, ends_alike, telling, timed
 from tierloom.what_if import Change, changed
 
@@ -83,7 +84,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Validation:
+class Validation(Charted):
     """What was measured beside what was predicted; ``data`` is the document of ``--json``."""
 
     data: ValidationDoc

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support import ROOT, Tierloom
+from support import ROOT, Tierloom, words_of
 from syrupy.assertion import SnapshotAssertion
 
 PLAN = ("capacity", "plan", "mine.csv", "--dram", "128MiB,512MiB,1GiB", "--cxl", "0B,512MiB", "--server", "5")
@@ -94,6 +94,8 @@ def test_pictures_are_drawn_the_same_way_twice(tierloom: Tierloom, folder: Path)
         assert tierloom(*PLAN, "--plot", f"{name}-plan.svg").exit_code == 0
     for kind in ("", "-plan"):
         assert (folder / f"one{kind}.svg").read_bytes() == (folder / f"two{kind}.svg").read_bytes()
+    assert {"128MiB", "512MiB", "1GiB", "1 stream", "Storage traffic"} <= set(words_of(folder / "one.svg"))
+    assert {"DRAM alone", "with CXL memory", "chosen"} <= set(words_of(folder / "one-plan.svg"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import Run, Tierloom
+from support import Run, Tierloom, words_of
 
 import tierloom
 from tierloom import placed_runs, timed_runs, validation
@@ -368,27 +368,33 @@ def validated(*errors: float) -> ValidationDoc:
     return {"machine": "here", "runs": 3, "rows": rows, "failures": [], "summary": validation.summary(rows)}
 
 
-@pytest.mark.parametrize("ending", ["svg", "png"])
-def test_a_picture_has_a_point_a_row_and_a_line_a_predictor(folder: Path, ending: str) -> None:
-    charts = pytest.importorskip("tierloom.report.charts.validation")
-    picture = pytest.importorskip("tierloom.report.charts.picture")
-    figure = charts.errors(validated(0.02, -0.05, 0.3))
-    times, shares = figure.axes
-    drawn = [len(container.lines[0].get_xdata()) for container in times.containers]
-    assert drawn == [2, 1], "inside, outside"
-    assert [line.get_label() for line in shares.lines] == ["a prediction", "one run, of the others", "the model alone"]
-    heights = dict(zip(*shares.lines[0].get_data(), strict=True))
+def test_a_picture_has_a_point_a_row_and_a_line_a_predictor(folder: Path) -> None:
+    page = pytest.importorskip("tierloom.report.pages.validation")
+    data = validated(0.02, -0.05, 0.3)
+    times, shares = page.picture(data).charts
+    assert [row["inside"] for row in times.data] == [page.INSIDE, page.INSIDE, page.OUTSIDE]
+    lines = list(dict.fromkeys(row["what"] for row in shares.data))
+    assert lines == ["a prediction", "one run, of the others", "the model alone"]
+    heights = {round(row["error"], 6): row["share"] for row in shares.data if row["what"] == lines[0]}
     assert heights[0.05] == pytest.approx(2 / 3)
-    picture.save(figure, folder / f"errors.{ending}")
-    assert (folder / f"errors.{ending}").stat().st_size > 1000
-    picture.save(charts.errors(validated()), folder / f"none.{ending}")
+    picture = pytest.importorskip("tierloom.report.picture")
+    picture.save(page.picture(data), folder / "errors.svg")
+    assert {"1 s", page.OUTSIDE, *lines} <= set(words_of(folder / "errors.svg"))
+    assert [chart.title for chart in tierloom.charts(data)] == [times.title, shares.title]
+
+
+def test_a_picture_of_no_rows_says_so(folder: Path) -> None:
+    picture = pytest.importorskip("tierloom.report.picture")
+    page = pytest.importorskip("tierloom.report.pages.validation")
+    picture.save(page.picture(validated()), folder / "none.svg")
+    assert "No program was validated." in words_of(folder / "none.svg")
 
 
 def test_without_programs_there_is_no_median(here: Path) -> None:
     found = tierloom.validate([["no-such-program"], ["nor-this-one"]], machine=here)
     assert found.data["summary"]["rows"] == 0
     assert found.data["summary"]["median_error"] is None
-    assert validations.verdict(found) == "No program was validated."
+    assert validations.verdict(found.data) == "No program was validated."
 
 
 def test_the_environment_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

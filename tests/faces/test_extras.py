@@ -19,7 +19,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BARE = """
 import importlib.metadata, sys
 
-LACKING = {"duckdb", "gguf", "jinja2", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "redis", "scipy"}
+LACKING = {"duckdb", "gguf", "jinja2", "optuna", "pandas", "polars", "pyarrow", "redis", "scipy"}
+LACKING |= {"vl_convert", "vl-convert-python"}
 
 def distribution(name, found=importlib.metadata.distribution):
     if name in LACKING:
@@ -62,7 +63,7 @@ def test_verbs_that_need_no_extra_do_without(words: str) -> None:
 def test_the_demo_does_without_its_pictures_and_says_so() -> None:
     done = without_extras("demo")
     assert done.returncode == 0, done.stderr
-    assert "no page and no picture: jinja2, matplotlib not installed" in done.stderr
+    assert "no page and no picture: jinja2, vl-convert-python not installed" in done.stderr
     assert "pip install '.[report]'" in done.stderr
     assert {path.name for path in Path("demo").iterdir()} == {"mg.profile", "mg.plan.toml"}
 

@@ -22,7 +22,7 @@ from tierloom.commands.groups import WHOLE
 
 pytestmark = pytest.mark.smoke
 
-SLOW_TO_LOAD = ["numpy", "pandas", "polars", "pyarrow", "scipy", "matplotlib", "jinja2", "importlib.metadata", "xml"]
+SLOW_TO_LOAD = ["numpy", "pandas", "polars", "pyarrow", "scipy", "vl_convert", "jinja2", "importlib.metadata", "xml"]
 ENGINES = [
     "tierloom.page_migration",
     "tierloom.machine_formats",

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support import Tierloom
+from support import Tierloom, words_of
 from syrupy.assertion import SnapshotAssertion
 
 import tierloom as package
@@ -131,6 +131,7 @@ def test_the_picture_is_drawn_the_same_way_twice(tierloom: Tierloom, folder: Pat
     for name in ("one.svg", "two.svg"):
         assert tierloom(*INFER, "--plot", name).exit_code == 0
     assert (folder / "one.svg").read_bytes() == (folder / "two.svg").read_bytes()
+    assert {"What capacity buys", "the machine as it is", "ldram", "cxl"} <= set(words_of(folder / "one.svg"))
 
 
 @pytest.mark.parametrize(

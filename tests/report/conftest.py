@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tierloom
-from tierloom import catalog
+from tierloom import catalog, validation
 from tierloom.commands import main
 from tierloom.report.pages.html_file import CHARTS
 
@@ -29,6 +29,8 @@ PRINTED = {
     ),
     "ratios": ("offload", "cpu", "--model", "llama-7b", "-m", "liu-a", "-t", "16"),
     "expansion": ("expand", "--workload", "vadd", "--config", "cxl,uvm", "--passes", "0.01", "--timeline", "t.svg"),
+    "spill-fit": ("capacity", "fit", "duckdb-tpch"),
+    "purchases": ("capacity", "plan", "duckdb-tpch", "--dram", "256MiB,1GiB", "--cxl", "0B,512MiB"),
     "anything": ("offload", "list"),
 }
 """What verbs print under --json, by the kind that a report takes it for."""
@@ -57,6 +59,29 @@ CLAIMS = [
     {"id": "sun23.t1", "source": "sun23", "kind": "input", "published": {"ns": 85}, "ours": None, "verdict": "input"},
 ]
 
+
+VALIDATED = {
+    "command": ["./app", "big"],
+    "told": None,
+    "threads": 4,
+    "profiled_threads": 4,
+    "neighbours_gb_s": 0.0,
+    "measured_s": [0.9, 1.0, 1.1],
+    "placement": "local",
+    "ablated": None,
+    "repeat": 0.1,
+    "others": 0.0,
+    "elsewhere": None,
+    "notes": [],
+    "predicted_s": 1.05,
+    "low_s": 0.95,
+    "high_s": 1.15,
+    "error": 0.05,
+    "inside": True,
+    "modelled_s": 2.0,
+    "residual": 1.0,
+}
+"""A program that `validate` ran."""
 
 CHANGES = [
     {
@@ -102,6 +127,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "claims.json").write_text(json.dumps({"claims": CLAIMS}))
     told = {"kind": "profiles", "changed": 1, "changes": CHANGES}
     (folder / "difference.json").write_text(json.dumps(told))
+    rows = [VALIDATED]
+    told = {"machine": "here", "runs": 3, "rows": rows, "failures": [], "summary": validation.summary(rows)}
+    (folder / "validation.json").write_text(json.dumps(told))
     (folder / "t.svg").unlink()
     recorded(folder / "app.profile")
     profile, machine = tierloom.Profile.load(folder / "app.profile"), tierloom.Machine.load("liu-a")

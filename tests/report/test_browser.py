@@ -180,6 +180,22 @@ def test_everything_fits_a_telephone(browser: Browser, page: Path) -> None:
     browser.shot("telephone-everything", PHONE)
 
 
+CUT = """
+const within = (inner, outer) => inner.left >= outer.left - 1 && inner.right <= outer.right + 1
+  && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
+return [...document.querySelectorAll('.chart svg.marks')].flatMap((chart) => [...chart.querySelectorAll('text')]
+  .filter((text) => getComputedStyle(text).opacity !== '0' && text.textContent)
+  .filter((text) => !within(text.getBoundingClientRect(), chart.getBoundingClientRect()))
+  .map((text) => `${chart.closest('.chart').dataset.name}: ${text.textContent}`));
+"""
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_no_word_of_a_chart_is_cut(browser: Browser, page: Path, size: tuple[int, int]) -> None:
+    browser.open(page, size)
+    assert browser.run(CUT) == []
+
+
 @pytest.fixture
 def few(browser: Browser, short: Path) -> Browser:
     """A fresh view of a page with a few charts of each sort."""

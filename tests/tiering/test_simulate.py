@@ -17,7 +17,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import Tierloom
+from support import Tierloom, words_of
 
 import tierloom as package
 from tierloom import page_migration, traces
@@ -57,7 +57,10 @@ def test_the_tables_and_the_picture(tierloom: Tierloom, folder: Path) -> None:
     assert result.exit_code == 0
     for words in ("numa_hint_faults", "from fast memory", "tierloom", "below"):
         assert words in result.stdout
-    assert (folder / "runs.svg").read_text().startswith("<?xml")
+    drawn = words_of(folder / "runs.svg")
+    policies = {"none", "autonuma", "tiering", "tpp", "tierloom"}
+    assert {"Where the time goes", "Served by fast memory", *policies} <= set(drawn)
+    assert any(text.startswith("tierloom is fastest, ") for text in drawn), "the answer stands above"
 
 
 @pytest.mark.parametrize(

@@ -123,21 +123,17 @@ def fit_(runs: str, hold_out: str | None, plot: Path | None, as_json: bool) -> N
     sizes = [amount_in_bytes(text, 0) for text in name_list(hold_out) or []]
     with say.progress("fitting"):
         fitted = capacity.held_out(known, sizes) if sizes else capacity.fit(known)
+    answer = {"runs": runs, "held_out_bytes": sizes, **described(fitted)}
     if plot:
-        draw(fitted, runs, plot)
+        from tierloom.report import picture
+        from tierloom.report.pages import capacity as page
+
+        picture.save(page.picture_of_fit(answer), plot)
+        say.wrote("time against memory", plot)
     if as_json:
-        say.document("spill-fit", {"runs": runs, "held_out_bytes": sizes, **described(fitted)})
+        say.document("spill-fit", answer)
         return
     say.show(capacities.fitted(fitted, runs, held_out=bool(sizes)))
-
-
-def draw(fitted: Fit, name: str, plot: Path) -> None:
-    """Draws the runs and the model."""
-    from tierloom.report.charts import capacity as capacity_chart
-    from tierloom.report.charts import picture
-
-    picture.save(capacity_chart.runs(fitted, name), plot)
-    say.wrote("time against memory", plot)
 
 
 def described(fitted: Fit) -> dict[str, object]:
@@ -242,13 +238,13 @@ def plan_(
     at_once = streams or max(run.streams for run in known)
     made = capacity.mixes(fitted.spill, sizes[0], sizes[1], at_once, hits, prices)
     chosen = capacity.choose(made, results_h=results, usd=budget)
-    if plot:
-        from tierloom.report.charts import capacity as capacity_chart
-        from tierloom.report.charts import picture
-
-        picture.save(capacity_chart.costs(made, chosen, runs), plot)
-        say.wrote("cost against results", plot)
     answer = planned(fitted, made, chosen, hits, at_once)
+    if plot:
+        from tierloom.report import picture
+        from tierloom.report.pages import capacity as page
+
+        picture.save(page.picture_of_purchases(answer, runs), plot)
+        say.wrote("cost against results", plot)
     if as_json:
         say.document("purchases", answer)
         return

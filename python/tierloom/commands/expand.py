@@ -129,10 +129,10 @@ def configurations(listed: str, media: str) -> list[str]:
 
 def draw(run: ExpansionDoc, path: Path) -> Path:
     """Draws the time series of a run."""
-    from tierloom.report.charts import expansion as expansion_chart
-    from tierloom.report.charts import picture
+    from tierloom.report import picture
+    from tierloom.report.pages import expansion
 
-    picture.save(expansion_chart.timeline(run), path)
+    picture.save(expansion.picture(run), path)
     return path
 
 

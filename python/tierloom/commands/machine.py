@@ -60,9 +60,10 @@ def show(name: str, plot: Path | None, sources: bool, toml: bool, as_json: bool)
         raise RequestError(message)
     machine = Machine.load(name)
     if plot:
-        from tierloom.report.charts import machine_curves, picture
+        from tierloom.report import picture
+        from tierloom.report.pages import machine as page
 
-        picture.save(machine_curves.machine_curves(machine), plot)
+        picture.save(page.picture(machine), plot)
     if as_json:
         say.document("machine", {**machine.data})
         return

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tierloom.offload.answers import InferAnswer
-    from tierloom.offload.documents import InferDoc
+    from tierloom.offload.documents import CapacityDoc, InferDoc
     from tierloom.offload.host import Tier
 
 
@@ -188,12 +188,13 @@ def infer_(tool: str | None, output: Path | None, plot: Path | None, as_json: bo
         answer = offload.infer(**asked)
     if doubt := beyond_context(answer):
         say.warn(doubt)
+    told = answer.data
     if plot:
-        draw(answer, plot)
+        told = {**told, "capacities": draw(answer, plot)}
     if tool:
         write(answer, tool, output)
     if as_json:
-        say.document("inference", {**answer.data})
+        say.document("inference", {**told})
     elif tool is None or output is not None:
         show(answer.data)
     if tool is None and not as_json:
@@ -212,17 +213,17 @@ def beyond_context(answer: InferAnswer) -> str | None:
     )
 
 
-def draw(answer: InferAnswer, plot: Path) -> None:
-    """Draws throughput against the capacity of each tier."""
-    from tierloom.report.charts import offload as offload_chart
-    from tierloom.report.charts import picture
+def draw(answer: InferAnswer, plot: Path) -> list[CapacityDoc]:
+    """Draws throughput against the capacity of each tier, and says what it is."""
+    from tierloom.offload.capacity import curves
+    from tierloom.report import picture
+    from tierloom.report.pages import language
 
     with say.progress("planning for other capacities"):
-        from tierloom.report.charts import offload as offload_chart
-        from tierloom.report.charts import picture
-
-        picture.save(offload_chart.capacities(answer), plot)
+        found = curves(answer.plan.problem)
+    picture.save(language.picture({**answer.data, "capacities": found}), plot)
     say.wrote("throughput against capacity", plot)
+    return found
 
 
 def write(answer: InferAnswer, tool: str, output: Path | None) -> None:

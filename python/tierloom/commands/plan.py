@@ -160,9 +160,10 @@ def save(answer: Comparison, plan_file: Path, html: Path | None, plot: Path | No
         outputs.write(html, html_file.render(sources.of_comparison(answer)))
         written["report"] = html
     if plot:
-        from tierloom.report.charts import picture, plan_frontier
+        from tierloom.report import picture
+        from tierloom.report.pages import comparison
 
-        picture.save(plan_frontier.frontier(answer), plot)
+        picture.save(comparison.picture(answer), plot)
         written["frontier"] = plot
     if kept := plan_files.write(answer.plan(), plan_file):
         say.tell(f"{plan_file} was edited by hand, so it was kept as {kept}")

@@ -78,12 +78,13 @@ def run(asked: Sequence[Claim], workers: int | None) -> list[Result]:
 
 def draw(results: Sequence[Result], folder: Path) -> list[Path]:
     """Draws the figures into a folder."""
-    from tierloom.report.charts import claims as claims_chart
-    from tierloom.report.charts import picture
+    from tierloom.report import picture
+    from tierloom.report.pages import claims as page
+    from tierloom.report.tables import claims as shown
 
-    folder.mkdir(parents=True, exist_ok=True)
+    outputs.folder(folder)
     paths = []
-    for name, figure in claims_chart.figures(results).items():
-        paths.append(folder / f"{name}.svg")
+    for figure in page.pictures(shown.document(results)["claims"]):
+        paths.append(folder / f"{figure.title}.svg")
         picture.save(figure, paths[-1])
     return paths

@@ -104,10 +104,10 @@ def verb(**asked: Any) -> None:  # noqa: ANN401 (click hands options over by nam
     """
     runs = run_all(asked)
     if asked["plot"]:
-        from tierloom.report.charts import picture
-        from tierloom.report.charts import simulation as simulation_chart
+        from tierloom.report import picture
+        from tierloom.report.pages import simulation
 
-        picture.save(simulation_chart.over_time(runs), asked["plot"])
+        picture.save(simulation.picture(runs), asked["plot"])
     if asked["as_json"]:
         say.document("simulation", {"runs": [run.data for run in runs]})
     else:

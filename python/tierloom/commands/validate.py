@@ -167,10 +167,10 @@ def doubts(row: ValidationRowDoc, variable: str) -> Iterator[str]:
 
 def draw(found: Validation, plot: Path) -> None:
     """Draws predicted against measured times, and how far both are off."""
-    from tierloom.report.charts import picture
-    from tierloom.report.charts import validation as validation_chart
+    from tierloom.report import picture
+    from tierloom.report.pages import validation
 
-    picture.save(validation_chart.errors(found.data), plot)
+    picture.save(validation.picture(found.data), plot)
     say.wrote("predicted and measured times", plot)
 
 

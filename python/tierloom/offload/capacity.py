@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from tierloom.errors import PlacementError
 from tierloom.offload import planner
 
 if TYPE_CHECKING:
+    from tierloom.offload.documents import CapacityDoc
     from tierloom.offload.problem import Problem
 
 STEPS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
@@ -22,6 +23,15 @@ class CapacityPoint:
     capacity_bytes: float
     tokens_s: float | None
     batch: int | None
+
+
+def curves(problem: Problem) -> list[CapacityDoc]:
+    """The best plans with other capacities of each memory, one at a time, all else as it is."""
+    return [
+        {"tier": tier.name, "share": share, **asdict(point)}  # type: ignore[typeddict-item] # a point's fields
+        for tier in problem.host.memories
+        for share, point in zip(STEPS, curve(problem, tier.name), strict=True)
+    ]
 
 
 def curve(problem: Problem, tier: str) -> list[CapacityPoint]:

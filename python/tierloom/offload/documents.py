@@ -98,11 +98,21 @@ class UsersDoc(TypedDict):
     knee: NotRequired[bool]
 
 
+class CapacityDoc(TypedDict):
+    """The best plan with another capacity of one tier, `share` of its own; no throughput where nothing fits."""
+
+    tier: str
+    share: float
+    capacity_bytes: float
+    tokens_s: float | None
+    batch: int | None
+
+
 class InferDoc(TypedDict):
     """``offload infer``: the answer and its plan, in the order of the report.
 
     `table` has a row for each number of users where no goal was given; the plan is that of its knee. `prompt` and
-    `generate` are mean lengths.
+    `generate` are mean lengths. `capacities` is there under ``--plot``.
     """
 
     answer: str
@@ -148,6 +158,7 @@ class InferDoc(TypedDict):
     advice: AdviceDoc | None
     programmes: int
     assumptions: list[str]
+    capacities: NotRequired[list[CapacityDoc]]
 
 
 class TrainPolicyDoc(TypedDict):

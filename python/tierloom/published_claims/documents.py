@@ -5,6 +5,15 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 
+class SpotDoc(TypedDict):
+    """A point of a published figure: its series there, and where along; `over` says what that counts or names."""
+
+    figure: str
+    series: str
+    x: str
+    over: str
+
+
 class ClaimDoc(TypedDict):
     """A published claim and ours; a share is of 1, and what holds or does not is true or false."""
 
@@ -29,6 +38,8 @@ class ClaimDoc(TypedDict):
     """Whose a miss is; null for what is not missed."""
     why: str
     """Mechanism of a miss, or why there is no model; empty in band."""
+    spot: SpotDoc | None
+    """Where it stands in the picture of a published figure."""
 
 
 class TallyDoc(TypedDict):

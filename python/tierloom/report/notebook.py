@@ -51,11 +51,22 @@ class Chart(Framed):
     @classmethod
     def of(cls, chart: parts.Chart) -> Chart:
         """A chart of a page."""
-        return cls(chart.title, chart.about, vega.standalone(chart), chart.table.plain_rows())
+        return cls(chart.title, chart.told, vega.standalone(chart), chart.table.plain_rows())
 
     def rows(self) -> list[Row]:
         """The table of what is drawn, as the page has it under the chart."""
         return [*self._rows]
+
+    def save(self, path: str | Path) -> None:
+        """Writes it as a picture: ``.png``, ``.svg`` or ``.pdf``; it takes the package vl-convert-python.
+
+        Raises:
+            MissingPackageError: The package is not installed.
+            RequestError: The ending is another, or the file cannot be written.
+        """
+        from tierloom.report import picture
+
+        picture.write(self.spec, Path(path))
 
     def __repr__(self) -> str:
         return f"<Chart {self.title}: {len(self._rows)} rows>"
@@ -69,10 +80,9 @@ class Chart(Framed):
         """For viewers that draw no Vega; Markdown may hold a table of HTML, and stands behind Vega everywhere."""
         if importlib.util.find_spec("vl_convert") is None:
             return {"text/markdown": table(self.title, self.rows()[:SHOWN], len(self._rows))}
-        import vl_convert
+        from tierloom.report import picture
 
-        draw = vl_convert.vegalite_to_svg if vega.is_lite(self.spec) else vl_convert.vega_to_svg
-        return {"image/svg+xml": draw(self.spec)}
+        return {"image/svg+xml": picture.svg(self.spec)}
 
 
 class Charts(Sequence[Chart]):

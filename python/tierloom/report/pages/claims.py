@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.report.columns import Column, Row
 from tierloom.report.pages.anything import text
-from tierloom.report.pages.parts import Chart, Fact, Section
-from tierloom.report.pages.specs import INK, LEGEND, Spec, chart, field, names_axis, tips
+from tierloom.report.pages.parts import Chart, Fact, Picture, Section
+from tierloom.report.pages.specs import (
+    INK,
+    LEGEND,
+    OURS,
+    SI_AXIS,
+    Spec,
+    chart,
+    field,
+    log_marks,
+    names_axis,
+    points,
+    tips,
+)
 from tierloom.report.tables.layout import Table
 
 if TYPE_CHECKING:
@@ -48,7 +60,11 @@ def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
             Fact("missed", str(verdicts[MISSED]), "each with its reason in the table"),
             Fact("not modelled", str(verdicts[NOT_MODELLED])),
         ],
-        charts=[*_by_source(predicted), *_ratios(predicted)],
+        charts=[
+            *_by_source(predicted),
+            *_ratios(predicted),
+            *(chart for each in pictures(told) for chart in each.charts),
+        ],
         tables=[Table(_COLUMNS, rows, "Every claim")],
     )
 
@@ -159,6 +175,57 @@ def _ratio(document: str, rows: list[Row]) -> Chart:
     ]
     about = f"At 1 they agree; what is more than {FARTHEST:g} times off stands at the end."
     return Chart(f"Ours over published: {document}", spec, Table(columns, rows), about=about, wide=len(rows) > MANY)
+
+
+WIDE = 50.0
+"""Largest over smallest value from which an axis is logarithmic."""
+
+FIGURE_HEIGHT = 200
+
+
+def pictures(claims: Sequence[Mapping[str, Any]]) -> list[Picture]:
+    """A picture of each published figure with known points: a chart a series of it, published and ours."""
+    drawn: dict[str, dict[str, list[Row]]] = {}
+    for claim in claims:
+        spot, published, ours = claim.get("spot"), _number(claim.get("published")), _number(claim.get("ours"))
+        if spot and published is not None and ours is not None:
+            series = drawn.setdefault(f"{claim['study']}.{spot['figure']}", {}).setdefault(spot["series"], [])
+            pair = (("published", published), ("ours", ours))
+            series += [{"x": spot["x"], "over": spot["over"], "by": by, "value": value} for by, value in pair]
+    return [
+        Picture(name, [_series(name, title, rows) for title, rows in of.items()], columns=min(len(of), 3))
+        for name, of in drawn.items()
+    ]
+
+
+def _series(figure: str, title: str, rows: list[Row]) -> Chart:
+    """Published and ours side by side; over numbers as curves, over names as points."""
+    over_numbers = all(row["x"].isdecimal() for row in rows) and len(rows) > len(BY)
+    rows = [{**row, "x": float(row["x"])} for row in rows] if over_numbers else rows
+    x = field("x", title=rows[0]["over"]) if over_numbers else field("x", "nominal", None, sort=None, axis=_NAMES)
+    values = [row["value"] for row in rows]
+    wide = min(values) > 0 and max(values) > WIDE * min(values)
+    ticks: Spec = {"values": log_marks(min(values), max(values))} if wide else {"tickCount": 5}
+    scale: Spec = {"type": "log"} if wide else {"zero": min(values) >= 0}
+    y = field("value", title=title, scale=scale, axis={**SI_AXIS, **ticks, "title": None})
+    look = points("by", {"domain": list(BY), "range": [INK, OURS]}, ("circle", "diamond"))
+    tip = tips(("x", rows[0]["over"] or "of"), ("by", ""), ("value", title, ".4~g"))
+    marks: list[Spec] = [
+        {
+            "transform": [{"filter": f"datum.by === '{by}'"}],
+            "mark": {"type": "point", "filled": filled, "size": size, "opacity": 1},
+            "encoding": {"x": x, "y": y, **look, "tooltip": tip},
+        }
+        for by, filled, size in zip(BY, (False, True), (110, 60), strict=True)
+    ]
+    line: Spec = {"mark": {"type": "line", "strokeWidth": 1.4}, "encoding": {"x": x, "y": y, "color": look["color"]}}
+    spec = chart(*([line] if over_numbers else []), *marks, height=FIGURE_HEIGHT)
+    columns = [Column("x", rows[0]["over"] or "of"), Column("by", ""), Column("value", title, "number")]
+    return Chart(f"{figure}: {title}", spec, Table(columns, rows))
+
+
+BY = ("published", "ours")
+_NAMES = {"labelAngle": -30, "labelAlign": "right"}
 
 
 def _around_one(ratios: Sequence[float]) -> Spec:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tierloom.report import verdicts
 from tierloom.report.columns import Column, Row
 from tierloom.report.pages import budget, loads, timeline
 from tierloom.report.pages.flame import asked_of
-from tierloom.report.pages.parts import Chart, Fact, Notes, Section
+from tierloom.report.pages.parts import Chart, Fact, Notes, Picture, Section
 from tierloom.report.pages.specs import (
     INK,
     OURS,
@@ -31,6 +32,7 @@ from tierloom.units import binary_unit, bytes_text, count_text, seconds_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tierloom.policy_search import Comparison
     from tierloom.report.pages.sources import Shelf, Source
     from tierloom.schema import ComparisonDoc, PolicyDoc
 
@@ -71,6 +73,15 @@ def section(source: Source, shelf: Shelf) -> Section:
         ],
         notes=[Notes("What this rests on", told["assumptions"])],
     )
+
+
+def picture(answer: Comparison) -> Picture:
+    """The policies, and time against fast memory, under the answer in a sentence."""
+    data = answer.brief
+    table = policies(data)
+    title = f"{data['profile']} on {data['machine']}, {count_text(data['threads'], 'thread')}"
+    charts = [_policies(data, table), _frontier(data, table.rows)]
+    return Picture(title, charts, about=verdicts.verdict(answer))
 
 
 def _sizes(shelf: Shelf, name: str) -> dict[str, int]:
@@ -118,7 +129,7 @@ def _policies(data: ComparisonDoc, table: Table) -> Chart:
         {
             "mark": {"type": "bar", "height": {"band": 0.66}, "cornerRadiusEnd": 3},
             "encoding": {
-                "y": names_axis("policy", names),
+                "y": names_axis("policy", names, standing_out=data["chosen"]),
                 "x": field("time_s", title="predicted time, s", scale=room([row["high_s"] for row in shown])),
                 "color": chosen_colour(),
                 "tooltip": tips(
@@ -183,7 +194,7 @@ def _frontier(data: ComparisonDoc, policies: Sequence[Row]) -> Chart:
     tip = tips(
         ("what", "policy"), ("amount", f"{unit} of {data['fast_memory']}", ".3~f"), ("time_s", "time, s", ".4~g")
     )
-    x = field("amount", title=f"{data['fast_memory']} used, {unit}", scale={"nice": False})
+    x = field("amount", title=f"{data['fast_memory']} used, {unit}", scale={"nice": False, "padding": 8})
     y = field("time_s", title="time, s", scale={"domain": [0, top]})
     dot = {
         "mark": {"type": "point", "filled": True, "clip": True, "opacity": 0.9},
@@ -225,8 +236,8 @@ def _frontier(data: ComparisonDoc, policies: Sequence[Row]) -> Chart:
         f"What {data['fast_memory']} buys",
         spec,
         Table(columns, [*line, *dots]),
-        about="Line: least time for each amount; drag the slider to read it off, straight from point to point. Dots: "
-        f"policies. Dotted: at first what is allowed.{more}",
+        about=f"Line: least time for each amount. Dots: policies. Dotted: what is allowed.{more}",
+        moves="Drag the slider to read other amounts off, straight from point to point.",
     )
 
 

@@ -18,6 +18,9 @@ SIGNS: dict[str, frozenset[str]] = {
     "ratios": frozenset({"ratios", "backends"}),
     "claims": frozenset({"claims"}),
     "difference": frozenset({"changed", "changes"}),
+    "validation": frozenset({"rows", "failures", "summary"}),
+    "spill-fit": frozenset({"model", "points", "spread"}),
+    "purchases": frozenset({"chosen", "purchases", "hits"}),
 }
 """Keys by which each kind of document is known; the first that fits. Files of nouns say their version only."""
 

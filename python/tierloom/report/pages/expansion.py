@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tierloom.report.columns import Column, Row
-from tierloom.report.pages.parts import Chart, Fact, Section
+from tierloom.report.pages.parts import Chart, Fact, Picture, Section
 from tierloom.report.pages.specs import (
     INK,
     LEGEND,
@@ -16,6 +17,9 @@ from tierloom.report.pages.specs import (
     Spec,
     chart,
     field,
+    lines,
+    log_marks,
+    marked,
     names_axis,
     scale,
     tips,
@@ -25,7 +29,7 @@ from tierloom.report.tables.layout import Table
 from tierloom.units import seconds_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tierloom.report.pages.sources import Shelf, Source
     from tierloom.schema import ExpansionDoc
@@ -53,6 +57,13 @@ def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
     )
 
 
+def picture(run: ExpansionDoc) -> Picture:
+    """One run over time, what shares a clock above each other."""
+    setup = run["setup"]
+    about = f"{setup['config']} on {setup['media']}: {seconds_text(run['time_s'])}."
+    return Picture(f"{run['workload']} on {setup['gpu']}", _timelines([run]), about, columns=1)
+
+
 def _times(runs: Sequence[ExpansionDoc]) -> Chart:
     base = yardstick(runs) or runs[0]
     rows: list[Row] = [
@@ -67,7 +78,7 @@ def _times(runs: Sequence[ExpansionDoc]) -> Chart:
     ]
     y = names_axis("config", [row["config"] for row in rows])
     colour = {"condition": {"test": f"datum.config === '{YARDSTICK}'", "value": OTHERS}, "value": OURS}
-    x = field("times", title="time, times that of a GPU with enough memory", scale=_LOG, axis={"format": "~g"})
+    x = field("times", title="times a GPU with enough memory", scale=_LOG, axis={"format": "~g"})
     spec = chart(
         {
             "mark": {"type": "rule", "strokeWidth": 4, "opacity": 0.45},
@@ -116,7 +127,8 @@ def _latencies(runs: Sequence[ExpansionDoc]) -> list[Chart]:
     configs = list(dict.fromkeys(row["config"] for row in rows))
     colour = field("what", "nominal", None, scale=scale(["load", "store"]), legend=LEGEND)
     place: Spec = {"y": names_axis("config", configs), "yOffset": {"field": "what"}, "color": colour}
-    x: dict[str, Any] = {"title": "ns", "scale": _LOG, "axis": SI_AXIS}
+    ends = [max(row[key], 1.0) for row in rows for key in ("p50_ns", "mean_ns", "p99_ns")]
+    x: Spec = {"title": "ns", "scale": _LOG, "axis": {**SI_AXIS, "values": log_marks(min(ends), max(ends))}}
     spec = chart(
         {
             "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.4},
@@ -149,16 +161,21 @@ def _latencies(runs: Sequence[ExpansionDoc]) -> list[Chart]:
     return [Chart("Latencies of loads and stores", spec, Table(columns, rows), about=about)]
 
 
+DEV_LOADS = ("light", "optimal", "moderate", "severe")
+"""What an endpoint says of its load, by number."""
+
 Lines = tuple[tuple[str, str, int | None], ...]
 
 STEPS = 120
 """Most points of a line over time."""
 
+_LOAD = "DevLoad"
+
 SERIES: tuple[tuple[str, str, Lines], ...] = (
     ("Load latency", "ns", (("median", "load_ns", 0), ("99th percentile", "load_ns", 1))),
     ("Store latency", "ns", (("median", "store_ns", 0), ("99th percentile", "store_ns", 1))),
     ("Queues", "entries", (("ingress queue", "ingress", None), ("store stack", "stack", None))),
-    ("DevLoad", "0 light to 3 severe", (("DevLoad", "dev_load", None), ("collecting", "collecting", None))),
+    (_LOAD, "", (("DevLoad", "dev_load", None), ("collecting", "collecting", None))),
     ("Use of the links", "share", (("to the endpoints", "link_use", 0), ("to the GPU", "link_use", 1))),
 )
 """What is drawn over time: title, unit, and lines by key and position."""
@@ -170,45 +187,54 @@ def _timelines(runs: Sequence[ExpansionDoc]) -> list[Chart]:
     return [_timeline(told, title, unit, lines) for title, unit, lines in SERIES] if told else []
 
 
-def _timeline(runs: Sequence[ExpansionDoc], title: str, unit: str, lines: Lines) -> Chart:
-    rows = [row for run in runs for row in _steps(run, lines)]
+def _timeline(runs: Sequence[ExpansionDoc], title: str, unit: str, told: Lines) -> Chart:
+    rows = [row for run in runs for row in _steps(run, told)]
     configs = [run["setup"]["config"] for run in runs]
-    floor = "max(datum.value, 1)" if unit == "ns" else "datum.value"
+    shown = {
+        "ns": "datum.value === null ? null : max(datum.value, 1)",
+        "": f"datum.what !== 'collecting' ? datum.value : datum.value ? {len(DEV_LOADS) - 0.7} : null",
+    }
     bind = {"input": "select", "options": configs, "name": "of: "}
-    scales: dict[str, Spec] = {"ns": {"type": "log"}, "entries": {"type": "symlog"}}
+    most = max((row["value"] or 0.0 for row in rows), default=0.0)
+    least = min((row["value"] for row in rows if row["value"]), default=1.0)
+    decades = [10.0 ** math.floor(math.log10(max(least, 1.0))), 10.0 ** math.ceil(math.log10(max(most, 1.1)))]
+    scales: dict[str, Spec] = {
+        "ns": {"type": "log", "domain": [decades[0], max(decades[1], 10 * decades[0])]},
+        "entries": {"type": "symlog", "domain": [0, max(1.1 * most, 1)]},
+    }
+    axes: dict[str, Spec] = {
+        "ns": {**SI_AXIS, "values": log_marks(*scales["ns"]["domain"])},
+        "": marked(range(len(DEV_LOADS)), lambda load: DEV_LOADS[int(load)]),
+        "share": {"format": ".0%"},
+    }
     spec = chart(
         {
             "mark": {
                 "type": "line",
-                "strokeWidth": 1.4,
-                "interpolate": "step-before" if title == "DevLoad" else "linear",
+                "strokeWidth": 1.6,
+                "strokeCap": "round",
+                "interpolate": "step-before" if title == _LOAD else "linear",
             },
             "encoding": {
                 "x": field("ms", title="time, ms", scale={"nice": False}),
-                "y": field("shown", title=unit, scale=scales.get(unit, {}), axis=SI_AXIS if unit in scales else {}),
-                "color": field(
-                    "what",
-                    "nominal",
-                    None,
-                    scale=scale([name for name, _, _ in lines]),
-                    legend={**LEGEND, "symbolType": "stroke"},
-                ),
+                "y": field("shown", title=unit, scale=scales.get(unit, {}), axis=axes.get(unit, SI_AXIS)),
+                **lines("what", [name for name, _, _ in told]),
             },
         },
         height=LINE_HEIGHT,
         params=[{"name": "config", "value": configs[-1], "bind": bind}],
-        transform=[{"filter": "datum.config === config"}, {"calculate": floor, "as": "shown"}],
+        transform=[{"filter": "datum.config === config"}, {"calculate": shown.get(unit, "datum.value"), "as": "shown"}],
         usermeta={"renderer": "canvas"},
     )
     columns = [
         *(Column("config", "configuration"), Column("time_s", "time", "seconds"), Column("what", "what")),
         Column("value", unit, "number"),
     ]
-    about = f"The highest of each of at most {STEPS} steps."
+    about = f"The highest of each of {STEPS} steps." if any(len(run["timeline"]) > STEPS for run in runs) else ""
     return Chart(f"{title} over time", spec, Table(columns, rows), about=about)
 
 
-def _steps(run: ExpansionDoc, lines: Lines) -> list[Row]:
+def _steps(run: ExpansionDoc, told: Lines) -> list[Row]:
     series = run["timeline"]
     wide = max(1, -(-len(series) // STEPS))
     return [
@@ -217,8 +243,14 @@ def _steps(run: ExpansionDoc, lines: Lines) -> list[Row]:
             "time_s": part[-1]["time_s"],
             "ms": part[-1]["time_s"] * 1e3,
             "what": name,
-            "value": max(float(step[key] if at is None else step[key][at]) for step in part),
+            "value": _highest(part, key, at),
         }
-        for name, key, at in lines
+        for name, key, at in told
         for part in (series[first : first + wide] for first in range(0, len(series), wide))
     ]
+
+
+def _highest(steps: Sequence[Mapping[str, Any]], key: str, at: int | None) -> float | None:
+    """Of some steps; a latency in which nothing came is none, not the axis's lowest."""
+    values = [float(step[key] if at is None else step[key][at]) for step in steps]
+    return None if key.endswith("_ns") and not max(values) else max(values)

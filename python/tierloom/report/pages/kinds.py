@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tierloom.readers import MALFORMED
 from tierloom.report.pages import (
     anything,
+    capacity,
     claims,
     comparison,
     difference,
@@ -18,6 +19,7 @@ from tierloom.report.pages import (
     profile,
     simulation,
     study,
+    validation,
 )
 from tierloom.report.pages.parts import Notes
 from tierloom.report.pages.sources import Shelf
@@ -43,6 +45,9 @@ BUILDERS: dict[str, Callable[[Source, Shelf], Section]] = {
     "claims": claims.section,
     "difference": difference.section,
     "study": study.section,
+    "validation": validation.section,
+    "spill-fit": capacity.fitted,
+    "purchases": capacity.purchases,
 }
 
 

@@ -6,15 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tierloom.report.columns import Column, Row
-from tierloom.report.pages.parts import Chart, Fact, Notes, Section
+from tierloom.report.pages.parts import Chart, Fact, Notes, Picture, Section
 from tierloom.report.pages.specs import (
     INK,
+    OURS,
+    Spec,
     bars_height,
     chart,
     chosen_colour,
     field,
     memory_scale,
     names_axis,
+    points,
     room,
     scale,
     stacked,
@@ -53,7 +56,7 @@ def inference(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a build
             Fact("whole block", seconds_text(data["total_s"]), f"prefill {seconds_text(data['prefill_s'])}"),
             Fact("decode waits for", data["decode_bound"], f"prefill for {data['prefill_bound']}"),
         ],
-        charts=[_rates(data), _held(data), *_pieces(data), _weights(data)],
+        charts=[_rates(data), _held(data), *_pieces(data), _weights(data), *_capacities(data)],
         tables=advice(data),
         notes=[Notes("What this rests on", data["assumptions"])],
     )
@@ -205,6 +208,67 @@ def _weights(data: InferDoc) -> Chart:
     return Chart(
         "Where each part of the model goes", spec, Table(columns, rows), about=f"In whole tensors {loss} slower."
     )
+
+
+def picture(data: InferDoc) -> Picture:
+    """What capacity buys, alone."""
+    title = f"{data['model']} on {data['gpu']} and {data['machine']}"
+    return Picture(title, _capacities(data), about=data["answer"], columns=1)
+
+
+def _capacities(data: InferDoc) -> list[Chart]:
+    """Throughput of the best plan as one tier grows or shrinks; nothing where nobody asked for it."""
+    rows: list[Row] = [{**each} for each in data.get("capacities", ()) if each["tokens_s"] is not None]
+    if not rows:
+        return []
+    look = points("tier", memory_scale([name for name in data["tiers"] if any(row["tier"] == name for row in rows)]))
+    x = field("share", title="capacity, times what it is")
+    y = field("tokens_s", title="tokens/s", scale={"zero": True})
+    now: Spec = {"data": {"values": [{"share": 1.0, "tokens_s": data["tokens_s"], "label": "the machine as it is"}]}}
+    spec = chart(
+        {"mark": {"type": "line", "strokeWidth": 1.8}, "encoding": {"x": x, "y": y, "color": look["color"]}},
+        {
+            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+            "encoding": {
+                "x": x,
+                "y": y,
+                **look,
+                "tooltip": tips(
+                    *(("tier", "tier"), ("capacity", "capacity"), ("tokens_s", "tokens/s", ".4~g")),
+                    ("batch", "batch", "d"),
+                ),
+            },
+        },
+        {
+            **now,
+            "mark": {"type": "point", "shape": "diamond", "filled": True, "size": 130, "opacity": 1, "color": OURS},
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            **now,
+            "mark": {"type": "text", "dy": -12, "fontSize": 11, "fontWeight": "bold", "color": INK},
+            "encoding": {"x": x, "y": y, "text": {"field": "label"}},
+        },
+    )
+    columns = [
+        *(
+            Column("tier", "tier"),
+            Column("capacity_bytes", "capacity", "bytes"),
+            Column("share", "of what it has", "times"),
+        ),
+        *(Column("tokens_s", "tokens/s", "number"), Column("batch", "batch", "count")),
+    ]
+    named = [{**row, "capacity": bytes_text(row["capacity_bytes"])} for row in rows]
+    return [
+        Chart(
+            "What capacity buys",
+            spec,
+            Table(columns, rows),
+            values=named,
+            about="One tier, the others as they are.",
+            wide=True,
+        )
+    ]
 
 
 def training(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder's signature)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from tierloom.nouns import Machine
 from tierloom.report.columns import Column, Row
 from tierloom.report.pages import topology
-from tierloom.report.pages.parts import Chart, Drawing, Fact, Notes, Section
-from tierloom.report.pages.specs import LEGEND, SI_AXIS, chart, field, memory_scale, tips
+from tierloom.report.pages.parts import Chart, Drawing, Fact, Notes, Picture, Section
+from tierloom.report.pages.specs import DASHES, INK, LEGEND, SI_AXIS, chart, field, log_marks, memory_scale, tips
 from tierloom.report.tables.layout import Table
 from tierloom.report.tables.machines import memories, origins, paths, sockets, sources
 from tierloom.units import bytes_text
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from tierloom.report.pages.sources import Shelf, Source
     from tierloom.schema import PathDoc
 
-MIXES = ((1.0, "reads only"), (2 / 3, "2 reads : 1 write"))
+MIXES = ((1.0, "reads only"), (2 / 3, "2 reads a write"))
 """Read shares that are drawn: pure reads, and STREAM's triad."""
 
 STEPS = 60
 CEILING = 4.0
 """Fitted forms rise without bound towards the peak; curves end where waits are so many times the longest idle one."""
+
+BESIDE = 0.04
+"""Distance of a name from its curves, in heights of the chart."""
 
 TABLE_STEP = 6
 """Of the points that are drawn, the table lists one of so many."""
@@ -41,6 +44,12 @@ def section(source: Source, shelf: Shelf) -> Section:
         tables=[sockets(machine), memories(machine), origins(machine), sources(machine)],
         notes=[Notes("Notes", data["notes"])] if data.get("notes") else [],
     )
+
+
+def picture(machine: Machine) -> Picture:
+    """The curves alone."""
+    charts = _curves(machine)
+    return Picture(machine.name, charts, about=machine.data["title"], columns=min(len(charts), 2))
 
 
 def _facts(machine: Machine) -> list[Fact]:
@@ -83,14 +92,15 @@ def _curves(machine: Machine) -> list[Chart]:
 def _curve(machine: Machine, socket: str, reached: list[PathDoc]) -> Chart:
     ceiling = CEILING * max(path["idle_ns"]["value"] for path in reached)
     rows = [row for path in reached for row in _points(machine, path, ceiling)]
+    axis = {**SI_AXIS, "values": log_marks(1.0, max(row["gb_s"] for row in rows))}
     spec = chart(
         {
             "mark": {"type": "line", "clip": True, "strokeWidth": 2.2},
             "encoding": {
-                "x": field("gb_s", title="bandwidth, GB/s", scale={"type": "log", "nice": False}, axis=_LOG_AXIS),
+                "x": field("gb_s", title="bandwidth, GB/s", scale={"type": "log", "nice": False}, axis=axis),
                 "y": field("latency_ns", title="latency, ns", scale={"domain": [0, ceiling]}),
-                "color": field("memory", "nominal", None, scale=_memories(machine, reached), legend=LEGEND),
-                "strokeDash": field("mix", "nominal", None, scale=_DASHES, legend={**LEGEND, "symbolType": "stroke"}),
+                "color": field("memory", "nominal", None, scale=_memories(machine, reached), legend=_STROKES),
+                "strokeDash": field("mix", "nominal", None, scale=_DASHES, legend=_STROKES),
             },
         },
         {
@@ -102,6 +112,16 @@ def _curve(machine: Machine, socket: str, reached: list[PathDoc]) -> Chart:
                 "tooltip": tips(
                     ("memory", "memory"), ("mix", "traffic"), ("gb_s", "GB/s", ".3~g"), ("latency_ns", "ns", ".0f")
                 ),
+            },
+        },
+        {
+            "data": {"values": _names(rows, ceiling)},
+            "mark": {"type": "text", "align": "left", "dx": 3, "fontSize": 11, "fontWeight": "bold"},
+            "encoding": {
+                "x": field("gb_s"),
+                "y": field("at_ns"),
+                "text": {"field": "memory"},
+                "color": {"value": INK},
             },
         },
     )
@@ -120,8 +140,24 @@ def _curve(machine: Machine, socket: str, reached: list[PathDoc]) -> Chart:
     )
 
 
-_LOG_AXIS = {**SI_AXIS, "tickCount": 6}
-_DASHES = {"domain": [name for _, name in MIXES], "range": [[1, 0], [5, 3]]}
+_STROKES = {**LEGEND, "symbolType": "stroke", "symbolStrokeWidth": 2.2}
+_DASHES = {"domain": [name for _, name in MIXES], "range": [list(each) for each in DASHES[:2]]}
+
+
+def _names(rows: list[Row], ceiling: float) -> list[Row]:
+    """Names where curves begin: the nearest memory's below its curves, the others' above theirs and each other."""
+    begun: dict[str, list[float]] = {}
+    for row in rows:
+        if row["step"] == 0:
+            begun.setdefault(row["memory"], []).append(row["latency_ns"])
+    nearest, *others = sorted(begun, key=lambda name: begun[name])
+    apart = BESIDE * ceiling
+    at_ns = max(min(begun[nearest]) - apart, apart / 2)
+    made: list[Row] = [{"memory": nearest, "gb_s": 1.0, "at_ns": at_ns}]
+    for name in others:
+        at_ns = max(max(begun[name]) + apart, at_ns + 1.5 * apart)
+        made.append({"memory": name, "gb_s": 1.0, "at_ns": at_ns})
+    return made
 
 
 def _points(machine: Machine, path: PathDoc, ceiling: float) -> list[Row]:

@@ -21,7 +21,7 @@ class Chart:
     """A Vega or Vega-Lite specification and its data as a table.
 
     The page puts `values` where the specification's data is named `table`; the table's rows are the
-    values unless others are given.
+    values unless others are given. `moves` says what a reader can move, which nobody can in a picture.
     """
 
     title: str
@@ -30,11 +30,27 @@ class Chart:
     about: str = ""
     values: Sequence[Row] | None = None
     wide: bool = False
+    moves: str = ""
+
+    @property
+    def told(self) -> str:
+        """How to read it where it can be moved."""
+        return f"{self.about} {self.moves}".strip()
 
     @property
     def data(self) -> Sequence[Row]:
         """What is drawn."""
         return self.table.rows if self.values is None else self.values
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Charts that one file shows, in rows of as many as it has columns."""
+
+    title: str
+    charts: Sequence[Chart]
+    about: str = ""
+    columns: int = 2
 
 
 @dataclass(frozen=True)

@@ -198,7 +198,7 @@ def _traffic(totals: Mapping[str, Traffic]) -> list[Chart]:
             "mark": {"type": "bar", "height": {"band": 0.68}},
             "encoding": {
                 "y": names_axis("object", names),
-                "x": field("gb", title="GB between memory and last-level cache"),
+                "x": field("gb", title="GB to and from memory"),
                 "color": field("way", "nominal", None, scale=scale(["read", "written"]), legend=LEGEND),
                 "order": {"field": "rank"},
                 "tooltip": tips(("object", "object"), ("way", "way"), ("gb", "GB", ".4~g"), ("pattern", "pattern")),

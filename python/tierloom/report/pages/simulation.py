@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tierloom.report import verdicts
 from tierloom.report.columns import Column, Row
-from tierloom.report.pages.parts import Chart, Fact, Notes, Section
+from tierloom.report.pages.parts import Chart, Fact, Notes, Picture, Section
 from tierloom.report.pages.specs import (
-    LEGEND,
     SI_AXIS,
     bars_height,
     chart,
     field,
+    lines,
     memory_scale,
-    scale,
     stacked,
     tips,
 )
@@ -25,6 +25,7 @@ from tierloom.units import GIB, PAGE_BYTES, bytes_text, percent_text, seconds_te
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tierloom.page_migration import Simulation
     from tierloom.report.pages.sources import Shelf, Source
     from tierloom.schema import OutcomeDoc, PointDoc
 
@@ -75,6 +76,11 @@ LINES = (
 )
 """What is drawn over time, where it ever is more than nothing."""
 
+BY_POLICY = "Where the time goes"
+
+DRAWN = (BY_POLICY, "Served by fast memory", "Hint faults", "Pages promoted")
+"""Charts of a picture, by title."""
+
 
 def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder's signature)
     """Runs of one program under several policies."""
@@ -98,6 +104,15 @@ def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
         charts=[_times(runs), *_over_time(runs), *_regions(runs)],
         tables=[counters(runs), _nodes(runs)],
         notes=[Notes("Warnings", warnings)] if warnings else [],
+    )
+
+
+def picture(simulations: Sequence[Simulation]) -> Picture:
+    """What the runs took, and what moved when, under the answer in a sentence."""
+    runs = [run.data for run in simulations]
+    charts = {chart.title: chart for chart in (_times(runs), *_over_time(runs))}
+    return Picture(
+        "What moving pages brings", [charts[title] for title in DRAWN if title in charts], verdicts.moved(simulations)
     )
 
 
@@ -127,9 +142,7 @@ def _times(runs: Sequence[OutcomeDoc]) -> Chart:
         *(Column("policy", "policy"), Column("placement", "placed at first"), Column("part", "went to")),
         *(Column("seconds", "time", "seconds"), Column("share", "of the time", "percent")),
     ]
-    return Chart(
-        "Where the time goes", spec, Table(columns, rows), about="Shorter is better; the fastest on top.", wide=True
-    )
+    return Chart(BY_POLICY, spec, Table(columns, rows), about="Shorter is better; the fastest on top.", wide=True)
 
 
 def _over_time(runs: Sequence[OutcomeDoc]) -> list[Chart]:
@@ -150,7 +163,7 @@ def _line(line: Line, runs: Sequence[OutcomeDoc]) -> list[Chart]:
     encoding = {
         "x": field("time_s", title="time, s", scale={"nice": False}),
         "y": field("value", title=line.unit, scale=y, axis={"format": ".0%"} if share else SI_AXIS),
-        "color": field("policy", "nominal", None, scale=scale(names), legend={**LEGEND, "symbolType": "stroke"}),
+        **lines("policy", names),
     }
     tip = tips(
         ("policy", "policy"), ("time_s", "time, s", ".4~g"), ("value", line.unit, ".1%" if share else line.number)

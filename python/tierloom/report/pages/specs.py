@@ -7,10 +7,12 @@ special case.
 
 from __future__ import annotations
 
+import json
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 Spec = dict[str, Any]
 
@@ -32,8 +34,8 @@ SI_AXIS: Spec = {"labelExpr": "abs(datum.value) < 1 ? format(datum.value, '~g') 
 BAR_STEP = 26
 """Height of a bar with its gap, pixels."""
 
-ROOM = 1.13
-"""A scale over the longest bar, so that its figure can stand beside it."""
+ROOM = 46
+"""Beside the longest bar, pixels, so that its figure can stand there."""
 
 LINE_HEIGHT = 260
 
@@ -56,6 +58,53 @@ def scale(names: Iterable[str]) -> Spec:
     """Colours of a few names, in order; more than there are colours begin again."""
     listed = list(names)
     return {"domain": listed, "range": [COLOURS[index % len(COLOURS)] for index in range(len(listed))]}
+
+
+DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (12, 4), (2, 5))
+"""Lines of a few names, told apart without colours, too."""
+
+
+def lines(name: str, listed: Sequence[str], **legend: object) -> Spec:
+    """Channels of lines by name: each its colour and its dashes."""
+    look: Spec = {**LEGEND, "symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2, **legend}
+    dashes = [list(DASHES[index % len(DASHES)]) for index in range(len(listed))]
+    return {
+        "color": field(name, "nominal", None, scale=scale(listed), legend=look),
+        "strokeDash": field(name, "nominal", None, scale={"domain": list(listed), "range": dashes}, legend=look),
+    }
+
+
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right")
+
+
+def points(name: str, colours: Spec, shapes: Sequence[str] = SHAPES) -> Spec:
+    """Channels of points by name: each its colour and its shape."""
+    used = [shapes[at % len(shapes)] for at in range(len(colours["domain"]))]
+    look = {key: value for key, value in LEGEND.items() if key != "symbolType"}
+    return {
+        "color": field(name, "nominal", None, scale=colours, legend=look),
+        "shape": field(name, "nominal", None, scale={"domain": colours["domain"], "range": used}, legend=look),
+    }
+
+
+def marked(values: Sequence[float], text: Callable[[float], str]) -> Spec:
+    """An axis with marks at these values, each in words."""
+    words = json.dumps([text(value) for value in values], ensure_ascii=False)
+    # What is not as exact as the values of a chart would not be found among them.
+    places = [float(f"{value:.6g}") for value in values]
+    return {"values": places, "labelExpr": f"{words}[indexof({json.dumps(places)}, datum.value)]"}
+
+
+MARKS = ((2.5, (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)), (12.0, (1.0, 2.0, 5.0)), (1e3, (1.0, 3.0)))
+"""Where a decade of a logarithmic axis is marked, by how many times the least the most is."""
+
+
+def log_marks(least: float, most: float) -> list[float]:
+    """Round numbers along a logarithmic axis, few enough for labels to stand beside each other."""
+    steps = next((steps for span, steps in MARKS if most < span * least), (1.0,))
+    powers = range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 1)
+    made = (float(f"{step * 10.0**power:.6g}") for power in powers for step in steps)
+    return [value for value in made if least <= value <= most]
 
 
 def field(name: str, kind: str = "quantitative", title: str | None = None, **more: object) -> Spec:
@@ -86,13 +135,16 @@ def bars_height(rows: int) -> int:
 
 def room(ends: Iterable[float]) -> Spec:
     """A scale with room for the figures that stand at the ends of bars."""
-    return {"domainMax": ROOM * max(ends, default=1.0), "nice": False}
+    return {"domainMax": max(ends, default=1.0), "rangeMax": {"expr": f"width - {ROOM}"}, "nice": False}
 
 
-def names_axis(name: str, order: Sequence[str] | None = None, **more: object) -> Spec:
-    """Names down the side of horizontal bars, in the order that they are given."""
+def names_axis(name: str, order: Sequence[str] | None = None, standing_out: str | None = None, **more: object) -> Spec:
+    """Names down the side of horizontal bars, in the order that they are given; one of them may be bold."""
     sort = list(order) if order is not None else None
-    axis = {"labelPadding": 8, "ticks": False, "domain": False, "grid": False}
+    axis: Spec = {"labelPadding": 8, "ticks": False, "domain": False, "grid": False}
+    if standing_out is not None:
+        test = f"datum.value === {json.dumps(standing_out)}"
+        axis["labelFontWeight"] = {"condition": {"test": test, "value": "bold"}, "value": "normal"}
     return field(name, "nominal", None, sort=sort, axis=axis, **more)
 
 

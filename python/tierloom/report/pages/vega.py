@@ -1,4 +1,4 @@
-"""A chart's specification with its data in it: for a page, and as a document that stands alone.
+"""A chart's specification with its data in it: for a page, and as a document that stands alone, or beside others.
 
 A page has its colours from its style sheet and its width from the screen. A document has them inside: the light colours
 of the same style sheet, and a fixed width. It is Vega-Lite, or Vega where a builder's specification is.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tierloom.report.pages.label_expressions import SCREEN, labelled
 
 if TYPE_CHECKING:
-    from tierloom.report.pages.parts import Chart
+    from tierloom.report.pages.parts import Chart, Picture
 
 Document = dict[str, Any]
 
@@ -30,8 +30,23 @@ THEME = "theme.json"
 WIDTH = 680
 """Of a document, pixels: a cell of a notebook beside its file list."""
 
-ABOUT_LETTERS = 110
-"""Letters of a subtitle's line that are as wide as the chart."""
+PANEL_WIDTH = 400
+"""Of a chart beside others in a picture, pixels between its axes."""
+
+GAP = 36
+"""Between the charts of a picture, pixels."""
+
+TICKS = 44
+"""Room for the labels of an upright axis in a picture, pixels."""
+
+EDGE = 14
+"""Around a picture, pixels."""
+
+HEADING = 17
+"""Size of a picture's title, above those of its charts."""
+
+ABOUT_LETTER = 6.2
+"""Width of a subtitle's letter, pixels: as wide as most."""
 
 DIGITS = 6
 """Significant digits of values that are drawn or saved: more than a screen can show, or anybody measured."""
@@ -41,7 +56,7 @@ COLOUR = re.compile(r"var\((--[\w-]+)\)")
 
 def filled(chart: Chart) -> Document:
     """The specification with its data, as a page draws it."""
-    told: Document = {**chart.spec, "description": f"{chart.title}. {chart.about}".strip()}
+    told: Document = {**chart.spec, "description": f"{chart.title}. {chart.told}".strip()}
     if is_lite(told):
         told = labelled({**told, "params": [*told.get("params", ()), SCREEN]}, chart.data)
     document: Document = rounded(with_data(told, [{**row} for row in chart.data]))
@@ -59,11 +74,56 @@ def standalone(chart: Chart) -> Document:
         >>> made["data"]["values"], made["mark"]["color"], made["title"]["text"]
         ([{'bytes': 4}], '#1c2833', 'Sizes')
     """
-    about = textwrap.wrap(chart.about, ABOUT_LETTERS)
-    title = {"text": chart.title, **({"subtitle": about} if about else {})}
-    told = {"$schema": VEGA_LITE, "title": title, **filled(chart)}
-    told["config"] = {**json.loads(own_file(THEME)), "background": "var(--card)"}
-    document: Document = painted(_fixed(told), look())
+    told = {"$schema": VEGA_LITE, "title": _title(chart.title, chart.told, WIDTH), **filled(chart)}
+    return _dressed(_fixed(told))
+
+
+def together(picture: Picture) -> Document:
+    """A picture's charts as one document, in rows of as many as it has columns; nothing in it can be moved."""
+    width = WIDTH if picture.columns == 1 else PANEL_WIDTH
+    views, params = [], {}
+    for number, chart in enumerate(picture.charts):
+        view = {"title": _title(chart.title, chart.about, width), **filled(chart), "width": width}
+        params.update({each["name"]: each for each in view.pop("params")})
+        view.pop("usermeta", None)
+        views.append(_renamed(_visible(view), f"table{number}"))
+    told = {
+        "$schema": VEGA_LITE,
+        "description": f"{picture.title}. {picture.about}".strip(),
+        "title": {**_title(picture.title, picture.about, picture.columns * width), "fontSize": HEADING, "offset": 18},
+        "params": [{key: value for key, value in each.items() if key != "bind"} for each in params.values()],
+        "padding": EDGE,
+        "concat": views,
+        "columns": picture.columns,
+        "spacing": GAP,
+        "align": "each",
+        "resolve": {"scale": dict.fromkeys(("color", "shape", "strokeDash", "size"), "independent")},
+    }
+    dressed = _dressed(told)
+    # Charts above each other begin at one place.
+    dressed["config"]["axisYQuantitative"]["minExtent"] = TICKS
+    return dressed
+
+
+def _visible(view: Document) -> Document:
+    """Without the layers that are there to be pointed at."""
+    layers = [
+        each
+        for each in view.get("layer", ())
+        if not (isinstance(each["mark"], dict) and each["mark"].get("opacity") == 0)
+    ]
+    return {**view, "layer": layers} if layers else view
+
+
+def _title(text: str, about: str, width: int) -> Document:
+    lines = textwrap.wrap(about, int(width / ABOUT_LETTER))
+    return {"text": text, **({"subtitle": lines} if lines else {})}
+
+
+def _dressed(told: Document) -> Document:
+    """With the look of a page in the light."""
+    config = {**json.loads(own_file(THEME)), "background": "var(--card)"}
+    document: Document = painted({**told, "config": config}, look())
     return document
 
 
@@ -117,6 +177,15 @@ def with_data(part: Any, values: list[dict[str, Any]]) -> Any:  # noqa: ANN401 (
             return {**part, "values": values}
         return {key: with_data(value, values) for key, value in part.items()}
     return [with_data(each, values) for each in part] if isinstance(part, list | tuple) else part
+
+
+def _renamed(part: Any, name: str) -> Any:  # noqa: ANN401 (JSON)
+    """The specification with its data under another name than that of the chart beside it."""
+    if isinstance(part, dict):
+        if part.get("name") == "table":
+            return {**part, "name": name}
+        return {key: value if key == "values" else _renamed(value, name) for key, value in part.items()}
+    return [_renamed(each, name) for each in part] if isinstance(part, list | tuple) else part
 
 
 def rounded(part: Any) -> Any:  # noqa: ANN401 (JSON)

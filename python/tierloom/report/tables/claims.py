@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tierloom.published_claims import Result, Study
-    from tierloom.published_claims.documents import ClaimDoc, ClaimsDoc, TallyDoc
-    from tierloom.published_claims.ledger import Cause, Claim, Kind, Value
+    from tierloom.published_claims.documents import ClaimDoc, ClaimsDoc, SpotDoc, TallyDoc
+    from tierloom.published_claims.ledger import Cause, Claim, Kind, Spot, Value
     from tierloom.report.tables.layout import Table
 
 VERDICT_STYLE = {"in band": "green", "missed": "red", "not modelled": "dim"}
@@ -62,7 +62,12 @@ def _row(result: Result) -> ClaimDoc:
         "verdict": result.verdict,
         "cause": claim.cause if result.verdict == "missed" else None,
         "why": "" if result.verdict == "in band" else claim.why,
+        "spot": _spot(claim.spot) if claim.spot else None,
     }
+
+
+def _spot(spot: Spot) -> SpotDoc:
+    return {"figure": spot.figure, "series": spot.series, "x": spot.x, "over": spot.over}
 
 
 def tables(results: Sequence[Result]) -> Group:

@@ -18,6 +18,7 @@ from tierloom.units import count_text, percent_text, seconds_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from tierloom.schema import ValidationDoc
     from tierloom.validation import Validation
 
 WORDS = 48
@@ -49,7 +50,7 @@ def tables(found: Validation) -> list[RenderableType]:
         f"measured: median of {count_text(data['runs'], 'run')}. predicted: anchored to the profiled run. run again: "
         "how far one run is from the others. model alone: without knowing what the profiled run took."
     )
-    return [verdict(found), noted(made, note), *_ablations(data["rows"])]
+    return [verdict(data), noted(made, note), *_ablations(data["rows"])]
 
 
 def _ablations(rows: Sequence[ValidationRowDoc]) -> Iterator[RenderableType]:
@@ -70,7 +71,7 @@ def _ablations(rows: Sequence[ValidationRowDoc]) -> Iterator[RenderableType]:
         whole_s = statistics.median(whole["measured_s"])
         saved = whole_s - statistics.median(row["measured_s"]), whole["predicted_s"] - row["predicted_s"]
         shares = [percent_text(saved_s / whole_s) for saved_s in saved]
-        made.add_row(_command(row), row["ablated"] or "", *shares)
+        made.add_row(command(row), row["ablated"] or "", *shares)
     yield noted(made, "of the time that it takes otherwise, with the kernel's time as it is then.")
 
 
@@ -79,14 +80,15 @@ def _run(row: ValidationRowDoc) -> tuple[str, int | None]:
     return shlex.join(row["command"]), row["told"]
 
 
-def _command(row: ValidationRowDoc) -> str:
+def command(row: ValidationRowDoc) -> str:
+    """The program of a row, as long as a cell may be."""
     return cut(Text(shlex.join(row["command"])), WORDS).plain
 
 
-def verdict(found: Validation) -> str:
+def verdict(data: ValidationDoc) -> str:
     """How good predictions are here, and how good they can be where runs differ, in sentences."""
-    totals = found.data["summary"]
-    if not found.data["rows"]:
+    totals = data["summary"]
+    if not data["rows"]:
         return "No program was validated."
     again = (
         f" One run of a program is off from the others by {_percent(totals['median_repeat'])} or less for half of "
@@ -128,7 +130,7 @@ CONDITIONS: tuple[tuple[Heading, Callable[[ValidationRowDoc], str], str], ...] =
 
 def _cells(row: ValidationRowDoc, told: list[str]) -> list[str]:
     return [
-        _command(row),
+        command(row),
         str(row["threads"]),
         *told,
         seconds_text(statistics.median(row["measured_s"])),

@@ -1,1 +1,0 @@
-"""Charts as files: one module a kind of answer, drawn with Matplotlib."""
