@@ -19,7 +19,7 @@ use crate::endpoint::write_buffer::WriteBuffer;
 use crate::event::Event;
 use crate::events::Events;
 use crate::ids::{PortId, RequestId};
-use crate::line::{BLOCK_LINES, Line, Map};
+use crate::line::{Line, Map};
 use crate::link::dev_load::Level;
 use crate::link::speculate::Speculation;
 use crate::parameters::{DevLoad, Medium, Parameters};
@@ -47,7 +47,6 @@ pub(crate) struct Counts {
     pub(crate) reads: u64,
     pub(crate) present: u64,
     pub(crate) in_flight: u64,
-    pub(crate) media_reads: u64,
     pub(crate) programs: u64,
     pub(crate) collections: u64,
     pub(crate) longest_ingress: usize,
@@ -59,7 +58,6 @@ impl Counts {
         self.reads += other.reads;
         self.present += other.present;
         self.in_flight += other.in_flight;
-        self.media_reads += other.media_reads;
         self.programs += other.programs;
         self.collections += other.collections;
         self.longest_ingress = self.longest_ingress.max(other.longest_ingress);
@@ -131,17 +129,11 @@ impl Ssd {
             return;
         }
         let units = wanted.start / self.fill_lines..wanted.end.div_ceil(self.fill_lines);
-        let mut register: Option<(u32, Ps)> = None;
         for unit in units {
             if self.cache.holds(unit) || self.fetches.contains_key(&unit) || self.fetches.len() >= self.most_fetches {
                 continue;
             }
-            let block = unit * self.fill_lines / BLOCK_LINES;
-            let ready = match register {
-                Some((held, ready)) if held == block => ready,
-                _ => self.sense(now, block),
-            };
-            register = Some((block, ready));
+            let ready = self.media.read(now, unit * self.fill_lines);
             self.fetch(now, unit, ready, events);
         }
     }
@@ -207,6 +199,11 @@ impl Ssd {
         self.ingress.len()
     }
 
+    /// Pages of the media that were sensed.
+    pub(crate) fn media_reads(&self) -> u64 {
+        self.media.senses
+    }
+
     pub(crate) fn media_bytes(&self) -> f64 {
         self.media.bytes
     }
@@ -238,14 +235,9 @@ impl Ssd {
             self.counts.in_flight += 1;
             waiting.push(arrival.request);
         } else {
-            let ready = self.sense(now, arrival.line / BLOCK_LINES);
+            let ready = self.media.read(now, arrival.line);
             self.fetch(now, unit, ready, events).push(arrival.request);
         }
-    }
-
-    fn sense(&mut self, now: Ps, block: u32) -> Ps {
-        self.counts.media_reads += 1;
-        self.media.read(now, block)
     }
 
     fn fetch(&mut self, now: Ps, unit: u32, ready: Ps, events: &mut Events<Event>) -> &mut SmallVec<[RequestId; 4]> {
@@ -274,7 +266,7 @@ impl Ssd {
 
     /// Brings a page to the controller.
     fn read_page(&mut self, now: Ps, page: u32) -> Ps {
-        let ready = self.sense(now, page * self.page_lines / BLOCK_LINES);
+        let ready = self.media.read(now, page * self.page_lines);
         self.media.transfer(now, ready, u64::from(self.page_lines) * LINE_BYTES)
     }
 

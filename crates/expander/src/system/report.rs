@@ -52,18 +52,19 @@ impl System {
 
     fn endpoint_use(&self) -> EndpointUse {
         let mut total = Counts::default();
-        let mut bytes = 0.0;
+        let (mut bytes, mut media_reads) = (0.0, 0);
         for endpoint in &self.far.endpoints {
             if let Endpoint::Ssd(ssd) = endpoint {
                 total.add(&ssd.counts);
                 bytes += ssd.media_bytes();
+                media_reads += ssd.media_reads();
             }
         }
         EndpointUse {
             reads: total.reads,
             hit_share: share(total.present, total.reads),
             hit_or_in_flight_share: share(total.present + total.in_flight, total.reads),
-            media_reads: total.media_reads,
+            media_reads,
             programs: total.programs,
             collections: total.collections,
             speculative_reads: self.far.ports.iter().map(|port| port.reader.issued).sum(),
