@@ -59,6 +59,14 @@ def test_a_controller_of_250_ns_costs_more(folder: Path) -> None:  # noqa: ARG00
     assert far > near * 1.3
 
 
+def test_a_read_of_an_idle_endpoint_takes_the_published_round_trip(folder: Path) -> None:
+    """80 ns with its DRAM; the wire takes 3 ns of a line more, and refreshes hold some up."""
+    rows = np.zeros(200, dtype=[("address", "<u8"), ("thread", "<u4"), ("store", "<u4")])
+    rows["address"] = np.arange(200) * (64 << 10)
+    np.save(folder / "walk.npy", rows)
+    assert 80.0 < expand_trace(folder / "walk.npy", config="cxl")["loads"]["mean_ns"] < 100.0
+
+
 def test_two_ports_share_the_lines_and_lose_nothing() -> None:
     run = expand("conv3", config="cxl-sr", media="nand", ports=2, carry=True, passes=0.01)
     assert run["checked"] == run["accesses"]

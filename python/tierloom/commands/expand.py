@@ -41,7 +41,13 @@ ALL = "all"
 @click.option("--window", type=click.Choice(["steer", "literal"]), help="How speculative reads are placed.")
 @click.option("--prefetch", type=click.Choice(["none", "leaf", "tree"]), help="What the fault driver fetches along.")
 @click.option("--ports", type=click.IntRange(1, 64), metavar="N", help="Root ports, each with an endpoint.")
-@click.option("--controller", "controller_ns", type=float, metavar="NS", help="Round trip of the CXL controllers.")
+@click.option(
+    "--controller",
+    "controller_ns",
+    type=float,
+    metavar="NS",
+    help="Round trip over the CXL controllers, without the memory.",
+)
 @click.option("--link", "link_gb_s", type=float, metavar="GB/S", help="Bandwidth of the link in each direction.")
 @click.option("--local-ratio", type=float, metavar="R", help="Data over local GPU memory; 10 by default.")
 @click.option("--data", "data_bytes", type=int, metavar="BYTES", help="The workload's data.")

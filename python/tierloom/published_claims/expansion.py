@@ -71,27 +71,41 @@ def times(runs: Runs, pairs: Sequence[tuple[Job, Job]]) -> list[float]:
     return [above / below for above, below in zip(seconds[::2], seconds[1::2], strict=True)]
 
 
-def prototype_ns() -> float:
-    """Round trip of other makers' prototype controllers."""
-    return float(settings(DOCUMENT)["prototype_controller_ns"])
+def endpoint_read_ns(runs: Runs) -> float:
+    """A read of an idle endpoint's DRAM, its controller included: a row is opened, and a burst of a line brought."""
+    opened, read, burst = (parameter(runs, section="dram", name=name) for name in ("rcd", "cl", "burst"))
+    clock_ns = 2000.0 / parameter(runs, section="dram", name="mt_s")
+    clocks = opened + read + burst / 2.0
+    return float(parameter(runs, section="gpus.vortex-200mhz", name="controller_ns") + clocks * clock_ns)
+
+
+def prototype_ns(runs: Runs) -> float:
+    """What a prototype's controllers and link take of its round trip."""
+    return float(settings(DOCUMENT)["prototype_round_trip_ns"]) - endpoint_read_ns(runs)
 
 
 @computes
-def prototype_round_trip(_runs: Runs) -> float:
-    """What runs of a prototype's controller are handed, ns."""
-    return prototype_ns()
+def round_trip(runs: Runs) -> float:
+    """Round trip of the parameter set to DRAM behind the link, ns."""
+    return float(parameter(runs, section="link", name="round_trip_ns")) + endpoint_read_ns(runs)
+
+
+@computes
+def prototype_round_trip(runs: Runs) -> float:
+    """Round trip to DRAM behind a prototype's controller in the runs that are handed it, ns."""
+    return prototype_ns(runs) + endpoint_read_ns(runs)
 
 
 @computes
 def round_trips(runs: Runs) -> float:
     """A prototype's round trip over that of the parameter set."""
-    return prototype_ns() / float(parameter(runs, section="link", name="round_trip_ns"))
+    return prototype_round_trip(runs) / round_trip(runs)
 
 
 @computes
 def prototype_ratio(runs: Runs, *, group: str, config: str, media: str) -> float:
     """How many times as long a group takes behind a prototype's controller as behind our own, mean."""
-    slower = prototype_ns()
+    slower = prototype_ns(runs)
     pairs = [(run(name, config, media, controller_ns=slower), run(name, config, media)) for name in names(group)]
     return fmean(times(runs, pairs))
 
