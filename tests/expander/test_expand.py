@@ -144,3 +144,9 @@ def test_a_time_series_has_a_gap_where_nothing_is_loaded() -> None:
     for chart in (loads, stores):
         assert [row["value"] is None for row in chart.data if row["what"] == "99th percentile"] == idle
     assert entries.spec["encoding"]["y"]["scale"]["domain"][1] >= 1
+    for chart in (
+        entries,
+        *expansion.picture(expand("vadd", config="gpu-dram", passes=0.001, timeline_ns=1e3)).charts[2:],
+    ):
+        low, high = chart.spec["encoding"]["y"]["scale"]["domain"]
+        assert low < high, f"an axis of {chart.title} where nothing happens still has two ends"

@@ -201,6 +201,8 @@ def _timeline(runs: Sequence[ExpansionDoc], title: str, unit: str, told: Lines) 
     scales: dict[str, Spec] = {
         "ns": {"type": "log", "domain": [decades[0], max(decades[1], 10 * decades[0])]},
         "entries": {"type": "symlog", "domain": [0, max(1.1 * most, 1)]},
+        "": {"domain": [0, len(DEV_LOADS) - 0.6]},
+        "share": {"domain": [0, most or 1.0], "nice": True},
     }
     axes: dict[str, Spec] = {
         "ns": {**SI_AXIS, "values": log_marks(*scales["ns"]["domain"])},
