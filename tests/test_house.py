@@ -169,7 +169,15 @@ def core_names(path: Path) -> set[str]:
 
 
 SPEAKERS = {
-    *("gpu_expansion.py", "measurement.py", "node_match.py", "page_migration.py", "policy_search.py", "units.py"),
+    *(
+        "gpu_expansion.py",
+        "hosts.py",
+        "measurement.py",
+        "node_match.py",
+        "page_migration.py",
+        "policy_search.py",
+        "units.py",
+    ),
     *("profile_folder.py", "profiler.py", "recordings.py", "runner.py", "timed_runs.py"),
     *("nouns/machine.py", "nouns/plan.py", "nouns/profile.py", "nouns/workload.py"),
     *("pmem/pool_files.py", "pmem/pools.py", "pmem/stream.py"),

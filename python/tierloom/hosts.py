@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tierloom import measurement
+import tierloom._core as _core
 from tierloom.catalog.one_line import ANY_CPU
 from tierloom.errors import MachineError, RequestError, TierloomError
 from tierloom.nouns import Machine
@@ -94,7 +94,7 @@ def is_elsewhere(name: str, host: str | None, memories: Sequence[PlanMemoryDoc] 
 def _nodes() -> list[tuple[float, float | None]]:
     """Bytes of each memory node here, as the kernel tells them, and no latency; nothing where it does not."""
     try:
-        told = measurement.describe()
+        told = _core.describe_machine("/")
     except MachineError:
         return []
     return [(node["capacity_bytes"], None) for node in told["host"]["nodes"]]

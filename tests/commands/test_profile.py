@@ -225,7 +225,9 @@ def test_samples_are_a_numpy_array(run: Run, folder: Path, workloads: Path) -> N
     assert np.mean(samples["offset"] == UNKNOWN_OFFSET) < 0.1, "loads of this program leave their index as it is"
 
 
-def test_one_thread_in_parallel_regions_is_told_and_more_share_them_out(run: Run, folder: Path, workloads: Path) -> None:
+def test_one_thread_in_parallel_regions_is_told_and_more_share_them_out(
+    run: Run, folder: Path, workloads: Path
+) -> None:
     options = ("--threads", "1", "--iterations", "10")
     assert run("profile", "-o", "s.profile", "--", workloads / "stream", *options).returncode == 0
     phases = profile_of(folder, "s.profile")["phases"]

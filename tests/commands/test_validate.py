@@ -374,7 +374,7 @@ def test_a_picture_has_a_point_a_row_and_a_line_a_predictor(folder: Path) -> Non
     times, shares = page.picture(data).charts
     assert [row["inside"] for row in times.data] == [page.INSIDE, page.INSIDE, page.OUTSIDE]
     lines = list(dict.fromkeys(row["what"] for row in shares.data))
-    assert lines == ["a prediction", "one run, of the others", "the model alone"]
+    assert lines == ["a prediction", "run again", "the model alone"]
     heights = {round(row["error"], 6): row["share"] for row in shares.data if row["what"] == lines[0]}
     assert heights[0.05] == pytest.approx(2 / 3)
     picture = pytest.importorskip("tierloom.report.picture")

@@ -267,7 +267,7 @@ def test_a_machine_of_somebodys_own_is_another_where_no_node_has_the_size_of_its
 ) -> None:
     told = [{"name": kind, "kind": kind, "capacity_bytes": size * GIB, "idle_ns": 90.0} for kind, size in memories]
     nodes = [{"capacity_bytes": 62 * GIB}]
-    monkeypatch.setattr(hosts.measurement, "describe", lambda: {"host": {"nodes": nodes}})
+    monkeypatch.setattr(hosts._core, "describe_machine", lambda _root: {"host": {"nodes": nodes}})
     assert hosts.is_elsewhere("planned", None, told) is elsewhere
 
 
@@ -284,11 +284,11 @@ def test_where_this_machine_was_measured_its_latencies_tell(
 
 
 def test_a_machine_that_nobody_describes_may_be_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused() -> None:
+    def refused(_root: str) -> None:
         message = "no memory node"
         raise MachineError(message)
 
-    monkeypatch.setattr(hosts.measurement, "describe", refused)
+    monkeypatch.setattr(hosts._core, "describe_machine", refused)
     told = [{"name": "dram", "kind": "dram", "capacity_bytes": GIB, "idle_ns": 90.0}]
     assert not hosts.is_elsewhere("planned", None, told)
 

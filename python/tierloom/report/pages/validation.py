@@ -133,7 +133,7 @@ def _shares(rows: Sequence[ValidationRowDoc]) -> Chart:
     """The share of rows within an error, for predictions, runs and the model."""
     found = {
         "a prediction": [abs(row["error"]) for row in rows],
-        "one run, of the others": [row["repeat"] for row in rows if row["repeat"] is not None],
+        "run again": [row["repeat"] for row in rows if row["repeat"] is not None],
         "the model alone": [abs(row["residual"]) for row in rows],
     }
     drawn = [row for what, errors in found.items() for row in _steps(what, errors)]
