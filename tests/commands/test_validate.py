@@ -14,6 +14,7 @@ from support import Run, Tierloom, words_of
 
 import tierloom
 from tierloom import placed_runs, timed_runs, validation
+from tierloom.commands import say
 from tierloom.errors import PlacementError, RequestError
 from tierloom.report.tables import validations
 from tierloom.schema import ValidationDoc, ValidationRowDoc
@@ -366,6 +367,16 @@ def validated(*errors: float) -> ValidationDoc:
         for error in errors
     ]
     return {"machine": "here", "runs": 3, "rows": rows, "failures": [], "summary": validation.summary(rows)}
+
+
+def test_where_room_is_short_the_range_outlives_the_spread_of_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    say.show(*validations.tables(validation.Validation(validated(0.3))))
+    left_out = capsys.readouterr().out.split("Left out at 80 columns: ")[1].split(".")[0]
+    assert {"from", "to"} <= {*left_out.split(", ")}
+    assert "range" not in left_out
 
 
 def test_a_picture_has_a_point_a_row_and_a_line_a_predictor(folder: Path) -> None:
