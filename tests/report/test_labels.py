@@ -28,7 +28,7 @@ def test_labels_fit_and_no_two_are_alike(names: list[str], letters: int) -> None
 
 def test_both_ends_stay_and_so_does_what_tells_names_apart() -> None:
     names = [f"make_a_long_field_name_{number}_of_the_mesh@solver.cpp" for number in (7, 8, 12)]
-    for letters in (*label_expressions.NARROW.values(), label_expressions.WIDE):
+    for letters in (label_expressions.NARROW, label_expressions.WIDE):
         for name, label in shortened(names, letters).items():
             head, *_, tail = parts = label.split(CUT)
             assert name.startswith(head)
@@ -56,7 +56,7 @@ def test_every_discrete_axis_and_legend_gets_its_labels() -> None:
     assert made["y"]["axis"]["ticks"] is False
     assert made["x"] == x
     for guide, channel in (("axis", "y"), ("legend", "color")):
-        for letters in (label_expressions.NARROW[guide], label_expressions.WIDE):
+        for letters in (label_expressions.NARROW, label_expressions.WIDE):
             labels = shortened(names, letters).values()
             assert all(label in made[channel][guide]["labelExpr"] for label in labels if label != "u")
 

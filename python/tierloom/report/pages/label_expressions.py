@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 
     from tierloom.report.columns import Row
 
-WIDE = 36
-"""Letters of a label on a wide screen: a third of a chart's width at most."""
-
-NARROW = {"axis": 15, "legend": 19}
-"""The same on a narrow screen, where two names of a legend share a line."""
+WIDE, NARROW = 36, 15
+"""Letters of a label on a wide and on a narrow screen: a third of a chart, or two names of a legend on a line."""
 
 SCREEN: dict[str, Any] = {"name": "narrow", "value": False}
 """The parameter that the page's script sets on a telephone."""
@@ -46,7 +43,7 @@ def _channel(channel: str, told: Any, rows: Sequence[Row]) -> Any:  # noqa: ANN4
     if guide is None or not isinstance(told, dict) or told.get("type") not in ("nominal", "ordinal"):
         return told
     look = told.get(guide, {})
-    looked_up = lookup(_names(told, rows), NARROW[guide])
+    looked_up = lookup(_names(told, rows))
     return (
         told
         if look is None or "labelExpr" in look or not looked_up
@@ -65,9 +62,9 @@ def _names(told: Mapping[str, Any], rows: Sequence[Row]) -> list[str]:
     return [*(value for value in domain if isinstance(value, str)), *found]
 
 
-def lookup(names: Iterable[str], letters: int) -> str | None:
-    """An expression of a label's text, on a narrow screen of so many letters; nothing where every name is short."""
-    narrow, wide = shortened(names, letters), shortened(names, WIDE)
+def lookup(names: Iterable[str]) -> str | None:
+    """An expression of a label's text; nothing where every name is short."""
+    narrow, wide = shortened(names, NARROW), shortened(names, WIDE)
     cut = [name for name, label in narrow.items() if label != name]
     if not cut:
         return None
@@ -77,7 +74,7 @@ def lookup(names: Iterable[str], letters: int) -> str | None:
 
 def by_place(names: Sequence[str], place: str) -> str:
     """An expression of the label of the name at a place."""
-    narrow, wide = shortened(names, NARROW["axis"]), shortened(names, WIDE)
+    narrow, wide = shortened(names, NARROW), shortened(names, WIDE)
     return f"{_either([narrow[name] for name in names], [wide[name] for name in names])}[{place}]"
 
 

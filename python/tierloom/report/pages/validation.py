@@ -25,7 +25,7 @@ BAND = 1.1
 WIDEST = 0.5
 """Errors beyond it are not drawn."""
 
-INSIDE, OUTSIDE = "inside its range", "outside"
+INSIDE, OUTSIDE = "inside range", "outside"
 HEIGHT = 300
 
 
