@@ -3,7 +3,7 @@
 //! A read senses a whole page of its die. All that wait for the page when it has been sensed are served of it:
 //! lines that one read asks for, and reads that come meanwhile. That is how a device reaches the sequential rate of
 //! its data sheet, which is many times what lines sensed one by one would give. Keeping the page for reads that come
-//! later is not what drives do (Zhang and Jung propose it for GPUs: ZnG, ISCA 2020), and is not modelled.
+//! later is not what drives do (Zhang and Jung propose it for GPUs: `ZnG`, ISCA 2020), and is not modelled.
 
 use tierloom_model::hash::scatter;
 use tierloom_model::units::LINE_BYTES;
