@@ -8,7 +8,8 @@ import sys
 
 import tierloom
 
-name, machine_name = (sys.argv[1:] + ["mg-e", "liu-a"][len(sys.argv) - 1 :])[:2]
+given = [] if "ipykernel" in sys.modules else sys.argv[1:]  # in a notebook these are words for its kernel
+name, machine_name = (given + ["mg-e", "liu-a"][len(given) :])[:2]
 profile, machine = tierloom.profile(name), tierloom.machine(machine_name)
 socket = machine.data["sockets"][0]
 nodes = [memory["name"] for memory in machine.data["memories"] if memory["socket"] == socket["name"]]

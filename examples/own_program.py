@@ -7,7 +7,8 @@ import sys
 
 import tierloom
 
-command = sys.argv[1:] or [sys.executable, "-c", "print(len(sorted(hash(n * 7919) % 10**9 for n in range(10**6))))"]
+given = [] if "ipykernel" in sys.modules else sys.argv[1:]  # in a notebook these are words for its kernel
+command = given or [sys.executable, "-c", "print(len(sorted(hash(n * 7919) % 10**9 for n in range(10**6))))"]
 
 # %%
 recorded = tierloom.record(command)

@@ -7,7 +7,8 @@ import sys
 
 import tierloom
 
-profiles = [tierloom.profile(name) for name in sys.argv[1:] or ["mg-e", "cg-e"]]
+given = [] if "ipykernel" in sys.modules else sys.argv[1:]  # in a notebook these are words for its kernel
+profiles = [tierloom.profile(name) for name in given or ["mg-e", "cg-e"]]
 machines = [tierloom.machine(name) for name in tierloom.Machine.names()]
 
 
