@@ -18,8 +18,8 @@ PAGE = ROOT / "docs" / "newcomer.md"
 BLOCK = re.compile(r"^```text\n\$ (.*)\n((?s:.*?))^```", re.MULTILINE)
 """A command, and what is shown of its output."""
 
-MEASURED = re.compile(r"tierloom (demo|profile|run|plan own\.profile)\b")
-"""What a run of a program decides; the commit alone decides what others print."""
+MEASURED = re.compile(r"tierloom ((demo|profile|run)\b|\w+ (own\.profile|demo/))")
+"""What a run of a program decides, or reads what one left; the commit alone decides what others print."""
 
 
 def kept() -> list[tuple[str, str]]:
