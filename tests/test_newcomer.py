@@ -64,7 +64,7 @@ def test_what_the_newcomer_reads_leads_to_what_it_types(tmp_path: Path) -> None:
 
 
 def test_the_first_command_is_what_make_demo_ends_with() -> None:
-    done = subprocess.run(["make", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(["make", "--no-print-directory", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
     first = next(command for command, _ in kept() if not command.endswith("--help"))
     assert done.stdout.splitlines()[-1].removeprefix(".venv/bin/") == first
 
