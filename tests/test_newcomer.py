@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "newcomer.md"
 BLOCK = re.compile(r"^```text\n\$ (.*)\n((?s:.*?))^```", re.MULTILINE)
 """A command, and what is shown of its output."""
 
-MEASURED = re.compile(r"tierloom ((demo|profile|run)\b|\w+ (own\.profile|demo/))")
+MEASURED = re.compile(r"tierloom ((demo|profile|run)\b|\w+ (own\.(profile|plan)|demo/))")
 """What a run of a program decides, or reads what one left; the commit alone decides what others print."""
 
 
@@ -51,7 +51,7 @@ class Replayed(Newcomer):
 
 def words(text: str) -> list[list[str]]:
     """By line that has any, without how long it took, on which the widths of its table hang."""
-    masked = re.sub(r"\S+ m?s +\d+$", "", re.sub("─+", "", text), flags=re.MULTILINE)
+    masked = re.sub(r"\S+ m?s +[\d,]+$", "", re.sub("─+", "", text), flags=re.MULTILINE)
     return [line.split() for line in masked.splitlines() if line.strip()]
 
 
@@ -64,7 +64,9 @@ def test_what_the_newcomer_reads_leads_to_what_it_types(tmp_path: Path) -> None:
 
 
 def test_the_first_command_is_what_make_demo_ends_with() -> None:
-    done = subprocess.run(["make", "--no-print-directory", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["make", "--no-print-directory", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     first = next(command for command, _ in kept() if not command.endswith("--help"))
     assert done.stdout.splitlines()[-1].removeprefix(".venv/bin/") == first
 
