@@ -300,8 +300,8 @@ impl Profile {
 
     /// Threads that share out a phase's work when the program has so many, as if they did all of it together: a number that
     /// need not be whole, for where only a part is shared out the others wait (Amdahl).
-    pub fn threads_in(&self, phase: &Phase, threads: u32) -> f64 {
-        let threads = f64::from(threads.max(1));
+    pub fn threads_in(&self, phase: &Phase, threads: f64) -> f64 {
+        let threads = threads.max(1.0);
         if self.is_serial_in(phase) {
             // Of several threads that somebody saw this one worked alone; a program that had one may share out more.
             let shared = phase.in_regions.filter(|_| self.most_threads() == 1).unwrap_or(0.0);

@@ -181,16 +181,9 @@ impl<'a> Context<'a> {
             let bytes = self.size(*object) * share;
             filling
                 .place(deal_of[*object], bytes, *share, &mut rows[*object])
-                .map_err(|missing| self.no_room(*object, &actions[*object], missing + self.to_come(turn)))?;
+                .map_err(|missing| self.no_room(turn, actions, missing))?;
         }
         Ok(Placement::new(rows, self.capacity.len())?)
-    }
-
-    /// Bytes of the same object after this piece.
-    fn to_come(&self, turn: usize) -> f64 {
-        let object = self.fixed.filling[turn].object;
-        let later = self.fixed.filling[turn + 1..].iter().filter(|piece| piece.object == object);
-        later.map(|piece| piece.share * self.size(object)).sum()
     }
 
     /// The different deals among some actions, and by action the position of its own.
@@ -233,12 +226,20 @@ impl<'a> Context<'a> {
         Ok(Deal { turns })
     }
 
-    fn no_room(&self, object: usize, action: &Action, missing: f64) -> PlaceError {
-        let nodes: Vec<&str> = action.weights().into_iter().map(|(name, _)| name).collect();
+    /// No room for `missing` bytes of the piece of this turn, nor for any later one that must go to the same nodes.
+    fn no_room(&self, turn: usize, actions: &[Action], missing: f64) -> PlaceError {
+        let object = self.fixed.filling[turn].object;
+        let bytes_of = |pieces: &[Piece]| -> f64 {
+            let alike = pieces.iter().filter(|piece| actions[piece.object] == actions[object]);
+            alike.map(|piece| piece.share * self.size(piece.object)).sum()
+        };
+        let nodes: Vec<&str> = actions[object].weights().into_iter().map(|(name, _)| name).collect();
+        let text = |bytes: f64| format_bytes(round_to_u64(bytes.ceil()));
         PlaceError::DoesNotFit {
             object: self.profile.objects[object].name.clone(),
             nodes: nodes.join(", "),
-            short: format_bytes(round_to_u64(missing.ceil())),
+            bound: text(bytes_of(&self.fixed.filling)),
+            short: text(missing + bytes_of(&self.fixed.filling[turn + 1..])),
         }
     }
 }

@@ -74,14 +74,17 @@ pub enum PlaceError {
     },
     /// A policy that allows no other node runs out of room.
     #[error(
-        "object `{object}` does not fit in {nodes}: {short} too much\nhint: use preferred instead of bind, or more nodes"
+        "{bound} of data do not fit in {nodes}: {short} too much, room ended at `{object}`\nhint: use preferred instead of \
+         bind, or more nodes"
     )]
     DoesNotFit {
-        /// Object that found no room.
+        /// Object that found no room: of several, the one that came when room ended.
         object: String,
         /// Nodes it is bound to.
         nodes: String,
-        /// Bytes missing, for people.
+        /// Bytes of all objects that are bound to the same, for people.
+        bound: String,
+        /// How many of them found no room, for people.
         short: String,
     },
     /// There is no policy of this name.

@@ -159,8 +159,9 @@ fn misses_in_flight(access: &Access, team: &Team) -> f64 {
 /// alone, which is the first team's.
 pub(crate) fn teams_of(machine: &Machine, phase: &Phase, profile: &Profile, runs: &[Run], doubt: Doubt) -> Vec<Team> {
     let all: u32 = runs.iter().map(|run| run.threads).sum();
-    let threads = profile.threads_in(phase, all);
-    let threads = if profile.is_serial_in(phase) { doubt.of_sharing(threads) } else { threads };
+    // Doubt is about each further thread, so it comes before what of the phase the threads share out.
+    let worth = if profile.is_serial_in(phase) { doubt.of_sharing(f64::from(all)) } else { f64::from(all) };
+    let threads = profile.threads_in(phase, worth);
     let alone = |at: usize| if at == 0 { 1.0 } else { 0.0 };
     let spread = |run: &Run| f64::from(run.threads) / f64::from(all);
     let team = |(at, run): (usize, &Run)| Team {

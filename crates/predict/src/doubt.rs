@@ -76,7 +76,7 @@ impl Doubt {
         sampled.map_or(1.0, |stall| self.end_of(stall.low, stall.share, stall.high))
     }
 
-    /// Threads that share out regions which were seen with one: all of them, or what they are worth at the least.
+    /// What so many threads are worth where they share out regions that were seen with one: all of them, or less at the least.
     pub(crate) fn of_sharing(self, threads: f64) -> f64 {
         1.0 + (threads - 1.0) * self.end_of(1.0, 1.0, 1.0 / FURTHER_THREAD).recip()
     }

@@ -67,7 +67,8 @@ fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String
         );
     }
     let all: u32 = runs.iter().map(|run| run.threads).sum();
-    if profile.phases.iter().any(|phase| profile.is_serial_in(phase) && profile.threads_in(phase, all) > 1.0) {
+    if profile.phases.iter().any(|phase| profile.is_serial_in(phase) && profile.threads_in(phase, f64::from(all)) > 1.0)
+    {
         words.push(Doubt::sharing_in_words());
     }
     let cache = cache_of(machine, profile, runs.iter().map(|run| run.socket));

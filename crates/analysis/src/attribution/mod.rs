@@ -196,7 +196,8 @@ impl Pass<'_, '_> {
         if thread == next {
             self.found.threads.push((sample.pid, sample.tid));
         }
-        if self.spaces.mapping_path(sample.pid, sample.ip()).is_some_and(is_ours) {
+        // What the kernel does for it is the kernel's, as it is for the program.
+        if !sample.kernel && self.spaces.mapping_path(sample.pid, sample.ip()).is_some_and(is_ours) {
             self.found.in_library.push(sample.time_ns);
             return;
         }

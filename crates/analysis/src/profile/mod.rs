@@ -25,7 +25,7 @@ use crate::profile::hotness::hotness;
 use crate::profile::names::{Named, Names};
 use crate::profile::threads::threads;
 use crate::time::clocks::{Clocks, Used};
-use crate::time::meeting::{in_regions, spun};
+use crate::time::openmp::{in_regions, spun};
 use crate::time::shares::{CpuShares, added, of_user};
 use crate::time::stalls::{Overlaps, Waited};
 use crate::traffic::accesses::AllAccesses;

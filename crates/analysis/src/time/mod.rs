@@ -1,7 +1,7 @@
 //! When what was waited for.
 
 pub(crate) mod clocks;
-pub(crate) mod meeting;
+pub(crate) mod openmp;
 pub(crate) mod phases;
 pub(crate) mod shares;
 pub(crate) mod stalls;

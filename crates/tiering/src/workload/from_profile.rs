@@ -51,7 +51,7 @@ impl Workload {
 
 /// Threads of a phase when the program runs on `threads`, as the prediction of placements has it.
 fn threads_of(profile: &Profile, phase: &tierloom_model::Phase, threads: u32) -> u32 {
-    u32::try_from(round_to_u64(profile.threads_in(phase, threads).floor())).unwrap_or(threads)
+    u32::try_from(round_to_u64(profile.threads_in(phase, f64::from(threads)).floor())).unwrap_or(threads)
 }
 
 /// Pieces of objects in the order in which they filled; nothing to say where none met another.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from tierloom.nouns import FIRST_TOUCH, action_text
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
         TierUseDoc,
     )
 
-NO_ROOM = re.compile(r"object `(.+)` does not fit in (.+): \S+ too much", re.DOTALL)
-"""What the core says of memories that are bound to and too small (`DoesNotFit` in `crates/place/src/error.rs`)."""
 SAME = 1e-3
 """Times that are no further apart are the same to the planner (`crates/place/src/planner.rs`)."""
 NAMED = 3
@@ -55,10 +52,9 @@ def policies(data: ComparisonDoc) -> Table:
         f"at most {bytes_text(data['budget_bytes'])} of {fast}",
         " ".join([f"range: what the assumptions leave open. {chosen}: {told[chosen]['about']}.", *_why_chosen(data)]),
     )
-    footprint = sum(tier["placed_bytes"] for tier in told[chosen]["prediction"]["tiers"])
     for policy in data["policies"]:
         if "refused" in policy:
-            made.add_reason(policy["policy"], f"not possible: {reason_text(policy['refused'], footprint)}")
+            made.add_reason(policy["policy"], f"not possible: {reason_text(policy['refused'])}")
     return made
 
 
@@ -105,15 +101,9 @@ def _policy_row(policy: PolicyDoc, best_s: float, *, is_chosen: bool) -> Row:
     }
 
 
-def reason_text(error: str, footprint_bytes: float) -> str:
-    """Why a policy cannot be used, without the hint: beside others that can, there is nothing to do.
-
-    The core names the object at which room ended, and where there is no room for all of them any might be named.
-    """
-    told = error.split("\nhint:", maxsplit=1)[0]
-    if found := NO_ROOM.fullmatch(told):
-        return f"{bytes_text(footprint_bytes)} of data do not fit in {found[2]}, where room ended at {found[1]}"
-    return told
+def reason_text(error: str) -> str:
+    """Why a policy cannot be used, without the hint: beside others that can, there is nothing to do."""
+    return error.split("\nhint:", maxsplit=1)[0]
 
 
 def bound_text(answer: PredictionDoc | PhasePredictionDoc) -> str:
