@@ -29,7 +29,7 @@ LOADER = "/lib64/ld-linux-x86-64.so.2"
 def same_library() -> Iterator[None]:
     """What is started inside runs the same code of the C library, under Valgrind and without it."""
     before = os.environ.get(NAME)
-    os.environ[NAME] = tunables(before or "", _flags(), _listed())
+    os.environ[NAME] = setting(before or "")
     try:
         yield
     finally:
@@ -37,6 +37,11 @@ def same_library() -> Iterator[None]:
             os.environ.pop(NAME, None)
         else:
             os.environ[NAME] = before
+
+
+def setting(asked: str) -> str:
+    """``GLIBC_TUNABLES`` for both runs on this processor, where the user's is ``asked``."""
+    return tunables(asked, _flags(), _listed())
 
 
 def tunables(asked: str, flags: str, listed: str) -> str:
@@ -48,18 +53,17 @@ def tunables(asked: str, flags: str, listed: str) -> str:
         listed: All tunables of the loader with their values.
 
     Example:
-        >>> tunables("glibc.cpu.hwcaps=-AVX2", "erms", "glibc.cpu.x86_rep_stosb_threshold: 0x800 (min: 0x1)")
-        'glibc.cpu.hwcaps=-AVX2:glibc.cpu.x86_rep_stosb_threshold=0x800'
+        >>> tunables("glibc.malloc.check=0:glibc.cpu.hwcaps=-AVX2", "erms", "")
+        'glibc.malloc.check=0:glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-RTM,-Prefer_No_VZEROUPPER'
     """
+    settings = dict(one.partition("=")[::2] for one in asked.split(":") if one)
     hidden = HIDDEN if "erms" in flags.split() else (*HIDDEN, "ERMS")
-    ours = {FEATURES: ",".join(f"-{feature}" for feature in hidden)}
+    settings[FEATURES] = ",".join(filter(None, [settings.get(FEATURES), *(f"-{feature}" for feature in hidden)]))
     for line in listed.splitlines():
         name, _, value = line.partition(": ")
         if name.rpartition(".")[2] in BY_CACHE and value:
-            ours[name] = value.split()[0]
-    given = {setting.partition("=")[0] for setting in asked.split(":")}
-    missing = [f"{name}={value}" for name, value in ours.items() if name not in given]
-    return ":".join(filter(None, [asked, *missing]))
+            settings.setdefault(name, value.split()[0])
+    return ":".join(f"{name}={value}" for name, value in settings.items())
 
 
 def _flags() -> str:
