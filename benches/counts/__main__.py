@@ -10,6 +10,7 @@ Everything lies in --programs, outside the repository. Seeds up to 999 are for d
 """
 
 import argparse
+import csv
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -83,14 +84,16 @@ def judge(args: argparse.Namespace) -> None:
 def judge_counted(args: argparse.Namespace) -> None:
     """Profiles and prints."""
     folders = [args.programs / name for name in args.names] or sorted(args.programs.iterdir())
-    print("program", *(field.name for field in fields(counted.CountedVerdict)), "about", sep=",")
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(["program", *(field.name for field in fields(counted.CountedVerdict)), "about"])
     for program in (Program.read(folder) for folder in folders if (folder / "program.json").exists()):
         try:
             found = counted.verdict(program, args.tierloom, args.tool, kept=args.kept, again=args.again)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             print(f"{program.name}: not judged: {error}", file=sys.stderr)
             continue
-        print(program.name, *(f"{value:.4g}" for value in astuple(found)), program.about, sep=",", flush=True)
+        table.writerow([program.name, *(f"{value:.4g}" for value in astuple(found)), program.about])
+        sys.stdout.flush()
 
 
 def judge_lines(args: argparse.Namespace) -> None:

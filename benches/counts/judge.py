@@ -158,6 +158,14 @@ def profiled(program: Program, name: str) -> dict[str, Any]:
     return profile
 
 
+def apart(verdicts: list[Verdict]) -> int:
+    """Large objects of which the intervals of several recordings have no value in common."""
+    ends: dict[str, list[tuple[float, float]]] = {}
+    for one in (one for verdict in verdicts for one in verdict.large):
+        ends.setdefault(one.name, []).append((one.found - one.below, one.found + (one.half or 0.0)))
+    return sum(max(low for low, _ in of) > min(high for _, high in of) for of in ends.values())
+
+
 def spread(verdicts: list[Verdict]) -> float:
     """How far the totals of several recordings lie apart, in percent of their median."""
     totals = [100 + one.total for one in verdicts]

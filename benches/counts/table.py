@@ -5,7 +5,7 @@ import statistics
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from .judge import Verdict, spread
+from .judge import Verdict, apart, spread
 from .program import Program
 
 
@@ -28,6 +28,8 @@ class Line:
     """Of these, with the truth in it."""
     half: float | None
     """Half of the interval, percent of the count; the median of these."""
+    apart: int | None
+    """Objects of which the intervals of several recordings have no value in common."""
     warned: str
     about: str
 
@@ -38,7 +40,7 @@ class Line:
         figures = statistics.median(tvds), max(tvds), statistics.median(totals), max(totals, key=abs)
         tvd, tvd_worst, total, total_worst = (round(one, 2) for one in figures)
         ratio = round(statistics.median(one.ratio for one in verdicts), 2)
-        apart = round(spread(verdicts), 2) if len(verdicts) > 1 else None
+        several = len(verdicts) > 1
         samples = round(statistics.median(one.samples for one in verdicts))
         large = [one for verdict in verdicts for one in verdict.large]
         halves = [100 * (one.half or 0.0) / one.found for one in large if one.found]
@@ -50,11 +52,12 @@ class Line:
             total=total,
             total_worst=total_worst,
             ratio=ratio,
-            spread=apart,
+            spread=round(spread(verdicts), 2) if several else None,
             samples=samples,
             intervals=len(large),
             inside=sum(one.is_inside for one in large),
             half=round(statistics.median(halves), 1) if halves else None,
+            apart=apart(verdicts) if several else None,
             **named,
         )
 
@@ -84,6 +87,7 @@ def read(path: Path) -> list[Line]:
                 intervals=int(row["intervals"]),
                 inside=int(row["inside"]),
                 half=float(row["half"]) if row["half"] else None,
+                apart=int(row["apart"]) if row.get("apart") else None,
                 warned=row["warned"],
                 about=row["about"],
             )

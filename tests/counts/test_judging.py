@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from benches.counts import counted
 from benches.counts.generator import DEVELOPMENT, GATE, plan, sources
-from benches.counts.judge import judged
+from benches.counts.judge import Verdict, apart, judged
 from benches.counts.matching import matched
 from benches.counts.program import Program
 from benches.counts.table import HEAD, Line, summary, write
@@ -86,8 +86,18 @@ def test_the_table_says_what_all_programs_come_to(tmp_path: Path) -> None:
     write(tmp_path / "table.csv", [line])
     assert (tmp_path / "table.csv").read_text().splitlines() == [
         ",".join(HEAD),
-        "one,0.0,0.0,0.0,-50.0,0.0,50.0,9,0,0,,x,about",
+        "one,0.0,0.0,0.0,-50.0,0.0,50.0,9,0,0,,0,x,about",
     ]
+
+
+def test_intervals_of_several_recordings_overlap_or_are_told() -> None:
+    def recorded(count: float) -> Verdict:
+        found = profile((600 * count, 200 * count), (100, 100))
+        found["objects"][0]["accesses"] = {"count": 10, "low": 8, "high": 12}
+        return judged(found, [HEAP, STATIC])
+
+    assert apart([recorded(1.0), recorded(1.4)]) == 0
+    assert apart([recorded(1.0), recorded(1.4), recorded(1.6)]) == 1
 
 
 def test_what_was_counted_is_judged_with_what_is_of_no_object() -> None:
