@@ -16,7 +16,7 @@ from tierloom import Profile, catalog
 from tierloom.commands import say
 from tierloom.report.columns import Column, Rank
 from tierloom.report.tables import profiles
-from tierloom.report.tables.layout import Table, table
+from tierloom.report.tables.layout import Table
 
 WIDTHS = (60, 80, 100, 140)
 VAST = 2000
@@ -85,9 +85,11 @@ def made_up(draw: st.DrawFn) -> Table:
             )
         )
         kinds.append(NUMBERS if numeric else NAMES | SENTENCES)
-    made = Table(columns, title=draw(SENTENCES))
-    for _ in range(draw(st.integers(0, 4))):
-        made.add_row(*(draw(kind) for kind in kinds))
+    rows = [
+        {column.key: draw(kind) for column, kind in zip(columns, kinds, strict=True)}
+        for _ in range(draw(st.integers(0, 4)))
+    ]
+    made = Table(columns, rows, draw(SENTENCES))
     made.add_reason("first", draw(SENTENCES))
     return made
 
@@ -107,8 +109,11 @@ def test_a_column_that_stays_shows_every_number_whole(made: Table, width: int) -
 
 
 def test_the_least_important_columns_go_first_and_the_table_says_which() -> None:
-    made = table(None, ("a", "left"), ("b", "right", "extra"), ("c", "right"), ("d", "right", "key"), ("e", "right"))
-    made.add_row(*["1234567890"] * 5)
+    columns = [
+        *(Column("a", "a"), Column("b", "b", "number", "extra"), Column("c", "c", "number")),
+        *(Column("d", "d", "number", "key"), Column("e", "e", "number")),
+    ]
+    made = Table(columns, [dict.fromkeys("abcde", "1234567890")], None)
     lines = [drawn(made, width).splitlines() for width in (64, 63, 50, 37)]
     assert [shown[1].split() for shown in lines] == [
         ["a", "b", "c", "d", "e"],
@@ -121,8 +126,11 @@ def test_the_least_important_columns_go_first_and_the_table_says_which() -> None
 
 
 def test_where_the_important_columns_do_not_fit_every_row_is_a_block() -> None:
-    made = table("title", ("name", "left"), ("one", "right", "key"), ("two", "right", "key"), ("empty", "left"))
-    made.add_row("first", "1" * 30, "2" * 30, "")
+    columns = [
+        *(Column("name", "name"), Column("one", "one", "number", "key")),
+        *(Column("two", "two", "number", "key"), Column("empty", "empty")),
+    ]
+    made = Table(columns, [{"name": "first", "one": "1" * 30, "two": "2" * 30, "empty": ""}], "title")
     assert drawn(made, 60).split("\n") == [
         "title",
         "",
@@ -135,9 +143,11 @@ def test_where_the_important_columns_do_not_fit_every_row_is_a_block() -> None:
 
 
 def test_reasons_stand_below_and_equal_ones_once() -> None:
-    made = table(None, ("policy", "left"), ("time", "right"))
-    for name in ("bind:a", "bind:b"):
-        made.add_row(name, "-")
+    names = ("bind:a", "bind:b")
+    made = Table(
+        [Column("policy", "policy"), Column("time_s", "time", "seconds")], [{"policy": name} for name in names]
+    )
+    for name in names:
         made.add_reason(name, "not possible: object `x` does not fit")
     assert "bind:a, bind:b: not possible: object `x` does not fit" in drawn(made, 60)
 

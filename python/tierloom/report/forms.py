@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
-from tierloom.units import bytes_text, percent_text, seconds_text
+from tierloom.units import bytes_text, percent_text, rate_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 Left = Literal["text", "code"]
 """Forms that keep to the left."""
 
-Count = Literal["number", "count", "more", "whole", "tenths", "significant"]
-Amount = Literal["bytes", "gib", "gb", "ns", "gb_s"]
-Share = Literal["percent", "percent_tenths", "gain", "times"]
+Count = Literal[
+    "number", "count", "more", "whole", "tenths", "hundredths", "digits", "significant", "rate", "price", "address"
+]
+Amount = Literal["bytes", "gib", "gb", "ns", "gb_s", "gb_s_digits"]
+Share = Literal["percent", "percent_tenths", "percent_hundredths", "gain", "gain_whole", "either_way", "times"]
 Time = Literal["seconds", "seconds_hundredths"]
 Form = Left | Count | Amount | Share | Time
 """How a column writes its values."""
@@ -63,16 +65,25 @@ def latency(value: float) -> str:
 
 
 WRITERS: dict[str, Callable[[float], str]] = {
+    "address": lambda value: f"{int(value):#x}",
     "bytes": lambda value: bytes_text(value) if value >= 0 else f"-{bytes_text(-value)}",
     "count": lambda value: f"{value:,.0f}",
+    "digits": lambda value: f"{value:.4g}",
+    "either_way": lambda value: f"±{value * 100:.0f} %",
     "gain": lambda value: f"{value * 100:+.1f} %",
+    "gain_whole": lambda value: f"{value * 100:+.0f} %",
     "gb": lambda value: f"{value / 1e9:.1f} GB" if value >= 1e8 or value == 0 else f"{value / 1e6:.1f} MB",
     "gb_s": lambda value: f"{value:,.1f} GB/s" if value >= 0.1 or value == 0 else f"{value:.2g} GB/s",
+    "gb_s_digits": lambda value: f"{value:.3g} GB/s",
     "gib": lambda value: f"{value:,.3g}" if abs(value) < 100 else f"{value:,.1f}",
+    "hundredths": lambda value: f"{value:.2f}",
     "more": lambda value: f"{value:+,.0f}",
     "ns": latency,
     "percent": lambda value: percent_text(value) if value >= 0 else f"-{percent_text(-value)}",
+    "percent_hundredths": lambda value: f"{value * 100:.2f} %",
     "percent_tenths": lambda value: f"{value * 100:.1f} %",
+    "price": lambda value: f"{value:.2f}" if value < 100 else f"{value:.0f}",
+    "rate": rate_text,
     "seconds": lambda value: seconds_text(value) if value > 0 else f"{value:g} s",
     "seconds_hundredths": lambda value: f"{value:.2f} s",
     "significant": lambda value: f"{value:.3g}",

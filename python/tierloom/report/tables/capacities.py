@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tierloom.report.tables.layout import noted, table
-from tierloom.report.tables.marks import LEGEND, marked
-from tierloom.units import bytes_text, percent_text, seconds_text
+from tierloom.report.columns import Column, told
+from tierloom.report.forms import written
+from tierloom.report.tables.layout import OURS, Table, facts
+from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,110 +15,102 @@ if TYPE_CHECKING:
     from tierloom.capacity import Fit, Fleet, Layer, Mix, Rates, Run, Saving, Shape
     from tierloom.capacity.catalog import Case
     from tierloom.capacity.findings import Finding
+    from tierloom.capacity.fit import Point
     from tierloom.capacity.keyvalue import Served
     from tierloom.capacity.mixes import Hits
-    from tierloom.report.tables.layout import Table
+    from tierloom.report.columns import Row
 
-STYLES = {"reproduced": "green", "fitted": "cyan", "input": "cyan", "missed": "yellow", "conflict": "magenta"}
+STYLES = {"fitted": "cyan", "input": "cyan", "missed": "yellow", "conflict": "magenta"}
 SHOWN = 24
 """Purchases that the table lists."""
 
 
 def cases(known: Sequence[Case]) -> Table:
     """The published cases."""
-    made = table("Published cases", ("case", "left"), ("what was run", "left"))
-    for case in known:
-        made.add_row(case.name, case.title)
-    return made
+    columns = [Column("name", "case"), Column("title", "what was run")]
+    return Table(columns, [{"name": case.name, "title": case.title} for case in known], "Published cases")
 
 
 def measured(runs: Mapping[str, Sequence[Run]]) -> Table:
     """The measured runs of the catalog."""
-    made = table("Measured runs", ("runs", "left"), ("number", "right"), ("memory", "left"), ("streams", "left"))
-    for name, known in runs.items():
-        sizes, streams = [run.memory_bytes for run in known], sorted({run.streams for run in known})
-        span = f"{bytes_text(min(sizes))} to {bytes_text(max(sizes))}"
-        made.add_row(name, str(len(known)), span, ", ".join(map(str, streams)))
-    return made
+    columns = [
+        *(Column("name", "runs"), Column("number", "number", "count")),
+        *(Column("least_bytes", "memory", "bytes", to="most_bytes"), Column("streams", "streams")),
+    ]
+    return Table(columns, [_runs_row(name, known) for name, known in runs.items()], "Measured runs")
+
+
+def _runs_row(name: str, runs: Sequence[Run]) -> Row:
+    sizes, streams = [run.memory_bytes for run in runs], sorted({run.streams for run in runs})
+    ends = {"least_bytes": min(sizes), "most_bytes": max(sizes)}
+    return {"name": name, "number": len(runs), **ends, "streams": ", ".join(map(str, streams))}
 
 
 def inputs(case: Case) -> Table:
     """What went into a published case: none of it is a result."""
-    made = table(
-        f"{case.name}: {case.title}",
-        ("input", "left"),
-        ("value", "left", "key"),
-        ("source", "left", "key"),
-        ("how", "left"),
-    )
-    for name, figure in case.inputs.items():
-        for each in figure if isinstance(figure, list) else [figure]:
-            value = _point(each) if isinstance(figure, list) else str(each["value"])
-            made.add_row(name, marked(value, each["kind"]), each["source"], each.get("how", ""))
-    return noted(made, LEGEND + " " + " ".join(f"{name}: {text}." for name, text in case.sources.items()))
+    rows = [
+        {**each, "input": name, "value": {"value": _point(each), "kind": each["kind"]}}
+        for name, figure in case.inputs.items()
+        for each in (figure if isinstance(figure, list) else [figure])
+    ]
+    note = " ".join(f"{name}: {text}." for name, text in case.sources.items())
+    return Table(INPUTS, rows, f"{case.name}: {case.title}", note, has_legend=True)
+
+
+INPUTS = (
+    *(Column("input", "input"), Column("value", "value", rank="key"), Column("source", "source", rank="key")),
+    Column("how", "how"),
+)
 
 
 def _point(figure: Mapping[str, Any]) -> str:
+    """A figure's value, or the parts of a point of a curve."""
+    if "value" in figure:
+        return str(figure["value"])
     return ", ".join(f"{name} {value}" for name, value in figure.items() if name not in {"kind", "source", "how"})
 
 
 def findings(case: Case, found: Sequence[Finding]) -> Table:
     """Published figures beside ours."""
-    made = table(
-        f"{case.name}: published and ours",
-        ("finding", "left"),
-        ("published", "right", "key"),
-        ("ours", "right", "key"),
-        ("apart", "right"),
-        ("verdict", "left", "key"),
-        ("why", "left"),
-    )
-    for each in found:
-        apart = f"{(each.ours / each.published - 1.0) * 100:+.1f} %"
-        made.add_row(
-            each.name,
-            f"{each.published:.4g}",
-            f"{each.ours:.4g}",
-            apart,
-            each.verdict,
-            each.note,
-            style=STYLES[each.verdict] if each.verdict != "reproduced" else None,
-        )
     good = sum(each.verdict == "reproduced" for each in found)
-    return noted(made, f"{good} of {len(found)} reproduced.")
+    rows = [
+        {**vars(each), "apart": each.ours / each.published - 1.0, "style": STYLES.get(each.verdict, "")}
+        for each in found
+    ]
+    return Table(FINDINGS, rows, f"{case.name}: published and ours", f"{good} of {len(found)} reproduced.")
+
+
+FINDINGS = (
+    *(Column("name", "finding"), Column("published", "published", "digits", "key")),
+    *(Column("ours", "ours", "digits", "key"), Column("apart", "apart", "gain")),
+    *(Column("verdict", "verdict", rank="key"), Column("note", "why")),
+)
 
 
 def fitted(fit: Fit, name: str, *, held_out: bool) -> Table:
     """The model of some runs and its errors."""
-    made = table(
-        f"{name}: {'predicted without having been seen' if held_out else 'measured and by the model'}",
-        ("memory", "right"),
-        ("streams", "right"),
-        ("measured", "right"),
-        ("model", "right"),
-        ("error", "right"),
-        ("unseen", "right"),
-        ("storage", "right"),
-        ("waiting for it", "right"),
-    )
-    for point in fit.points:
-        unseen = point.unseen_error
-        made.add_row(
-            bytes_text(point.memory_bytes),
-            str(point.streams),
-            seconds_text(point.seconds),
-            seconds_text(point.model_s),
-            f"{point.error * 100:+.1f} %",
-            "" if unseen is None else f"{unseen * 100:+.1f} %",
-            bytes_text(point.storage_bytes) if point.storage_bytes else "",
-            percent_text(fit.spill.stall(point.memory_bytes, point.streams)),
-        )
     unseen_text = "unseen: by a model fitted without that memory. " if not held_out and _tested(fit) else ""
-    return noted(
-        made,
+    return Table(
+        POINTS,
+        [_point_row(point, fit) for point in fit.points],
+        f"{name}: {'predicted without having been seen' if held_out else 'measured and by the model'}",
         f"{unseen_text}Largest error on memory {'not seen' if _tested(fit) else 'that the fit has seen'}: "
         f"{percent_text(fit.spread)}; repeats scatter by {percent_text(fit.scatter)}.\n{law(fit)}",
     )
+
+
+POINTS = (
+    *(Column("memory_bytes", "memory", "bytes"), Column("streams", "streams", "count")),
+    *(Column("seconds", "measured", "seconds"), Column("model_s", "model", "seconds")),
+    *(Column("error", "error", "gain"), Column("unseen_error", "unseen", "gain")),
+    *(Column("storage_bytes", "storage", "bytes"), Column("stall", "waiting for it", "percent")),
+)
+
+
+def _point_row(point: Point, fit: Fit) -> Row:
+    figures = {column.key: getattr(point, column.key) for column in POINTS[:-2]}
+    stall = fit.spill.stall(point.memory_bytes, point.streams)
+    return told({**figures, "storage_bytes": point.storage_bytes or None, "stall": stall})
 
 
 def _tested(fit: Fit) -> bool:
@@ -144,32 +137,28 @@ def law(fit: Fit) -> str:
 
 def purchases(made: Sequence[Mix], chosen: Mix, fit: Fit, streams: int) -> Table:
     """Purchases, cheapest first."""
-    rows = table(
-        f"What memory brings: {streams} stream{'s' if streams > 1 else ''} at once",
-        ("DRAM", "right"),
-        ("CXL", "right"),
-        ("price", "right"),
-        ("time", "right"),
-        ("results/h", "right"),
-        ("USD a result/h", "right"),
-        ("on CXL", "right"),
-        ("", "left", "key"),
-    )
-    for each in made[:SHOWN]:
-        rows.add_row(
-            bytes_text(each.dram_bytes),
-            bytes_text(each.cxl_bytes) if each.cxl_bytes else "-",
-            f"{each.usd:.2f}" if each.usd < 100 else f"{each.usd:.0f}",
-            seconds_text(each.seconds),
-            f"{each.results_h:.4g}",
-            f"{each.usd_per_result_h:.3g}",
-            percent_text(each.on_cxl) if each.cxl_bytes else "",
-            "chosen" if each == chosen else "",
-            style="bold green" if each == chosen else None,
-        )
     more = f" {len(made) - SHOWN} more are not shown." if len(made) > SHOWN else ""
     doubt = "" if _tested(fit) else ", as far as runs tell that the fit has seen"
-    return noted(rows, f"Times are good to {percent_text(fit.spread)}{doubt}.{more}")
+    return Table(
+        PURCHASES,
+        [_purchase_row(each, is_chosen=each == chosen) for each in made[:SHOWN]],
+        f"What memory brings: {count_text(streams, 'stream')} at once",
+        f"Times are good to {percent_text(fit.spread)}{doubt}.{more}",
+    )
+
+
+PURCHASES = (
+    *(Column("dram_bytes", "DRAM", "bytes"), Column("cxl_bytes", "CXL", "bytes"), Column("usd", "price", "price")),
+    *(Column("seconds", "time", "seconds"), Column("results_h", "results/h", "digits")),
+    *(Column("usd_per_result_h", "USD a result/h", "significant"), Column("on_cxl", "on CXL", "percent")),
+    Column("chosen", "", rank="key"),
+)
+
+
+def _purchase_row(mix: Mix, *, is_chosen: bool) -> Row:
+    figures = {column.key: getattr(mix, column.key) for column in PURCHASES[:-1]}
+    without = {} if mix.cxl_bytes else {"cxl_bytes": None, "on_cxl": ""}
+    return {**figures, **without, "chosen": "chosen" if is_chosen else "", "style": OURS if is_chosen else ""}
 
 
 def hits(cost: Hits, machine: str) -> str:
@@ -183,53 +172,60 @@ def hits(cost: Hits, machine: str) -> str:
 
 def served(found: Sequence[Served], machine: str) -> Table:
     """Configurations of a key-value store."""
-    made = table(
-        f"A key-value store on {machine}",
-        ("configuration", "left"),
-        ("operations/s", "right"),
-        ("of DRAM's", "right"),
-        ("on CXL", "right"),
-        ("on SSD", "right"),
-        ("bound", "left"),
-    )
-    for each in found:
-        share = f"{each.operations_s / found[0].operations_s:.1%}"
-        cells = [percent_text(part) if part else "" for part in (each.on_cxl, each.on_ssd)]
-        made.add_row(each.name, f"{each.operations_s:,.0f}", share, *cells, each.bound)
-    return noted(
-        made, "on CXL, on SSD: share of the accesses. Operations are assumed; ratios and order rest on them less."
-    )
+    rows = [
+        {
+            "name": each.name,
+            "operations_s": each.operations_s,
+            "bound": each.bound,
+            "share": each.operations_s / found[0].operations_s,
+            **{key: part for key, part in (("on_cxl", each.on_cxl), ("on_ssd", each.on_ssd)) if part},
+        }
+        for each in found
+    ]
+    note = "on CXL, on SSD: share of the accesses. Operations are assumed; ratios and order rest on them less."
+    return Table(SERVED, rows, f"A key-value store on {machine}", note)
+
+
+SERVED = (
+    *(Column("name", "configuration"), Column("operations_s", "operations/s", "count")),
+    *(Column("share", "of DRAM's", "percent_tenths"), Column("on_cxl", "on CXL", "percent")),
+    *(Column("on_ssd", "on SSD", "percent"), Column("bound", "bound")),
+)
 
 
 def saved(rates: Rates, answer: Saving, even: float) -> Table:
     """The abstract cost model's answer."""
-    made = table("The same throughput with CXL memory", ("", "left"), ("", "right"))
-    made.add_row("servers, of those without", f"{answer.servers:.2%}")
-    made.add_row("total cost saved", f"{answer.saving:.2%}")
-    made.add_row("saves nothing from a server cost of", f"{even:.3f}x")
-    given = f"SSD is rate 1, DRAM {rates.dram:g}, CXL {rates.cxl:g}."
-    return noted(made, f"Holds while the working set exceeds the memory of either cluster. {given}")
+    shares = {"servers, of those without": answer.servers, "total cost saved": answer.saving}
+    told = {name: written(share, "percent_hundredths") for name, share in shares.items()}
+    note = (
+        "Holds while the working set exceeds the memory of either cluster. "
+        f"SSD is rate 1, DRAM {rates.dram:g}, CXL {rates.cxl:g}."
+    )
+    even_from = {"saves nothing from a server cost of": f"{even:.3f}x"}
+    return facts("The same throughput with CXL memory", told | even_from, note)
 
 
 def cluster(layers: Sequence[Layer], answer: Fleet, data_bytes: float) -> Table:
     """The cheapest cluster."""
-    made = table(
-        f"Cheapest cluster: {answer.servers} servers, {answer.usd:,.0f} USD",
-        ("tier", "left"),
-        ("all servers", "right"),
-        ("each", "right"),
-        ("of the data", "right"),
-    )
-    for layer in layers:
-        held = answer.bytes[layer.name]
-        made.add_row(layer.name, bytes_text(held), bytes_text(held / answer.servers), percent_text(held / data_bytes))
-    return noted(made, f"Touches as much data as it holds in {seconds_text(answer.seconds)}.")
+    columns = [
+        *(Column("tier", "tier"), Column("held_bytes", "all servers", "bytes"), Column("each_bytes", "each", "bytes")),
+        Column("share", "of the data", "percent"),
+    ]
+    rows = [
+        {"tier": name, "held_bytes": held, "each_bytes": held / answer.servers, "share": held / data_bytes}
+        for name, held in ((layer.name, answer.bytes[layer.name]) for layer in layers)
+    ]
+    title = f"Cheapest cluster: {answer.servers} servers, {answer.usd:,.0f} USD"
+    return Table(columns, rows, title, f"Touches as much data as it holds in {seconds_text(answer.seconds)}.")
 
 
 def instances(answer: Shape, each_bytes: float) -> Table:
     """What a host sells."""
-    made = table(f"{answer.vcpus} vCPUs with {bytes_text(each_bytes)} each", ("", "left"), ("", "right"))
-    made.add_row("vCPUs that DRAM can feed", f"{answer.sold} ({answer.sold / answer.vcpus:.1%})")
-    made.add_row("CXL memory for the rest", bytes_text(answer.missing_bytes))
-    made.add_row("revenue gained", f"{answer.revenue:.2%}")
-    return noted(made, "Instances on CXL memory are sold at the discount; hosts are otherwise full.")
+    fed = written(answer.sold / answer.vcpus, "percent_tenths")
+    told = {
+        "vCPUs that DRAM can feed": f"{answer.sold} ({fed})",
+        "CXL memory for the rest": bytes_text(answer.missing_bytes),
+        "revenue gained": written(answer.revenue, "percent_hundredths"),
+    }
+    note = "Instances on CXL memory are sold at the discount; hosts are otherwise full."
+    return facts(f"{answer.vcpus} vCPUs with {bytes_text(each_bytes)} each", told, note)

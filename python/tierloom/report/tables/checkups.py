@@ -6,23 +6,31 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from tierloom.report.tables.layout import table
+from tierloom.report.columns import Column, Row
+from tierloom.report.tables.layout import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tierloom.doctor import Finding
-    from tierloom.report.tables.layout import Table
 
 STYLES = {"works": "green", "limited": "yellow", "missing": "red"}
 
 
 def findings(found: Sequence[Finding]) -> Table:
     """A row a check, the remedy below what was found."""
-    made = table(None, ("check", "left"), ("verdict", "left", "key"), ("needed by", "left"), ("found", "left", "key"))
-    for each in found:
-        told = Text(each.found)
-        if each.remedy:
-            told.append(f"\n→ {each.remedy}", style="cyan")
-        made.add_row(each.check, Text(each.verdict, style=STYLES[each.verdict]), each.serves, told)
-    return made
+    return Table(FINDINGS, [_row(each) for each in found], None)
+
+
+FINDINGS = (
+    *(Column("check", "check"), Column("verdict", "verdict", rank="key"), Column("serves", "needed by")),
+    Column("found", "found", rank="key"),
+)
+
+
+def _row(finding: Finding) -> Row:
+    found = Text(finding.found)
+    if finding.remedy:
+        found.append(f"\n→ {finding.remedy}", style="cyan")
+    verdict = Text(finding.verdict, style=STYLES[finding.verdict])
+    return {"check": finding.check, "verdict": verdict, "serves": finding.serves, "found": found}

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from tierloom.published_claims import studies
 from tierloom.published_claims.printed import Figure
-from tierloom.report.tables.layout import table
+from tierloom.report.columns import Column
+from tierloom.report.tables.layout import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from tierloom.published_claims import Result, Study
     from tierloom.published_claims.documents import ClaimDoc, ClaimsDoc, SpotDoc, TallyDoc
     from tierloom.published_claims.ledger import Cause, Claim, Kind, Spot, Value
-    from tierloom.report.tables.layout import Table
 
 VERDICT_STYLE = {"in band": "green", "missed": "red", "not modelled": "dim"}
 KINDS: tuple[Kind, ...] = ("prediction", "ordering", "arithmetic", "input")
@@ -81,30 +81,34 @@ def tables(results: Sequence[Result]) -> Group:
 
 def _table(name: str, results: Sequence[Result]) -> Table:
     origin = _study(name)
-    made = table(
-        f"{origin.title} ({origin.source})",
-        ("claim", "left"),
-        ("what was published", "left", "key"),
-        ("kind", "left", "extra"),
-        ("published", "right", "key"),
-        ("ours", "right", "key"),
-        ("band", "right"),
-        ("verdict", "left", "key"),
-    )
-    for result in results:
-        cells = _cells(result)
-        made.add_row(*cells[:-1], Text(cells[-1], style=VERDICT_STYLE[cells[-1]]))
-    return made
+    rows = [{**_cells(each), "verdict": Text(each.verdict, style=VERDICT_STYLE[each.verdict])} for each in results]
+    return Table(CLAIMS, rows, f"{origin.title} ({origin.source})")
+
+
+CLAIMS = (
+    *(Column("claim", "claim"), Column("what", "what was published", rank="key"), Column("kind", "kind", rank="extra")),
+    *(Column("published", "published", "number", "key"), Column("ours", "ours", "number", "key")),
+    *(Column("band", "band", "number"), Column("verdict", "verdict", rank="key")),
+)
 
 
 def _study(name: str) -> Study:
     return next(each for each in studies() if each.id == name)
 
 
-def _cells(result: Result) -> tuple[str, ...]:
+def _cells(result: Result) -> dict[str, str]:
+    """A result by column, each figure as the paper writes it."""
     claim = result.claim
-    shown = (published_text(claim), value_text(result.ours, claim.unit), band_text(claim))
-    return _short(claim), claim.what, claim.kind, *shown, result.verdict
+    return {
+        "claim": _short(claim),
+        "place": claim.place,
+        "what": claim.what,
+        "kind": claim.kind,
+        "published": published_text(claim),
+        "ours": value_text(result.ours, claim.unit),
+        "band": band_text(claim),
+        "verdict": result.verdict,
+    }
 
 
 def _short(claim: Claim) -> str:
@@ -212,11 +216,12 @@ def _section(name: str, results: Sequence[Result]) -> Iterator[str]:
     yield from ("| section | here it is | how |", "|---|---|---|")
     for section in origin.sections:
         yield f"| {section.title} | {section.state} | {section.how} |"
-    yield from ("", "| claim | place | what was published | kind | published | ours | band | verdict |")
-    yield "|---|---|---|---|---:|---:|---:|---|"
+    columns = [CLAIMS[0], Column("place", "place"), *CLAIMS[1:]]
+    yield from ("", f"| {' | '.join(column.heading for column in columns)} |")
+    yield "|" + "".join("---|" if column.side == "left" else "---:|" for column in columns)
     for result in results:
-        short, *rest = _cells(result)
-        yield "| " + " | ".join(cell.replace("|", "/") for cell in (short, result.claim.place, *rest)) + " |"
+        cells = _cells(result)
+        yield f"| {' | '.join(cells[column.key].replace('|', '/') for column in columns)} |"
     yield ""
     yield from (f"- **{verdict}**, {_names(of)}: {why}" for verdict, why, of in _grouped_reasons(results))
     yield ""

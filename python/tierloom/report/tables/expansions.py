@@ -8,8 +8,8 @@ from tierloom.published_claims import claims
 from tierloom.report.columns import Column
 from tierloom.report.forms import latency
 from tierloom.report.tables.claims import published_text
-from tierloom.report.tables.layout import Table, noted, table
-from tierloom.units import bytes_text, percent_text
+from tierloom.report.tables.layout import Table
+from tierloom.units import percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,17 +68,18 @@ def _row(run: ExpansionDoc, yardstick_s: float) -> Row:
 
 def calibration(found: Fit, measured: dict[str, Any]) -> Table:
     """Measured copies, and below them the fitted figures and what others published."""
-    made = table(
-        f"Copies between pinned host memory and {found.gpu}",
-        ("bytes", "right"),
-        ("to the GPU", "right"),
-        ("GB/s", "right"),
-        ("from it", "right"),
-        ("GB/s", "right"),
-    )
-    for (size, there), (_, back) in zip(measured["copies"], measured["copies_out"], strict=True):
-        made.add_row(bytes_text(size), latency(there), f"{size / there:.2f}", latency(back), f"{size / back:.2f}")
-    return noted(made, "\n".join(_fitted(found) + [f"published: {line}" for line in published_copies()]))
+    rows = [
+        {"bytes": size, "in_ns": there, "in_gb_s": size / there, "out_ns": back, "out_gb_s": size / back}
+        for (size, there), (_, back) in zip(measured["copies"], measured["copies_out"], strict=True)
+    ]
+    note = "\n".join(_fitted(found) + [f"published: {line}" for line in published_copies()])
+    return Table(COPIES, rows, f"Copies between pinned host memory and {found.gpu}", note)
+
+
+COPIES = (
+    *(Column("bytes", "bytes", "bytes"), Column("in_ns", "to the GPU", "ns"), Column("in_gb_s", "GB/s", "hundredths")),
+    *(Column("out_ns", "from it", "ns"), Column("out_gb_s", "GB/s", "hundredths")),
+)
 
 
 def _fitted(found: Fit) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from tierloom.report.columns import Column, Rank, Row, Side
+from tierloom.report.columns import Column, Row
 from tierloom.report.tables.drawing import Line, blocks, side_by_side, whole
 from tierloom.report.tables.marks import LEGEND, marked
 from tierloom.report.tables.widths import NAME_WIDTH, need, widths
@@ -21,8 +21,7 @@ from tierloom.report.tables.words import cut, wrapped
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-Heading = tuple[str, Side] | tuple[str, Side, Rank]
-"""A heading, the side that the cells keep to, and how soon the column may go."""
+    from tierloom.report.forms import Form
 
 OURS = "bold green"
 """Style of what the reader came for."""
@@ -45,11 +44,6 @@ class Table:
     note: str = ""
     reasons: dict[str, list[str]] = field(default_factory=dict)
     has_legend: bool = False
-
-    def add_row(self, *cells: str | Text, style: str | None = None, ours: bool = False) -> None:
-        """One more row, of cells that were written where they come from; those that are not given are empty."""
-        named = {column.key: cell for column, cell in zip(self.columns, cells, strict=False)}
-        self.rows = [*self.rows, {**named, "style": style or "", "ours": ours}]
 
     def add_reason(self, name: str, reason: str) -> None:
         """Why a row is as it is, below the table; rows of one reason share a sentence."""
@@ -133,20 +127,17 @@ def _cell(console: Console, column: Column, row: Row) -> Text:
     return console.render_str(column.text(row), markup=False, emoji=False, highlight=False)
 
 
-def table(title: str | None, *headings: Heading) -> Table:
-    """An empty table for rows of cells that are written where they come from; the keys of its columns are their places.
+def facts(
+    title: str | None, told: Mapping[str, str], note: str = "", *, what: str = "", form: Form = "number"
+) -> Table:
+    """A table of one answer: a line a fact, what it is and what it comes to.
 
     Example:
-        >>> made = table("Sizes", ("object", "left"), ("size", "right", "key"))
-        >>> made.add_row("u", "1GiB")
-        >>> made.rows[0]["1"]
-        '1GiB'
+        >>> facts("Savings", {"servers": "67 %"}).rows[0]["value"]
+        '67 %'
     """
-    columns = [
-        Column(str(at), heading, "text" if side == "left" else "number", *rank)
-        for at, (heading, side, *rank) in enumerate(headings)
-    ]
-    return Table(columns, title=title)
+    columns = [Column("what", what), Column("value", "", form, "key")]
+    return Table(columns, [{"what": name, "value": value} for name, value in told.items()], title, note)
 
 
 def known(columns: Sequence[Column], rows: Sequence[Row], title: str) -> Table:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from tierloom.report.columns import Column
-from tierloom.report.tables.layout import Table, known, table
+from tierloom.report.tables.layout import Table, known
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ PEAKS = {"reads_gb_s": 1.0, "triad_gb_s": 2 / 3, "copy_gb_s": 1 / 2}
 
 def machine_list(machines: Iterable[Machine]) -> Table:
     """One line a machine."""
-    made = table(None, ("machine", "left"), ("memories", "left", "key"), ("what it is", "left"))
-    for machine in machines:
-        memories = ", ".join(
-            f"{m['name']} {bytes_text(m['capacity_bytes']['value'])}" for m in machine.data["memories"]
-        )
-        made.add_row(machine.name, memories, machine.data["title"])
-    return made
+    columns = [Column("name", "machine"), Column("memories", "memories", rank="key"), Column("title", "what it is")]
+    return Table(columns, [{**machine.data, "memories": _memories(machine)} for machine in machines], None)
+
+
+def _memories(machine: Machine) -> str:
+    """What holds data, in one cell."""
+    return ", ".join(f"{m['name']} {bytes_text(m['capacity_bytes']['value'])}" for m in machine.data["memories"])
 
 
 def summary(machine: Machine) -> tuple[RenderableType, ...]:

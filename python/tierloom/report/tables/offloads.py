@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING
 from tierloom.offload.documents import TIED
 from tierloom.offload.runtime import runtime_of
 from tierloom.report.columns import Column
-from tierloom.report.tables.layout import Table, noted, table
-from tierloom.units import bytes_text, count_text, percent_text, rate_text, seconds_text
+from tierloom.report.tables.layout import OURS, Table, noted
+from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tierloom.offload.catalog import Entry
-    from tierloom.offload.documents import CpuDoc, InferDoc, RatioDoc, RivalDoc, ServeDoc, TrainDoc
+    from tierloom.offload.documents import (
+        CpuDoc,
+        InferDoc,
+        PlaceDoc,
+        RatioDoc,
+        RivalDoc,
+        ServeDoc,
+        TrainDoc,
+        TrainPolicyDoc,
+        UsersDoc,
+    )
     from tierloom.offload.model import Model
     from tierloom.report.columns import Row
-
-EMPTY = "·"
 
 TRILLION = 10**12
 
@@ -28,32 +36,31 @@ LONG = 32 * 1024
 
 def users(data: InferDoc) -> Table:
     """What each user gets, by number of users."""
-    rows = data["table"] or [data["users"]]
-    made = table(
-        "What each user gets",
-        ("users", "right"),
-        ("tokens/s each", "right"),
-        ("first token", "right"),
-        ("alone", "right"),
-        ("all at once", "right"),
-        ("tokens/s in all", "right"),
-        ("weights", "left"),
-        ("KV cache", "left"),
-    )
-    for row in rows:
-        knee = row.get("knee", True)
-        made.add_row(
-            f"{row['users']}{' knee' if row.get('knee') else ''}",
-            rate_text(row["tokens_s_user"]),
-            *(seconds_text(row[key]) for key in ("ttft_s", "ttft_alone_s", "ttft_last_s")),
-            rate_text(row["tokens_s"]),
-            *(_where(row[key]) for key in ("weights_bytes", "kv_bytes")),
-            style="bold green" if knee else None,
-        )
+    rows = [_users_row(row, is_knee=row.get("knee", False)) for row in data["table"]]
     note = "first token: behind the others; alone: nobody else asks; all at once: the last of them all."
     if data["table"]:
         note += "\nknee: the last row to which twice the users brought at least 20 % more tokens/s in all."
-    return noted(made, note)
+    return Table(
+        USERS, rows or [{**_users_row(data["users"], is_knee=False), "style": OURS}], "What each user gets", note
+    )
+
+
+USERS = (
+    *(Column("users", "users", "number"), Column("tokens_s_user", "tokens/s each", "rate")),
+    *(Column("ttft_s", "first token", "seconds"), Column("ttft_alone_s", "alone", "seconds")),
+    *(Column("ttft_last_s", "all at once", "seconds"), Column("tokens_s", "tokens/s in all", "rate")),
+    *(Column("weights", "weights"), Column("kv", "KV cache")),
+)
+
+
+def _users_row(row: UsersDoc, *, is_knee: bool) -> Row:
+    return {
+        **row,
+        "users": f"{row['users']}{' knee' if is_knee else ''}",
+        "weights": _where(row["weights_bytes"]),
+        "kv": _where(row["kv_bytes"]),
+        "style": OURS if is_knee else "",
+    }
 
 
 def _where(placed: Mapping[str, float]) -> str:
@@ -120,59 +127,66 @@ def _block(data: InferDoc | RivalDoc) -> str:
 
 def places(data: InferDoc) -> Table:
     """What every place holds."""
-    made = table(
-        "What each place holds",
-        ("place", "left"),
-        ("weights", "right"),
-        ("KV cache", "right"),
-        ("hidden", "right"),
-        ("buffers", "right"),
-        ("of it, in all", "right"),
-        ("may hold", "right"),
-    )
-    for place in data["places"]:
-        held = [place["weights_bytes"], place["kv_bytes"], place["hidden_bytes"], place["buffer_bytes"]]
-        made.add_row(
-            place["place"],
-            *(bytes_text(amount) if amount >= 1.0 else EMPTY for amount in held),
-            bytes_text(sum(held)),
-            bytes_text(place["allowed_bytes"]),
-        )
-    return noted(made, "may hold: the margin that the runtime leaves of the capacity.")
+    rows = [_place_row(place) for place in data["places"]]
+    return Table(PLACES, rows, "What each place holds", "may hold: the margin that the runtime leaves of the capacity.")
+
+
+HELD = (
+    *(Column("weights_bytes", "weights", "bytes"), Column("kv_bytes", "KV cache", "bytes")),
+    *(Column("hidden_bytes", "hidden", "bytes"), Column("buffer_bytes", "buffers", "bytes")),
+)
+PLACES = (
+    *(Column("place", "place"), *HELD, Column("held_bytes", "of it, in all", "bytes")),
+    Column("allowed_bytes", "may hold", "bytes"),
+)
+
+
+def _place_row(place: PlaceDoc) -> Row:
+    row: Row = place
+    held = {column.key: row[column.key] for column in HELD}
+    shown = {key: amount if amount >= 1.0 else None for key, amount in held.items()}
+    return {**place, **shown, "held_bytes": sum(held.values())}
 
 
 def parts(data: InferDoc) -> Table:
     """Where each part of the model goes, in the whole tensors and pieces of cache that a runtime can place."""
     names = [place["place"] for place in data["places"]]
-    made = table(
-        "Where each part goes",
-        ("part", "left"),
-        ("size", "right", "key"),
-        ("pieces", "right"),
-        *((name, "right", "key") for name in names),
-    )
+    columns = [
+        *(Column("part", "part"), Column("size_bytes", "size", "bytes", "key"), Column("of", "pieces", "count")),
+        *(Column(f"in {name}", name, "count", "key") for name in names),
+    ]
     whole = data["whole_tensors"]
-    for part, placed in [*data["weights_bytes"].items(), ("kv", data["kv_bytes"])]:
-        counted = whole["tensors"][part]
-        cells = [str(counted[name] or EMPTY) for name in names]
-        named = "KV cache" if part == "kv" else part
-        made.add_row(named, bytes_text(sum(placed.values())), str(whole["of"][part]), *cells)
+    rows = [
+        {
+            "part": "KV cache" if part == "kv" else part,
+            "size_bytes": sum(placed.values()),
+            "of": whole["of"][part],
+            **{f"in {name}": whole["tensors"][part][name] or None for name in names},
+        }
+        for part, placed in [*data["weights_bytes"].items(), ("kv", data["kv_bytes"])]
+    ]
     loss = f"{percent_text(whole['loss'])} less than the plan, which cuts them anywhere; --json has its shares."
-    return noted(made, f"In whole tensors, and pieces of the cache: {whole['tokens_s']:.3g} tokens/s, {loss}")
+    note = f"In whole tensors, and pieces of the cache: {whole['tokens_s']:.3g} tokens/s, {loss}"
+    return Table(columns, rows, "Where each part goes", note)
 
 
 def times(data: InferDoc) -> Table:
     """Where the time goes."""
-    made = table("Where the time goes", ("piece", "left"), ("prefill", "right"), ("decode step", "right"))
+    columns = [
+        Column("piece", "piece"),
+        Column("prefill_s", "prefill", "seconds"),
+        Column("decode_s", "decode step", "seconds"),
+    ]
     prefill, decode = data["prefill_pieces_s"], data["decode_pieces_s"]
-    for piece in [*prefill, *(name for name in decode if name not in prefill)]:
-        if prefill.get(piece) or decode.get(piece):
-            cells = [seconds_text(pieces[piece]) if pieces.get(piece) else EMPTY for pieces in (prefill, decode)]
-            made.add_row(piece, *cells)
-    made.add_row("together", seconds_text(data["prefill_s"]), seconds_text(data["decode_step_s"]), style="bold")
+    rows: list[Row] = [
+        {"piece": piece, "prefill_s": prefill.get(piece) or None, "decode_s": decode.get(piece) or None}
+        for piece in {**prefill, **decode}
+        if prefill.get(piece) or decode.get(piece)
+    ]
+    whole = {"piece": "together", "prefill_s": data["prefill_s"], "decode_s": data["decode_step_s"], "style": "bold"}
     steps = f"Whole block: {seconds_text(data['total_s'])}."
     prefilling = f"Pieces of prefill overlap: it waits for {data['prefill_bound']}."
-    return noted(made, f"{prefilling} {_added(data)} {steps}")
+    return Table(columns, [*rows, whole], "Where the time goes", f"{prefilling} {_added(data)} {steps}")
 
 
 def _added(data: InferDoc) -> str:
@@ -203,42 +217,50 @@ def advice(data: InferDoc) -> list[Table]:
 
 def training(data: TrainDoc) -> Table:
     """Steps of training by policy."""
-    made = table(
+    held, asked = bytes_text(data["host_bytes"]), bytes_text(data["deepspeed_estimate_bytes"])
+    made = Table(
+        STEPS,
+        [_step_row(row, is_plan=index == 0) for index, row in enumerate(data["policies"])],
         f"{data['model']} on {data['gpu']} and {data['machine']}, {data['stage']}, "
         f"{data['batch']} x {data['sequence']} tokens",
-        ("policy", "left"),
-        ("step", "right"),
-        ("tokens/s", "right", "key"),
-        ("forward", "right"),
-        ("backward", "right"),
-        ("optimizer", "right"),
-        ("parameters in", "right"),
-        ("plan against it", "right", "key"),
+        f"GPU holds {bytes_text(data['gpu_bytes'])}, host {held}; DeepSpeed's estimator asks the host for {asked}.",
     )
-    for index, row in enumerate(data["policies"]):
+    for row in data["policies"]:
         if "problem" in row:
-            made.add_row(row["policy"], "-", "", "", "", "", "", "not possible")
             made.add_reason(row["policy"], f"not possible: {row['problem']}")
-            continue
-        cells = [seconds_text(seconds) if seconds else EMPTY for seconds in row["pieces_s"].values()]
-        against = f"{row['against'] * 100:+.1f} %" if index else ""
-        told = [seconds_text(row["step_s"]), f"{row['tokens_s']:.4g}", *cells, against]
-        made.add_row(row["policy"], *told, ours=index == 0)
-    held, asked = bytes_text(data["host_bytes"]), bytes_text(data["deepspeed_estimate_bytes"])
-    note = f"GPU holds {bytes_text(data['gpu_bytes'])}, host {held}; DeepSpeed's estimator asks the host for {asked}."
-    return noted(made, note)
+    return made
+
+
+STEPS = (
+    *(Column("policy", "policy"), Column("step_s", "step", "seconds"), Column("tokens_s", "tokens/s", "digits", "key")),
+    *(Column("forward", "forward", "seconds"), Column("backward", "backward", "seconds")),
+    *(Column("optimizer", "optimizer", "seconds"), Column("parameters in", "parameters in", "seconds")),
+    Column("against", "plan against it", "gain", "key"),
+)
+
+
+def _step_row(row: TrainPolicyDoc, *, is_plan: bool) -> Row:
+    if "problem" in row:
+        return {"policy": row["policy"], "step_s": None, "against": "not possible"}
+    pieces = {piece: seconds or None for piece, seconds in row["pieces_s"].items()}
+    return {**row, **pieces, "against": "" if is_plan else row["against"], "ours": is_plan}
 
 
 def states(data: TrainDoc) -> Table:
     """Where the plan puts the optimizer's states."""
-    made = table("Where the states go", ("state", "left"), *((tier, "right", "key") for tier in data["tiers"]))
+    columns = [Column("state", "state"), *(Column(tier, tier, "percent", "key") for tier in data["tiers"])]
     best = data["policies"][0]
-    for state, placed in best.get("shares", {}).items():
-        shares = [placed.get(tier, 0.0) for tier in data["tiers"]]
-        made.add_row(state, *(percent_text(share) if share > 0.0005 else EMPTY for share in shares))
     held = best.get("held_bytes", {})
-    made.add_row("together", *(bytes_text(held.get(tier, 0.0)) for tier in data["tiers"]), style="bold")
-    return made
+    rows: list[Row] = [
+        {"state": state, **{tier: _or_none(placed.get(tier, 0.0)) for tier in data["tiers"]}}
+        for state, placed in best.get("shares", {}).items()
+    ]
+    together = {tier: bytes_text(held.get(tier, 0.0)) for tier in data["tiers"]}
+    return Table(columns, [*rows, {"state": "together", **together, "style": "bold"}], "Where the states go")
+
+
+def _or_none(share: float) -> float | None:
+    return share if share > 0.0005 else None
 
 
 def sessions(data: ServeDoc) -> Table:
@@ -302,27 +324,26 @@ def pages_text(row: RatioDoc) -> str:
 
 def models(entries: list[Entry], sizes: list[Model]) -> Table:
     """The models of the catalog."""
-    made = table(
-        "Models",
-        ("model", "left"),
-        ("released", "left"),
-        ("parameters", "right"),
-        ("weights", "right"),
-        ("KV a token", "right"),
-        (f"cache at {LONG // 1024} Ki", "right"),
-        ("what it is", "left"),
-    )
-    for entry, model in zip(entries, sizes, strict=True):
-        made.add_row(
-            entry.name,
-            entry.released,
-            _many(model.parameters),
-            bytes_text(model.weight_bytes),
-            bytes_text(model.kv_bytes_per_token),
-            bytes_text(model.cache_bytes(LONG)),
-            entry.data["title"],
-        )
-    return noted(made, "The cache grows by `KV a token`; windows and states of layers that keep less come to it once.")
+    rows = [
+        {
+            "name": entry.name,
+            "released": entry.released,
+            "title": entry.data["title"],
+            "parameters": _many(model.parameters),
+            **{key: getattr(model, key) for key in ("weight_bytes", "kv_bytes_per_token")},
+            "cache_bytes": model.cache_bytes(LONG),
+        }
+        for entry, model in zip(entries, sizes, strict=True)
+    ]
+    note = "The cache grows by `KV a token`; windows and states of layers that keep less come to it once."
+    return Table(MODELS, rows, "Models", note)
+
+
+MODELS = (
+    *(Column("name", "model"), Column("released", "released"), Column("parameters", "parameters", "number")),
+    *(Column("weight_bytes", "weights", "bytes"), Column("kv_bytes_per_token", "KV a token", "bytes")),
+    *(Column("cache_bytes", f"cache at {LONG // 1024} Ki", "bytes"), Column("title", "what it is")),
+)
 
 
 def _many(parameters: int) -> str:

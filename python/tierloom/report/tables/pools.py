@@ -4,36 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.report.tables.layout import noted, table
+from tierloom.report.columns import Column, told
+from tierloom.report.tables.layout import Table
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
     from tierloom.pmem.documents import PoolDoc
-    from tierloom.report.tables.layout import Table
+
+ARRAYS = (
+    *(Column("name", "array"), Column("elements", "elements"), Column("size_bytes", "size", "bytes")),
+    *(Column("offset_bytes", "at", "address"), Column("version", "version", "count"), Column("checksums", "checksums")),
+)
 
 
 def arrays(pool: PoolDoc) -> Table:
     """The arrays of a pool, and how full it is."""
-    made = table(
-        f"Pool {pool['path']}: {bytes_text(pool['pool_bytes'])}",
-        ("array", "left"),
-        ("elements", "left"),
-        ("size", "right"),
-        ("at", "right"),
-        ("version", "right"),
-        ("checksums", "left"),
-    )
-    for item in pool["arrays"]:
-        version = str(item["version"]) if item["version"] else ""
-        made.add_row(
-            item["name"],
-            item["elements"],
-            bytes_text(item["size_bytes"]),
-            f"{item['offset_bytes']:#x}",
-            version,
-            "yes" if item["checksums"] else "",
-        )
-    return noted(made, f"{_room(pool)} {_durable(pool)}")
+    rows = [
+        told({**item, "version": item["version"] or None, "checksums": item["checksums"] or None})
+        for item in pool["arrays"]
+    ]
+    title = f"Pool {pool['path']}: {bytes_text(pool['pool_bytes'])}"
+    return Table(ARRAYS, rows, title, f"{_room(pool)} {_durable(pool)}")
 
 
 def _room(pool: PoolDoc) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from tierloom.report.columns import Column
 from tierloom.report.tables.endings import ended
-from tierloom.report.tables.layout import noted, table
+from tierloom.report.tables.layout import Table, facts
 from tierloom.units import bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
@@ -31,36 +32,43 @@ def summary(recording: RecordingDoc) -> tuple[RenderableType, ...]:
 
 def run(recording: RecordingDoc) -> RenderableType:
     """The run, a line a fact."""
-    made = table(f"Recording of {' '.join(recording['command'])}", ("what", "left"), ("", "left", "key"))
     rate = f", {recording['hz']:.0f}/s of CPU time" if recording["event"] in {"cpu-clock", "ptrace"} else ""
-    made.add_row("format", str(recording["format"]))
-    made.add_row("processor", f"{recording['processor']}, {bytes_text(recording['llc_bytes'])} last-level cache")
-    made.add_row("event", EVENTS[recording["event"]] + rate)
-    made.add_row("time", f"{seconds_text(recording['wall_s'])}, {seconds_text(recording['cpu_s'])} of CPU time")
-    made.add_row("samples", f"{recording['samples']:,}, {recording['lost_samples']:,} lost")
-    made.add_row("allocations", f"{recording['allocations']:,} events, {recording['lost_allocations']:,} lost")
-    made.add_row("page faults", f"{recording['page_faults']:,}")
-    made.add_row("processes", f"{recording['processes']:,}")
-    return noted(made, ended(recording) + ".")
+    told = {
+        "format": str(recording["format"]),
+        "processor": f"{recording['processor']}, {bytes_text(recording['llc_bytes'])} last-level cache",
+        "event": EVENTS[recording["event"]] + rate,
+        "time": f"{seconds_text(recording['wall_s'])}, {seconds_text(recording['cpu_s'])} of CPU time",
+        "samples": f"{recording['samples']:,}, {recording['lost_samples']:,} lost",
+        "allocations": f"{recording['allocations']:,} events, {recording['lost_allocations']:,} lost",
+        "page faults": f"{recording['page_faults']:,}",
+        "processes": f"{recording['processes']:,}",
+    }
+    title = f"Recording of {' '.join(recording['command'])}"
+    return facts(title, told, f"{ended(recording)}.", what="what", form="text")
+
+
+FILES = (
+    *(Column("name", "file"), Column("build", "build"), Column("samples", "samples", "count")),
+    *(Column("here", "here"), Column("file", "where")),
+)
 
 
 def files(recording: RecordingDoc) -> RenderableType:
     """The files of code, those with most samples first."""
-    made = table(
-        "Files of code", ("file", "left"), ("build", "left"), ("samples", "right"), ("here", "left"), ("where", "left")
-    )
     ordered = sorted(recording["binaries"], key=lambda file: (-file["samples"], file["path"]))
-    for file in ordered:
-        made.add_row(
-            PurePosixPath(file["path"]).name,
-            file["build"][:BUILD_LETTERS],
-            f"{file['samples']:,}" if file["samples"] else "·",
-            state_text(file),
-            file.get("file", file["path"]),
-        )
+    rows = [
+        {
+            "name": PurePosixPath(file["path"]).name,
+            "build": file["build"][:BUILD_LETTERS],
+            "samples": file["samples"] or None,
+            "here": state_text(file),
+            "file": file.get("file", file["path"]),
+        }
+        for file in ordered
+    ]
     lacking = sum(file["state"] != "same" for file in ordered)
     note = "all are here as they ran" if not lacking else f"{count_text(lacking, 'file')} not here as they ran"
-    return noted(made, f"{count_text(len(ordered), 'file')}, {note}.")
+    return Table(FILES, rows, "Files of code", f"{count_text(len(ordered), 'file')}, {note}.")
 
 
 def state_text(file: CodeFileDoc) -> str:

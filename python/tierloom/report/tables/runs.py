@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tierloom.report.columns import Column
-from tierloom.report.tables.layout import Table, noted, table
-from tierloom.units import bytes_text, count_text, percent_text, seconds_text
+from tierloom.report.tables.layout import Table, noted
+from tierloom.units import count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tierloom.report.columns import Row
     from tierloom.schema import (
         AppliedDoc,
+        AppliedRuleDoc,
         NodeMatchDoc,
         PhaseOutcomeDoc,
         ResidencyDoc,
@@ -153,17 +154,15 @@ def snapshot(seen: SnapshotDoc) -> Table:
 
 def applied(done: AppliedDoc) -> Table:
     """What was moved of a running program."""
-    made = table(
-        f"Process {done['pid']}: moved in {seconds_text(done['took_s'])}",
-        ("object", "left"),
-        ("there", "right"),
-        ("moved", "right"),
-        ("outcome", "left"),
-    )
-    for rule in done["rules"]:
-        outcome = "; ".join(rule["problems"]) or (
-            count_text(rule["objects"], "object") if rule["objects"] else "none there"
-        )
-        made.add_row(rule["object"], bytes_text(rule["present_bytes"]), bytes_text(rule["moved_bytes"]), outcome)
-    told = memories_text(done["memories"]).rstrip()
-    return noted(made, told) if told else made
+    columns = [
+        *(Column("object", "object"), Column("present_bytes", "there", "bytes")),
+        *(Column("moved_bytes", "moved", "bytes"), Column("outcome", "outcome")),
+    ]
+    rows = [{**rule, "outcome": _applied_text(rule)} for rule in done["rules"]]
+    title = f"Process {done['pid']}: moved in {seconds_text(done['took_s'])}"
+    return Table(columns, rows, title, memories_text(done["memories"]).rstrip())
+
+
+def _applied_text(rule: AppliedRuleDoc) -> str:
+    there = count_text(rule["objects"], "object") if rule["objects"] else "none there"
+    return "; ".join(rule["problems"]) or there

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tierloom.report.columns import Column
-from tierloom.report.tables.layout import Table, table
+from tierloom.report.tables.layout import Table
 from tierloom.units import PAGE_BYTES, seconds_text
 
 if TYPE_CHECKING:
@@ -153,11 +153,3 @@ def node_rows(outcome: OutcomeDoc) -> list[Row]:
         }
         for node in outcome["nodes"]
     ]
-
-
-def costs(figures: dict[str, dict[str, object]]) -> Table:
-    """What events cost, with where each number comes from."""
-    made = table("What events cost", ("event", "left"), ("ns", "right"), ("kind", "left"), ("how", "left"))
-    for name, figure in figures.items():
-        made.add_row(name, f"{figure['value']:.0f}", str(figure["kind"]), str(figure.get("how", "")))
-    return made

@@ -4,67 +4,66 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.report.tables.layout import noted, table
-from tierloom.units import bytes_text
+from tierloom.report.columns import Column, Row, told
+from tierloom.report.tables.layout import Table
+from tierloom.units import bytes_text, count_text
 
 if TYPE_CHECKING:
     from tierloom.pmem.documents import GroupDoc, PublishedSeriesDoc, StreamDoc, StreamRunDoc
-    from tierloom.report.tables.layout import Table
 
 KERNELS = ("copy", "scale", "add", "triad")
 
 
 def rates(found: StreamDoc) -> Table:
     """Every run, best of its rounds, with the pool's overhead beside it."""
-    made = table(
-        f"STREAM, GB/s, arrays of {bytes_text(found['array_bytes'])}",
-        ("memory", "left"),
-        ("threads", "right"),
-        *((kernel, "right") for kernel in KERNELS),
-        ("published triad", "right"),
-    )
-    for run in found["runs"]:
-        cells = [f"{run['rates'][kernel]['best_gb_s']:.2f}" for kernel in KERNELS]
-        published = run["published_triad_gb_s"]
-        made.add_row(_name(run), str(run["threads"]), *cells, "" if published is None else f"{published:.1f}")
-    return noted(made, f"Best of the rounds, as STREAM counts bytes. {_durability(found)}")
+    columns = [
+        *(Column("memory", "memory"), Column("threads", "threads", "count")),
+        *(Column(kernel, kernel, "hundredths") for kernel in KERNELS),
+        Column("published_triad_gb_s", "published triad", "tenths"),
+    ]
+    rows = [
+        told({**run, "memory": _name(run), **{kernel: run["rates"][kernel]["best_gb_s"] for kernel in KERNELS}})
+        for run in found["runs"]
+    ]
+    title = f"STREAM, GB/s, arrays of {bytes_text(found['array_bytes'])}"
+    return Table(columns, rows, title, f"Best of the rounds, as STREAM counts bytes. {_durability(found)}")
 
 
 def overheads(found: StreamDoc) -> Table | None:
     """What the pool costs against ordinary memory on the same CPUs; nothing where only one was measured."""
     if not found["overheads"]:
         return None
-    made = table(
-        "App-Direct overhead, share of the volatile bandwidth",
-        ("series", "left"),
-        ("threads", "right"),
-        *((kernel, "right") for kernel in KERNELS),
-    )
-    for item in found["overheads"]:
-        cells = [f"{item['shares'][kernel]:.1%}" for kernel in KERNELS]
-        made.add_row(item["series"] or "pool", str(item["threads"]), *cells)
-    return noted(made, "Below zero the pool was faster: that is how far two runs of the same thing lie apart.")
+    columns = [
+        *(Column("series", "series"), Column("threads", "threads", "count")),
+        *(Column(kernel, kernel, "percent_tenths") for kernel in KERNELS),
+    ]
+    rows = [{**item, **item["shares"], "series": item["series"] or "pool"} for item in found["overheads"]]
+    note = "Below zero the pool was faster: that is how far two runs of the same thing lie apart."
+    return Table(columns, rows, "App-Direct overhead, share of the volatile bandwidth", note)
 
 
 def published(found: GroupDoc) -> Table:
     """The published series of a group."""
     counts = sorted({int(count) for series in found["published"] for count in series["triad_gb_s"]})
-    made = table(
+    columns = [
+        *(Column("name", "series"), Column("mode", "mode")),
+        *(Column(str(count), count_text(count, "thread"), "tenths") for count in counts),
+        Column("here", "here"),
+    ]
+    return Table(
+        columns,
+        [_published_row(series) for series in found["published"]],
         f"Published, group {found['group']}: {found['title']}; Triad, GB/s (App-Direct overhead)",
-        ("series", "left"),
-        ("mode", "left"),
-        *((f"{count} thread" + "s" * (count > 1), "right") for count in counts),
-        ("here", "left"),
+        f"{found['source']}. Overhead against the volatile series of the same threads and memory.",
     )
-    for series in found["published"]:
-        cells = [_figure(series, str(count)) for count in counts]
-        made.add_row(series["name"], series["mode"], *cells, "" if series["measured_here"] else "not this machine")
-    return noted(made, f"{found['source']}. Overhead against the volatile series of the same threads and memory.")
+
+
+def _published_row(series: PublishedSeriesDoc) -> Row:
+    figures = {count: _figure(series, count) for count in series["triad_gb_s"]}
+    return {**series, **figures, "here": "" if series["measured_here"] else "not this machine"}
 
 
 def _figure(series: PublishedSeriesDoc, count: str) -> str:
-    if count not in series["triad_gb_s"]:
-        return ""
     share = f" ({series['overheads'][count]:.0%})" if count in series["overheads"] else ""
     return f"{series['triad_gb_s'][count]:.1f}{share}"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.report.tables.layout import noted, table
-from tierloom.units import seconds_text
+from tierloom.report.columns import Column
+from tierloom.report.tables.layout import Table, facts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,21 +19,22 @@ def summary(found: Sweep) -> list[RenderableType]:
     if found.data["best"]:
         parts.append(_best(found))
     if found.data["failures"]:
-        parts.append(_failures(found))
+        parts.append(Table(FAILURES, found.data["failures"], "Points without a result"))
     return parts
 
 
 def _counts(found: Sweep) -> RenderableType:
     data = found.data
-    made = table(
-        f"{data['study']}: {data['verb']}",
-        *(("points", "right"), ("done", "right"), ("refused", "right"), ("lost", "right")),
-        *(("computed now", "right"), ("took", "right"), ("points/s", "right")),
-    )
-    rate = f"{data['computed'] / data['seconds']:,.0f}" if data["computed"] else "-"
-    counts = [f"{data[name]:,}" for name in ("points", "done", "refused", "lost", "computed")]
-    made.add_row(*counts, seconds_text(data["seconds"]), rate)
-    return made
+    rate = data["computed"] / data["seconds"] if data["computed"] else None
+    return Table(COUNTS, [{**data, "points_s": rate}], f"{data['study']}: {data['verb']}")
+
+
+COUNTS = (
+    *(Column(name, name, "count") for name in ("points", "done", "refused", "lost")),
+    *(Column("computed", "computed now", "count"), Column("seconds", "took", "seconds")),
+    Column("points_s", "points/s", "count"),
+)
+FAILURES = (Column("points", "points", "count"), Column("reason", "reason"))
 
 
 def _best(found: Sweep) -> RenderableType:
@@ -41,14 +42,5 @@ def _best(found: Sweep) -> RenderableType:
     column = objective["column"]
     least = "least" if objective["sense"] == "minimize" else "most"
     spread = ", ".join(f"{name} {objective[name]:.4g}" for name in ("least", "median", "most"))
-    made = table(None, (f"the point of the {least} {column}", "left"), ("", "right", "key"))
-    for name, value in best.items():
-        made.add_row(name, f"{value:.4g}" if isinstance(value, float) else str(value))
-    return noted(made, f"{column} of all points: {spread}")
-
-
-def _failures(found: Sweep) -> RenderableType:
-    made = table("Points without a result", ("points", "right"), ("reason", "left"))
-    for failure in found.data["failures"]:
-        made.add_row(f"{failure['points']:,}", failure["reason"])
-    return made
+    told = {name: f"{value:.4g}" if isinstance(value, float) else str(value) for name, value in best.items()}
+    return facts(None, told, f"{column} of all points: {spread}", what=f"the point of the {least} {column}")

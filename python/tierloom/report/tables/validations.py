@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import shlex
 import statistics
-from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from tierloom.placed_runs import LOCAL
-from tierloom.report.tables.layout import Heading, noted, table
+from tierloom.report.columns import Column, told
+from tierloom.report.tables.layout import Table
 from tierloom.report.tables.words import cut
-from tierloom.schema import ValidationRowDoc
-from tierloom.units import count_text, percent_text, seconds_text
+from tierloom.units import count_text, percent_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from rich.console import RenderableType
 
-    from tierloom.schema import ValidationDoc
+    from tierloom.report.columns import Row
+    from tierloom.schema import ValidationDoc, ValidationRowDoc
     from tierloom.validation import Validation
 
 WORDS = 48
@@ -28,29 +30,38 @@ WORDS = 48
 def tables(found: Validation) -> list[RenderableType]:
     """A sentence and a row for each program and what it ran under."""
     data = found.data
-    told = [(heading, cell) for heading, cell, usual in CONDITIONS if any(cell(row) != usual for row in data["rows"])]
-    made = table(
-        f"Predicted and measured on {data['machine']}",
-        ("program", "left"),
-        ("threads", "right"),
-        *(heading for heading, _ in told),
-        ("measured", "right", "key"),
-        ("from", "right", "extra"),
-        ("to", "right", "extra"),
-        ("predicted", "right", "key"),
-        ("range", "right"),
-        ("error", "right", "key"),
-        ("run again", "right"),
-        ("inside", "left"),
-        ("model alone", "right"),
-    )
-    for row in data["rows"]:
-        made.add_row(*_cells(row, [cell(row) for _, cell in told]))
+    rows = [_row(row) for row in data["rows"]]
+    unusual = [column for column in CONDITIONS if any(row[column.key] != USUAL[column.key] for row in rows)]
+    columns = [*PROGRAM, *unusual, *FIGURES]
     note = (
         f"measured: median of {count_text(data['runs'], 'run')}. predicted: anchored to the profiled run. run again: "
         "how far one run is from the others. model alone: without knowing what the profiled run took."
     )
-    return [verdict(data), noted(made, note), *_ablations(data["rows"])]
+    made = Table(columns, rows, f"Predicted and measured on {data['machine']}", note)
+    return [verdict(data), made, *_ablations(data["rows"])]
+
+
+PROGRAM = (Column("program", "program"), Column("threads", "threads", "count"))
+CONDITIONS = (
+    *(Column("neighbours_gb_s", "neighbours", "gb_s_digits"), Column("placement", "placement")),
+    Column("ablated", "ablated"),
+)
+USUAL = {"neighbours_gb_s": "", "placement": LOCAL, "ablated": ""}
+"""What programs usually run under: where all do, the column is left out."""
+FIGURES = (
+    *(Column("measured_s", "measured", "seconds", "key"), Column("least_s", "from", "seconds", "extra")),
+    *(Column("most_s", "to", "seconds", "extra"), Column("predicted_s", "predicted", "seconds", "key")),
+    *(Column("low_s", "range", "seconds", to="high_s"), Column("error", "error", "gain_whole", "key")),
+    *(Column("repeat", "run again", "either_way"), Column("inside", "inside")),
+    Column("residual", "model alone", "gain_whole"),
+)
+
+
+def _row(row: ValidationRowDoc) -> Row:
+    measured = row["measured_s"]
+    spread = {"measured_s": statistics.median(measured), "least_s": min(measured), "most_s": max(measured)}
+    under = {"neighbours_gb_s": row["neighbours_gb_s"] or "", "ablated": row["ablated"] or ""}
+    return told({**row, **spread, **under, "program": command(row)})
 
 
 def _ablations(rows: Sequence[ValidationRowDoc]) -> Iterator[RenderableType]:
@@ -60,19 +71,26 @@ def _ablations(rows: Sequence[ValidationRowDoc]) -> Iterator[RenderableType]:
     ablated = [(row, alone[_run(row)]) for row in plain if row["ablated"] is not None]
     if not ablated:
         return
-    made = table(
-        "What a program saves with an object always in the cache",
-        ("program", "left"),
-        ("object", "left"),
-        ("measured", "right", "key"),
-        ("predicted", "right", "key"),
-    )
-    for row, whole in ablated:
-        whole_s = statistics.median(whole["measured_s"])
-        saved = whole_s - statistics.median(row["measured_s"]), whole["predicted_s"] - row["predicted_s"]
-        shares = [percent_text(saved_s / whole_s) for saved_s in saved]
-        made.add_row(command(row), row["ablated"] or "", *shares)
-    yield noted(made, "of the time that it takes otherwise, with the kernel's time as it is then.")
+    saved = [_saved(row, whole) for row, whole in ablated]
+    note = "of the time that it takes otherwise, with the kernel's time as it is then."
+    yield Table(SAVED, saved, "What a program saves with an object always in the cache", note)
+
+
+SAVED = (
+    *(Column("program", "program"), Column("ablated", "object")),
+    *(Column("measured", "measured", "percent", "key"), Column("predicted", "predicted", "percent", "key")),
+)
+
+
+def _saved(row: ValidationRowDoc, whole: ValidationRowDoc) -> Row:
+    """What a program takes less than the whole one, as shares of the measured time of that."""
+    whole_s = statistics.median(whole["measured_s"])
+    return {
+        "program": command(row),
+        "ablated": row["ablated"],
+        "measured": (whole_s - statistics.median(row["measured_s"])) / whole_s,
+        "predicted": (whole["predicted_s"] - row["predicted_s"]) / whole_s,
+    }
 
 
 def _run(row: ValidationRowDoc) -> tuple[str, int | None]:
@@ -106,40 +124,3 @@ def verdict(data: ValidationDoc) -> str:
 
 def _percent(share: float | None) -> str:
     return "?" if share is None else percent_text(share)
-
-
-def _neighbours(row: ValidationRowDoc) -> str:
-    return f"{row['neighbours_gb_s']:.3g} GB/s" if row["neighbours_gb_s"] else ""
-
-
-def _placement(row: ValidationRowDoc) -> str:
-    return row["placement"]
-
-
-def _ablated(row: ValidationRowDoc) -> str:
-    return row["ablated"] or ""
-
-
-CONDITIONS: tuple[tuple[Heading, Callable[[ValidationRowDoc], str], str], ...] = (
-    (("neighbours", "right"), _neighbours, ""),
-    (("placement", "left"), _placement, LOCAL),
-    (("ablated", "left"), _ablated, ""),
-)
-"""Columns of what programs ran under, and the cell that is usual: where all cells are, the column is left out."""
-
-
-def _cells(row: ValidationRowDoc, told: list[str]) -> list[str]:
-    return [
-        command(row),
-        str(row["threads"]),
-        *told,
-        seconds_text(statistics.median(row["measured_s"])),
-        seconds_text(min(row["measured_s"])),
-        seconds_text(max(row["measured_s"])),
-        seconds_text(row["predicted_s"]),
-        f"{seconds_text(row['low_s'])} to {seconds_text(row['high_s'])}",
-        f"{row['error']:+.0%}",
-        "" if row["repeat"] is None else f"±{row['repeat']:.0%}",
-        "yes" if row["inside"] else "no",
-        f"{row['residual']:+.0%}",
-    ]
