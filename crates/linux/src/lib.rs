@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+pub mod arithmetic;
 pub mod clock;
 pub mod cpus;
 pub mod cxl;

@@ -5,6 +5,7 @@
 //! `CONFIG_IRQ_TIME_ACCOUNTING`), and it is ten times as much in a virtual machine as on a bare one. So a stretch of fixed
 //! work is timed with and without samples.
 
+use crate::arithmetic::chain;
 use crate::cpus::thread_cpu_s;
 use crate::error::LinuxError;
 use crate::perf::{Record, SelfSampler};
@@ -41,19 +42,8 @@ pub fn measure(period_ns: u64) -> Result<f64, LinuxError> {
 /// CPU time of a stretch, s, which goes on from a seed.
 fn timed_s(seed: &mut u64) -> f64 {
     let begun_s = thread_cpu_s();
-    *seed = work(*seed);
+    *seed = chain(*seed, STEPS);
     thread_cpu_s() - begun_s
-}
-
-/// A chain of shifts (xorshift64, Marsaglia 2003) that no compiler shortens and that stays in registers: a value that goes
-/// through memory takes .7 or 1.6 ms for the same steps, as the processor guesses where it was stored.
-fn work(seed: u64) -> u64 {
-    let step = |mut state: u64, _| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^ (state << 17)
-    };
-    std::hint::black_box((0..STEPS).fold(std::hint::black_box(seed), step))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tierloom_linux::arithmetic::chain;
 use tierloom_linux::{LinuxError, cpus};
 
 use crate::arena::slices;
@@ -190,10 +191,7 @@ fn scatter(memory: &[u8], loads: usize, seed: &mut u64) -> u64 {
 
 /// Arithmetic that waits for itself: time without memory traffic.
 pub(crate) fn spin(steps: u32) {
-    let mut state = 1_u64;
-    for _ in 0..steps {
-        state = black_box(state.wrapping_mul(6_364_136_223_846_793_005));
-    }
+    chain(1, u64::from(steps));
 }
 
 /// ns that one [`spin`] step takes now: the best of a few tries.
