@@ -90,4 +90,4 @@ def test_nothing_is_said_of_one_that_is_faster_than_all() -> None:
 def test_data_that_fit_nowhere_are_all_of_them_and_not_one_object() -> None:
     answer = package.plan("mg-e", "liu-a", threads=32, fast_memory="64GiB", policies=["local", "bind:ldram"])
     [reason] = plans.policies(answer.brief).reasons
-    assert reason == "not possible: 211GiB of data do not fit in ldram: 147GiB too much, room ended at `u`"
+    assert reason == "not possible: 211.0GiB of data do not fit in ldram: 147.0GiB too much, room ended at `u`"

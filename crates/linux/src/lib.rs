@@ -6,7 +6,6 @@
 
 #![allow(unsafe_code)]
 
-pub mod arithmetic;
 pub mod clock;
 pub mod cpus;
 pub mod cxl;

@@ -5,7 +5,7 @@
 //! `CONFIG_IRQ_TIME_ACCOUNTING`), and it is ten times as much in a virtual machine as on a bare one. So a stretch of fixed
 //! work is timed with and without samples.
 
-use crate::arithmetic::chain;
+use crate::clock::steps;
 use crate::cpus::thread_cpu_s;
 use crate::error::LinuxError;
 use crate::perf::{Record, SelfSampler};
@@ -42,7 +42,7 @@ pub fn measure(period_ns: u64) -> Result<f64, LinuxError> {
 /// CPU time of a stretch, s, which goes on from a seed.
 fn timed_s(seed: &mut u64) -> f64 {
     let begun_s = thread_cpu_s();
-    *seed = chain(*seed, STEPS);
+    *seed = steps(*seed, STEPS);
     thread_cpu_s() - begun_s
 }
 

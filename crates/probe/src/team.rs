@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tierloom_linux::arithmetic::chain;
-use tierloom_linux::{LinuxError, cpus};
+use tierloom_linux::{LinuxError, clock, cpus};
 
 use crate::arena::slices;
 use crate::kernels::Kernel;
@@ -191,7 +190,7 @@ fn scatter(memory: &[u8], loads: usize, seed: &mut u64) -> u64 {
 
 /// Arithmetic that waits for itself: time without memory traffic.
 pub(crate) fn spin(steps: u32) {
-    chain(1, u64::from(steps));
+    clock::steps(1, u64::from(steps));
 }
 
 /// ns that one [`spin`] step takes now: the best of a few tries.
