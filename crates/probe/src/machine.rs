@@ -92,7 +92,8 @@ fn socket_of(report: &Report, socket: &HostSocket) -> Socket {
 fn cache(report: &Report, socket: &HostSocket, bytes: Option<u64>) -> Figure<u64> {
     if let (Some(seen), Some(each), Some(bytes)) = (report.seen_cache(socket), socket.llc_per_core_bytes, bytes) {
         let how = format!(
-            "{}largest footprint whose dependent random loads take less than half of the memory's latency; the kernel reports {}",
+            "{}largest footprint whose dependent loads, random or in order, take less than half of the memory's latency; the kernel \
+             reports {}",
             if bytes > each { "of each cache of the last level the " } else { "" },
             format_bytes(bytes)
         );

@@ -47,7 +47,7 @@ impl Scale {
         windows: 15,
         window_s: 0.002,
         total_s: 40.0,
-        footprint_step: 4,
+        footprint_step: 2,
         most_bytes: 4 << 30,
         every_count: false,
     };

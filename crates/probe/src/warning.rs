@@ -62,7 +62,7 @@ pub enum Warning {
         socket: u32,
         /// What the kernel reports for one core, bytes.
         reported_bytes: u64,
-        /// Largest footprint that took less than half of the memory's latency, bytes.
+        /// Largest footprint whose loads, random or in order, took less than half of the memory's latency, bytes.
         seen_bytes: u64,
     },
     /// There is one core, so nothing can load the memory while latency is measured.
