@@ -70,12 +70,14 @@ impl Works {
     ) -> Result<Self, PredictError> {
         let objects = profile.objects.len();
         let count = teams.first().map_or(1, Vec::len);
-        let beside_memory_s = |(phase, teams): (&Phase, &Vec<Team>)| {
-            phase.beside_memory_s(teams.first().map_or(1.0, |team| team.threads))
+        let touches = touches(profile, phases)?;
+        let beside_memory_s = |((phase, touches), teams): ((&Phase, &Touches<'_>), &Vec<Team>)| {
+            let threads = teams.first().map_or(1.0, |team| team.threads);
+            phase.beside_memory_s(threads) - of_computing_s(phase, touches, &profile.objects, doubt) / threads
         };
-        let compute_s = phases.iter().zip(teams).map(beside_memory_s).collect();
+        let compute_s = phases.iter().zip(&touches).zip(teams).map(beside_memory_s).collect();
         let mut works = Self { objects, teams: count, all: Vec::new(), wholes: Vec::new(), compute_s, doubt };
-        for (touches, teams) in touches(profile, phases)?.iter().zip(teams) {
+        for (touches, teams) in touches.iter().zip(teams) {
             let mut rows = vec![Work::default(); objects * count];
             for (row, team) in rows.chunks_exact_mut(objects.max(1)).zip(teams) {
                 for (object, access) in touches {
@@ -114,6 +116,16 @@ impl Works {
         };
         phases.map(of_phase).fold(Work::default(), |sum, work| sum + work)
     }
+}
+
+/// CPU time of a phase that was waiting and not computing if samples saw too little of it, s; less than none if they saw too
+/// much. What both took together is known of a run that a prediction is anchored to.
+fn of_computing_s(phase: &Phase, touches: &Touches<'_>, objects: &[Object], doubt: Doubt) -> f64 {
+    let more_s = |(object, access): &(usize, &Access)| {
+        let seen_s = access.wait_factor.and(access.wait_s).unwrap_or(0.0);
+        seen_s * (doubt.of_share(&objects[*object]) - 1.0)
+    };
+    touches.iter().map(more_s).sum::<f64>().min(phase.compute_s)
 }
 
 pub(crate) fn work(access: &Access, team: &Team, doubt: Doubt, object: &Object) -> Work {
