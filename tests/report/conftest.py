@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import click.testing
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from browser import Browser
 
 import tierloom
 from tierloom import catalog, validation
@@ -107,6 +111,50 @@ CHANGES = [
 ]
 
 
+RESIDENCY = {
+    "objects": 1,
+    "bytes": 4 * 2**20,
+    "looked": 1000,
+    "absent": 200,
+    "elsewhere": 200,
+    "stale_s": 0.0,
+    "by_node": {"0": 3 * 2**20, "1": 2**20},
+}
+RULE = {
+    "object": "u",
+    "held": True,
+    "ranges": 2,
+    "bytes": 4 * 2**20,
+    "how": {"policy": 1, "stripes": 1},
+    "locked": 0,
+    "asked": {"0": 0.5, "1": 0.5},
+    "residency": RESIDENCY,
+    "moved_bytes": 0,
+    "problems": [],
+}
+NOWHERE = {**RESIDENCY, "looked": 0, "absent": 0, "elsewhere": 0, "by_node": {}}
+NEVER = {**RULE, "object": "never", "held": False, "ranges": 0, "residency": NOWHERE}
+RUN = {
+    "exit_code": 3,
+    "wall_s": 2.5,
+    "cpu_s": 5.0,
+    "nodes": [0, 1],
+    "memories": [],
+    "phases": [],
+    "counters": {"pgmigrate_success": 12},
+    "warnings": [{"kind": "short", "text": "The run was short."}],
+    "rules": [RULE, NEVER],
+}
+
+STUDY = """
+title = "How far?"
+verb = "predict"
+[axes]
+threads = [1, 2]
+"place.*.cxl" = [0.0, 0.5]
+"""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def charts() -> None:
     """Without the charts' scripts there are no pages."""
@@ -131,10 +179,32 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     told = {"machine": "here", "runs": 3, "rows": rows, "failures": [], "summary": validation.summary(rows)}
     (folder / "validation.json").write_text(json.dumps(told))
     (folder / "t.svg").unlink()
+    (folder / "run.json").write_text(json.dumps(RUN))
+    swept(folder / "far.sweep")
     recorded(folder / "app.profile")
     profile, machine = tierloom.Profile.load(folder / "app.profile"), tierloom.Machine.load("liu-a")
     tierloom.plan(profile, machine).plan().save(folder / "app.plan.toml")
     return folder
+
+
+def swept(folder: Path) -> None:
+    """A sweep, one of whose points was refused."""
+    points = [
+        {
+            "machine": "liu-a",
+            "threads": threads,
+            "place.*.cxl": share,
+            "time_s": threads + share,
+            "state": "done" if share < 1 else "refused",
+            "key": f"{threads}{share}",
+        }
+        for threads in (1, 2)
+        for share in (0.0, 0.5, 1.0)
+    ]
+    folder.mkdir()
+    (folder / "study.toml").write_text(STUDY)
+    table = pa.Table.from_pylist(points).replace_schema_metadata({"study": STUDY})
+    pq.write_table(table, folder / "results.parquet")
 
 
 def recorded(folder: Path) -> None:
@@ -185,3 +255,11 @@ def report(path: Path, *what: str | Path) -> Path:
     assert told.exit_code == 0, told.stderr
     path.with_suffix(".json").write_text(told.stdout)
     return path
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests of a process."""
+    started = Browser(tmp_path_factory.mktemp("browser"))
+    yield started
+    started.driver.quit()

@@ -1,21 +1,17 @@
 """The report in a real browser: Chromium without a screen, driven through its own driver.
 
 One browser serves the whole file. It opens the page from disk, so whatever the page fetched would fail.
-Screenshots stay in `build/report` for people to look at.
 """
 
 from __future__ import annotations
 
-import base64
 import csv
 import importlib.util
 import json
-import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support import ROOT
+from browser import DESK, PHONE, Browser
 
 from tierloom import Profile
 from tierloom.report.pages import html_file, sources
@@ -26,95 +22,6 @@ pytestmark = [
     pytest.mark.timeout(1200),
     pytest.mark.needs("chromium", "chromedriver"),
 ]
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
-)
-SHOTS = ROOT / "build" / "report"
-DESK, PHONE = (1320, 900), (390, 844)
-TALLEST = 8000
-PATIENCE_S = 600
-"""For a machine that does much else; nothing here is about speed."""
-
-
-class Browser:
-    """A browser with one page."""
-
-    def __init__(self, profile: Path) -> None:
-        from selenium import webdriver
-        from selenium.webdriver.chrome.options import Options
-        from selenium.webdriver.chrome.service import Service
-
-        options = Options()
-        options.binary_location = CHROMIUM
-        for flag in (*FLAGS, f"--user-data-dir={profile}"):
-            options.add_argument(flag)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-        self.driver.command_executor.client_config.timeout = PATIENCE_S
-        self.driver.set_page_load_timeout(PATIENCE_S)
-        self.driver.set_script_timeout(PATIENCE_S)
-
-    def run(self, script: str, *words: object) -> object:
-        return self.driver.execute_script(script, *words)
-
-    def wait(self, script: str) -> None:
-        from selenium.webdriver.support.ui import WebDriverWait
-
-        WebDriverWait(self.driver, PATIENCE_S).until(lambda _: self.run(f"return {script}"))
-
-    def wait_for(self, happens: Callable[[], object]) -> None:
-        from selenium.webdriver.support.ui import WebDriverWait
-
-        WebDriverWait(self.driver, PATIENCE_S).until(lambda _: happens())
-
-    def drawn(self) -> None:
-        """Until all charts are."""
-        self.wait("document.body.dataset.ready === 'yes'")
-
-    def screen(self, size: tuple[int, int] = DESK, theme: str = "light") -> None:
-        width, height = size
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == PHONE}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        features = [{"name": "prefers-color-scheme", "value": theme}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-
-    def open(self, page: Path, size: tuple[int, int] = DESK, theme: str = "light") -> None:
-        """The page as a new reader sees it."""
-        if self.driver.current_url.startswith("file:"):
-            self.run("localStorage.clear()")
-        self.screen(size, theme)
-        self.driver.get(page.as_uri())
-        self.drawn()
-
-    def shot(self, name: str, size: tuple[int, int]) -> Path:
-        """The whole page as a picture."""
-        height = min(int(self.run("return document.documentElement.scrollHeight")), TALLEST)
-        clip = {"x": 0, "y": 0, "width": size[0], "height": height, "scale": 1}
-        asked = {"format": "png", "captureBeyondViewport": True, "clip": clip}
-        made = self.driver.execute_cdp_cmd("Page.captureScreenshot", asked)
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        (SHOTS / f"{name}.png").write_bytes(base64.b64decode(made["data"]))
-        return SHOTS / f"{name}.png"
-
-    def press(self, *keys: str) -> None:
-        from selenium.webdriver.common.action_chains import ActionChains
-
-        for key in keys:
-            ActionChains(self.driver).send_keys(key).perform()
-
-    def complaints(self) -> list[str]:
-        """What stands in the console since it was last read."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    started = Browser(tmp_path_factory.mktemp("browser"))
-    yield started
-    started.driver.quit()
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +84,6 @@ def test_everything_fits_a_telephone(browser: Browser, page: Path) -> None:
     for box in boxes:
         assert 200 < box["width"] <= box["room"] + 1, box
     assert browser.complaints() == []
-    browser.shot("telephone-everything", PHONE)
 
 
 CUT = """
@@ -244,8 +150,6 @@ def test_it_follows_the_system(browser: Browser, short: Path, theme: str, size: 
     assert browser.run("return document.documentElement.dataset.theme") == theme
     assert browser.run("return document.documentElement.scrollWidth") <= size[0]
     assert browser.complaints() == []
-    picture = browser.shot(f"{'telephone' if size == PHONE else 'desk'}-{theme}", size)
-    assert picture.stat().st_size > 20_000
 
 
 FRAMES = """

@@ -9,6 +9,10 @@ import html
 import io
 import json
 import re
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -42,9 +46,9 @@ def values(spec: object) -> list[list]:
 
 def test_every_result_is_known_for_what_it_is(results: Path) -> None:
     read = sources.read([str(results)])
-    known = {Path(file.name).stem for file in results.glob("*.json")} | {"profile", "plan"}
+    known = {Path(file.name).stem for file in results.glob("*.json")} | {"profile", "plan", "study"}
     assert {source.kind for source in read} == known - {"anything"} | {"offload-catalog"}
-    assert set(kinds.BUILDERS) <= known | {"run", "study"}
+    assert set(kinds.BUILDERS) <= known
 
 
 def test_machines_and_profiles_come_first(results: Path) -> None:
@@ -256,46 +260,9 @@ def test_a_fault_in_a_builder_of_ours_is_not_taken_for_the_file_s(monkeypatch: p
         kinds.sections(sources.read(["liu-a"]))
 
 
-RESIDENCY = {
-    "objects": 1,
-    "bytes": 4 * 2**20,
-    "looked": 1000,
-    "absent": 200,
-    "elsewhere": 200,
-    "stale_s": 0.0,
-    "by_node": {"0": 3 * 2**20, "1": 2**20},
-}
-RULE = {
-    "object": "u",
-    "held": True,
-    "ranges": 2,
-    "bytes": 4 * 2**20,
-    "how": {"policy": 1, "stripes": 1},
-    "locked": 0,
-    "asked": {"0": 0.5, "1": 0.5},
-    "residency": RESIDENCY,
-    "moved_bytes": 0,
-    "problems": [],
-}
-NOWHERE = {**RESIDENCY, "looked": 0, "absent": 0, "elsewhere": 0, "by_node": {}}
-NEVER = {**RULE, "object": "never", "held": False, "ranges": 0, "residency": NOWHERE}
-RUN = {
-    "exit_code": 3,
-    "wall_s": 2.5,
-    "cpu_s": 5.0,
-    "nodes": [0, 1],
-    "memories": [],
-    "phases": [],
-    "counters": {"pgmigrate_success": 12},
-    "warnings": [{"kind": "short", "text": "The run was short."}],
-    "rules": [RULE, NEVER],
-}
-
-
-def test_a_run_says_where_its_pages_were(tmp_path: Path, tierloom: Tierloom) -> None:
-    (tmp_path / "ran.json").write_text(json.dumps(RUN))
-    [shown] = kinds.sections(sources.read([str(tmp_path / "ran.json")]))
-    assert (shown.kind, shown.title) == ("run", "ran")
+def test_a_run_says_where_its_pages_were(results: Path, tmp_path: Path, tierloom: Tierloom) -> None:
+    [shown] = kinds.sections(sources.read([str(results / "run.json")]))
+    assert (shown.kind, shown.title) == ("run", "run")
     facts = {fact.label: fact.value for fact in shown.facts}
     assert facts == {"run time": "2.50 s", "rules in force": "1 of 2", "pages elsewhere": "25 %", "exit code": "3"}
     [chart] = shown.charts
@@ -307,7 +274,7 @@ def test_a_run_says_where_its_pages_were(tmp_path: Path, tierloom: Tierloom) -> 
     assert [row["outcome"] for row in rules.rows] == ["held for 2 ranges by stripes", "never asked for"]
     assert counters.rows == [{"counter": "pgmigrate_success", "by": 12}]
     assert [note.lines for note in shown.notes] == [["The run was short."]]
-    told = tierloom("report", tmp_path / "ran.json", "-o", tmp_path / "ran.html")
+    told = tierloom("report", results / "run.json", "-o", tmp_path / "ran.html")
     assert (told.exit_code, "warning" in told.stderr) == (0, False)
     page = (tmp_path / "ran.html").read_text(encoding="utf-8")
     assert all(each in page for each in ("held for 2 ranges by stripes", ">25 %<", "Where the pages were"))
@@ -357,7 +324,8 @@ def test_a_huge_profile_stays_a_page() -> None:
 MOST_BYTES_OF_MANY = 3_000_000
 
 
-def test_ten_thousand_objects_are_a_page_of_three_megabytes(folder: Path, tierloom: Tierloom) -> None:
+def many_objects(folder: Path) -> list[str]:
+    """A profile of ten thousand objects with long names, and what asks for its plan's page."""
     many = 10_000
     profile = json.loads(Profile.load("cg-e").text)
     item, (access, *_) = profile["objects"][0], profile["phases"][0]["accesses"]
@@ -376,12 +344,39 @@ def test_ten_thousand_objects_are_a_page_of_three_megabytes(folder: Path, tierlo
         profile["phases"][0]["accesses"].append({**access, "object": name, **moved})
     Profile(json.dumps(profile)).save(folder / "many.profile", b"")
     asked = ["many.profile", "-m", "liu-a", "--nodes", "ldram,cxl", "--fast-memory", "50%", "--html", "many.html"]
-    assert tierloom("plan", *asked).exit_code == 0
+    return ["plan", *asked]
+
+
+def test_ten_thousand_objects_are_a_page_of_three_megabytes(folder: Path, tierloom: Tierloom) -> None:
+    assert tierloom(*many_objects(folder)).exit_code == 0
     text = (folder / "many.html").read_text(encoding="utf-8")
     assert len(text.encode()) < MOST_BYTES_OF_MANY
     assert kinds.AS_IT_IS not in text
     titles = [spec["description"].split(".")[0] for spec in specifications(text)]
     assert {"Which objects are in ldram", "Objects by call stack"} <= set(titles)
+
+
+MOST_STARTS = 400
+"""Starts of Python that the page may take: 5 s where Python starts in 0.0125."""
+
+
+@pytest.mark.live(measures=True)
+def test_ten_thousand_objects_are_drawn_in_seconds(
+    folder: Path, executable: Path, record_property: Callable[[str, object], None]
+) -> None:
+    page_s = cpu_s(executable, *many_objects(folder))
+    starts = page_s / min(cpu_s(sys.executable, "-c", "pass") for _ in range(5))
+    record_property("page of 10,000 objects, CPU s", page_s)
+    record_property("page of 10,000 objects, starts of Python", starts)
+    assert starts < MOST_STARTS
+
+
+def cpu_s(*command: str | Path) -> float:
+    """What a command takes of the processors."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 DEEP = [[{"module": "app", "offset": at, "function": f"group_{at}"}] for at in range(50)]
@@ -477,35 +472,8 @@ def test_two_runs_stand_side_by_side(results: Path) -> None:
     ]
 
 
-STUDY = """
-title = "How far?"
-verb = "predict"
-[axes]
-threads = [1, 2]
-"place.*.cxl" = [0.0, 0.5]
-"""
-
-
-def test_points_of_a_sweep_can_be_looked_at_from_all_sides(tmp_path: Path) -> None:
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    points = [
-        {
-            "machine": "liu-a",
-            "threads": threads,
-            "place.*.cxl": share,
-            "time_s": threads + share,
-            "state": "done" if share < 1 else "refused",
-            "key": f"{threads}{share}",
-        }
-        for threads in (1, 2)
-        for share in (0.0, 0.5, 1.0)
-    ]
-    folder = tmp_path / "far.sweep"
-    folder.mkdir()
-    (folder / "study.toml").write_text(STUDY)
-    table = arrow.Table.from_pylist(points).replace_schema_metadata({"study": STUDY})
-    parquet.write_table(table, folder / "results.parquet")
-    (source,) = sources.read([str(folder)])
+def test_points_of_a_sweep_can_be_looked_at_from_all_sides(results: Path) -> None:
+    (source,) = sources.read([str(results / "far.sweep")])
     shown = kinds.sections([source])[0]
     assert (shown.title, shown.about) == ("far", "How far?")
     (chart,) = shown.charts

@@ -55,13 +55,17 @@ def of_rows(values: Sequence[Mapping[str, Any]], title: str) -> Table:
 def flat(value: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """The plain values in an object and in objects within it, by their path; a figure keeps its mark beside it."""
     for key, each in value.items():
-        if isinstance(each, dict) and {"value", "kind"} <= each.keys():
-            yield f"{before}{key}", each["value"]
-            yield f"{before}{key} is", each["kind"]
+        if is_figure(each):
+            yield f"{before}{key}", each
         elif isinstance(each, dict) and depth < DEEPEST:
             yield from flat(each, f"{before}{key}.", depth + 1)
         elif is_plain(each):
             yield f"{before}{key}", ", ".join(map(str, each)) if isinstance(each, list) else each
+
+
+def is_figure(value: object) -> bool:
+    """A number that says what kind of number it is."""
+    return isinstance(value, dict) and {"value", "kind"} <= value.keys()
 
 
 def is_plain(value: object) -> bool:
@@ -73,7 +77,7 @@ def is_plain(value: object) -> bool:
 
 def form_of(key: str, values: Sequence[object]) -> Form:
     """How a column is written, by its name and what is in it."""
-    told = [value for value in values if value is not None]
+    told = [value.get("value") if isinstance(value, dict) else value for value in values if value is not None]
     if not told or not all(isinstance(value, int | float) and not isinstance(value, bool) for value in told):
         return "text"
     return next((form for ending, form in ENDINGS if key.endswith(ending)), "number")

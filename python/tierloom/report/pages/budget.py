@@ -9,7 +9,7 @@ from tierloom.report.columns import Column, Row
 from tierloom.report.labels import shortened
 from tierloom.report.pages.flame import heated
 from tierloom.report.pages.parts import Chart
-from tierloom.report.pages.specs import COLOURS, INK, LEGEND, OTHERS, OURS, Spec, chart, field, tips
+from tierloom.report.pages.specs import COLOURS, INK, LEGEND, OTHERS, OURS, Spec, chart, field, log_marks, tips
 from tierloom.report.tables.layout import Table
 from tierloom.units import binary_unit
 
@@ -191,8 +191,8 @@ def _even(rows: Sequence[Row], whole: float) -> list[Row]:
 
 
 def _logarithmic(name: str, title: str, values: Sequence[float], form: str) -> Spec:
-    """An axis with a line at each power of ten."""
-    low, high = (round_to(math.log10(end(values))) for round_to, end in ((math.floor, min), (math.ceil, max)))
-    powers = [10.0**power for power in range(low, high + 1)]
+    """An axis with a little room at both ends."""
     ends = [min(values) / 1.5, max(values) * 1.5]
-    return field(name, title=title, scale={"type": "log", "domain": ends}, axis={"format": form, "values": powers})
+    return field(
+        name, title=title, scale={"type": "log", "domain": ends}, axis={"format": form, "values": log_marks(*ends)}
+    )

@@ -9,7 +9,19 @@ import numpy as np
 
 from tierloom.report.columns import Column, Row
 from tierloom.report.pages.parts import Chart, Fact, Picture, Section
-from tierloom.report.pages.specs import COLOURS, INK, OTHERS, OURS, chart, field, marked, points, tips
+from tierloom.report.pages.specs import (
+    COLOURS,
+    INK,
+    OTHERS,
+    OURS,
+    chart,
+    dots,
+    field,
+    line_with_dots,
+    marked,
+    points,
+    tips,
+)
 from tierloom.report.pages.specs import scale as colours_of
 from tierloom.report.tables.layout import Table
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
@@ -85,6 +97,10 @@ def _times(data: Data, rows: Sequence[Row]) -> Chart:
     kinds = list(dict.fromkeys(row["streams"] for row in rows))
     look = points("kind", {"domain": [*kinds, UNSEEN], "range": [*colours_of(kinds)["range"], INK]})
     x = _memory(sizes)
+    tip = tips(
+        *(("streams", "streams"), ("memory", "memory"), ("seconds", "measured, s", ".4~g")),
+        *(("model_s", "by the model, s", ".4~g"), ("unseen_s", "not having seen it, s", ".4~g")),
+    )
     spec = chart(
         {
             "transform": [{"filter": "datum.curve"}],
@@ -97,16 +113,7 @@ def _times(data: Data, rows: Sequence[Row]) -> Chart:
         },
         {
             "transform": [{"filter": "!datum.curve"}, {"calculate": "datum.streams", "as": "kind"}],
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": field("seconds"),
-                **look,
-                "tooltip": tips(
-                    *(("streams", "streams"), ("memory", "memory"), ("seconds", "measured, s", ".4~g")),
-                    *(("model_s", "by the model, s", ".4~g"), ("unseen_s", "not having seen it, s", ".4~g")),
-                ),
-            },
+            **dots(60, x=x, y=field("seconds"), **look, tooltip=tip),
         },
         {
             "transform": [{"filter": "isValid(datum.unseen_s)"}, {"calculate": f"'{UNSEEN}'", "as": "kind"}],
@@ -129,11 +136,7 @@ def _traffic(rows: Sequence[Row]) -> Chart:
     look = points("streams", colours_of(dict.fromkeys(row["streams"] for row in rows)))
     x, y = _memory([row["memory_bytes"] for row in rows]), field("gb", title="GB", scale={"zero": True})
     spec = chart(
-        {"mark": {"type": "line", "strokeWidth": 1}, "encoding": {"x": x, "y": y, "color": look["color"]}},
-        {
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {"x": x, "y": y, **look, "tooltip": tips(("streams", "streams"), ("gb", "GB", ".3~g"))},
-        },
+        *line_with_dots(x, y, look, tips(("streams", "streams"), ("gb", "GB", ".3~g")), width=1),
         height=HEIGHT,
     )
     columns = [

@@ -85,6 +85,10 @@ def _row(claim: Mapping[str, Any]) -> Row:
     }
 
 
+WHOLE: Spec = {"labelExpr": "datum.value % 1 ? '' : format(datum.value, 'd')"}
+"""Along bars of things that are counted: there is no half of one."""
+
+
 def _by_source(claims: Sequence[Mapping[str, Any]]) -> list[Chart]:
     """Verdicts by document: the part of a claim's name before its first dot."""
     counted = Counter((str(claim.get("id", "")).split(".")[0], str(claim.get("verdict"))) for claim in claims)
@@ -106,7 +110,7 @@ def _by_source(claims: Sequence[Mapping[str, Any]]) -> list[Chart]:
             "mark": {"type": "bar", "height": {"band": 0.66}},
             "encoding": {
                 "y": names_axis("document", names),
-                "x": field("claims", title="predictions"),
+                "x": field("claims", title="predictions", axis=WHOLE),
                 "color": field("verdict", "nominal", None, scale=VERDICTS, legend=LEGEND),
                 "order": {"field": "rank"},
                 "tooltip": tips(("document", "document"), ("verdict", "verdict"), ("claims", "predictions", "d")),

@@ -65,6 +65,10 @@ def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
     )
 
 
+CHANGE: Spec = {"labelExpr": "datum.value ? format(datum.value, '+.0%') : '0%'"}
+"""Along bars of changes."""
+
+
 def _changes(rows: Sequence[Row]) -> list[Chart]:
     known = [{**row, "name": f"{row['where']}: {row['what']}"} for row in rows if row["relative"] is not None]
     if not known:
@@ -79,7 +83,7 @@ def _changes(rows: Sequence[Row]) -> list[Chart]:
             "mark": {"type": "bar", "height": {"band": 0.66}, "clip": True},
             "encoding": {
                 "y": names_axis("name", [row["name"] for row in shown]),
-                "x": field("relative", title="B against A", axis={"format": "+.0%"}, scale=_ends(shown)),
+                "x": field("relative", title="B against A", axis=CHANGE, scale=_ends(shown)),
                 "color": field("verdict", "nominal", None, scale=VERDICTS, legend=LEGEND),
                 "tooltip": tip,
             },

@@ -16,6 +16,7 @@ from tierloom.report.pages.specs import (
     SI_AXIS,
     Spec,
     chart,
+    dots,
     field,
     lines,
     log_marks,
@@ -52,7 +53,7 @@ def section(source: Source, shelf: Shelf) -> Section:  # noqa: ARG001 (a builder
         title=f"{runs[-1]['workload']} on {setup['gpu']}",
         about=f"Endpoint of {setup['media']}.",
         facts=facts,
-        charts=[_times(runs), *_latencies(runs), *_timelines(runs)],
+        charts=[_times(runs), *_latencies(runs), *(each for each in _timelines(runs) if _is_busy(each.table.rows))],
         tables=[replace(comparison(runs), title="Every configuration")],
     )
 
@@ -78,21 +79,14 @@ def _times(runs: Sequence[ExpansionDoc]) -> Chart:
     ]
     y = names_axis("config", [row["config"] for row in rows])
     colour = {"condition": {"test": f"datum.config === '{YARDSTICK}'", "value": OTHERS}, "value": OURS}
+    tip = tips(("config", "configuration"), ("ms", "ms", ".4~g"), ("times", "times", ".2f"))
     x = field("times", title="times a GPU with enough memory", scale=_LOG, axis={"format": "~g"})
     spec = chart(
         {
             "mark": {"type": "rule", "strokeWidth": 4, "opacity": 0.45},
             "encoding": {"y": y, "x": field("one"), "x2": {"field": "times"}, "color": colour},
         },
-        {
-            "mark": {"type": "point", "filled": True, "size": 130, "opacity": 1},
-            "encoding": {
-                "y": y,
-                "x": x,
-                "color": colour,
-                "tooltip": tips(("config", "configuration"), ("ms", "ms", ".4~g"), ("times", "times", ".2f")),
-            },
-        },
+        dots(130, y=y, x=x, color=colour, tooltip=tip),
         {
             "transform": [{"calculate": "format(datum.times, '.2f') + 'x'", "as": "label"}],
             "mark": {"type": "text", "align": "left", "dx": 11, "fontSize": 11},
@@ -187,9 +181,15 @@ def _timelines(runs: Sequence[ExpansionDoc]) -> list[Chart]:
     return [_timeline(told, title, unit, lines) for title, unit, lines in SERIES] if told else []
 
 
+def _is_busy(rows: Sequence[Row]) -> bool:
+    """Whether a line ever is more than nothing."""
+    return any(row["value"] for row in rows)
+
+
 def _timeline(runs: Sequence[ExpansionDoc], title: str, unit: str, told: Lines) -> Chart:
     rows = [row for run in runs for row in _steps(run, told)]
     configs = [run["setup"]["config"] for run in runs]
+    busy = [config for config in configs if _is_busy([row for row in rows if row["config"] == config])]
     shown = {
         "ns": "datum.value === null ? null : max(datum.value, 1)",
         "": f"datum.what !== 'collecting' ? datum.value : datum.value ? {len(DEV_LOADS) - 0.7} : null",
@@ -224,7 +224,7 @@ def _timeline(runs: Sequence[ExpansionDoc], title: str, unit: str, told: Lines) 
             },
         },
         height=LINE_HEIGHT,
-        params=[{"name": "config", "value": configs[-1], "bind": bind}],
+        params=[{"name": "config", "value": [*configs, *busy][-1], "bind": bind}],
         transform=[{"filter": "datum.config === config"}, {"calculate": shown.get(unit, "datum.value"), "as": "shown"}],
         usermeta={"renderer": "canvas"},
     )

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tierloom.report.columns import Column, Row
-from tierloom.report.labels import cut
+from tierloom.report.labels import cut, shortened
 from tierloom.report.pages.parts import Chart
 from tierloom.report.tables.layout import Table
 from tierloom.units import bytes_text, percent_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tierloom.nouns import Profile
     from tierloom.report.tables.profiles import Traffic
@@ -32,6 +32,9 @@ NAME = 100
 
 LETTER = 0.55
 """Width of a letter for the size of its font: a mean of what browsers take for a name in lower case."""
+
+LABELS = (8, 14, 24, 40)
+"""Letters that boxes have room for, from where a label says anything."""
 
 MOST_OBJECTS = 400
 WAITS, TRAFFIC = "waits", "memory traffic"
@@ -120,9 +123,10 @@ def flame(items: Sequence[Heated], program: str, what: str) -> Chart:
         *_boxes(shown, program, what, [each.asked_share for each in shown]),
     ]
     depth = max(box["depth"] for box in boxes) + 1
+    labels = _labels(box["name"] for box in boxes)
     return Chart(
         "Objects by call stack",
-        _flame_spec(depth * ROW, what),
+        _flame_spec(depth * ROW, what, labels),
         table(shown, what, paths=True),
         values=boxes,
         about="Who allocates what: outermost frame on top, data objects at the bottom of each stack. Click a frame "
@@ -166,9 +170,24 @@ class _Node:
         return made
 
 
-def _fitting(text: str, room: str, size: int) -> str:
-    """The text with its middle left out where it is too long for so many pixels: names differ at their ends."""
-    return f"truncate({text}, max(floor(({room}) / {LETTER * size:.3g}), 1), 'center')"
+def _labels(names: Iterable[str]) -> Spec:
+    """What boxes are called that are too narrow for their whole names: no two alike at any width."""
+    listed = list(dict.fromkeys(names))
+    by_room = [shortened(listed, letters) for letters in LABELS]
+    long = (name for name in listed if len(name) > LABELS[0])
+    return {"name": "labels", "values": [{"of": name, "labels": [made[name] for made in by_room]} for name in long]}
+
+
+def _labelled(name: str) -> Spec:
+    """Looks up the labels of a row's name."""
+    return {"type": "lookup", "from": "labels", "key": "of", "fields": [name], "values": ["labels"]}
+
+
+def _fitting(name: str, room: str, size: int) -> str:
+    """An expression of the longest label of a name that so many pixels have room for, if any."""
+    letters = f"floor(({room}) / {LETTER * size:.3g})"
+    shorter = "".join(f"{letters} >= {LABELS[at]} ? datum.labels[{at}] : " for at in reversed(range(len(LABELS))))
+    return f"{letters} >= length({name}) ? {name} : !datum.labels ? '' : {shorter}''"
 
 
 WIDTH: Spec = {
@@ -200,7 +219,7 @@ HEAT_LEGEND: Spec = {
 }
 
 
-def _flame_spec(height: int, what: str) -> Spec:
+def _flame_spec(height: int, what: str, labels: Spec) -> Spec:
     left, right = "clamp(scale('x', datum.x0), 0, width)", "clamp(scale('x', datum.x1), 0, width)"
     tip = "{'frame': datum.name, 'share': format(datum.share, '.1%')}"
     leaf_tip = f"merge({tip}, {{'for its size': format(datum.heat, '.2~f') + ' times the mean'}})"
@@ -227,7 +246,13 @@ def _flame_spec(height: int, what: str) -> Spec:
                 ],
             },
         ],
-        "data": [{"name": "table", "transform": [{"type": "filter", "expr": "datum.measure === measure"}]}],
+        "data": [
+            labels,
+            {
+                "name": "table",
+                "transform": [{"type": "filter", "expr": "datum.measure === measure"}, _labelled("name")],
+            },
+        ],
         "scales": [
             {"name": "x", "type": "linear", "domain": {"signal": "zoom"}, "range": "width", "zero": False},
             *HEAT,
@@ -278,6 +303,7 @@ def _flame_spec(height: int, what: str) -> Spec:
 def treemap(items: Sequence[Heated], what: str) -> Chart:
     """Every object's bytes as an area."""
     shown = items[:MOST_OBJECTS]
+    labels = _labels(each.item["name"] for each in shown)
     values: list[Row] = [{"id": "all"}]
     values += [
         {
@@ -293,7 +319,7 @@ def treemap(items: Sequence[Heated], what: str) -> Chart:
     ]
     return Chart(
         "Where the bytes are, and which are hot",
-        _tree_spec(what),
+        _tree_spec(what, labels),
         table(items, what, paths=False),
         values=values,
         about=f"Area: bytes. Colour: share of {what} over share of bytes.{_left_out(items)}",
@@ -313,7 +339,7 @@ def _left_out(items: Sequence[Heated]) -> str:
     )
 
 
-def _tree_spec(what: str) -> Spec:
+def _tree_spec(what: str, labels: Spec) -> Spec:
     tip = f"{{'object': datum.id, 'size': datum.held, '{what}': format(datum.share, '.1%')}}"
     return {
         "$schema": "https://vega.github.io/schema/vega/v6.json",
@@ -321,9 +347,11 @@ def _tree_spec(what: str) -> Spec:
         "autosize": {"type": "fit-x", "contains": "padding"},
         "signals": [WIDTH],
         "data": [
+            labels,
             {
                 "name": "table",
                 "transform": [
+                    _labelled("id"),
                     {"type": "stratify", "key": "id", "parentKey": "parent"},
                     {
                         "type": "treemap",
@@ -337,7 +365,7 @@ def _tree_spec(what: str) -> Spec:
                     },
                     {"type": "filter", "expr": "datum.parent"},
                 ],
-            }
+            },
         ],
         "scales": HEAT,
         "legends": [HEAT_LEGEND],
@@ -364,9 +392,16 @@ def _tree_spec(what: str) -> Spec:
     }
 
 
+_IN_BOX = "datum.x1 - datum.x0 - 14"
 _TREE_LINES = (
-    {"dy": 8, "text": "datum.id", "size": 13, "weight": 600, "room": 24},
-    {"dy": 26, "text": "datum.held", "size": 11, "weight": 400, "room": 44},
+    {"dy": 8, "text": _fitting("datum.id", _IN_BOX, 13), "size": 13, "weight": 600, "room": 24},
+    {
+        "dy": 26,
+        "text": f"length(datum.held) * {LETTER * 11:.3g} <= {_IN_BOX} ? datum.held : ''",
+        "size": 11,
+        "weight": 400,
+        "room": 44,
+    },
 )
 
 
@@ -381,7 +416,7 @@ def _tree_text(line: Mapping[str, Any]) -> Spec:
                 "x": {"signal": "datum.x0 + 9"},
                 "y": {"signal": f"datum.y0 + {line['dy']}"},
                 "baseline": {"value": "top"},
-                "text": {"signal": _fitting(line["text"], "datum.x1 - datum.x0 - 14", line["size"])},
+                "text": {"signal": line["text"]},
                 "limit": {"signal": "max(datum.x1 - datum.x0 - 14, 1)"},
                 "opacity": {"signal": f"{fits} ? 1 : 0"},
                 "fill": {"value": "var(--on-heat)"},

@@ -23,6 +23,7 @@ from tierloom.report.pages import vega
 from tierloom.report.pages.kinds import doubts, sections
 from tierloom.report.pages.parts import Chart, Drawing
 from tierloom.report.pages.vega import own_file
+from tierloom.units import count_text
 
 with brought_by("report"):
     from jinja2 import Environment, StrictUndefined
@@ -83,7 +84,7 @@ def page_of(sources: Sequence[Source], title: str | None = None) -> Page:
 def html_of(made: Sequence[Section], title: str) -> str:
     """Sections as a page."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    filters = {f.__name__: f for f in (cell, kind, right, slug, spec, laid_out, prose, csv_address)}
+    filters = {f.__name__: f for f in (cell, kind, right, rows_text, slug, spec, laid_out, prose, csv_address)}
     environment.filters.update(filters)
     environment.tests.update(chart=lambda part: isinstance(part, Chart), drawing=lambda part: isinstance(part, Drawing))
     return environment.from_string(own_file("page.html.jinja")).render(
@@ -168,9 +169,9 @@ def csv_address(table: Table) -> str:
     """
     text = io.StringIO()
     rows = table.plain_rows()
-    writer = csv.DictWriter(text, rows[0] if rows else (), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(map(vega.rounded, rows))
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows[0] if rows else ())
+    writer.writerows(vega.rounded([*row.values()]) for row in rows)
     packed = gzip.compress(text.getvalue().encode(), mtime=0)
     return f"data:application/gzip;base64,{base64.b64encode(packed).decode()}"
 
@@ -183,6 +184,11 @@ def cell(row: Row, column: Column) -> str:
 def kind(row: Row, column: Column) -> str:
     """What kind of number stands there, with a mark."""
     return column.kind(row) or ""
+
+
+def rows_text(table: Table) -> str:
+    """How many rows a table has, in words."""
+    return count_text(len(table.rows), "row")
 
 
 def right(column: Column) -> bool:

@@ -10,11 +10,13 @@ from tierloom.report.pages.parts import Chart, Fact, Notes, Picture, Section
 from tierloom.report.pages.specs import (
     INK,
     OURS,
+    SHARES,
     Spec,
     bars_height,
     chart,
     chosen_colour,
     field,
+    line_with_dots,
     memory_scale,
     names_axis,
     points,
@@ -196,7 +198,7 @@ def _weights(data: InferDoc) -> Chart:
             title="share of the part",
             tooltip=tip,
             names=[part for part, _ in parts],
-            axis={"format": ".0%"},
+            along=SHARES,
         ),
         height=max(len(parts) * 30, 80),
     )
@@ -224,21 +226,10 @@ def _capacities(data: InferDoc) -> list[Chart]:
     look = points("tier", memory_scale([name for name in data["tiers"] if any(row["tier"] == name for row in rows)]))
     x = field("share", title="capacity, times what it is")
     y = field("tokens_s", title="tokens/s", scale={"zero": True})
+    tip = tips(*(("tier", "tier"), ("capacity", "capacity"), ("tokens_s", "tokens/s", ".4~g")), ("batch", "batch", "d"))
     now: Spec = {"data": {"values": [{"share": 1.0, "tokens_s": data["tokens_s"], "label": "the machine as it is"}]}}
     spec = chart(
-        {"mark": {"type": "line", "strokeWidth": 1.8}, "encoding": {"x": x, "y": y, "color": look["color"]}},
-        {
-            "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": y,
-                **look,
-                "tooltip": tips(
-                    *(("tier", "tier"), ("capacity", "capacity"), ("tokens_s", "tokens/s", ".4~g")),
-                    ("batch", "batch", "d"),
-                ),
-            },
-        },
+        *line_with_dots(x, y, look, tip),
         {
             **now,
             "mark": {"type": "point", "shape": "diamond", "filled": True, "size": 130, "opacity": 1, "color": OURS},
@@ -344,7 +335,7 @@ def _states(data: TrainDoc) -> list[Chart]:
             title="share of the state",
             tooltip=tip,
             names=list(shares),
-            axis={"format": ".0%"},
+            along=SHARES,
         ),
         height=max(len(shares) * 30, 80),
     )

@@ -135,7 +135,7 @@ def _phases(profile: Profile) -> list[Chart]:
         seconds = max(phase["end_s"] - phase["start_s"], 1e-12)
         carried: dict[str, float] = dict.fromkeys(named, 0.0)
         for access in phase["accesses"]:
-            name = access["object"] if access["object"] in named else "others"
+            name = access["object"] if access["object"] in named else timeline.OTHERS
             moved = access["dram_read_bytes"] + access["dram_write_bytes"]
             carried[name] = carried.get(name, 0.0) + moved
         base = 0.0
@@ -153,8 +153,15 @@ def _phases(profile: Profile) -> list[Chart]:
                 }
             )
             base = top
+    shown = [*named, *([timeline.OTHERS] if len(totals) > len(named) else [])]
     return [
-        Chart("Phases", _phase_spec([*named, "others"]), Table(_PHASE_COLUMNS, rows), about=_PHASES_ABOUT, wide=True)
+        Chart(
+            "Phases",
+            _phase_spec(timeline.object_scale(shown, profile)),
+            Table(_PHASE_COLUMNS, rows),
+            about=_PHASES_ABOUT,
+            wide=True,
+        )
     ]
 
 
@@ -165,7 +172,7 @@ _PHASE_COLUMNS = (
 )
 
 
-def _phase_spec(names: list[str]) -> dict[str, object]:
+def _phase_spec(colours: dict[str, object]) -> dict[str, object]:
     return chart(
         {
             "mark": {"type": "rect", "clip": True},
@@ -174,7 +181,7 @@ def _phase_spec(names: list[str]) -> dict[str, object]:
                 "x2": {"field": "end_s"},
                 "y": field("base", title="GB/s"),
                 "y2": {"field": "top"},
-                "color": field("object", "nominal", None, scale=scale(names), legend=LEGEND),
+                "color": field("object", "nominal", None, scale=colours, legend=LEGEND),
                 "tooltip": tips(("phase", "phase"), ("object", "object"), ("gb_s", "GB/s", ".3~g")),
             },
         }

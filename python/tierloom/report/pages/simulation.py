@@ -20,7 +20,7 @@ from tierloom.report.pages.specs import (
 from tierloom.report.tables.layout import Table
 from tierloom.report.tables.simulations import NODES, counters, node_rows
 from tierloom.report.tables.simulations import names as names_of
-from tierloom.units import GIB, PAGE_BYTES, bytes_text, percent_text, seconds_text
+from tierloom.units import PAGE_BYTES, binary_unit, bytes_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -58,10 +58,12 @@ class Line(NamedTuple):
 
 
 COUNTED = ".4~s"
+BYTES = "bytes"
+"""Drawn in the unit of which there are some."""
 
 LINES = (
     Line("Served by fast memory", "share of accesses", lambda point: point["fast_share"]),
-    Line("Held in fast memory", "GiB", lambda point: point["used_pages"][0] * PAGE_BYTES / GIB),
+    Line("Held in fast memory", BYTES, lambda point: point["used_pages"][0] * PAGE_BYTES),
     Line("Traffic of fast memory", "GB/s", lambda point: point["gb_s"][0]),
     Line("Traffic of the other memories", "GB/s", lambda point: sum(point["gb_s"][1:])),
     Line("Latency of fast memory", "ns", lambda point: point["latency_ns"][0]),
@@ -158,16 +160,18 @@ def _line(line: Line, runs: Sequence[OutcomeDoc]) -> list[Chart]:
     ]
     if not any(row["value"] for row in rows):
         return []
-    share = line.unit.startswith("share")
+    unit = line.unit
+    if unit == BYTES:
+        size, unit = binary_unit(max(row["value"] for row in rows))
+        rows = [{**row, "value": row["value"] / size} for row in rows]
+    share = unit.startswith("share")
     y = {"domain": [0, 1]} if share else {"zero": True}
     encoding = {
         "x": field("time_s", title="time, s", scale={"nice": False}),
-        "y": field("value", title=line.unit, scale=y, axis={"format": ".0%"} if share else SI_AXIS),
+        "y": field("value", title=unit, scale=y, axis={"format": ".0%"} if share else SI_AXIS),
         **lines("policy", names),
     }
-    tip = tips(
-        ("policy", "policy"), ("time_s", "time, s", ".4~g"), ("value", line.unit, ".1%" if share else line.number)
-    )
+    tip = tips(("policy", "policy"), ("time_s", "time, s", ".4~g"), ("value", unit, ".1%" if share else line.number))
     spec = chart(
         {"mark": {"type": "line", "strokeWidth": 2, "interpolate": "monotone"}, "encoding": encoding},
         {"mark": {"type": "point", "opacity": 0, "size": 80}, "encoding": {**encoding, "tooltip": tip}},
@@ -175,7 +179,7 @@ def _line(line: Line, runs: Sequence[OutcomeDoc]) -> list[Chart]:
     )
     columns = [
         *(Column("policy", "policy"), Column("time_s", "time", "seconds")),
-        Column("value", line.unit, "percent" if share else "number"),
+        Column("value", unit, "percent" if share else "number"),
     ]
     return [Chart(line.title, spec, Table(columns, rows))]
 
@@ -190,6 +194,7 @@ def thinned(series: Sequence[PointDoc]) -> Sequence[PointDoc]:
 def _regions(runs: Sequence[OutcomeDoc]) -> list[Chart]:
     """Where regions were at the end under each policy."""
     memories = [node["memory"] for node in runs[0]["nodes"]]
+    size, unit = binary_unit(max((region["pages"] * PAGE_BYTES for region in runs[0]["regions"]), default=0))
     rows: list[Row] = [
         {
             "bar": f"{region['region']}, {name}",
@@ -197,7 +202,7 @@ def _regions(runs: Sequence[OutcomeDoc]) -> list[Chart]:
             "policy": name,
             "memory": memory,
             "rank": rank,
-            "gib": share * region["pages"] * PAGE_BYTES / GIB,
+            "amount": share * region["pages"] * PAGE_BYTES / size,
             "share": share,
         }
         for region_at in range(len(runs[0]["regions"]))
@@ -214,15 +219,15 @@ def _regions(runs: Sequence[OutcomeDoc]) -> list[Chart]:
         ("policy", "policy"),
         ("memory", "memory"),
         ("share", "of it", ".0%"),
-        ("gib", "GiB", ".3~g"),
+        ("amount", unit, ".3~g"),
     )
     spec = chart(
-        stacked("bar", "gib", "memory", memory_scale(memories), title="GiB", tooltip=tip, names=bars),
+        stacked("bar", "amount", "memory", memory_scale(memories), title=unit, tooltip=tip, names=bars),
         height=bars_height(len(bars)),
     )
     columns = [
         *(Column("region", "region"), Column("policy", "policy"), Column("memory", "memory")),
-        *(Column("share", "of it", "percent"), Column("gib", "GiB", "gib")),
+        *(Column("share", "of it", "percent"), Column("amount", unit, "gib")),
     ]
     return [Chart("Where everything is at the end", spec, Table(columns, rows), wide=True)]
 

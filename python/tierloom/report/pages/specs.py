@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 Spec = dict[str, Any]
 
@@ -42,9 +42,19 @@ LINE_HEIGHT = 260
 
 def memory_scale(names: Sequence[str]) -> Spec:
     """Colours of memories: those that their names are known by, the others what is left."""
+    return kept_scale(names, {name: KNOWN.get(name.rstrip("0123456789")) for name in names})
+
+
+def kept_scale(names: Sequence[str], known: Mapping[str, int | None]) -> Spec:
+    """Colours of names that have their own in other charts, too; the others get what is left.
+
+    Example:
+        >>> kept_scale(["b", "c"], {"a": 0, "b": 1})["range"]
+        ['var(--c2)', 'var(--c1)']
+    """
     taken: dict[str, int] = {}
     for name in names:
-        index = KNOWN.get(name.rstrip("0123456789"))
+        index = known.get(name)
         if index is not None and index not in taken.values():
             taken[name] = index
     free = [index for index in range(len(COLOURS)) if index not in taken.values()]
@@ -99,12 +109,36 @@ MARKS = ((2.5, (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)), (12.0, (1.0, 2.0, 5.0)), (1e3, (
 """Where a decade of a logarithmic axis is marked, by how many times the least the most is."""
 
 
+FEWEST_MARKS = 3
+"""On an axis: of fewer, nobody sees that it is logarithmic, nor how far its ends are."""
+
+
 def log_marks(least: float, most: float) -> list[float]:
-    """Round numbers along a logarithmic axis, few enough for labels to stand beside each other."""
+    """Round numbers along a logarithmic axis, few enough for labels to stand beside each other.
+
+    Example:
+        >>> log_marks(3.0, 400.0), log_marks(0.7, 1.5)
+        ([10.0, 100.0], [0.8, 1.0, 1.2, 1.4])
+    """
     steps = next((steps for span, steps in MARKS if most < span * least), (1.0,))
     powers = range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 1)
-    made = (float(f"{step * 10.0**power:.6g}") for power in powers for step in steps)
-    return [value for value in made if least <= value <= most]
+    made = [value for power in powers for step in steps if least <= (value := _digits(step * 10.0**power)) <= most]
+    return made if len(made) >= FEWEST_MARKS else _even_marks(least, most)
+
+
+def _even_marks(least: float, most: float) -> list[float]:
+    """The fewest round numbers at even distances, but enough."""
+    power = 10.0 ** math.floor(math.log10(max(most - least, 1e-6 * most)))
+    steps = (step * power for step in (1.0, 0.5, 0.2, 0.1))
+    marks = (
+        [_digits(at * step) for at in range(math.ceil(least / step), math.floor(most / step) + 1)] for step in steps
+    )
+    return next((made for made in marks if len(made) >= FEWEST_MARKS), [least, most])
+
+
+def _digits(value: float) -> float:
+    """Without what adding up binary fractions leaves."""
+    return float(f"{value:.6g}")
 
 
 def field(name: str, kind: str = "quantitative", title: str | None = None, **more: object) -> Spec:
@@ -162,19 +196,34 @@ def stacked(
     title: str,
     tooltip: list[Spec],
     names: Sequence[str],
-    axis: Spec | None = None,
+    along: Spec | None = None,
 ) -> Spec:
-    """Horizontal bars whose parts add up, in the order of their rank."""
+    """Horizontal bars whose parts add up, in the order of their rank; `along` says more of their axis."""
     return {
         "mark": {"type": "bar", "height": {"band": 0.68}},
         "encoding": {
             "y": names_axis(name, names),
-            "x": field(value, title=title, stack="zero", axis=axis or {}),
+            "x": field(value, title=title, stack="zero", **(along or {})),
             "color": field(part, "nominal", None, scale=colours, legend=LEGEND, sort=colours["domain"]),
             "order": {"field": "rank", "type": "quantitative"},
             "tooltip": tooltip,
         },
     }
+
+
+SHARES: Spec = {"axis": {"format": ".0%"}, "scale": {"domain": [0, 1]}}
+"""Along bars of parts of a whole."""
+
+
+def dots(size: int, **encoding: object) -> Spec:
+    """A layer of full points."""
+    return {"mark": {"type": "point", "filled": True, "size": size, "opacity": 1}, "encoding": encoding}
+
+
+def line_with_dots(x: Spec, y: Spec, look: Spec, tooltip: list[Spec], width: float = 1.8) -> list[Spec]:
+    """Layers of lines by name, and of the points that they go through; `look` is that of :func:`points`."""
+    line = {"mark": {"type": "line", "strokeWidth": width}, "encoding": {"x": x, "y": y, "color": look["color"]}}
+    return [line, dots(60, x=x, y=y, **look, tooltip=tooltip)]
 
 
 LEGEND: Spec = {"orient": "top", "symbolType": "square", "direction": "horizontal"}

@@ -87,6 +87,10 @@ def _are_numbers(rows: Sequence[Row], name: str) -> bool:
     return all(isinstance(row[name], int | float | None) and not isinstance(row[name], bool) for row in rows)
 
 
+_APART = {"zero": False, "padding": 12}
+"""A scale on which no point is cut by the edge."""
+
+
 def _spec(start: dict[str, str], numbers: list[str], few: list[str]) -> Spec:
     options = {"along": numbers, "up": numbers, "colour": few}
     return chart(
@@ -100,8 +104,8 @@ def _spec(start: dict[str, str], numbers: list[str], few: list[str]) -> Spec:
                 {"calculate": "format(datum[along], '.4~g') + ', ' + format(datum[up], '.4~g')", "as": "tip"},
             ],
             "encoding": {
-                "x": field("x", title=None, axis={"title": {"signal": "along"}}, scale={"zero": False}),
-                "y": field("y", title=None, axis={"title": {"signal": "up"}}, scale={"zero": False}),
+                "x": field("x", title=None, axis={"title": {"signal": "along"}}, scale=_APART),
+                "y": field("y", title=None, axis={"title": {"signal": "up"}}, scale=_APART),
                 "color": field(
                     "c",
                     "nominal",

@@ -8,7 +8,8 @@ import numpy as np
 
 from tierloom.report.columns import Column, Row
 from tierloom.report.pages.parts import Chart
-from tierloom.report.pages.specs import INK, LEGEND, Spec, chart, field, memory_scale, scale, tips
+from tierloom.report.pages.specs import INK, LEGEND, Spec, chart, field, kept_scale, memory_scale, tips
+from tierloom.report.pages.specs import OTHERS as GREY
 from tierloom.report.tables.layout import Table
 from tierloom.report.tables.plans import bound_text
 from tierloom.units import binary_unit
@@ -35,10 +36,22 @@ FLAT = 0.02
 """Memory that changes by less over the run is no picture."""
 
 
+def largest_first(profile: Profile) -> list[ObjectDoc]:
+    """All objects; the first ones have a colour of their own in every chart of a profile."""
+    return sorted(profile.data["objects"], key=lambda item: (-item["size_bytes"], item["name"]))
+
+
+def object_scale(names: Sequence[str], profile: Profile) -> Spec:
+    """Colours of objects, each the same in every chart of a profile; the others together are grey."""
+    known = {item["name"]: at for at, item in enumerate(largest_first(profile)[:OBJECTS])}
+    named = kept_scale([name for name in names if name != OTHERS], known)
+    return {"domain": [*named["domain"], OTHERS], "range": [*named["range"], GREY]} if OTHERS in names else named
+
+
 def memory(profile: Profile) -> list[Chart]:
     """Memory that the program has at each moment, by object; nothing where it has the same all the time."""
     end_s = max(profile.data["program"]["wall_s"], max((item["last_s"] for item in profile.data["objects"]), default=0))
-    objects = sorted(profile.data["objects"], key=lambda item: (-item["size_bytes"], item["name"]))
+    objects = largest_first(profile)
     if not objects or end_s <= 0:
         return []
     shown, rest = objects[:OBJECTS], objects[OBJECTS:]
@@ -61,7 +74,15 @@ def memory(profile: Profile) -> list[Chart]:
         "Memory that was touched, by object. Taken as growing evenly from the first touch of an object to its last new "
         "page; an object of several allocations counts with the most it had at once."
     )
-    return [Chart("Memory over the run", _memory_spec(list(held), unit), Table(columns, rows), about=about, wide=True)]
+    return [
+        Chart(
+            "Memory over the run",
+            _memory_spec(list(held), object_scale(list(held), profile), unit),
+            Table(columns, rows),
+            about=about,
+            wide=True,
+        )
+    ]
 
 
 def _times(shown: Sequence[ObjectDoc], rest: Sequence[ObjectDoc], end_s: float) -> npt.NDArray[np.float64]:
@@ -88,14 +109,14 @@ def resident(objects: Sequence[ObjectDoc], times: npt.NDArray[np.float64]) -> np
     return held
 
 
-def _memory_spec(names: list[str], unit: str) -> Spec:
+def _memory_spec(names: list[str], colours: Spec, unit: str) -> Spec:
     return chart(
         {
-            "mark": {"type": "area", "opacity": 0.9},
+            "mark": {"type": "area"},
             "encoding": {
                 "x": field("time_s", title="time, s", scale={"nice": False}),
                 "y": field("amount", title=unit, stack="zero"),
-                "color": field("object", "nominal", None, scale=scale(names), legend=LEGEND, sort=names),
+                "color": field("object", "nominal", None, scale=colours, legend=LEGEND, sort=names),
                 "order": {"field": "rank", "type": "quantitative"},
                 "tooltip": tips(("object", "object"), ("time_s", "time, s", ".4~g"), ("amount", unit, ".3~g")),
             },

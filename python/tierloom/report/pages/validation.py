@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.report.columns import Column, Row
 from tierloom.report.pages.parts import Chart, Fact, Notes, Picture, Section
-from tierloom.report.pages.specs import FAINT, INK, Spec, chart, field, lines, log_marks, marked, points, tips
+from tierloom.report.pages.specs import FAINT, INK, Spec, chart, dots, field, lines, log_marks, marked, points, tips
 from tierloom.report.tables.layout import Table
 from tierloom.report.tables.validations import command, verdict
 from tierloom.units import count_text, percent_text, seconds_text
@@ -81,6 +81,10 @@ def _times(rows: Sequence[ValidationRowDoc]) -> Chart:
         for name, more in (("measured", {"labelAngle": 0}), ("predicted", {}))
     )
     kinds = points("inside", {"domain": [INSIDE, OUTSIDE], "range": ["var(--c1)", "var(--ours)"]})
+    tip = tips(
+        *(("program", "program"), ("threads", "threads", "d"), ("placement", "placement")),
+        *(("measured_s", "measured, s", ".4~g"), ("predicted_s", "predicted, s", ".4~g"), ("error", "error", "+.1%")),
+    )
     band: Spec = {"values": [{"at": at, "low": at / BAND, "high": at * BAND} for at in (least, most)]}
     spec = chart(
         {
@@ -95,19 +99,7 @@ def _times(rows: Sequence[ValidationRowDoc]) -> Chart:
         },
         _range(x=field("measured_s"), y=field("low_s"), y2={"field": "high_s"}, color=kinds["color"]),
         _range(x=field("least_s"), x2={"field": "most_s"}, y=field("predicted_s"), color=kinds["color"]),
-        {
-            "mark": {"type": "point", "filled": True, "size": 42, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": y,
-                **kinds,
-                "tooltip": tips(
-                    *(("program", "program"), ("threads", "threads", "d"), ("placement", "placement")),
-                    *(("measured_s", "measured, s", ".4~g"), ("predicted_s", "predicted, s", ".4~g")),
-                    ("error", "error", "+.1%"),
-                ),
-            },
-        },
+        dots(42, x=x, y=y, **kinds, tooltip=tip),
         height=HEIGHT,
     )
     columns = [

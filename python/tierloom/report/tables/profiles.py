@@ -252,10 +252,11 @@ def place(item: ObjectDoc) -> str:
 
 def _named_after(name: str, stack: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The frames of the function in an object's name, which leaves template arguments out."""
-    function = re.split("@| by |#", name)[0]
-    parts = ".*".join(re.escape(part) for part in function.split("::"))
-    whole = re.compile(rf"(?<!\w){parts}(?!\w)")
-    return [frame for frame in stack if whole.search(frame.get("function") or "")]
+    parts = re.split("@| by |#", name)[0].split("::")
+    # Most frames have none of it, and a pattern takes long to compile where there are thousands of names.
+    likely = [frame for frame in stack if all(part in (frame.get("function") or "") for part in parts)]
+    pattern = rf"(?<!\w){'.*'.join(map(re.escape, parts))}(?!\w)"
+    return [frame for frame in likely if re.search(pattern, frame["function"])]
 
 
 def caption(profile: Profile) -> str:
