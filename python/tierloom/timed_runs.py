@@ -28,6 +28,8 @@ PIPE_BYTES = 1 << 16
 class Timed:
     """A run: how long it took, the share of this machine's processors that others had meanwhile, and how it ended.
 
+    Of a run that is too short for the kernel's clock, nobody knows the share.
+
     ``system_s`` is what the kernel worked for it, CPU seconds.
 
     Of a run under a placement: the share of pages that were not where they were meant to be, where that was seen, and
@@ -35,7 +37,7 @@ class Timed:
     """
 
     seconds: float
-    others: float
+    others: float | None
     exit_code: int
     elsewhere: float | None = None
     notes: tuple[str, ...] = ()
@@ -80,7 +82,8 @@ def watched(run: Callable[[int], Timed]) -> Timed:
     with reader() as writing:
         ended = run(writing)
     others_s = machine_busy_s() - busy_s - (own_busy_s() - own_s)
-    others = max(0.0, others_s - TICKS_S) / (ended.seconds * (os.cpu_count() or 1))
+    share = max(0.0, others_s - TICKS_S) / (ended.seconds * (os.cpu_count() or 1))
+    others = share if ended.seconds >= SHORTEST_S else None
     return replace(ended, others=others, system_s=programs_system_s() - system_s)
 
 
@@ -125,6 +128,8 @@ LOOK_S = 0.1
 """How often the reader of a pipe that nobody writes to looks whether it is needed."""
 TICKS_S = (os.cpu_count() or 1) / os.sysconf("SC_CLK_TCK")
 """How far two looks at `/proc/stat` may be off, in CPU seconds: it counts in ticks, by processor."""
+SHORTEST_S = 20 / os.sysconf("SC_CLK_TCK")
+"""The shortest run of which a tick is no more than the twentieth that a validation warns from."""
 
 
 def machine_busy_s(root: Path = Path("/")) -> float:

@@ -144,7 +144,8 @@ def validate(
         object: ``measured_s`` (one value a run) beside ``predicted_s`` with its range ``low_s`` to ``high_s``, all in
         seconds, and ``error``, a share of the measured median; ``neighbours_gb_s`` is what neighbours really read, for
         which is predicted; ``repeat`` is how far one run is from the median of the others (None of a single run);
-        ``others`` is the largest share of the processors that other programs had during one of the runs; ``elsewhere``
+        ``others`` is the largest share of the processors that other programs had during one of the runs (None of runs
+        that are too short for the kernel's clock); ``elsewhere``
         is the largest share of pages that were not where the placement wants them (None where that is not seen); and a
         ``summary`` with the shares of rows that are within 5 % and 10 %.
 
@@ -340,7 +341,7 @@ def row(
         "ablated": condition.ablated,
         "measured_s": measured_s,
         "repeat": repeat(measured_s),
-        "others": max(run.others for run in measured),
+        "others": max((run.others for run in measured if run.others is not None), default=None),
         "elsewhere": max((run.elsewhere for run in measured if run.elsewhere is not None), default=None),
         "notes": list(dict.fromkeys(note for run in measured for note in run.notes)),
         "predicted_s": answer["time_s"],

@@ -183,6 +183,8 @@ def test_a_page_is_opened_where_there_is_a_display(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(next_command, "shutil", SimpleNamespace(which=lambda name: f"/usr/bin/{name}"))
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    assert next_command.report(Path("a page.html")) is None
+    assert next_command.report(Path("pages/a page.html")) == (
+        "python3 -m http.server --bind localhost --directory pages"
+    )
     monkeypatch.setenv("DISPLAY", ":0")
     assert next_command.report(Path("a page.html")) == "xdg-open 'a page.html'"

@@ -423,6 +423,18 @@ def test_what_others_had_of_the_machine_is_told_from_what_the_program_had(tmp_pa
     assert timed_runs.machine_busy_s(tmp_path) == 500 / os.sysconf("SC_CLK_TCK"), "neither idle, nor a guest's twice"
 
 
+def test_nobody_knows_what_others_had_of_a_run_of_less_than_some_ticks(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter(range(0, 1000, 10))
+    monkeypatch.setattr(timed_runs, "machine_busy_s", lambda: next(looks))
+    short, long = (timed_runs.watched(lambda _, s=s: timed_runs.Timed(s, 0.0, 0)).others for s in (0.0016, 10.0))
+    assert short is None
+    assert long == pytest.approx((10 - timed_runs.TICKS_S) / 10 / (os.cpu_count() or 1), rel=0.01)
+    row = tierloom.validate([["true"]], machine=here, runs=1).data["rows"][0]
+    assert row["others"] is None
+
+
 def test_each_size_is_profiled_and_has_a_row(here: Path) -> None:
     answer = tierloom.validate([["expr", "1", "+", "{size}"]], machine=here, sizes="10, 20", runs=1)
     assert [row["command"][-1] for row in answer.data["rows"]] == ["10", "20"]

@@ -108,8 +108,8 @@ impl Doubt {
     pub(crate) fn in_words_anchored() -> String {
         format!(
             "waiting is what was sampled in the run, by the ratio of latencies here and there; the range takes latencies \
-             and bandwidths {:.0} % off (published), the run itself {:.0} % (fitted) beside what others took from it, \
-             and the ends of the 95 % intervals of samples and counts, all in the same direction",
+             and bandwidths {:.0} % off (derived from published curves), the run itself {:.0} % (fitted) beside what others \
+             took from it, and the ends of the 95 % intervals of samples and counts, all in the same direction",
             CURVE_ERROR * 100.0,
             RUN_ERROR * 100.0
         )
@@ -118,8 +118,9 @@ impl Doubt {
     /// In words, for the reader of a range.
     pub(crate) fn in_words() -> String {
         format!(
-            "the range takes latencies and bandwidths {:.0} % off (published), misses in flight off by a factor of \
-             {IN_FLIGHT_FACTOR} (assumed) and the ends of the counts' 95 % intervals, all in the same direction",
+            "the range takes latencies and bandwidths {:.0} % off (derived from published curves), misses in flight off \
+             by a factor of {IN_FLIGHT_FACTOR} (assumed) and the ends of the counts' 95 % intervals, all in the same \
+             direction",
             CURVE_ERROR * 100.0
         )
     }

@@ -24,7 +24,7 @@ class ValidationRowDoc(TypedDict):
     ablated: str | None
     measured_s: list[float]
     repeat: float | None
-    others: float
+    others: float | None
     elsewhere: float | None
     notes: list[str]
     predicted_s: float

@@ -9,8 +9,8 @@ from rich.text import Text
 
 CUT = "…"
 
-_WORD = re.compile(r"\d\S* (?:%|[nmµ]?s|[kKMGT]?i?B(?:/s)?)(?![\w/])\S*|\S+")
-"""A word; a number and its unit are one."""
+_WORD = re.compile(r"\d\S* (?:%|[nmµ]?s|[kKMGT]?i?B(?:/s)?)(?![\w/])\S*|[\w-]+ \d[\d.]*[KMGT]iB(?:,|$)|\S+")
+"""A word; a number and its unit are one, and in a list a name and its size."""
 _INSIDE = r"(?:[^/:]|:(?=\d))"
 _PART = re.compile(rf"{_INSIDE}*(?:/|:(?!\d))+(?:[^\w/:]+$)?|{_INSIDE}+")
 """A part of a path or of a qualified name, with the separator behind it, and the end of a sentence behind that. The
