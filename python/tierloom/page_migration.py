@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import tierloom._core as _core
 from tierloom import arguments, catalog, hosts, traces
+from tierloom.columns import Column, Row
 from tierloom.errors import RequestError, TraceError, WorkloadError
 from tierloom.nouns import Machine, Plan, Profile, Workload
 from tierloom.schema.documents import Kind
-from tierloom.tables import Charted, Row, Tabular
+from tierloom.tables import Charted, Tabular
 from tierloom.units import Amount, amount_in_bytes, seconds_text
 from tierloom.user_policies import MIGRATION, Migrating, migrating
 from tierloom.user_policies import policy as user_policy
@@ -26,10 +27,19 @@ from tierloom.user_policies import policy as user_policy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tierloom.forms import Form
     from tierloom.schema import CostsDoc, OutcomeDoc, PointDoc, SimulatorTermsDoc
 
 OURS = "tierloom"
 """Name of the policy that is ours."""
+
+
+BY_MEMORY: tuple[tuple[str, str, Form], ...] = (
+    ("used_pages", "pages", "count"),
+    ("gb_s", "GB/s", "tenths"),
+    ("latency_ns", "latency", "ns"),
+)
+"""What a moment tells of each memory: the document's key, a heading, and how it is written."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,14 +60,25 @@ class Simulation(Charted, Tabular):
         """Run time, s."""
         return self.data["time_s"]
 
-    def rows(self) -> list[Row]:
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Of a moment: of the memories and of the kernel's counters that the run has."""
+        names = [node["memory"] for node in self.data["nodes"]]
+        counters = self.data["series"][0]["counters"] if self.data["series"] else ()
+        return (
+            *(Column("time_s", "time", "seconds", "key"), Column("fast_share", "from fast memory", "percent", "key")),
+            *(Column(f"{name}.{key}", f"{name}: {said}", form) for key, said, form in BY_MEMORY for name in names),
+            *(Column(counter, counter, "count", "extra") for counter in counters),
+        )
+
+    def told(self) -> list[Row]:
         """A row a moment: the kernel's counters so far, and by memory what it held and did since the one before."""
         return [self._row(point) for point in self.data["series"]]
 
     def _row(self, point: PointDoc) -> Row:
         names = [node["memory"] for node in self.data["nodes"]]
-        columns = {key: point[key] for key in ("used_pages", "gb_s", "latency_ns")}
-        nodes = {f"{name}.{key}": values[at] for key, values in columns.items() for at, name in enumerate(names)}
+        moment: Row = point
+        nodes = {f"{name}.{key}": moment[key][at] for key, _, _ in BY_MEMORY for at, name in enumerate(names)}
         return {"time_s": point["time_s"], "fast_share": point["fast_share"], **nodes, **point["counters"]}
 
     def __repr__(self) -> str:

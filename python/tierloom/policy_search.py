@@ -9,16 +9,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import tierloom._core as _core
 from tierloom import hosts
 from tierloom.arguments import each, or_none, reads, real, refused, teams
 from tierloom.arguments import names as name_texts
 from tierloom.arguments import policies as user_policy_list
+from tierloom.columns import Column, Row, Worded
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
-from tierloom.tables import Charted, Row, Tabular
+from tierloom.tables import Charted, Tabular
 from tierloom.units import Amount, amount_in_bytes, count_text, fraction, seconds_text
 from tierloom.user_policies import PLACEMENT, PlacementQuestion, UserPolicy, placing
 from tierloom.user_policies import policies as user_policies
@@ -87,25 +88,64 @@ class Comparison(Charted, Tabular):
         at = self._position(self.brief["chosen"] if policy is None else policy)
         return Plan(self.core.plan(at).to_toml())
 
-    def rows(self) -> list[Row]:
-        """A row a policy: its time with its range, the fast memory it takes, and what limits it."""
-        return [self._row(policy) for policy in self.brief["policies"]]
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Of a policy."""
+        return policy_columns(self.brief["fast_memory"])
 
-    def _row(self, policy: PolicyDoc) -> Row:
-        answer: Mapping[str, Any] = policy.get("prediction", {})
-        return {
-            "policy": policy["policy"],
-            "chosen": policy["policy"] == self.brief["chosen"],
-            **{key: answer.get(key) for key in ("time_s", "low_s", "high_s")},
-            "fast_bytes": policy["fast_bytes"] if answer else None,
-            "bound": bound_word(answer["bound"]) if answer else None,
-            "not_possible": None if answer else policy["refused"].split("\nhint:", maxsplit=1)[0],
-        }
+    def told(self) -> list[Row]:
+        """A row a policy: its time with its range, the fast memory it takes, and what limits it."""
+        return policy_rows(self.brief)
 
     def __repr__(self) -> str:
         time_s = self.chosen["prediction"]["time_s"]
         asked = f"{self.profile.name} on {self.machine.name}, {count_text(self.brief['threads'], 'thread')}"
         return f"<Comparison of {asked}: {self.brief['chosen']}, {seconds_text(time_s)}>"
+
+
+def policy_columns(fast_memory: str) -> Sequence[Column]:
+    """What is told of each policy."""
+    return (
+        *(Column("policy", "policy"), Column("chosen", "chosen", rank="frame")),
+        *(Column("time_s", "time", "seconds", "key"), Column("low_s", "range", "seconds", "key", "high_s")),
+        Column("against", "against chosen", "times", "extra", about="time over that of the chosen policy"),
+        Column("fast_bytes", f"{fast_memory} used", "bytes", about="bytes of the fast memory that it fills"),
+        Column("bound", "what limits it"),
+        Column("not_possible", "not possible", rank="frame", about="why it cannot be used"),
+        Column("about", "what it does", rank="page"),
+    )
+
+
+def policy_rows(data: ComparisonDoc) -> list[Row]:
+    """A row a policy, in the order of the document."""
+    times = {each["policy"]: each["prediction"]["time_s"] for each in data["policies"] if "prediction" in each}
+    return [_policy_row(policy, data["chosen"], times[data["chosen"]]) for policy in data["policies"]]
+
+
+def _policy_row(policy: PolicyDoc, chosen: str, chosen_s: float) -> Row:
+    is_chosen = policy["policy"] == chosen
+    told = {"policy": policy["policy"], "chosen": is_chosen, "ours": is_chosen, "about": policy["about"]}
+    if "prediction" not in policy:
+        reason = policy["refused"].split("\nhint:", maxsplit=1)[0]
+        return {**told, "time_s": None, "bound": Worded(None, "not possible"), "not_possible": reason}
+    answer = policy["prediction"]
+    return {
+        **told,
+        **{key: answer[key] for key in ("time_s", "low_s", "high_s")},
+        "against": answer["time_s"] / chosen_s if chosen_s > 0 else None,
+        "fast_bytes": policy["fast_bytes"],
+        "bound": bound_text(answer["bound"]),
+    }
+
+
+TIERS = (
+    *(Column("memory", "memory"), Column("placed_bytes", "holds", "bytes")),
+    *(Column("read_bytes", "read", "gb", "extra"), Column("write_bytes", "written", "gb", "extra")),
+    Column("gb_s", "GB/s", "tenths", about="bytes read and written over the run time"),
+    Column("utilisation", "of its peak", "percent"),
+    *(Column("idle_ns", "latency at rest", "ns"), Column("loaded_ns", "under this load", "ns")),
+)
+"""What is told of each memory under a placement."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,22 +167,29 @@ class Prediction(Tabular):
         """What the assumptions leave open, s."""
         return self.data["low_s"], self.data["high_s"]
 
-    def rows(self) -> list[Row]:
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Of a memory."""
+        return TIERS
+
+    def told(self) -> Sequence[Row]:
         """A row a memory: bytes placed and moved, bandwidth, and latency idle and under this load."""
-        return [dict(cast("Row", tier)) for tier in self.data["tiers"]]
+        return self.data["tiers"]
 
     def __repr__(self) -> str:
-        return f"<Prediction: {seconds_text(self.time_s)}, limited by {bound_word(self.data['bound'])}>"
+        return f"<Prediction: {seconds_text(self.time_s)}, limited by {bound_text(self.data['bound'])}>"
 
 
-def bound_word(bound: str | Mapping[str, str]) -> str:
-    """What keeps a program from being faster, as one cell of a table.
+def bound_text(bound: str | Mapping[str, str]) -> str:
+    """What keeps a program, or a phase of it, from being faster.
 
     Example:
-        >>> bound_word({"bandwidth": "cxl"})
-        'bandwidth cxl'
+        >>> bound_text({"bandwidth": "cxl"}), bound_text("compute")
+        ('bandwidth of cxl', 'computing')
     """
-    return bound if isinstance(bound, str) else " ".join(word for pair in bound.items() for word in pair)
+    if isinstance(bound, Mapping):
+        return f"bandwidth of {bound['bandwidth']}"
+    return {"compute": "computing"}.get(bound, bound)
 
 
 @reads(policies=or_none(user_policy_list), ablated=name_texts)

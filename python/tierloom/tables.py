@@ -1,6 +1,6 @@
 """What the nouns and answers have in common in a notebook: rows, as a table there or in a data frame, and charts.
 
-A class says once what its rows are; keys carry their unit. Polars and pandas are loaded when they are
+A class says once what its columns are; keys carry their unit. Polars and pandas are loaded when they are
 asked for, and only then have to be installed. Charts are those of a report, which is loaded likewise.
 """
 
@@ -12,15 +12,18 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import tierloom
+from tierloom.columns import plain_rows
 from tierloom.errors import MissingPackageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     import pandas as pd
     import polars as pl
 
     from tierloom import Charts
+    from tierloom.columns import Column
+    from tierloom.columns import Row as ColumnRow
 
 Cell = str | int | float | bool | None
 Row = dict[str, Cell]
@@ -32,9 +35,18 @@ SHOWN = 40
 class Framed(ABC):
     """Something that has rows, which :meth:`to_pandas` and :meth:`to_polars` hand on."""
 
+    @property
     @abstractmethod
+    def columns(self) -> Sequence[Column]:
+        """What each row says: key with its unit, heading, and how a value is written."""
+
+    @abstractmethod
+    def told(self) -> Sequence[ColumnRow]:
+        """The rows as a table for people has them; :meth:`rows` is for programs."""
+
     def rows(self) -> list[Row]:
         """The table, a row at a time; each key with its unit, all rows with the same keys."""
+        return plain_rows(self.columns, self.told())
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas data frame.
@@ -60,8 +72,8 @@ class Tabular(Framed):
 
     def _repr_html_(self) -> str:
         """What Jupyter shows in the place of ``repr``."""
-        rows = self.rows()
-        return table(repr(self), rows[:SHOWN], len(rows))
+        rows = self.told()
+        return table(repr(self), self.columns, rows[:SHOWN], len(rows))
 
 
 class Charted:
@@ -81,15 +93,18 @@ class Charted:
         return tierloom.charts(self)
 
 
-def table(title: str, rows: list[Row], total: int) -> str:
-    """The first rows of a total as an HTML table.
+def table(title: str, columns: Sequence[Column], rows: Sequence[ColumnRow], total: int) -> str:
+    """The first rows of a total as an HTML table; a heading's tooltip is the key in data frames.
 
     Example:
-        >>> "and 4 more" in table("five", [{"size_bytes": 1024}], 5)
-        True
+        >>> from tierloom.columns import Column
+        >>> shown = table("five", [Column("size_bytes", "size", "bytes")], [{"size_bytes": 1024}], 5)
+        >>> "and 4 more" in shown, "1.0 KiB" in shown
+        (True, True)
     """
-    heads = "".join(f"<th>{html.escape(key)}</th>" for key in rows[0]) if rows else ""
-    body = "".join(_line(row.values()) for row in rows)
+    seen = [column for column in columns if column.rank != "frame"]
+    heads = "".join(f'<th title="{html.escape(each.key)}">{html.escape(each.heading)}</th>' for each in seen)
+    body = "".join(_line(seen, row) for row in rows)
     more = total - len(rows)
     rest = f"<p>and {more} more: <code>.to_polars()</code> has them all</p>" if more > 0 else ""
     caption = f"<caption>{html.escape(title)}</caption>"
@@ -109,17 +124,6 @@ def package(name: str) -> Any:  # noqa: ANN401 (a module)
         raise MissingPackageError(message) from problem
 
 
-def _line(cells: Iterable[Cell]) -> str:
-    return "<tr>" + "".join(f'<td style="text-align: {_side(cell)}">{_text(cell)}</td>' for cell in cells) + "</tr>"
-
-
-def _side(cell: Cell) -> str:
-    return "right" if isinstance(cell, int | float) and not isinstance(cell, bool) else "left"
-
-
-def _text(cell: Cell) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, float):
-        return f"{cell:,.0f}" if abs(cell) >= 1e4 else f"{cell:.4g}"
-    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else html.escape(str(cell))
+def _line(columns: Sequence[Column], row: ColumnRow) -> str:
+    cells = (f'<td style="text-align: {each.side}">{html.escape(each.text(row))}</td>' for each in columns)
+    return f"<tr>{''.join(cells)}</tr>"

@@ -13,8 +13,8 @@ from rich.console import Console
 from support import Tierloom
 
 from tierloom import Profile, catalog
+from tierloom.columns import Column, Rank
 from tierloom.commands import say
-from tierloom.report.columns import Column, Rank
 from tierloom.report.tables import profiles
 from tierloom.report.tables.layout import Table
 

@@ -306,7 +306,7 @@ def test_a_long_table_is_cut_and_brought_along_whole() -> None:
     files = dict(re.findall(r'download="([^"]*)" href="data:application/gzip;base64,([^"]*)"', text))
     every = next(address for name, address in files.items() if name.endswith("-table-1.csv.gz"))
     rows = list(csv.DictReader(io.StringIO(gzip.decompress(base64.b64decode(every)).decode())))
-    assert {row["name"] for row in rows} == {item["name"] for item in profile.objects}
+    assert {row["object"] for row in rows} == {item["name"] for item in profile.objects}
     about = kinds.sections([sources.of_profile(profile)])[0].charts[0].about
     assert f"the other {len(profile.objects) - flame.MOST_OBJECTS} hold" in about
 

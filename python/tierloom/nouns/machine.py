@@ -9,13 +9,29 @@ from typing import TYPE_CHECKING, cast
 
 import tierloom._core as _core
 from tierloom import arguments, catalog, outputs
+from tierloom.columns import Column, Row
 from tierloom.errors import MachineError
-from tierloom.tables import Charted, Row, Tabular
+from tierloom.tables import Charted, Tabular
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from tierloom.schema import Figure, MachineDoc, MemoryDoc
+    from tierloom.schema import MachineDoc, MemoryDoc, Origin, PathDoc
+
+PEAKS = {"reads_gb_s": 1.0, "triad_gb_s": 2 / 3, "copy_gb_s": 1 / 2}
+"""Read shares of which a path's highest bandwidth is told: pure reads, two reads a write (STREAM's triad), a copy."""
+
+PATHS = (
+    *(Column("from", "from"), Column("to", "to", rank="key"), Column("kind", "kind", rank="frame")),
+    *(Column("capacity_bytes", "capacity", "bytes", "frame"), Column("idle_ns", "idle ns", "whole", "key")),
+    Column("random_idle_ns", "random ns", "whole", about="idle latency of random reads"),
+    Column("reads_gb_s", "GB/s, reads only", "tenths", "key"),
+    Column("triad_gb_s", "2 reads : 1 write", "tenths", about="highest GB/s of two reads a write"),
+    Column("copy_gb_s", "1 : 1", "tenths", about="highest GB/s of a read a write"),
+    Column("half_ns", "ns at 50 %", "whole", about="latency at half the peak of reads"),
+    Column("most_ns", "at 90 %", "whole", about="latency at 90 % of that peak"),
+    Column("over", "over", rank="page", about="links between sockets that it goes over"),
+)
 
 
 @dataclass(frozen=True)
@@ -133,25 +149,36 @@ class Machine(Charted, Tabular):
         peak_gb_s, points = _core.path_curve(self.core, socket, memory, read_fraction, steps)
         return Curve(peak_gb_s, points)
 
-    def rows(self) -> list[Row]:
-        """A row a path, from a socket to a memory: capacity, idle latency, peaks, and what kind of number it is."""
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Of a path, from a socket to a memory."""
+        return PATHS
+
+    def told(self) -> list[Row]:
+        """A row a path: how far the memory is at rest and under load, and what kind of number each figure is."""
         memories = {memory["name"]: memory for memory in self.data["memories"]}
-        return [self._row(path["from"], memories[path["to"]], path["idle_ns"]) for path in self.data["paths"]]
+        return [self._row(path, memories[path["to"]]) for path in self.data["paths"]]
 
-    def _row(self, socket: str, memory: MemoryDoc, idle: Figure) -> Row:
-        def peak_gb_s(reads: float) -> float:
-            return self.curve(socket, memory["name"], reads, steps=2).peak_gb_s
-
+    def _row(self, path: PathDoc, memory: MemoryDoc) -> Row:
+        reads, origin = self.curve(path["from"], path["to"]), load_origin(path)["kind"]
+        peaks = {key: self.curve(path["from"], path["to"], mix, steps=2).peak_gb_s for key, mix in PEAKS.items()}
         return {
-            "from": socket,
-            "to": memory["name"],
             "kind": memory["kind"],
             "capacity_bytes": int(memory["capacity_bytes"]["value"]),
-            "idle_ns": idle["value"],
-            "idle_is": idle["kind"],
-            "reads_gb_s": peak_gb_s(1.0),
-            "half_writes_gb_s": peak_gb_s(0.5),
+            **{key: path[key] for key in ("from", "to", "idle_ns")},
+            "random_idle_ns": path.get("random_idle_ns", path["idle_ns"]),
+            **{key: {"value": peak, "kind": origin} for key, peak in peaks.items()},
+            "half_ns": reads.latency_ns(0.5),
+            "most_ns": reads.latency_ns(0.9),
+            "over": ", ".join(path.get("links", [])),
         }
 
     def __repr__(self) -> str:
         return f"<Machine {self.name}: {', '.join(memory['name'] for memory in self.data['memories'])}>"
+
+
+def load_origin(path: PathDoc) -> Origin:
+    """Where the numbers of a path's load come from; of several curves, the first one's."""
+    load = path["load"]
+    origin: Origin = load["form"]["origin"] if "form" in load else load["points"][0]["origin"]
+    return origin

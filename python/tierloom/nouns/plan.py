@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, cast
 
 import tierloom._core as _core
 from tierloom import arguments, catalog, outputs
+from tierloom.columns import Column, Row
 from tierloom.errors import PlanError
-from tierloom.tables import Charted, Row, Tabular
+from tierloom.tables import Charted, Tabular
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tierloom.schema import Action, PlanDoc
 
 FIRST_TOUCH = "first_touch"
 """The action of an object that is left to the kernel."""
+
+
+RULES = (
+    *(Column("object", "object"), Column("size_bytes", "size", "bytes")),
+    Column("place", "asked of the kernel", "code", "key"),
+)
 
 
 class Plan(Charted, Tabular):
@@ -59,7 +68,12 @@ class Plan(Charted, Tabular):
         """
         outputs.write(Path(arguments.path("path", path)), self.text)
 
-    def rows(self) -> list[Row]:
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Of a rule."""
+        return RULES
+
+    def told(self) -> list[Row]:
         """A row a rule, and one for everything that no rule names: what is asked of the kernel."""
         named: list[Row] = [
             {"object": rule["object"], "size_bytes": rule["size_bytes"], "place": action_text(rule["place"])}

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any, cast
 import tierloom._core as _core
 from tierloom import arguments, catalog, profile_folder
 from tierloom.errors import ProfileError
+from tierloom.nouns.profile_objects import OBJECTS, object_rows
 from tierloom.readers import reading
-from tierloom.tables import Charted, Row, Tabular
+from tierloom.tables import Charted, Tabular
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
 
+    from tierloom.columns import Column, Row
     from tierloom.nouns.machine import Machine
-    from tierloom.schema import AccessDoc, ObjectDoc, ProfileDoc
+    from tierloom.schema import ObjectDoc, ProfileDoc
 
 
 SIGNS = frozenset({"version", "name", "program", "objects", "phases"})
@@ -201,12 +203,14 @@ class Profile(Charted, Tabular):
         with reading(self.folder / catalog.SAMPLES_FILE, "samples", RECORD, ProfileError):
             return (self.folder / catalog.SAMPLES_FILE).read_bytes()
 
-    def rows(self) -> list[Row]:
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Of an object."""
+        return OBJECTS
+
+    def told(self) -> list[Row]:
         """A row an object: its size, its share of all waiting, its traffic to memory, and how it is mostly touched."""
-        accesses = [access for phase in self.data["phases"] for access in phase["accesses"]]
-        return [
-            _row(item, [access for access in accesses if access["object"] == item["name"]]) for item in self.objects
-        ]
+        return object_rows(self.data)
 
     @property
     def objects(self) -> list[ObjectDoc]:
@@ -223,28 +227,3 @@ def _json(text: str) -> Any:  # noqa: ANN401 (that is what JSON is)
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _row(item: ObjectDoc, accesses: list[AccessDoc]) -> Row:
-    most = max(accesses, key=_weight, default=None)
-    return {
-        "object": item["name"],
-        "kind": item["kind"],
-        "size_bytes": item["size_bytes"],
-        "allocations": item["allocations"],
-        "waits_share": item["stall"]["share"] if "stall" in item else None,
-        "dram_read_bytes": sum(access["dram_read_bytes"] for access in accesses),
-        "dram_write_bytes": sum(access["dram_write_bytes"] for access in accesses),
-        "pattern": most["pattern"] if most else None,
-        "mlp": most["mlp"] if most else None,
-    }
-
-
-def _weight(access: AccessDoc) -> tuple[float, float]:
-    """How much an object is known by one of its accesses: seconds waited, then bytes from and to memory.
-
-    A chase through what a program stored first moves few bytes, and takes nearly all the time.
-    """
-    touched = access.get("touched")
-    waited = (access.get("wait_s") or 0.0) + (touched["cache_wait_s"] if touched else 0.0)
-    return waited, access["dram_read_bytes"] + access["dram_write_bytes"]

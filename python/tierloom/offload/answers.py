@@ -6,19 +6,21 @@ The keys are described in `documents`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tierloom.offload.ceilings import Ceiling, ceiling, ties
+from tierloom.offload.columns import PLACES, place_rows
 from tierloom.offload.planner import TIER_AWARE
 from tierloom.offload.sentences import opening
 from tierloom.offload.step_times import steps
 from tierloom.offload.user_figures import PREFILLED_TOGETHER, TAKEN_IN_TURN
-from tierloom.tables import Charted, Row, Tabular
+from tierloom.tables import Charted, Tabular
 from tierloom.units import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tierloom.columns import Column, Row
     from tierloom.offload.advice import Advice
     from tierloom.offload.documents import AdviceDoc, GoalDoc, InferDoc, PlaceDoc, RivalDoc, TieDoc, UsersDoc, WholeDoc
     from tierloom.offload.goals import Goal
@@ -74,9 +76,14 @@ class InferAnswer(Charted, Tabular):
         """The document of ``--json``."""
         return document(self)
 
-    def rows(self) -> list[Row]:
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Of a place."""
+        return PLACES
+
+    def told(self) -> list[Row]:
         """A row a place, the GPU first: bytes of weights, KV cache and hidden states, and what may be filled."""
-        return [dict(cast("Row", place)) for place in self.data["places"]]
+        return place_rows(self.data["places"])
 
     def __repr__(self) -> str:
         problem, batch = self.plan.problem, self.plan.placement.batch

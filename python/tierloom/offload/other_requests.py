@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tierloom.arguments import each, or_none, reads, table, whole
 from tierloom.errors import PlacementError, RequestError
 from tierloom.offload import cpu_only, session_caches, training
+from tierloom.offload.columns import STEPS, step_rows
 from tierloom.offload.requests import the_gpu, the_host, the_model
-from tierloom.tables import Charted, Row, Tabular
+from tierloom.tables import Charted, Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tierloom.columns import Column, Row
     from tierloom.nouns import Machine
     from tierloom.offload.documents import CpuDoc, RatioDoc, ServeDoc, TrainDoc, TrainPolicyDoc
     from tierloom.offload.gpu import Gpu
@@ -45,10 +47,14 @@ class TrainAnswer(Charted, Tabular):
         """The document of ``--json``."""
         return _train_document(self)
 
-    def rows(self) -> list[Row]:
-        """A row a policy: time of a step, throughput, or why it cannot be used."""
-        keys: tuple[Literal["step_s", "tokens_s", "problem"], ...] = ("step_s", "tokens_s", "problem")
-        return [{"policy": each["policy"], **{key: each.get(key) for key in keys}} for each in self.data["policies"]]
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Of a policy."""
+        return STEPS
+
+    def told(self) -> list[Row]:
+        """A row a policy: time of a step and its pieces, throughput, or why it cannot be used."""
+        return step_rows(self.data["policies"])
 
     def __repr__(self) -> str:
         told = self.data

@@ -21,11 +21,14 @@ from tierloom.readers import meant
 from tierloom.report.pages import earlier, kinds, parts, sources, vega
 from tierloom.report.pages.sources import Source
 from tierloom.report.tables.differences import document as difference_document
+from tierloom.report.tables.layout import Table
 from tierloom.sweeps import Sweep
-from tierloom.tables import SHOWN, Charted, Framed, Row, table
+from tierloom.tables import SHOWN, Charted, Framed, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tierloom.columns import Column, Row
 
 Bundle = dict[str, Any]
 
@@ -46,16 +49,21 @@ class Chart(Framed):
     title: str
     about: str
     spec: vega.Document
-    _rows: Sequence[Row] = field(default=())
+    _table: Table = field(default_factory=lambda: Table([]))
 
     @classmethod
     def of(cls, chart: parts.Chart) -> Chart:
         """A chart of a page."""
-        return cls(chart.title, chart.told, vega.standalone(chart), chart.table.plain_rows())
+        return cls(chart.title, chart.told, vega.standalone(chart), chart.table)
 
-    def rows(self) -> list[Row]:
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Of the table under the chart."""
+        return self._table.columns
+
+    def told(self) -> Sequence[Row]:
         """The table of what is drawn, as the page has it under the chart."""
-        return [*self._rows]
+        return self._table.rows
 
     def save(self, path: str | Path) -> None:
         """Writes it as a picture: ``.png``, ``.svg`` or ``.pdf``; it takes the package vl-convert-python.
@@ -69,7 +77,7 @@ class Chart(Framed):
         picture.write(self.spec, Path(path))
 
     def __repr__(self) -> str:
-        return f"<Chart {self.title}: {len(self._rows)} rows>"
+        return f"<Chart {self.title}: {len(self._table.rows)} rows>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 (IPython's)
         """What Jupyter shows in the place of ``repr``: the first of these that it can."""
@@ -79,7 +87,7 @@ class Chart(Framed):
     def _fallback(self) -> Bundle:
         """For viewers that draw no Vega; Markdown may hold a table of HTML, and stands behind Vega everywhere."""
         if importlib.util.find_spec("vl_convert") is None:
-            return {"text/markdown": table(self.title, self.rows()[:SHOWN], len(self._rows))}
+            return {"text/markdown": table(self.title, self.columns, self.told()[:SHOWN], len(self._table.rows))}
         from tierloom.report import picture
 
         return {"image/svg+xml": picture.svg(self.spec)}

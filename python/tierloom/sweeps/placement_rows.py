@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.nouns import Machine, Profile
 from tierloom.placements import fractions
-from tierloom.policy_search import bound_word, plan, predict
+from tierloom.policy_search import bound_text, plan, predict
 from tierloom.sweeps.rows import by_name, picked, takes
 from tierloom.what_if import scaled
 
@@ -37,7 +37,7 @@ def predict_row(
     answer = predict(profile, on, fractions(profile, on, place, rest, socket), socket=socket, **asked)
     return {
         **picked(answer, "time_s", "low_s", "high_s", "compute_s", "stall_s"),
-        "bound": bound_word(answer["bound"]),
+        "bound": bound_text(answer["bound"]),
         **by_name(answer["tiers"], "memory", "placed_bytes", "gb_s", "utilisation", "loaded_ns"),
     }
 

@@ -6,21 +6,24 @@ import itertools
 import json
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tierloom import outputs
+from tierloom.columns import undeclared
 from tierloom.errors import MissingPackageError
 from tierloom.sweeps.keys import code_id
 from tierloom.sweeps.store import DONE, LOST, REFUSED, columns
 from tierloom.tables import SHOWN, Charted, Tabular, package, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     import pandas as pd
     import polars as pl
 
+    from tierloom.columns import Column
     from tierloom.sweeps.points import Point
     from tierloom.sweeps.rows import Cell, Row
     from tierloom.sweeps.store import Store
@@ -62,16 +65,27 @@ class Sweep(Charted, Tabular):
         """The Parquet file."""
         return self.folder / TABLE
 
-    def rows(self) -> list[Row]:
+    @property
+    def columns(self) -> Sequence[Column]:
+        """Of a point: those of the file."""
+        _, parquet = _arrow()
+        return undeclared(parquet.read_schema(self.table).names, self._first)
+
+    def told(self) -> list[Row]:
         """A row a point: its parameters, its results, and what became of it."""
         _, parquet = _arrow()
         rows: list[Row] = parquet.read_table(self.table).to_pylist()
         return rows
 
-    def _repr_html_(self) -> str:
+    @cached_property
+    def _first(self) -> list[Row]:
+        """As many rows as a notebook shows."""
         _, parquet = _arrow()
         first = next(parquet.ParquetFile(self.table).iter_batches(SHOWN), None)
-        return table(repr(self), first.to_pylist() if first is not None else [], self.total)
+        return first.to_pylist() if first is not None else []
+
+    def _repr_html_(self) -> str:
+        return table(repr(self), self.columns, self._first, self.total)
 
     def to_pandas(self) -> pd.DataFrame:
         """The Parquet file as a pandas data frame, column by column."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tierloom.report.columns import Column
-from tierloom.report.forms import Form, written
+from tierloom.columns import Column
+from tierloom.forms import form_of, written
 from tierloom.report.pages.parts import Section
 from tierloom.report.tables.layout import Table
 
@@ -13,12 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from tierloom.report.pages.sources import Shelf, Source
-
-ENDINGS: tuple[tuple[str, Form], ...] = (
-    *(("_bytes", "bytes"), ("_gb_s", "gb_s"), ("tokens_s", "number"), ("_ns", "ns"), ("_s", "seconds")),
-    *(("_share", "percent"), ("share", "percent")),
-)
-"""How values are written by the unit in their key; the first ending that fits."""
 
 DEEPEST = 3
 """Levels of objects within objects that become columns."""
@@ -73,14 +67,6 @@ def is_plain(value: object) -> bool:
     if isinstance(value, list):
         return len(value) <= 12 and all(is_plain(each) and not isinstance(each, list) for each in value)
     return value is None or isinstance(value, str | int | float)
-
-
-def form_of(key: str, values: Sequence[object]) -> Form:
-    """How a column is written, by its name and what is in it."""
-    told = [value.get("value") if isinstance(value, dict) else value for value in values if value is not None]
-    if not told or not all(isinstance(value, int | float) and not isinstance(value, bool) for value in told):
-        return "text"
-    return next((form for ending, form in ENDINGS if key.endswith(ending)), "number")
 
 
 def text(key: str, value: Any) -> str:  # noqa: ANN401 (whatever JSON holds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from tierloom.report.columns import Column, Row
+from tierloom.columns import Column, Row
 from tierloom.report.labels import shortened
 from tierloom.report.pages.flame import heated
 from tierloom.report.pages.parts import Chart

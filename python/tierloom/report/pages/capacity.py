@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierloom.report.columns import Column, Row
+from tierloom.columns import Column, Row
 from tierloom.report.pages.parts import Chart, Fact, Picture, Section
 from tierloom.report.pages.specs import (
     COLOURS,

@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from tierloom.report.columns import Column, Row
+from tierloom.columns import Column, Row
 from tierloom.report.pages.anything import text
 from tierloom.report.pages.parts import Chart, Fact, Picture, Section
 from tierloom.report.pages.specs import (

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tierloom.columns import Column, Row
+from tierloom.nouns.profile_objects import traffic
+from tierloom.policy_search import bound_text
 from tierloom.report import verdicts
-from tierloom.report.columns import Column, Row
 from tierloom.report.pages import budget, loads, timeline
 from tierloom.report.pages.flame import asked_of
 from tierloom.report.pages.parts import Chart, Fact, Notes, Picture, Section
@@ -25,8 +27,7 @@ from tierloom.report.pages.specs import (
     tips,
 )
 from tierloom.report.tables.layout import Table
-from tierloom.report.tables.plans import bound_text, placed, places, policies, sizes_of
-from tierloom.report.tables.profiles import traffic
+from tierloom.report.tables.plans import placed, places, policies, sizes_of
 from tierloom.units import binary_unit, bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _by_budget(data: ComparisonDoc, shelf: Shelf) -> list[Chart]:
     profile = shelf.profile(data["profile"])
     if profile is None:
         return []
-    what, asked = asked_of(profile, traffic(profile))
+    what, asked = asked_of(profile, traffic(profile.data))
     return budget.by_budget(data, profile.data["objects"], what, asked)
 
 
@@ -105,7 +106,7 @@ def _facts(data: ComparisonDoc, chosen: PolicyDoc) -> list[Fact]:
             seconds_text(told["time_s"]),
             f"{seconds_text(told['low_s'])} to {seconds_text(told['high_s'])}",
         ),
-        Fact("policy", data["chosen"], f"limited by {bound_text(told)}"),
+        Fact("policy", data["chosen"], f"limited by {bound_text(told['bound'])}"),
         Fact(
             f"{data['fast_memory']} used",
             bytes_text(chosen["fast_bytes"]),
@@ -162,7 +163,7 @@ def _policies(data: ComparisonDoc, table: Table) -> Chart:
     slower = len(rows) - len(shown)
     more = f" {slower} slower ones are in the table." if slower else ""
     about = f"Bar: time. Line: what the assumptions leave open. Number: time over that of {data['chosen']}.{more}"
-    listed = Table([column for column in table.columns if column.rank != "page"], rows)
+    listed = Table([column for column in table.seen if column.rank != "page"], rows)
     return Chart("Time by policy", spec, listed, values=shown, about=about)
 
 

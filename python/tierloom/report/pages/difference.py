@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.report.columns import Column, Row
+from tierloom.columns import Column, Row
 from tierloom.report.pages.parts import Chart, Fact, Section
 from tierloom.report.pages.specs import (
     INK,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tierloom.differences import ChangeDoc
-    from tierloom.report.forms import Form
+    from tierloom.forms import Form
     from tierloom.report.pages.sources import Shelf, Source
 
 CHANGED, WITHIN = "changed", "within uncertainty"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tierloom.report.columns import Column, Row
+from tierloom.columns import Column, Row
 from tierloom.report.labels import cut, shortened
 from tierloom.report.pages.parts import Chart
 from tierloom.report.tables.layout import Table
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tierloom.nouns import Profile
-    from tierloom.report.tables.profiles import Traffic
+    from tierloom.nouns.profile_objects import Traffic
     from tierloom.schema import ObjectDoc
 
 ROW = 24

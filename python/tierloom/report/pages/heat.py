@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tierloom.columns import Column, Row
 from tierloom.nouns.profile import UNKNOWN_OFFSET
-from tierloom.report.columns import Column, Row
 from tierloom.report.pages.label_expressions import by_place
 from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import Spec, chart, field, names_axis, tips

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from tierloom import __version__, catalog
 from tierloom.errors import RequestError
 from tierloom.extras import brought_by
-from tierloom.report.forms import EMPTY
+from tierloom.forms import EMPTY
 from tierloom.report.pages import vega
 from tierloom.report.pages.kinds import doubts, sections
 from tierloom.report.pages.parts import Chart, Drawing
@@ -32,7 +32,7 @@ with brought_by("report"):
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.report.columns import Column, Row
+    from tierloom.columns import Column, Row
     from tierloom.report.pages.parts import Section
     from tierloom.report.pages.sources import Source
     from tierloom.report.tables.layout import Table

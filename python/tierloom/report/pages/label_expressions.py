@@ -14,7 +14,7 @@ from tierloom.report.labels import shortened
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tierloom.report.columns import Row
+    from tierloom.columns import Row
 
 WIDE, NARROW = 36, 15
 """Letters of a label on a wide and on a narrow screen: a third of a chart, or two names of a legend on a line."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tierloom.report.columns import Column, Row
+from tierloom.columns import Column, Row
 from tierloom.report.pages.parts import Chart, Fact, Notes, Picture, Section
 from tierloom.report.pages.specs import (
     INK,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tierloom.columns import Column, Row
 from tierloom.nouns import Machine
-from tierloom.report.columns import Column, Row
 from tierloom.report.pages import topology
 from tierloom.report.pages.parts import Chart, Drawing, Fact, Notes, Picture, Section
 from tierloom.report.pages.specs import DASHES, INK, LEGEND, SI_AXIS, chart, field, log_marks, memory_scale, tips

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tierloom.report.columns import Row
+    from tierloom.columns import Row
     from tierloom.report.tables.layout import Table
 
 

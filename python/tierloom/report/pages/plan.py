@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tierloom.columns import Column, Row
 from tierloom.nouns import action_text
-from tierloom.report.columns import Column, Row
 from tierloom.report.pages.parts import Chart, Fact, Notes, Section
 from tierloom.report.pages.specs import bars_height, chart, memory_scale, stacked, tips
 from tierloom.report.tables.layout import Table

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tierloom.columns import Column, Row
 from tierloom.nouns import Profile
-from tierloom.report.columns import Column, Row
+from tierloom.nouns.profile_objects import place, traffic
 from tierloom.report.pages import flame, heat, timeline
 from tierloom.report.pages.parts import Chart, Fact, Notes, Section
 from tierloom.report.pages.specs import LEGEND, OTHERS, OURS, bars_height, chart, field, names_axis, scale, tips
 from tierloom.report.tables.layout import Table
-from tierloom.report.tables.profiles import caption, every_object, place, traffic
+from tierloom.report.tables.profiles import caption, every_object
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tierloom.nouns.profile_objects import Traffic
     from tierloom.report.pages.sources import Shelf, Source
-    from tierloom.report.tables.profiles import Traffic
     from tierloom.schema import ObjectDoc, ShareDoc
 
 ROWS = 16
@@ -32,7 +33,7 @@ def section(source: Source, shelf: Shelf) -> Section:
     if not isinstance(profile, Profile):
         message = f"{source.name} is no profile"
         raise TypeError(message)
-    totals = traffic(profile)
+    totals = traffic(profile.data)
     what, asked = flame.asked_of(profile, totals)
     items = flame.heated(profile.data["objects"], asked)
     return Section(
@@ -128,7 +129,7 @@ def _phases(profile: Profile) -> list[Chart]:
     phases = profile.data["phases"]
     if len(phases) < 2:
         return []
-    totals = {name: total.total_bytes for name, total in traffic(profile).items()}
+    totals = {name: total.total_bytes for name, total in traffic(profile.data).items()}
     named = sorted(totals, key=lambda name: (-totals[name], name))[:PHASE_OBJECTS]
     rows: list[Row] = []
     for phase in phases:

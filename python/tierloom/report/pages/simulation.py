@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tierloom.columns import Column, Row
 from tierloom.report import verdicts
-from tierloom.report.columns import Column, Row
 from tierloom.report.pages.parts import Chart, Fact, Notes, Picture, Section
 from tierloom.report.pages.specs import (
     SI_AXIS,

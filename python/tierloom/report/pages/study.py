@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tierloom.report.columns import Column, Row
-from tierloom.report.pages.anything import form_of
+from tierloom.columns import Row, undeclared
 from tierloom.report.pages.parts import Chart, Fact, Section
 from tierloom.report.pages.specs import Spec, chart, field
 from tierloom.report.tables.layout import Table
@@ -61,8 +60,7 @@ def _explorer(rows: Sequence[Row], axes: Sequence[str], study: dict[str, Any]) -
     up = next((name for name in (study.get("objective", {}).get("column"), *SOUGHT) if name in numbers), "")
     colour = next((name for name in few if name in axes and name != along), NONE)
     start = {"along": along or numbers[0], "up": up or numbers[-1], "colour": colour}
-    columns = [Column(name, name, form_of(name, [row[name] for row in drawn])) for name in (*axes, *numbers)]
-    kept = list({column.key: column for column in columns}.values())
+    kept = undeclared(list(dict.fromkeys((*axes, *numbers))), drawn)
     shown = Chart(
         "Points of the study",
         _spec(start, numbers, [NONE, *few]),
@@ -130,5 +128,4 @@ PALETTE = [f"var(--c{number})" for number in (1, 3, 2, 4, 5, 6, 8, 7)]
 
 def _points(rows: Sequence[Row]) -> Table:
     names = list(rows[0]) if rows else []
-    columns = [Column(name, name, form_of(name, [row[name] for row in rows])) for name in names if name != "key"]
-    return Table(columns, rows, "Every point")
+    return Table(undeclared([name for name in names if name != "key"], rows), rows, "Every point")

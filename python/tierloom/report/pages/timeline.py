@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tierloom.report.columns import Column, Row
+from tierloom.columns import Column, Row
+from tierloom.policy_search import bound_text
 from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import INK, LEGEND, Spec, chart, field, kept_scale, memory_scale, tips
 from tierloom.report.pages.specs import OTHERS as GREY
 from tierloom.report.tables.layout import Table
-from tierloom.report.tables.plans import bound_text
 from tierloom.units import binary_unit
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def traffic(told: PredictionDoc) -> list[Chart]:
     start_s = 0.0
     for phase in phases:
         end_s = start_s + phase["time_s"]
-        told_of = {"phase": phase["phase"], "start_s": start_s, "end_s": end_s, "bound": bound_text(phase)}
+        told_of = {"phase": phase["phase"], "start_s": start_s, "end_s": end_s, "bound": bound_text(phase["bound"])}
         base = 0.0
         for at in used:
             top = base + phase["gb_s"][at]

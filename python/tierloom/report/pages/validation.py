@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from tierloom.report.columns import Column, Row
+from tierloom.columns import Column, Row
 from tierloom.report.pages.parts import Chart, Fact, Notes, Picture, Section
 from tierloom.report.pages.specs import FAINT, INK, Spec, chart, dots, field, lines, log_marks, marked, points, tips
 from tierloom.report.tables.layout import Table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tierloom.report.columns import Column, told
-from tierloom.report.forms import written
+from tierloom.columns import Column, told
+from tierloom.forms import written
 from tierloom.report.tables.layout import OURS, Table, facts
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tierloom.capacity.fit import Point
     from tierloom.capacity.keyvalue import Served
     from tierloom.capacity.mixes import Hits
-    from tierloom.report.columns import Row
+    from tierloom.columns import Row
 
 STYLES = {"fitted": "cyan", "input": "cyan", "missed": "yellow", "conflict": "magenta"}
 SHOWN = 24

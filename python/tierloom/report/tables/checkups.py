@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from tierloom.report.columns import Column, Row
+from tierloom.columns import Column, Row
 from tierloom.report.tables.layout import Table
 
 if TYPE_CHECKING:

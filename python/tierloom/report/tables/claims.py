@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group
 from rich.text import Text
 
+from tierloom.columns import Column
 from tierloom.published_claims import studies
 from tierloom.published_claims.printed import Figure
-from tierloom.report.columns import Column
 from tierloom.report.tables.layout import Table
 
 if TYPE_CHECKING:

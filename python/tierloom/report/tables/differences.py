@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from tierloom.report.columns import Column
+from tierloom.columns import Column
 from tierloom.report.tables.layout import known, noted
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:
+    from tierloom.columns import Row
     from tierloom.differences import ChangeDoc, Difference, DifferenceDoc
-    from tierloom.report.columns import Row
 
 STYLE = {"changed": "yellow", "within uncertainty": "dim", "only in A": "red", "only in B": "green"}
 ENDS = ("low", "high")

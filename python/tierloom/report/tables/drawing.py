@@ -14,7 +14,7 @@ from tierloom.report.tables.words import wrapped
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from tierloom.report.columns import Column
+    from tierloom.columns import Column
 
 INDENT = 2
 """Columns before the lines of a block that belong to its first."""

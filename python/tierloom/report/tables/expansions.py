@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tierloom.columns import Column
+from tierloom.forms import latency
 from tierloom.published_claims import claims
-from tierloom.report.columns import Column
-from tierloom.report.forms import latency
 from tierloom.report.tables.claims import published_text
 from tierloom.report.tables.layout import Table
 from tierloom.units import percent_text
@@ -14,8 +14,8 @@ from tierloom.units import percent_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tierloom.columns import Row
     from tierloom.gpu_measurement import Fit
-    from tierloom.report.columns import Row
     from tierloom.schema import ExpansionDoc
 
 YARDSTICK = "gpu-dram"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from tierloom.report.columns import Column, Row
+from tierloom.columns import Column, Row, plain_rows
 from tierloom.report.tables.drawing import Line, blocks, side_by_side, whole
 from tierloom.report.tables.marks import LEGEND, marked
 from tierloom.report.tables.widths import NAME_WIDTH, need, widths
@@ -21,7 +21,7 @@ from tierloom.report.tables.words import cut, wrapped
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-    from tierloom.report.forms import Form
+    from tierloom.forms import Form
 
 OURS = "bold green"
 """Style of what the reader came for."""
@@ -54,13 +54,14 @@ class Table:
         """What stands below on a page, which writes out what kind of number a figure is."""
         return list(self._notes(self.note))
 
+    @property
+    def seen(self) -> list[Column]:
+        """The columns that people read."""
+        return [column for column in self.columns if column.rank != "frame"]
+
     def plain_rows(self) -> list[dict[str, Any]]:
-        """The rows as a program reads them: all with the same keys, none where there is no value."""
-        plain = [
-            {key: value for column in self.columns for key, value in column.plain(row).items()} for row in self.rows
-        ]
-        empty = dict.fromkeys(key for row in plain for key in row)
-        return [empty | row for row in plain]
+        """The rows as a program reads them."""
+        return plain_rows(self.columns, self.rows)
 
     def _notes(self, note: str) -> Iterator[str]:
         yield from (f"{', '.join(names)}: {reason}" for reason, names in self.reasons.items())
@@ -70,7 +71,7 @@ class Table:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         """The lines of the table at this width."""
         width = options.max_width
-        columns = [column for column in self.columns if column.rank != "page"]
+        columns = [column for column in self.seen if column.rank != "page"]
         has_chosen = any(_is_ours(row) for row in self.rows)
         marks = [(CHOSEN if _is_ours(row) else OTHER) if has_chosen else "" for row in self.rows]
         rows = zip(self.rows, marks, strict=True)

@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from tierloom.report.columns import Column
+from tierloom.columns import Column
+from tierloom.nouns.machine import PATHS, load_origin
 from tierloom.report.tables.layout import Table, known
 from tierloom.units import bytes_text
 
@@ -15,15 +16,12 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from tierloom.columns import Row
     from tierloom.nouns import Machine
-    from tierloom.report.columns import Row
-    from tierloom.schema import Figure, Origin, PathDoc
+    from tierloom.schema import Figure, Origin
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 """Eighths of a line, for curves in a terminal."""
-
-PEAKS = {"reads_gb_s": 1.0, "triad_gb_s": 2 / 3, "copy_gb_s": 1 / 2}
-"""Read shares of which a path's highest bandwidth is told: pure reads, two reads a write (STREAM's triad), a copy."""
 
 
 def machine_list(machines: Iterable[Machine]) -> Table:
@@ -54,13 +52,7 @@ MEMORIES = (
     *(Column("capacity_bytes", "capacity", "bytes", "key"), Column("lines_in_flight", "lines in flight", "number")),
     Column("usd_per_gib", "US$/GiB", "number"),
 )
-PATHS = (
-    *(Column("from", "from"), Column("to", "to", rank="key"), Column("idle_ns", "idle ns", "whole", "key")),
-    *(Column("random_idle_ns", "random ns", "whole"), Column("reads_gb_s", "GB/s, reads only", "tenths", "key")),
-    *(Column("triad_gb_s", "2 reads : 1 write", "tenths"), Column("copy_gb_s", "1 : 1", "tenths")),
-    *(Column("half_ns", "ns at 50 %", "whole"), Column("most_ns", "at 90 %", "whole")),
-    *(Column("curve", "0 to 95 %", rank="extra"), Column("over", "over", rank="page")),
-)
+CURVE = Column("curve", "0 to 95 %", rank="extra")
 
 
 def sockets(machine: Machine) -> Table:
@@ -76,31 +68,18 @@ def memories(machine: Machine) -> Table:
 def paths(machine: Machine) -> Table:
     """How far each memory is, at rest and under load."""
     told_apart = any("random_idle_ns" in path for path in machine.data["paths"])
-    made = known(PATHS, [_path_row(machine, path, told_apart=told_apart) for path in machine.data["paths"]], "Paths")
+    *figures, over = (column for column in PATHS if told_apart or column.key != "random_idle_ns")
+    rows = [{**row, "curve": _curve(machine, row)} for row in machine.told()]
+    made = Table([*figures, CURVE, over], rows, "Paths")
     sequence = "idle ns: reads in sequence; random ns: random reads, by so much slower at any load. "
     rest = "GB/s: highest, by read share. ns and curve: latency at a share of the read-only peak."
     return replace(made, note=f"{sequence * told_apart}{rest}", has_legend=True)
 
 
-def _path_row(machine: Machine, path: PathDoc, *, told_apart: bool) -> Row:
-    reads, kind = machine.curve(path["from"], path["to"]), load_origin(path)["kind"]
-    peaks = {key: machine.curve(path["from"], path["to"], mix).peak_gb_s for key, mix in PEAKS.items()}
-    return {
-        **{key: path[key] for key in ("from", "to", "idle_ns")},
-        **({"random_idle_ns": path.get("random_idle_ns", path["idle_ns"])} if told_apart else {}),
-        **{key: {"value": peak, "kind": kind} for key, peak in peaks.items()},
-        "half_ns": reads.latency_ns(0.5),
-        "most_ns": reads.latency_ns(0.9),
-        "curve": sparkline([math.log(reads.latency_ns(step / 20)) for step in range(20)]),
-        "over": ", ".join(path.get("links", [])),
-    }
-
-
-def load_origin(path: PathDoc) -> Origin:
-    """Where the numbers of a path's load come from; of several curves, the first one's."""
-    load = path["load"]
-    origin: Origin = load["form"]["origin"] if "form" in load else load["points"][0]["origin"]
-    return origin
+def _curve(machine: Machine, path: Row) -> str:
+    """Latency of reads from rest to 95 % of the peak."""
+    reads = machine.curve(path["from"], path["to"])
+    return sparkline([math.log(reads.latency_ns(step / 20)) for step in range(20)])
 
 
 def sources(machine: Machine) -> Table:

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tierloom.columns import Column
+from tierloom.offload.columns import PLACES, STEPS, place_rows, step_rows
 from tierloom.offload.documents import TIED
 from tierloom.offload.runtime import runtime_of
-from tierloom.report.columns import Column
 from tierloom.report.tables.layout import OURS, Table, noted
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tierloom.columns import Row
     from tierloom.offload.catalog import Entry
     from tierloom.offload.documents import (
         CpuDoc,
         InferDoc,
-        PlaceDoc,
         RatioDoc,
         RivalDoc,
         ServeDoc,
         TrainDoc,
-        TrainPolicyDoc,
         UsersDoc,
     )
     from tierloom.offload.model import Model
-    from tierloom.report.columns import Row
 
 TRILLION = 10**12
 
@@ -127,25 +126,8 @@ def _block(data: InferDoc | RivalDoc) -> str:
 
 def places(data: InferDoc) -> Table:
     """What every place holds."""
-    rows = [_place_row(place) for place in data["places"]]
+    rows = place_rows(data["places"])
     return Table(PLACES, rows, "What each place holds", "may hold: the margin that the runtime leaves of the capacity.")
-
-
-HELD = (
-    *(Column("weights_bytes", "weights", "bytes"), Column("kv_bytes", "KV cache", "bytes")),
-    *(Column("hidden_bytes", "hidden", "bytes"), Column("buffer_bytes", "buffers", "bytes")),
-)
-PLACES = (
-    *(Column("place", "place"), *HELD, Column("held_bytes", "of it, in all", "bytes")),
-    Column("allowed_bytes", "may hold", "bytes"),
-)
-
-
-def _place_row(place: PlaceDoc) -> Row:
-    row: Row = place
-    held = {column.key: row[column.key] for column in HELD}
-    shown = {key: amount if amount >= 1.0 else None for key, amount in held.items()}
-    return {**place, **shown, "held_bytes": sum(held.values())}
 
 
 def parts(data: InferDoc) -> Table:
@@ -220,7 +202,7 @@ def training(data: TrainDoc) -> Table:
     held, asked = bytes_text(data["host_bytes"]), bytes_text(data["deepspeed_estimate_bytes"])
     made = Table(
         STEPS,
-        [_step_row(row, is_plan=index == 0) for index, row in enumerate(data["policies"])],
+        step_rows(data["policies"]),
         f"{data['model']} on {data['gpu']} and {data['machine']}, {data['stage']}, "
         f"{data['batch']} x {data['sequence']} tokens",
         f"GPU holds {bytes_text(data['gpu_bytes'])}, host {held}; DeepSpeed's estimator asks the host for {asked}.",
@@ -229,21 +211,6 @@ def training(data: TrainDoc) -> Table:
         if "problem" in row:
             made.add_reason(row["policy"], f"not possible: {row['problem']}")
     return made
-
-
-STEPS = (
-    *(Column("policy", "policy"), Column("step_s", "step", "seconds"), Column("tokens_s", "tokens/s", "digits", "key")),
-    *(Column("forward", "forward", "seconds"), Column("backward", "backward", "seconds")),
-    *(Column("optimizer", "optimizer", "seconds"), Column("parameters in", "parameters in", "seconds")),
-    Column("against", "plan against it", "gain", "key"),
-)
-
-
-def _step_row(row: TrainPolicyDoc, *, is_plan: bool) -> Row:
-    if "problem" in row:
-        return {"policy": row["policy"], "step_s": None, "against": "not possible"}
-    pieces = {piece: seconds or None for piece, seconds in row["pieces_s"].items()}
-    return {**row, **pieces, "against": "" if is_plan else row["against"], "ours": is_plan}
 
 
 def states(data: TrainDoc) -> Table:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tierloom.columns import Column
 from tierloom.nouns import FIRST_TOUCH, action_text
-from tierloom.report.columns import Column
+from tierloom.policy_search import TIERS, bound_text, policy_columns, policy_rows
 from tierloom.report.tables.layout import Table, noted
 from tierloom.report.tables.profiles import ROWS
 from tierloom.units import bytes_text, count_text, percent_text
@@ -15,12 +16,10 @@ if TYPE_CHECKING:
 
     from tierloom.nouns import Profile
     from tierloom.policy_search import Comparison
-    from tierloom.report.columns import Row
     from tierloom.schema import (
         Action,
         ComparisonDoc,
         ObjectUseDoc,
-        PhasePredictionDoc,
         PolicyDoc,
         PredictionDoc,
         TierUseDoc,
@@ -37,17 +36,10 @@ FRONTIER_ROWS = 9
 def policies(data: ComparisonDoc) -> Table:
     """Every policy, the fastest first, those that cannot be used last."""
     fast, chosen = data["fast_memory"], data["chosen"]
-    columns = [
-        *(Column("policy", "policy"), Column("time_s", "time", "seconds", "key")),
-        *(Column("low_s", "range", "seconds", "key", "high_s"), Column("against", "against chosen", "times", "extra")),
-        *(Column("fast_bytes", f"{fast} used", "bytes"), Column("bound", "what limits it")),
-        Column("about", "what it does", rank="page"),
-    ]
     told = {policy["policy"]: policy for policy in data["policies"]}
-    best = told[chosen]["prediction"]["time_s"]
     made = Table(
-        columns,
-        [_policy_row(policy, best, is_chosen=policy["policy"] == chosen) for policy in ordered(data)],
+        policy_columns(fast),
+        policy_rows({**data, "policies": ordered(data)}),
         f"{data['profile']} on {data['machine']}, {count_text(data['threads'], 'thread')} on {data['socket']}, "
         f"at most {bytes_text(data['budget_bytes'])} of {fast}",
         " ".join([f"range: what the assumptions leave open. {chosen}: {told[chosen]['about']}.", *_why_chosen(data)]),
@@ -86,32 +78,9 @@ def ordered(comparison: ComparisonDoc) -> list[PolicyDoc]:
     return sorted(comparison["policies"], key=key)
 
 
-def _policy_row(policy: PolicyDoc, best_s: float, *, is_chosen: bool) -> Row:
-    about = {"policy": policy["policy"], "about": policy["about"]}
-    if "prediction" not in policy:
-        return {**about, "time_s": None, "bound": "not possible"}
-    answer = policy["prediction"]
-    return {
-        **about,
-        "ours": is_chosen,
-        **{key: answer[key] for key in ("time_s", "low_s", "high_s")},
-        "against": answer["time_s"] / best_s if best_s > 0 else None,
-        "fast_bytes": policy["fast_bytes"],
-        "bound": bound_text(answer),
-    }
-
-
 def reason_text(error: str) -> str:
     """Why a policy cannot be used, without the hint: beside others that can, there is nothing to do."""
     return error.split("\nhint:", maxsplit=1)[0]
-
-
-def bound_text(answer: PredictionDoc | PhasePredictionDoc) -> str:
-    """What keeps the program, or a phase of it, from being faster, in words."""
-    bound = answer["bound"]
-    if isinstance(bound, dict):
-        return f"bandwidth of {bound['bandwidth']}"
-    return {"compute": "computing", "latency": "latency"}.get(bound, bound)
 
 
 class Placed(NamedTuple):
@@ -223,21 +192,12 @@ def phases(answer: PredictionDoc) -> list[Table]:
         {
             **{key: phase[key] for key in ("phase", "time_s", "compute_s")},
             "share": phase["time_s"] / answer["time_s"] if answer["time_s"] else None,
-            "bound": bound_text(phase),
+            "bound": bound_text(phase["bound"]),
             **{f"in {memory}": phase["gb_s"][at] for at, memory in memories.items()},
         }
         for phase in told
     ]
     return [Table(columns, rows, "What limits each phase")]
-
-
-TIERS = (
-    *(Column("memory", "memory"), Column("placed_bytes", "holds", "bytes")),
-    *(Column("read_bytes", "read", "gb", "extra"), Column("write_bytes", "written", "gb", "extra")),
-    Column("gb_s", "GB/s", "tenths"),
-    *(Column("utilisation", "of its peak", "percent"), Column("idle_ns", "latency at rest", "ns")),
-    Column("loaded_ns", "under this load", "ns"),
-)
 
 
 def tiers(told: Sequence[TierUseDoc]) -> Table:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tierloom.report.columns import Column
+from tierloom.columns import Column, Worded
+from tierloom.nouns.profile_objects import OBJECTS, Traffic, object_row, traffic, waits
 from tierloom.report.tables.layout import Table
-from tierloom.units import UNKNOWN, bytes_text, count_text, doubt_text, percent_text, tally_text
+from tierloom.units import bytes_text, count_text, percent_text, tally_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tierloom.columns import Row
     from tierloom.nouns import Profile
-    from tierloom.report.columns import Row
     from tierloom.schema import ObjectDoc, PhaseDoc, SamplingDoc
 
 ROWS = 20
@@ -33,78 +32,24 @@ MANY = 0.05
 """Share of bytes that belong to no object from which on it is said what to do."""
 SPARSE = 1.1
 """Addresses over memory from which on both are worth their room."""
-HARDLY = 0.005
-"""A doubt about what was counted that is not worth its room: it would be shown as none."""
-
-
-@dataclass
-class Traffic:
-    """What one object does over all phases."""
-
-    read_bytes: float = 0.0
-    write_bytes: float = 0.0
-    accesses: float = 0.0
-    low_bytes: float = 0.0
-    high_bytes: float = 0.0
-    by_pattern: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-
-    @property
-    def pattern(self) -> str:
-        """The pattern of most of the memory traffic."""
-        return max(self.by_pattern, key=lambda name: self.by_pattern[name], default="")
-
-    @property
-    def total_bytes(self) -> float:
-        """Bytes between memory and last-level cache."""
-        return self.read_bytes + self.write_bytes
-
-    @property
-    def interval(self) -> Row:
-        """Between which bytes they are; nothing where they are certain."""
-        return {"dram_low": self.low_bytes, "dram_high": self.high_bytes} if self.low_bytes < self.high_bytes else {}
-
-
-def traffic(profile: Profile) -> dict[str, Traffic]:
-    """Traffic by object name, over all phases."""
-    totals: dict[str, Traffic] = defaultdict(Traffic)
-    for phase in profile.data["phases"]:
-        for access in phase["accesses"]:
-            total = totals[access["object"]]
-            total.read_bytes += access["dram_read_bytes"]
-            total.write_bytes += access["dram_write_bytes"]
-            within = access.get("traffic_within", {"low": 1.0, "high": 1.0})
-            moved = access["dram_read_bytes"] + access["dram_write_bytes"]
-            total.low_bytes += moved * within["low"]
-            total.high_bytes += moved * within["high"]
-            total.accesses += access["reads"] + access["writes"]
-            # Objects that stay in the cache have a pattern too, hence the small weight of accesses.
-            total.by_pattern[access["pattern"]] += moved + 1e-6 * access["reads"]
-    return totals
-
-
-OBJECTS = (
-    *(Column("name", "object"), Column("kind", "kind", rank="extra"), Column("size_bytes", "size", "bytes", "key")),
-    *(Column("allocations", "allocations", "count", "page"), Column("share", "waits", "percent", "key")),
-    *(Column("low", "95 % interval", "percent", "extra", to="high"), Column("accesses", "accesses", "number", "key")),
-    *(
-        Column("dram_bytes", "memory traffic", "bytes"),
-        Column("dram_low", "its 95 % interval", "bytes", "extra", to="dram_high"),
-    ),
-    Column("reads", "reads", "percent", "extra"),
-    *(Column("pattern", "pattern"), Column("place", "allocated at", "code")),
-)
 
 
 def objects(profile: Profile) -> Table:
     """The program's data objects, those that it waits for most first; small ones together."""
-    totals = traffic(profile)
+    totals = traffic(profile.data)
     ordered = _ordered(profile, totals)
     first, others = ordered[:ROWS], ordered[ROWS:]
-    rows: list[Row] = [{**_row(item, totals[item["name"]]), "size_bytes": _size([item])} for item in first]
+    rows: list[Row] = [
+        {**object_row(item, totals[item["name"]]), "size_bytes": Worded(item["size_bytes"], _size([item]))}
+        for item in first
+    ]
     if others:
         rows.append(_rest(others, totals))
-    rows += [{"name": each["name"], **each["stall"], "style": "dim"} for each in profile.data.get("unattributed", [])]
-    rows += [{"name": name, "accesses": told, "style": "dim"} for name, told in _unplaced(profile)]
+    rows += [
+        {"object": each["name"], **waits(each["stall"]), "style": "dim"}
+        for each in profile.data.get("unattributed", [])
+    ]
+    rows += [{"object": name, "accesses": told, "style": "dim"} for name, told in _unplaced(profile)]
     size = f" {SIZE}" if any(map(_is_sparse, [ordered, others, *([item] for item in first)])) else ""
     sure = INTERVALS if any("accesses" in item for item in first) else ""
     told = TRAFFIC if any(totals[item["name"]].interval for item in first) else ""
@@ -114,7 +59,7 @@ def objects(profile: Profile) -> Table:
 
 def every_object(profile: Profile, totals: Mapping[str, Traffic]) -> Table:
     """All of them."""
-    rows = [_row(item, totals.get(item["name"], Traffic())) for item in _ordered(profile, totals)]
+    rows = [object_row(item, totals.get(item["name"], Traffic())) for item in _ordered(profile, totals)]
     return Table(OBJECTS, rows, "Every object")
 
 
@@ -181,25 +126,12 @@ def _waits(item: ObjectDoc, totals: Mapping[str, Traffic]) -> float:
     return stall["share"] if stall else totals[item["name"]].total_bytes
 
 
-def _row(item: ObjectDoc, total: Traffic) -> Row:
-    return {
-        **{key: item[key] for key in ("name", "kind", "size_bytes", "allocations")},
-        **item.get("stall", {}),
-        "accesses": _accesses(item, total),
-        "dram_bytes": total.total_bytes,
-        **total.interval,
-        **({"reads": total.read_bytes / total.total_bytes} if total.total_bytes else {}),
-        "pattern": total.pattern,
-        "place": place(item),
-    }
-
-
 def _rest(items: list[ObjectDoc], totals: Mapping[str, Traffic]) -> Row:
     stalls = [item["stall"]["share"] for item in items if "stall" in item]
     return {
-        "name": f"and {len(items)} more",
+        "object": f"and {len(items)} more",
         "size_bytes": _size(items),
-        **({"share": sum(stalls)} if stalls else {}),
+        **({"waits_share": sum(stalls)} if stalls else {}),
         "dram_bytes": sum(totals[item["name"]].total_bytes for item in items),
     }
 
@@ -220,43 +152,6 @@ def _memory(items: list[ObjectDoc]) -> int:
 
 def _addresses(items: list[ObjectDoc]) -> int:
     return sum(item.get("address_bytes", item["size_bytes"]) for item in items)
-
-
-def _accesses(item: ObjectDoc, total: Traffic) -> str:
-    count = tally_text(total.accesses)
-    known = item.get("accesses")
-    if not known or not known["count"]:
-        return count
-    off = known["high"] / known["count"] - 1
-    counted = " counted" if known.get("source") == "counted" else ""
-    if counted and off < HARDLY:
-        return f"{count}{counted}"
-    if off >= UNKNOWN:
-        return f"{doubt_text(off)}, at most {tally_text(known['high'])}"
-    return f"{count} {doubt_text(off)}{counted}"
-
-
-def place(item: ObjectDoc) -> str:
-    """Where the program makes the object: the statement that it is named after, a symbol, a file."""
-    site = item["site"]
-    if "stack" in site:
-        if line := item.get("line"):
-            return line
-        lines = [frame for frame in site["stack"] if frame.get("line")]
-        frames = [*_named_after(item["name"], site["stack"]), *lines, *site["stack"]]
-        return next((str(frame.get("line") or f"{frame['module']}+{frame['offset']:#x}") for frame in frames), "")
-    if "symbol" in site:
-        return f"{site['symbol']['module']}:{site['symbol']['symbol']}"
-    return str(site.get("file", ""))
-
-
-def _named_after(name: str, stack: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The frames of the function in an object's name, which leaves template arguments out."""
-    parts = re.split("@| by |#", name)[0].split("::")
-    # Most frames have none of it, and a pattern takes long to compile where there are thousands of names.
-    likely = [frame for frame in stack if all(part in (frame.get("function") or "") for part in parts)]
-    pattern = rf"(?<!\w){'.*'.join(map(re.escape, parts))}(?!\w)"
-    return [frame for frame in likely if re.search(pattern, frame["function"])]
 
 
 def caption(profile: Profile) -> str:

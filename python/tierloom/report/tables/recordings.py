@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from tierloom.report.columns import Column
+from tierloom.columns import Column
 from tierloom.report.tables.endings import ended
 from tierloom.report.tables.layout import Table, facts
 from tierloom.units import bytes_text, count_text, seconds_text

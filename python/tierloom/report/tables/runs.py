@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.report.columns import Column
+from tierloom.columns import Column
 from tierloom.report.tables.layout import Table, noted
 from tierloom.units import count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tierloom.columns import Row
     from tierloom.nouns import Plan
-    from tierloom.report.columns import Row
     from tierloom.schema import (
         AppliedDoc,
         AppliedRuleDoc,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.report.columns import Column
+from tierloom.columns import Column
 from tierloom.report.tables.layout import Table
 from tierloom.units import PAGE_BYTES, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tierloom.columns import Row
     from tierloom.page_migration import Simulation
-    from tierloom.report.columns import Row
     from tierloom.schema import OutcomeDoc
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.report.columns import Column, Row, told
+from tierloom.columns import Column, Row, told
 from tierloom.report.tables.layout import Table
 from tierloom.units import bytes_text, count_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tierloom.report.columns import Column
+from tierloom.columns import Column
 from tierloom.report.tables.layout import Table, facts
 
 if TYPE_CHECKING:

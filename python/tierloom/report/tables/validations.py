@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from tierloom.columns import Column, told
 from tierloom.placed_runs import LOCAL
-from tierloom.report.columns import Column, told
 from tierloom.report.tables.layout import Table
 from tierloom.report.tables.words import cut
 from tierloom.units import count_text, percent_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from tierloom.report.columns import Row
+    from tierloom.columns import Row
     from tierloom.schema import ValidationDoc, ValidationRowDoc
     from tierloom.validation import Validation
 

@@ -17,7 +17,7 @@ from tierloom.report.tables.words import longest_atom, longest_word
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.report.columns import Column
+    from tierloom.columns import Column
 
 MARGIN, GAP = 1, 3
 """Columns before the first column and after the last, and between two of them."""

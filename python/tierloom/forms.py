@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tierloom.units import bytes_text, percent_text, rate_text, seconds_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 Left = Literal["text", "code"]
 """Forms that keep to the left."""
@@ -21,6 +21,12 @@ Share = Literal["percent", "percent_tenths", "percent_hundredths", "gain", "gain
 Time = Literal["seconds", "seconds_hundredths"]
 Form = Left | Count | Amount | Share | Time
 """How a column writes its values."""
+
+ENDINGS: tuple[tuple[str, Form], ...] = (
+    *(("_bytes", "bytes"), ("_gb_s", "gb_s"), ("tokens_s", "number"), ("_ns", "ns"), ("_s", "seconds")),
+    *(("_share", "percent"), ("share", "percent")),
+)
+"""How values are written by the unit in their key; the first ending that fits."""
 
 EMPTY = "·"
 """What is not known, or nothing."""
@@ -40,6 +46,19 @@ def written(value: Any, form: Form) -> str:  # noqa: ANN401 (whatever a row hold
     if not isinstance(value, int | float):
         return str(value)
     return WRITERS.get(form, number)(float(value)) if math.isfinite(value) else EMPTY
+
+
+def form_of(key: str, values: Sequence[object]) -> Form:
+    """How a column that nobody declared is written, by its name and what is in it.
+
+    Example:
+        >>> form_of("size_bytes", [4096, None]), form_of("policy", ["local"])
+        ('bytes', 'text')
+    """
+    told = [value.get("value") if isinstance(value, dict) else value for value in values if value is not None]
+    if not told or not all(isinstance(value, int | float) and not isinstance(value, bool) for value in told):
+        return "text"
+    return next((form for ending, form in ENDINGS if key.endswith(ending)), "number")
 
 
 def span(low: float, high: float, form: Form) -> str:
