@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,41 @@ def test_isotonic_regression_keeps_the_mean_and_rises():
     fitted = mlc._isotonic(values)
     assert fitted == [4.0, 4.0, 4.0, 7.5, 7.5, 9.0]
     assert sum(fitted) == pytest.approx(sum(values))
+
+
+MACHINES = ROOT / "python" / "tierloom" / "catalog" / "machines"
+REAL_CARD = "bytedance-spr-a1000"
+CARDS = [
+    ("liu-a", ("near", "near")),
+    ("liu-a-llm", ("near", "near")),
+    ("liu-c", ("near", "far")),
+    ("fridman-spr-fpga", ("near", "far")),
+    ("micron-bergamo-cz120", ("near",)),
+]
+"""Machines of whose cards nothing says how latency rises under load, and which curve of the real card each path has."""
+
+FITTED = {"near": (48.93, 257.6, 0.025), "far": (22.58, 479.5, 0.005)}
+"""Peak (GB/s) and idle latency (ns) of the fit of each curve, and the mean error within which it follows the curve."""
+
+
+def card_paths(name):
+    """Paths of a machine to its card."""
+    machine = tomllib.loads((MACHINES / f"{name}.toml").read_text(encoding="utf-8"))
+    return [path for path in machine["paths"] if path["to"] == "cxl"]
+
+
+@pytest.mark.parametrize(("name", "sides"), CARDS)
+def test_cards_wait_under_load_as_the_card_does_that_was_measured(name, sides):
+    """A simulated expander stood here; its latency rose by a tenth of what a real card's does."""
+    measured = dict(zip(("near", "far"), card_paths(REAL_CARD), strict=True))
+    for path, side in zip(card_paths(name), sides, strict=True):
+        knee = path["load"]["form"]["shape"]["knee"]
+        peak, idle, within = FITTED[side]
+        (curve,) = [each for each in measured[side]["load"]["points"] if each["read_fraction"] == 1.0]
+        off = [abs(knee_ns(knee, gb_s / peak, idle) / ns - 1.0) for gb_s, ns in curve["points"]]
+        assert sum(off) / len(off) < within
+
+
+def knee_ns(knee, u, idle):
+    """Latency at a share of the peak."""
+    return idle + knee["linear_ns"] * u + knee["wait_ns"] * u ** knee["exponent"] / (1.0 - u)
