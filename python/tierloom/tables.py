@@ -99,7 +99,7 @@ def table(title: str, columns: Sequence[Column], rows: Sequence[ColumnRow], tota
     Example:
         >>> from tierloom.columns import Column
         >>> shown = table("five", [Column("size_bytes", "size", "bytes")], [{"size_bytes": 1024}], 5)
-        >>> "and 4 more" in shown, "1.0 KiB" in shown
+        >>> "and 4 more" in shown, "1KiB" in shown
         (True, True)
     """
     seen = [column for column in columns if column.rank != "frame"]

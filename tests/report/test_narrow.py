@@ -81,7 +81,7 @@ def made_up(draw: st.DrawFn) -> Table:
                 str(index),
                 f"{heading} {index}",
                 "number" if numeric else "text",
-                draw(st.sampled_from([rank for rank in get_args(Rank) if rank != "page"])),
+                draw(st.sampled_from([rank for rank in get_args(Rank) if rank not in {"page", "frame"}])),
             )
         )
         kinds.append(NUMBERS if numeric else NAMES | SENTENCES)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.nouns import Machine, Profile
 from tierloom.placements import fractions
-from tierloom.policy_search import bound_text, plan, predict
+from tierloom.policy_columns import bound_text
+from tierloom.policy_search import plan, predict
 from tierloom.sweeps.rows import by_name, picked, takes
 from tierloom.what_if import scaled
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.columns import Column, Row
 from tierloom.nouns.profile_objects import traffic
-from tierloom.policy_search import bound_text
+from tierloom.policy_columns import bound_text
 from tierloom.report import verdicts
 from tierloom.report.pages import budget, loads, timeline
 from tierloom.report.pages.flame import asked_of

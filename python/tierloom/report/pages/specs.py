@@ -117,8 +117,8 @@ def log_marks(least: float, most: float) -> list[float]:
     """Round numbers along a logarithmic axis, few enough for labels to stand beside each other.
 
     Example:
-        >>> log_marks(3.0, 400.0), log_marks(0.7, 1.5)
-        ([10.0, 100.0], [0.8, 1.0, 1.2, 1.4])
+        >>> log_marks(3.0, 400.0), log_marks(1.0, 1000.0)
+        ([3.0, 10.0, 30.0, 100.0, 300.0], [1.0, 10.0, 100.0, 1000.0])
     """
     steps = next((steps for span, steps in MARKS if most < span * least), (1.0,))
     powers = range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 1)

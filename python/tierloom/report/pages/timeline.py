@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tierloom.columns import Column, Row
-from tierloom.policy_search import bound_text
+from tierloom.policy_columns import bound_text
 from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import INK, LEGEND, Spec, chart, field, kept_scale, memory_scale, tips
 from tierloom.report.pages.specs import OTHERS as GREY
