@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, get_args
 
+import click
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from report_samples import RUN, VALIDATED
 from rich.console import Console
-from support import Tierloom
+from support import ROOT, Tierloom
 
-from tierloom import Profile, catalog
+import tierloom as package
+from tierloom import Profile, catalog, doctor, validation
 from tierloom.columns import Column, Rank
-from tierloom.commands import say
-from tierloom.report.tables import profiles
+from tierloom.commands import main, say
+from tierloom.pmem import Pool
+from tierloom.report.tables import checkups, machines, profiles, runs, validations
 from tierloom.report.tables.layout import Table
 
 WIDTHS = (60, 80, 100, 140)
@@ -152,6 +159,35 @@ def test_reasons_stand_below_and_equal_ones_once() -> None:
     assert "bind:a, bind:b: not possible: object `x` does not fit" in drawn(made, 60)
 
 
+NO_TABLES = {
+    *("apply", "run", "doctor", "validate", "pmem stream"),  # made up below
+    *("profile", "analyse"),  # objects and phases of every profile, below
+    *("capacity measure duckdb", "capacity measure records", "capacity measure redis", "capacity measure spark"),
+    *("machine export", "machine import", "machine measure"),  # a machine, as `machine show`
+    *("lab up", "lab down", "lab run", "lab ssh", "lab image", "lab status", "demo", "report", "trace import"),
+    *("recording pack", "pmem check", "pmem create", "pmem repair"),
+}
+"""Verbs that are not asked here: they print no tables, or those that a test here makes for them."""
+
+
+def verbs(command: click.Command, *words: str) -> Iterator[str]:
+    """All that can be typed, with the names of its groups."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from verbs(inner, *words, name)
+    else:
+        yield " ".join(words)
+
+
+def test_every_verb_with_a_table_is_asked() -> None:
+    asked = {verb for verb in verbs(main) for words in ASKED if " ".join(words).startswith(verb)}
+    assert {*verbs(main)} - asked == NO_TABLES
+
+
+POOL = "a.pool"
 ASKED = [
     *(("machine", "show", name, "--sources") for name in catalog.machine_names()),
     ("machine", "list"),
@@ -194,10 +230,30 @@ ASKED = [
     ),
     ("diff", "bt-e", "sp-e"),
     ("reproduce", "--only", "fridman23", "--workers", "1"),
+    ("machine", "new", "64 cores, dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s", "--name", "planned"),
+    ("capacity", "list"),
+    ("capacity", "plan", "duckdb-tpch", "--dram", "256MiB,512MiB,1GiB", "--cxl", "0B,512MiB"),
+    (
+        *("capacity", "fleet", "--data", "40TiB", "--seconds", "120", "--server", "9000"),
+        *("--tier", "dram:90:4:1TiB", "--tier", "cxl:45:3:1TiB", "--tier", "ssd:6:0.1:30TiB"),
+    ),
+    ("capacity", "shape", "--vcpus", "192", "--dram", "576GiB", "--per-vcpu", "4GiB", "--discount", "20%"),
+    ("sweep", "cxl-share", "--workers", "0"),
+    ("recording", "show", str(ROOT / "tests/recordings/kept/adi-O2/recording")),
+    ("pmem", "show", POOL),
 ]
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.fixture
+def pool(folder: Path, tierloom: Tierloom) -> None:
+    """A pool with arrays whose names are long."""
+    assert tierloom("pmem", "create", POOL, "1MiB").exit_code == 0
+    with Pool.open(folder / POOL) as opened:
+        opened.put("boundary conditions of the outer domain", np.ones((3, 4)))
+        opened.checkpoint("solver", {"u": np.zeros(10)})
+
+
+@pytest.mark.usefixtures("pool")
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: " ".join(asked[:3]))
 def test_what_verbs_show_is_readable_at_any_width(
     tierloom: Tierloom,
@@ -227,3 +283,74 @@ def test_tables_of_profiles_are_readable_at_any_width(name: str) -> None:
     for made in (profiles.objects(profile), *profiles.phases(profile)):
         for width in WIDTHS:
             is_readable(drawn(made, width), drawn(made, VAST), width)
+
+
+LONG = "make_a_rather_long_solver_field_name@solver.cpp:17"
+AT = {"rdram": 0, "ldram": 1, "cxl": 2}
+
+
+def are_readable(tables: Iterable[object]) -> None:
+    for made in tables:
+        for width in WIDTHS:
+            is_readable(drawn(made, width), drawn(made, VAST), width)
+
+
+def test_tables_of_a_run_under_a_plan_are_readable_at_any_width() -> None:
+    plan = package.plan("mg-e", "liu-a", threads=32).plan()
+    rules = [
+        {**RUN["rules"][0], "object": LONG, "problems": ["2 pages could not be moved: they are locked"]},
+        *RUN["rules"],
+    ]
+    memories = [{"memory": name, "node": node, "kind": "dram", "because": "you said so"} for name, node in AT.items()]
+    phase = {
+        "name": "phase 2",
+        "start_s": 1.5,
+        "gain_s": 0.75,
+        "expected_s": 0.5,
+        "moved_bytes": 2**30,
+        "took_s": 0.25,
+        "skipped": "moving would take longer than the phase is predicted to gain",
+    }
+    told: Any = {**RUN, "rules": rules, "memories": memories, "phases": [phase]}
+    are_readable(runs.outcomes(plan, told))
+    applied = {"object": LONG, "objects": 2, "present_bytes": 2**31, "moved_bytes": 2**30, "problems": ["3 are busy"]}
+    done: Any = {"pid": 4711, "took_s": 0.5, "memories": memories, "rules": [applied]}
+    are_readable([runs.applied(done)])
+
+
+def test_tables_of_a_validation_are_readable_at_any_width() -> None:
+    rows: list[Any] = [
+        {**VALIDATED, "command": ["./solver", "--cells=1000000", "--steps=250"], "placement": "weighted:ldram+cxl"},
+        {**VALIDATED, "neighbours_gb_s": 12.5, "told": 4},
+        {**VALIDATED, "ablated": LONG, "repeat": None},
+        VALIDATED,
+    ]
+    data: Any = {"machine": "a-machine-with-a-name", "runs": 3, "rows": rows, "failures": []}
+    are_readable(validations.tables(validation.Validation({**data, "summary": validation.summary(rows)})))
+
+
+@pytest.mark.parametrize("verdict", ["works", "limited", "missing"])
+def test_the_table_of_a_checkup_is_readable_at_any_width(verdict: Any) -> None:
+    told = "kernel 6.1.0-31-amd64 lets perf_event_open sample this user's own programs: perf_event_paranoid is 2"
+    remedy = "sysctl kernel.perf_event_paranoid=1, or run as root; docs/setup.md says what else needs which rights"
+    found = [
+        doctor.Finding(check.name, check.serves, verdict, told, remedy, needed=check.needed) for check in doctor.CHECKS
+    ]
+    are_readable([checkups.findings(found)])
+
+
+def test_the_tables_of_pmem_stream_are_readable_at_any_width(
+    tierloom: Tierloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts: list[Any] = []
+    with monkeypatch.context() as caught:
+        caught.setattr(say, "show", lambda *shown: parts.extend(shown))
+        asked = ("pmem", "stream", "--group", "1.a", "--pool", "/dev/shm", "--size", "4MiB")  # noqa: S108 (its place)
+        assert tierloom(*asked).exit_code == 0
+    assert parts
+    are_readable(parts)
+
+
+def test_a_memory_and_its_size_stay_on_one_line() -> None:
+    shown = drawn(machines.machine_list([package.Machine.load("liu-a")]), 60)
+    assert all(f"{each}GiB" in shown for each in ("rdram 768", "ldram 768", "cxl 128")), shown
