@@ -1,14 +1,30 @@
-"""Figures that the documents name in a sentence are those of the engines."""
+"""Figures in the documents are those of the engines: those that they draw, and those that they name in a sentence."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+from document_figures import DOCS, FIGURES, draw
 from support import ROOT
+from terminal_pictures import PICTURES
 
 import tierloom
 from tierloom import offload
+
+
+@pytest.mark.usefixtures("executable")
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_what_is_drawn_today(name: str, tmp_path: Path) -> None:
+    assert draw(name, tmp_path).read_bytes() == (DOCS / name).read_bytes(), "python tools/document_figures.py"
+
+
+def test_every_picture_comes_from_a_tool_or_is_drawn_by_hand() -> None:
+    by_hand = {"flow.svg", "cost.svg"}
+    measured = {"story.png"}
+    known = {*FIGURES, *(picture.file.name for picture in PICTURES), *by_hand, *measured}
+    assert {path.name for path in DOCS.iterdir() if path.suffix in {".png", ".svg"}} == known
 
 
 def text(name: str) -> str:

@@ -32,6 +32,20 @@ def test_a_picture_says_the_answer_and_shows_the_charts_of_the_page(drawn: Pictu
     assert not [word for word in words if "slider" in word], "nobody can drag one here"
 
 
+AXIS = re.compile(r"<g [^>]*role-axis-label[^>]*>(.*?)</g>", re.DOTALL)
+MARK = re.compile(r"<text[^>]*translate\((-?[\d.]+),(-?[\d.]+)\)[^>]*>([\d,]+)</text>")
+
+
+def test_bars_beside_another_chart_grow_to_the_right(drawn: Picture) -> None:
+    """Their scale leaves room for figures: it needs a width that a view beside others does not know."""
+    marks = [MARK.findall(axis) for axis in AXIS.findall(picture.svg(vega.together(drawn)))]
+    times, _, amounts = [[(float(x), int(text.replace(",", ""))) for x, _, text in each] for each in marks if each]
+    for along in (times, amounts):
+        assert len(along) > 2
+        assert along == sorted(along), "as the numbers, so the places"
+    assert times[-1][0] > vega.PANEL_WIDTH / 2
+
+
 def test_text_is_measured_in_the_font_that_the_converter_carries(drawn: Picture) -> None:
     made = picture.svg(vega.together(drawn))
     assert set(re.findall(r'font-family="([^"]*)"', made)) == {picture.FONT}

@@ -51,6 +51,8 @@ ABOUT_LETTER = 6.2
 DIGITS = 6
 """Significant digits of values that are drawn or saved: more than a screen can show, or anybody measured."""
 
+WIDE = re.compile(r"\bwidth\b")
+
 COLOUR = re.compile(r"var\((--[\w-]+)\)")
 
 
@@ -86,7 +88,7 @@ def together(picture: Picture) -> Document:
         view = {"title": _title(chart.title, chart.about, width), **filled(chart), "width": width}
         params.update({each["name"]: each for each in view.pop("params")})
         view.pop("usermeta", None)
-        views.append(_renamed(_visible(view), f"table{number}"))
+        views.append(_as_wide(_renamed(_visible(view), f"table{number}"), width))
     told = {
         "$schema": VEGA_LITE,
         "description": f"{picture.title}. {picture.about}".strip(),
@@ -103,6 +105,16 @@ def together(picture: Picture) -> Document:
     # Charts above each other begin at one place.
     dressed["config"]["axisYQuantitative"]["minExtent"] = TICKS
     return dressed
+
+
+def _as_wide(part: Any, width: int) -> Any:  # noqa: ANN401 (JSON)
+    """The specification with the number where an expression asks for its width: beside others no view knows it."""
+    if isinstance(part, dict):
+        return {
+            key: WIDE.sub(str(width), value) if key == "expr" else value if key == "values" else _as_wide(value, width)
+            for key, value in part.items()
+        }
+    return [_as_wide(each, width) for each in part] if isinstance(part, list | tuple) else part
 
 
 def _visible(view: Document) -> Document:
