@@ -7,7 +7,7 @@ several recordings. Needs `build/workloads`, the example and the preload library
 recordings and truths in a folder; what is there already is analysed again and not recorded.
 
     python3 benches/sampler_accuracy.py --tool PATH --preload PATH [WORKLOAD...] [--seconds 3]
-        [--times 3] [--recordings FOLDER] [--write docs/accuracy.md]
+        [--times 3] [--recordings FOLDER]
 """
 
 import argparse
@@ -25,7 +25,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 EXACT = ["stream", "gather", "phases", "cg"]
 OTHERS = ["mg", "fft", "adi", "ssor", "xsbench", "pagerank", "bfs", "btree", "kvstore"]
-BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 
 class Cell(NamedTuple):
@@ -130,13 +129,6 @@ def row(cell: Cell, found: list[Found]) -> str:
     return "| " + " | ".join(map(str, columns)) + " |"
 
 
-def write(page: Path, lines: list[str]) -> None:
-    """Puts the table between the marks of a page."""
-    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    page.write_text(before + "\n".join([BEGIN, "", *lines, "", END]) + after, encoding="utf-8")
-
-
 def arguments() -> argparse.Namespace:
     """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -149,7 +141,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--times", type=int, default=1, help="recordings of each cell")
     parser.add_argument("--recordings", type=Path, help="folder of recordings, to be made or analysed again")
-    parser.add_argument("--write", type=Path, metavar="PAGE")
     parser.add_argument("--verbose", action="store_true")
     return parser.parse_args()
 
@@ -158,8 +149,7 @@ def main() -> int:
     """Prints the table; 1 if a recording misses its bound."""
     args = arguments()
     head = "| program | level | threads | samples | TVD %, median | worst | total %, median | worst | within bounds |"
-    lines = [head, "|---|---|---|---|---|---|---|---|---|"]
-    print("\n".join(lines))
+    print(head, "|---|---|---|---|---|---|---|---|---|", sep="\n")
     every, within = 0, 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.recordings or Path(temporary)
@@ -170,12 +160,8 @@ def main() -> int:
             found = [one for one in tried if one is not None]
             every, within = every + args.times, within + sum(one.within(cell.program) for one in found)
             if found:
-                lines.append(row(cell, found))
-                print(lines[-1], flush=True)
-    lines += ["", f"{within} of {every} recordings are within their bounds."]
-    print(lines[-1])
-    if args.write:
-        write(args.write, lines)
+                print(row(cell, found), flush=True)
+    print(f"\n{within} of {every} recordings are within their bounds.")
     return 1 if within < every else 0
 
 

@@ -13,7 +13,7 @@ from .shapes import WIDTH, Role, Shape, shapes
 
 DEVELOPMENT = range(1, 1000)
 """Seeds to look at while the estimator is worked on."""
-GATE = range(100_000, 1_000_000)
+GATE = range(100_000, 10_000_000)
 """Seeds that only judge: nobody mends anything by a program of these."""
 
 MOST_BYTES = 160 << 20

@@ -87,7 +87,7 @@ def read(path: Path) -> list[Line]:
                 intervals=int(row["intervals"]),
                 inside=int(row["inside"]),
                 half=float(row["half"]) if row["half"] else None,
-                apart=int(row["apart"]) if row.get("apart") else None,
+                apart=int(row["apart"]) if row["apart"] else None,
                 warned=row["warned"],
                 about=row["about"],
             )

@@ -128,7 +128,7 @@ def table() -> dict[str, Estimate]:
 
 
 def write(found: dict[str, Estimate]) -> None:
-    """Writes the table, and the part of it on other programs for people."""
+    """Writes the table, and the same for people."""
     line = "{} = {{ samples = {}, tvd = {:.2f}, total = {:+.1f} }}\n".format
     TABLE.write_text(ABOUT + "".join(line(name, *one) for name, one in found.items()))
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
@@ -137,8 +137,8 @@ def write(found: dict[str, Estimate]) -> None:
 
 
 def for_people(found: dict[str, Estimate]) -> str:
-    """The programs that are no workloads of ours, a line each."""
-    programs = sorted({name.rpartition("-")[0] for name in set(found) - set(of_workloads())})
+    """A line a program."""
+    programs = sorted({name.rpartition("-")[0] for name in found})
     lines = ["| | TVD %, -O2 | -O3 | total %, -O2 | -O3 |", "|---|---|---|---|---|"]
     for program in programs:
         levels = [found[f"{program}-{level}"] for level in ("O2", "O3")]

@@ -53,7 +53,7 @@ struct Needed {
 }
 
 /// So much fewer lines than counts and time say may have come from memory, where a program comes back to lines that are still in
-/// a cache. Fitted to 22 programs of docs/accuracy.md ("From accesses to memory traffic"): within it are 20 of them.
+/// a cache. Fitted to 22 programs of docs/traffic.md: within it are 20 of them.
 fn reused(pattern: Pattern) -> f64 {
     if pattern == Pattern::Stream { 1.5 } else { 4.0 }
 }
