@@ -18,7 +18,7 @@ import statistics
 import subprocess
 from pathlib import Path
 
-from tierloom.pmem import stream, thread_binding
+from tierloom.pmem import cpu_affinity, stream
 from tierloom.pmem.choices import PERSISTS, Persist
 
 WANTED = 0.95
@@ -52,7 +52,7 @@ def show_transactions(found: dict[int, dict[str, list[float]]], how: str) -> Non
 
 
 def overheads(folder: Path, elements: int, persist: Persist, backend: str) -> None:
-    cpus = thread_binding.order(thread_binding.allowed(), "close")
+    cpus = cpu_affinity.order(cpu_affinity.allowed(), "close")
     steps = stream.steps_of(sorted({1, len(cpus)}), cpus)
     found = stream.measure(stream.Plan(folder, elements, 10, persist, backend), steps)
     print(f"\nSTREAM on a {backend} pool, arrays of {elements * 8 / 1e6:.0f} MB, persist {persist}")

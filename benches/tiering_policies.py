@@ -16,8 +16,8 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 
 import tierloom
-from tierloom import page_migration
-from tierloom.page_migration import Workload, simulate, terms
+from tierloom import migration_simulator
+from tierloom.migration_simulator import Workload, simulate, terms
 
 NODES = ["ldram", "cxl"]
 MACHINES = ("liu-a", "bytedance-spr-a1000")
@@ -35,7 +35,7 @@ def seconds(row: tuple[str, str, str]) -> dict[str, float]:
     """Time under each policy and placement that the data fits."""
     place, name, share = row
     machine = tierloom.Machine.load(place)
-    policies = [page_migration.OURS, *(name for name, _, _ in terms()["policies"])]
+    policies = [migration_simulator.OURS, *(name for name, _, _ in terms()["policies"])]
     found: dict[str, float] = {}
     for policy, placement in [*(("none", each) for each in STATIC), *((each, TOUCH) for each in policies)]:
         try:
@@ -48,7 +48,7 @@ def seconds(row: tuple[str, str, str]) -> dict[str, float]:
 
 def verdict(results: dict[str, float]) -> str:
     """Ours beside the best of the others."""
-    ours = results.pop(f"{page_migration.OURS}, {TOUCH}", None)
+    ours = results.pop(f"{migration_simulator.OURS}, {TOUCH}", None)
     if ours is None or not results:
         return "does not fit"
     best = min(results, key=lambda key: results[key])

@@ -174,7 +174,7 @@ SPEAKERS = {
         "hosts.py",
         "measurement.py",
         "node_match.py",
-        "page_migration.py",
+        "migration_simulator.py",
         "policy_search.py",
         "units.py",
     ),

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tierloom.gpu_expansion import expand
     from tierloom.machine_formats import Imported, import_machine
     from tierloom.measurement import Measured, measure
+    from tierloom.migration_simulator import Simulation, simulate, simulate_trace
     from tierloom.nouns import Curve, Machine, Plan, Profile, Workload
     from tierloom.page_costs import calibrate
-    from tierloom.page_migration import Simulation, simulate, simulate_trace
     from tierloom.policy_search import Comparison, Prediction, plan
     from tierloom.prediction import machine, predict, profile
     from tierloom.profiler import Recorded, import_perf, record
@@ -103,7 +103,7 @@ HOMES = {
     "profiler": ("Recorded", "import_perf", "record"),
     "runner": ("apply", "run"),
     "page_costs": ("calibrate",),
-    "page_migration": ("Simulation", "simulate", "simulate_trace"),
+    "migration_simulator": ("Simulation", "simulate", "simulate_trace"),
     "sweeps": ("Study", "Sweep", "sweep"),
     "machine_formats": ("Imported", "import_machine"),
     "report.notebook": ("Chart", "Charts", "charts"),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from tierloom import page_migration
+from tierloom import migration_simulator
 from tierloom.errors import MeasurementError
 from tierloom.units import PAGE_BYTES
 
@@ -54,7 +54,7 @@ def calibrate() -> CostsDoc:
     except OSError as problem:
         message = f"page costs: {problem.strerror}\nhint: give it {2 * PAGES * PAGE_BYTES >> 20} MiB of memory"
         raise MeasurementError(message) from problem
-    return cast("CostsDoc", {**page_migration.terms()["costs"], **found})
+    return cast("CostsDoc", {**migration_simulator.terms()["costs"], **found})
 
 
 def _found() -> dict[str, Figure]:

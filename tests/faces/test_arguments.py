@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tierloom
-from tierloom import page_migration
+from tierloom import migration_simulator
 from tierloom.errors import MachineError, ProfileError, RequestError, TierloomError
 
 NAN = float("nan")
@@ -47,7 +47,7 @@ def counted(**asked: object) -> object:
 def guessed(key: str, value: object) -> dict[str, dict[str, object]]:
     """Costs, all of them with something else under one key."""
     figure = {"value": 1.0, "kind": "assumed", "source": "us"} | {key: value}
-    return dict.fromkeys(page_migration.terms()["costs"], figure)
+    return dict.fromkeys(migration_simulator.terms()["costs"], figure)
 
 
 LISTS = ("ldram,cxl", "ldram, cxl", ("ldram", "cxl"), np.array(["ldram", "cxl"]), iter(["ldram", "cxl"]))

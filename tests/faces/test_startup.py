@@ -24,7 +24,7 @@ pytestmark = pytest.mark.smoke
 
 SLOW_TO_LOAD = ["numpy", "pandas", "polars", "pyarrow", "scipy", "vl_convert", "jinja2", "importlib.metadata", "xml"]
 ENGINES = [
-    "tierloom.page_migration",
+    "tierloom.migration_simulator",
     "tierloom.machine_formats",
     "tierloom.policy_search",
     "tierloom.sweeps",

@@ -24,7 +24,7 @@ from tierloom.offload.exporters.common import near_first, page_weights, process_
 from tierloom.offload.exporters.deepspeed import deepspeed_training
 from tierloom.offload.exporters.llama_cpp import FAMILIES as OF_LLAMA_CPP
 from tierloom.offload.runtime import RUNTIMES
-from tierloom.offload.training import Stage
+from tierloom.offload.train_planner import Stage
 
 NEMOTRON = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
 """Blocks of Nemotron 3 Nano: Mamba-2, experts, attention."""

@@ -12,12 +12,12 @@ import tierloom
 from tierloom import offload
 from tierloom.errors import PlacementError, RequestError
 from tierloom.linear_program import Programme
-from tierloom.offload import cpu_only, session_caches, training
+from tierloom.offload import cpu_only, session_caches, train_planner
 from tierloom.offload.catalog import load_gpu, load_model
 from tierloom.offload.gpu import Gpu
 from tierloom.offload.host import Host, block_tier, host_of
 from tierloom.offload.model import Model
-from tierloom.offload.training import TrainProblem
+from tierloom.offload.train_planner import TrainProblem
 
 ROOM = Path(offload.__file__).parent
 ROOMY = host_of(tierloom.Machine.load("bytedance-spr-a1000"))
@@ -51,37 +51,40 @@ def test_no_policy_trains_faster_than_the_plan(trained: TrainProblem, machine: s
     problem = replace(trained, host=host, stage=stage)
     if policy.removeprefix("prefer:") not in {policy, *(tier.name for tier in host.memories)}:
         policy = f"prefer:{host.memories[-1].name}"
-    assert training.plan(problem).step_s <= training.plan(problem, policy).step_s * (1 + 1e-6)
+    assert train_planner.plan(problem).step_s <= train_planner.plan(problem, policy).step_s * (1 + 1e-6)
 
 
 def test_states_take_18_bytes_a_parameter_and_move_44(trained: TrainProblem) -> None:
-    assert sum(state.held for state in training.STATES) == 18
-    assert sum(state.read + state.written for state in training.STATES) == 44
-    plan = training.plan(trained)
+    assert sum(state.held for state in train_planner.STATES) == 18
+    assert sum(state.read + state.written for state in train_planner.STATES) == 44
+    plan = train_planner.plan(trained)
     assert sum(plan.held.values()) == pytest.approx(18 * trained.model.parameters)
     for tier in trained.host.memories:
         assert plan.held[tier.name] <= 0.9 * tier.capacity_bytes * (1 + 1e-6)
 
 
 def test_a_step_adds_up_and_a_delayed_one_overlaps(trained: TrainProblem) -> None:
-    plan, delayed = training.plan(trained), training.plan(replace(trained, delayed=True))
+    plan, delayed = train_planner.plan(trained), train_planner.plan(replace(trained, delayed=True))
     assert plan.step_s == pytest.approx(sum(plan.pieces.values()))
     assert plan.step_s / 2 <= delayed.step_s < plan.step_s
 
 
 def test_gradients_hide_behind_backward_until_it_is_too_short(trained: TrainProblem) -> None:
-    long, short = training.plan(replace(trained, batch=8)), training.plan(replace(trained, batch=1, sequence=64))
+    long, short = (
+        train_planner.plan(replace(trained, batch=8)),
+        train_planner.plan(replace(trained, batch=1, sequence=64)),
+    )
     out = 4 * trained.model.parameters / (trained.gpu.out_gb_s * 1e9)
     assert long.pieces["backward"] == pytest.approx(3 * long.pieces["forward"])
     assert short.pieces["backward"] == pytest.approx(out)
 
 
 def test_a_micro_batch_is_the_largest_that_fits(trained: TrainProblem) -> None:
-    plan = training.plan(replace(trained, batch=None))
+    plan = train_planner.plan(replace(trained, batch=None))
     assert plan.problem.batch is not None
     assert plan.gpu_bytes <= 0.9 * trained.gpu.memory_bytes
     with pytest.raises(PlacementError, match=f"largest micro-batch that fits is {plan.problem.batch}"):
-        training.plan(replace(trained, batch=plan.problem.batch + 1))
+        train_planner.plan(replace(trained, batch=plan.problem.batch + 1))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,7 @@ def test_a_micro_batch_is_the_largest_that_fits(trained: TrainProblem) -> None:
 )
 def test_training_that_cannot_be_says_what_is_missing(trained: TrainProblem, change: dict, told: str) -> None:
     with pytest.raises((RequestError, PlacementError)) as caught:
-        training.plan(replace(trained, **change))
+        train_planner.plan(replace(trained, **change))
     assert told in str(caught.value)
     assert "hint:" in str(caught.value)
 

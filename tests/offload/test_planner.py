@@ -17,7 +17,7 @@ from tierloom.offload.catalog import load_gpu, load_model, model_names
 from tierloom.offload.ceilings import ceiling, ties
 from tierloom.offload.documents import TIED
 from tierloom.offload.host import Host, Tier, block_tier, host_of
-from tierloom.offload.interleaving import filler, shares
+from tierloom.offload.kernel_policies import filler, shares
 from tierloom.offload.placement import Placement
 from tierloom.offload.problem import GPU, Problem
 from tierloom.offload.runtime import RUNTIMES, runtime_of

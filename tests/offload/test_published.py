@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tierloom.offload import training
+from tierloom.offload import train_planner
 from tierloom.offload.catalog import load_model
 from tierloom.offload.flexgen import ALL_WEIGHTS_ON_CPU, Blind, Constants, opt_shape
 from tierloom.offload.gpu import Gpu
@@ -43,8 +43,8 @@ def test_small_copies_tell_memories_apart_and_large_ones_do_not(a10: Gpu, liu_a:
 
 def test_movement_is_small_only_in_long_steps(a10: Gpu, liu_a: Host) -> None:
     linked = replace(a10, in_gb_s=20.0, out_gb_s=20.0)
-    problem = training.TrainProblem(model=load_model("gpt2-8b"), gpu=linked, host=liu_a.only(["ldram"]), batch=8)
-    assert training.plan(problem, "interleave").step_s >= 16.0
+    problem = train_planner.TrainProblem(model=load_model("gpt2-8b"), gpu=linked, host=liu_a.only(["ldram"]), batch=8)
+    assert train_planner.plan(problem, "interleave").step_s >= 16.0
 
 
 def test_flexgens_published_runs_are_within_a_fifth() -> None:

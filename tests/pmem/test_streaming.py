@@ -9,18 +9,18 @@ import pytest
 from support import Tierloom
 
 from tierloom.errors import PoolError, RequestError
-from tierloom.pmem import groups, lacks_pmdk, stream, thread_binding
+from tierloom.pmem import cpu_affinity, groups, lacks_pmdk, stream
 from tierloom.pmem.choices import PERSISTS, Persist
-from tierloom.pmem.thread_binding import Cpu
+from tierloom.pmem.cpu_affinity import Cpu
 
 # Two sockets of two cores with two hardware threads each, numbered as Linux does on such machines.
 TWO = [Cpu(number, (number // 2) % 2, number % 2) for number in range(8)]
 
 
 def test_threads_fill_a_socket_or_take_them_in_turn() -> None:
-    assert thread_binding.order(TWO, "close") == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert thread_binding.order(TWO, "spread") == [0, 2, 1, 3, 4, 6, 5, 7]
-    assert thread_binding.order(TWO[:3], "spread") == [0, 2, 1]
+    assert cpu_affinity.order(TWO, "close") == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert cpu_affinity.order(TWO, "spread") == [0, 2, 1, 3, 4, 6, 5, 7]
+    assert cpu_affinity.order(TWO[:3], "spread") == [0, 2, 1]
 
 
 def test_the_kernels_topology_is_read(tmp_path: Path) -> None:
@@ -29,16 +29,16 @@ def test_the_kernels_topology_is_read(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "physical_package_id").write_text(f"{socket}\n")
         (folder / "core_id").write_text("7\n")
-    cpus = thread_binding.allowed(tmp_path, [0, 1, 2, 5])
+    cpus = cpu_affinity.allowed(tmp_path, [0, 1, 2, 5])
     assert cpus == [Cpu(0, 0, 7), Cpu(1, 1, 7), Cpu(2, 1, 7), Cpu(5, 0, 5)]
-    assert thread_binding.order(cpus, "close") == [0, 5, 1, 2]
+    assert cpu_affinity.order(cpus, "close") == [0, 5, 1, 2]
 
 
 def test_a_list_of_cpus_is_read_or_refused() -> None:
-    assert [cpu.number for cpu in thread_binding.chosen("5,0-2,1", TWO)] == [5, 0, 1, 2]
+    assert [cpu.number for cpu in cpu_affinity.chosen("5,0-2,1", TWO)] == [5, 0, 1, 2]
     for text in ("", "a", "1-", "9", "0-9", "-1"):
         with pytest.raises(RequestError, match="hint:"):
-            thread_binding.chosen(text, TWO)
+            cpu_affinity.chosen(text, TWO)
 
 
 def test_caches_are_counted_once(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_group_runs_what_this_machine_can() -> None:
 
 
 def cpus() -> list[int]:
-    return thread_binding.order(thread_binding.allowed(), "close")
+    return cpu_affinity.order(cpu_affinity.allowed(), "close")
 
 
 @pytest.mark.parametrize("persist", PERSISTS)

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from support import Tierloom, words_of
 
 import tierloom as package
-from tierloom import page_migration, traces
+from tierloom import migration_simulator, traces
 from tierloom.errors import PlacementError, ProfileError, RequestError, TraceError, WorkloadError
-from tierloom.page_migration import Simulation, Workload, import_trace, simulate, simulate_trace
+from tierloom.migration_simulator import Simulation, Workload, import_trace, simulate, simulate_trace
 
 if TYPE_CHECKING:
     from tierloom.schema import WorkloadDoc
@@ -441,7 +441,7 @@ def test_a_bad_workload_names_the_place(folder: Path) -> None:
 
 
 def test_terms_name_every_policy_with_its_knobs() -> None:
-    terms = page_migration.terms()
+    terms = migration_simulator.terms()
     knobs = {name: {knob["name"] for knob in knobs} for name, _, knobs in terms["policies"]}
     assert "numa_balancing_promote_rate_limit_MBps" in knobs["tiering"]
     assert "demote_scale_factor" in knobs["tpp"]

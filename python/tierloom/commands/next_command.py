@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tierloom.differences import Difference
+    from tierloom.migration_simulator import Simulation
     from tierloom.nouns import Machine, Plan
-    from tierloom.page_migration import Simulation
     from tierloom.schema import AppliedDoc, RunDoc, ValidationDoc
 
 TYPED = "tierloom.typed"
@@ -153,7 +153,7 @@ def simulate(runs: Sequence[Simulation], profile: str | None, asked: Mapping[str
         profile: What ran, where that can be planned.
         asked: Options that `plan` has, too, by their names.
     """
-    from tierloom.page_migration import OURS
+    from tierloom.migration_simulator import OURS
     from tierloom.report import verdicts
 
     best = verdicts.fastest(runs).data["policy"]

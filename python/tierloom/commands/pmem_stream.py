@@ -10,7 +10,7 @@ import click
 from tierloom.commands import options, say
 from tierloom.commands.pool_command import folder_exists
 from tierloom.errors import RequestError
-from tierloom.pmem import groups, thread_binding
+from tierloom.pmem import cpu_affinity, groups
 from tierloom.pmem.choices import BACKENDS, PERSISTS
 from tierloom.units import amount_in_bytes
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option("--cpus", metavar="LIST", help="CPUs to use, such as 0-9; all by default.")
 @click.option(
     "--affinity",
-    type=click.Choice(thread_binding.AFFINITIES),
+    type=click.Choice(cpu_affinity.AFFINITIES),
     default="close",
     show_default=True,
     help="Whether threads fill one socket first or take sockets in turn.",
@@ -73,7 +73,7 @@ def stream(
     backend: Backend,
     threads: str | None,
     cpus: str | None,
-    affinity: thread_binding.Affinity,
+    affinity: cpu_affinity.Affinity,
     node: int | None,
     group: str | None,
     memory: groups.Memory,
@@ -94,19 +94,19 @@ def stream(
         raise RequestError(message)
     if pool is not None and not pool.is_dir():
         folder_exists(pool)
-    allowed = thread_binding.allowed()
-    usable = thread_binding.chosen(cpus, allowed) if cpus else allowed
+    allowed = cpu_affinity.allowed()
+    usable = cpu_affinity.chosen(cpus, allowed) if cpus else allowed
     elements = amount_in_bytes(size, 0) // 8 if size else kernels.default_elements()
     if elements < kernels.LEAST_ELEMENTS:
         message = f"--size {size}: an array has 8 KiB or more\nhint: take four times the last-level caches"
         raise RequestError(message)
     plan = kernels.Plan(pool, elements, rounds, persist, backend, node)
     if group:
-        home = socket if socket is not None else thread_binding.sockets(usable)[0]
+        home = socket if socket is not None else cpu_affinity.sockets(usable)[0]
         steps = kernels.steps_of_group(group, memory, home, usable)
         steps = [step for step in steps if pool is not None or not step.in_pool]
     else:
-        order = thread_binding.order(usable, affinity)
+        order = cpu_affinity.order(usable, affinity)
         steps = kernels.steps_of(_counts(threads, len(order)), order)
     with say.progress_bar("streaming") as tell:
         found = kernels.measure(plan, steps, tell)

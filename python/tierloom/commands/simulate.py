@@ -15,7 +15,7 @@ from tierloom.nouns import Machine, Plan, Profile, Workload
 from tierloom.nouns.workload import PATTERNS
 
 if TYPE_CHECKING:
-    from tierloom.page_migration import Simulation
+    from tierloom.migration_simulator import Simulation
     from tierloom.schema import CostsDoc, Figure
 
 DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
@@ -147,7 +147,7 @@ def run_all(asked: dict[str, Any]) -> list[Simulation]:
 
 def fast_memory_of(source: Workload | Profile | Path, amount: str | None) -> str | int | None:
     """The amount, in bytes where it is a share of a trace: one reading of it serves all policies."""
-    from tierloom.page_migration import share_of_trace
+    from tierloom.migration_simulator import share_of_trace
 
     return share_of_trace(source, amount) if isinstance(source, Path) and amount else amount
 
@@ -181,7 +181,7 @@ def run_one(
     source: Workload | Profile | Path, machine: Machine, policy: str, given: dict[str, Any], asked: dict[str, Any]
 ) -> Simulation:
     """One policy on a workload, a profile or a trace."""
-    from tierloom.page_migration import simulate, simulate_trace
+    from tierloom.migration_simulator import simulate, simulate_trace
 
     if isinstance(source, Path):
         threads = asked["threads"] or 1
@@ -221,15 +221,15 @@ def source_of(asked: dict[str, Any]) -> Workload | Profile | Path:
 
 def policies_of(listed: str, *, followed: bool) -> list[str]:
     """Policies by name; ours has nothing to plan with where a trace or samples are followed access by access."""
-    from tierloom import page_migration
+    from tierloom import migration_simulator
 
-    known = [name for name, _, _ in page_migration.terms()["policies"]]
-    every, asked = [*known, page_migration.OURS], name_list(listed) or []
+    known = [name for name, _, _ in migration_simulator.terms()["policies"]]
+    every, asked = [*known, migration_simulator.OURS], name_list(listed) or []
     chosen = dict.fromkeys(name for each in asked for name in (every if each == "all" else [each]))
     return [
         name
         for name in chosen
-        if not (followed and name == page_migration.OURS and ("all" in asked or listed == DEFAULT_POLICIES))
+        if not (followed and name == migration_simulator.OURS and ("all" in asked or listed == DEFAULT_POLICIES))
     ]
 
 

@@ -42,7 +42,7 @@ def verb() -> None:
 @options.as_json
 def import_(source: Path, output: Path | None, kind: str, llc: str | None, as_json: bool) -> None:
     """Turn a text trace (or one packed by gzip) into a file that `simulate --trace` reads."""
-    from tierloom.page_migration import import_trace
+    from tierloom.migration_simulator import import_trace
 
     target = occupied.named(output, str(source.with_suffix(".npy")), "trace")
     with say.progress(f"reading {source}"):

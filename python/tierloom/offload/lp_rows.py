@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tierloom.offload.host import Tier
-    from tierloom.offload.interleaving import Shares
+    from tierloom.offload.kernel_policies import Shares
 
 USUAL = 1e-2
 """Usual size of u, for the solver's scales."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.arguments import each, or_none, reads, table, whole
 from tierloom.errors import PlacementError, RequestError
-from tierloom.offload import cpu_only, session_caches, training
+from tierloom.offload import cpu_only, session_caches, train_planner
 from tierloom.offload.columns import STEPS, step_rows
 from tierloom.offload.requests import the_gpu, the_host, the_model
 from tierloom.tables import Charted, Tabular
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tierloom.offload.gpu import Gpu
     from tierloom.offload.host import Host
     from tierloom.offload.model import Model
-    from tierloom.offload.training import Stage, TrainPlan, TrainProblem
+    from tierloom.offload.train_planner import Stage, TrainPlan, TrainProblem
 
 TRAIN_ASSUMPTIONS = (
     "18 bytes a parameter on the host, 44 moved by a step of Adam: DeepSpeed's buffers, single GPU",
@@ -104,7 +104,7 @@ def train(
         >>> train("gpt2-8b", "a10", "liu-a").plan.problem.batch
         8
     """
-    problem = training.TrainProblem(
+    problem = train_planner.TrainProblem(
         model=the_model(model),
         gpu=the_gpu(gpu, link_gb_s),
         host=the_host(machine, socket, nodes),
@@ -115,7 +115,7 @@ def train(
         recompute=recompute,
         delayed=delayed,
     )
-    plan = training.plan(problem)
+    plan = train_planner.plan(problem)
     return TrainAnswer(plan=plan, rivals={name: _train_rival(problem, name) for name in compare})
 
 
@@ -252,7 +252,7 @@ def _ratio(model: Model, host: Host, pages: Mapping[str, int], threads: int, bac
 
 def _train_rival(problem: TrainProblem, policy: str) -> TrainPlan | str:
     try:
-        return training.plan(problem, policy)
+        return train_planner.plan(problem, policy)
     except PlacementError as error:
         return str(error).split("\nhint:", maxsplit=1)[0]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.errors import PlacementError
 from tierloom.offload import audit, lp_rows, shortfall
-from tierloom.offload.interleaving import Shares, shares
+from tierloom.offload.kernel_policies import Shares, shares
 from tierloom.offload.lp_rows import Guess
 from tierloom.offload.placement import Placement
 from tierloom.offload.problem import GPU, GPU_BATCHES, Problem, check

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tierloom.errors import PlacementError
 from tierloom.offload import audit
 from tierloom.offload.flexgen import ALL_WEIGHTS_ON_CPU, Blind, BlindPolicy, shape_of
-from tierloom.offload.interleaving import shares
+from tierloom.offload.kernel_policies import shares
 from tierloom.offload.placement import Placement
 from tierloom.offload.planner import InferPlan, rooms
 from tierloom.offload.problem import GPU, GPU_BATCHES

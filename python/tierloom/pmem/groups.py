@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tierloom import catalog
 from tierloom.errors import RequestError
-from tierloom.pmem.thread_binding import sockets
+from tierloom.pmem.cpu_affinity import sockets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.pmem.thread_binding import Affinity, Cpu
+    from tierloom.pmem.cpu_affinity import Affinity, Cpu
 
 Memory = Literal["dram", "cxl"]
 MEMORIES: tuple[Memory, ...] = ("dram", "cxl")

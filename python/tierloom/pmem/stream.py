@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import tierloom._core as _core
 from tierloom import progress_bar
 from tierloom.errors import RequestError
-from tierloom.pmem import groups, thread_binding
+from tierloom.pmem import cpu_affinity, groups
 from tierloom.pmem.pools import Pool
 from tierloom.units import bytes_text
 
@@ -122,11 +122,11 @@ def steps_of(threads: Sequence[int], cpus: Sequence[int]) -> list[Step]:
     return [Step(tuple(cpus[:count])) for count in threads]
 
 
-def steps_of_group(name: str, memory: groups.Memory, home: int, allowed: Sequence[thread_binding.Cpu]) -> list[Step]:
+def steps_of_group(name: str, memory: groups.Memory, home: int, allowed: Sequence[cpu_affinity.Cpu]) -> list[Step]:
     """The steps of a published group that this machine can take: on its kind of memory, with its sockets."""
     steps = []
     for series in groups.group(name).series:
-        cpus = thread_binding.order(series.cpus(allowed, home), series.affinity)
+        cpus = cpu_affinity.order(series.cpus(allowed, home), series.affinity)
         if series.memory != memory or not cpus:
             continue
         direct = series.mode == "app-direct"

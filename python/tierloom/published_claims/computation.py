@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-MODULES = ("capacity", "expansion", "hpc", "machines", "migration", "offload", "streams", "training")
+MODULES = ("capacity", "expansion", "hpc", "machines", "migration", "offload", "streams", "zero_offload")
 """Where computations and tasks are."""
 
 Computation = Callable[..., "float | bool"]

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from tierloom.errors import PlacementError
+from tierloom.migration_simulator import simulate
 from tierloom.nouns import Machine, Plan, Profile, Workload
-from tierloom.page_migration import simulate
 from tierloom.published_claims.computation import Job, Runs, computes, task
 from tierloom.published_claims.hpc import OBJECTS, SERVER, WORKLOADS
 from tierloom.units import GIB

@@ -11,8 +11,8 @@ from tierloom.units import bytes_text, count_text, doubt_text, percent_text, sec
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tierloom.migration_simulator import Simulation
     from tierloom.nouns import Plan, Profile
-    from tierloom.page_migration import Simulation
     from tierloom.policy_search import Comparison
     from tierloom.report.tables.plans import Placed
     from tierloom.schema import PathDoc, ProfileDoc, RunDoc

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.errors import RequestError
 from tierloom.gpu_expansion import OPTIONS, ParameterSet, expand
+from tierloom.migration_simulator import simulate
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.nouns.workload import PATTERNS, Workload
-from tierloom.page_migration import simulate
 from tierloom.sweeps.rows import picked, takes
 from tierloom.what_if import scaled
 

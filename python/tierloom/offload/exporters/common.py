@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tierloom.offload import planner
-from tierloom.offload.interleaving import Shares, shares
+from tierloom.offload.kernel_policies import Shares, shares
 from tierloom.offload.problem import GPU
 from tierloom.offload.step_times import steps
 

@@ -12,7 +12,7 @@ from tierloom.offload.exporters.common import weights_on_host
 
 if TYPE_CHECKING:
     from tierloom.offload.answers import InferAnswer
-    from tierloom.offload.training import TrainPlan
+    from tierloom.offload.train_planner import TrainPlan
 
 BUFFERS = 5
 """Layers under way between host and GPU: DeepSpeed's default."""

@@ -25,7 +25,7 @@ from tierloom.units import PAGE_BYTES, binary_unit, bytes_text, percent_text, se
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tierloom.page_migration import Simulation
+    from tierloom.migration_simulator import Simulation
     from tierloom.report.pages.sources import Shelf, Source
     from tierloom.schema import OutcomeDoc, PointDoc
 

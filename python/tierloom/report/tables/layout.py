@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from tierloom.columns import Column, Row, plain_rows
-from tierloom.report.tables.drawing import Line, blocks, side_by_side, whole
+from tierloom.report.tables.lines import Line, blocks, side_by_side, whole
 from tierloom.report.tables.marks import LEGEND, marked
 from tierloom.report.tables.widths import NAME_WIDTH, need, widths
 from tierloom.report.tables.words import cut, wrapped

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tierloom.columns import Row
-    from tierloom.page_migration import Simulation
+    from tierloom.migration_simulator import Simulation
     from tierloom.schema import OutcomeDoc
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tierloom.offload import training
+from tierloom.offload import train_planner
 from tierloom.offload.catalog import load_gpu, load_model
 from tierloom.offload.gpu import Gpu
 from tierloom.offload.host import Host
-from tierloom.offload.training import TrainPlan, TrainProblem
+from tierloom.offload.train_planner import TrainPlan, TrainProblem
 from tierloom.published_claims.computation import Runs, computes, task
 from tierloom.published_claims.ledger import settings
 from tierloom.published_claims.offload import CARD, DOCUMENT, SETS, study_host
@@ -44,7 +44,7 @@ def _interleaved(name: str, gpu: Gpu, host: Host) -> TrainPlan:
     """A step at the study's batch; at the largest that fits where its batch is not known, which is its rule."""
     model, given = load_model(name), settings(DOCUMENT)["training_batches"].get(name)
     tokens = min(TOKENS, model.max_positions)
-    return training.plan(TrainProblem(model=model, gpu=gpu, host=host, sequence=tokens, batch=given), "interleave")
+    return train_planner.plan(TrainProblem(model=model, gpu=gpu, host=host, sequence=tokens, batch=given), "interleave")
 
 
 @computes
@@ -77,7 +77,7 @@ TOKENS = 1024
 def most_sequences(_runs: Runs, *, model: str) -> float:
     """Sequences of the largest batch that fits the GPU."""
     problem = TrainProblem(model=load_model(model), gpu=load_gpu(CARD), host=study_host(), sequence=TOKENS)
-    return float(training.most_sequences(problem))
+    return float(train_planner.most_sequences(problem))
 
 
 @computes

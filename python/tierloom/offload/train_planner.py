@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tierloom.errors import PlacementError, RequestError
 from tierloom.linear_program import Programme, Terms
-from tierloom.offload.interleaving import filler
+from tierloom.offload.kernel_policies import filler
 from tierloom.units import GIB, LINE_BYTES, count_text
 
 if TYPE_CHECKING:
