@@ -91,10 +91,7 @@ def expand(
         config: One of :data:`CONFIGS`.
         media: ``dram``, or an SSD medium of the parameter set (``optane``, ``znand``, ``nand``).
         parameters: The hardware; our own set by default.
-        options: What else the run varies: ``gpu``, ``window`` (``steer``, ``literal``), ``prefetch``
-            (``none``, ``leaf``, ``tree``), ``ports``, ``controller_ns``, ``link_gb_s``,
-            ``local_ratio``, ``data_bytes``, ``passes``, ``tree_entries``, ``seed``, ``carry`` (data is
-            carried along and every load checked), ``timeline_ns``.
+        options: What else the run varies: any of :data:`OPTIONS`, which say what they are.
 
     Returns:
         The document that ``tierloom expand --json`` prints: ``time_s``, ``accesses`` and ``stores`` as counts,
@@ -180,7 +177,7 @@ def _from_npy(path: Path) -> bytes:
 
 
 def _setup(config: str, media: str, options: Mapping[str, object]) -> dict[str, object]:
-    read = {**OPTIONS, "config": arguments.text, "media": arguments.text}
+    read = {**{name: each.read for name, each in OPTIONS.items()}, "config": arguments.text, "media": arguments.text}
     given = {"config": config, "media": media, **{key: each for key, each in options.items() if each is not None}}
     for name in given:
         if name not in read:
@@ -208,19 +205,52 @@ def _truth(name: str, value: object) -> bool:
     return value
 
 
-OPTIONS: dict[str, arguments.Reader] = {
-    "gpu": arguments.text,
-    "window": lambda name, value: _known(name, value, ("steer", "literal")),
-    "prefetch": lambda name, value: _known(name, value, ("none", "leaf", "tree")),
-    "ports": arguments.whole(1, 2**32 - 1),
-    "controller_ns": arguments.real(),
-    "link_gb_s": arguments.real(),
-    "local_ratio": arguments.real(),
-    "data_bytes": lambda _, value: amount_in_bytes(value, 0),
-    "passes": arguments.real(),
-    "tree_entries": arguments.whole(0, 2**32 - 1),
-    "seed": arguments.whole(0, arguments.MOST_SEED),
-    "carry": _truth,
-    "timeline_ns": arguments.real(),
+@dataclass(frozen=True)
+class Option:
+    """Something that a run may vary, for the function, the command line and studies.
+
+    Attributes:
+        read: What it may be; the engine knows more of how large.
+        about: What it is, in a line.
+        metavar: What stands for its value on the command line; empty where it is a switch.
+        flag: Its name there, where that is another.
+        kind: What is made of its text there, before it is read.
+        words: The words that it may be, where it is one of few.
+    """
+
+    read: arguments.Reader
+    about: str
+    metavar: str = ""
+    flag: str = ""
+    kind: type[str | int | float] = str
+    words: tuple[str, ...] = ()
+
+
+def _real(about: str, metavar: str, flag: str = "") -> Option:
+    return Option(arguments.real(), about, metavar, flag, float)
+
+
+def _whole(about: str, least: int, most: int) -> Option:
+    return Option(arguments.whole(least, most), about, "N", kind=int)
+
+
+def _word(about: str, *words: str) -> Option:
+    return Option(lambda name, value: _known(name, value, words), about, words=words)
+
+
+OPTIONS = {
+    "gpu": Option(arguments.text, "GPU of the parameter set: vortex-200mhz (default), h100.", "G"),
+    "window": _word("How speculative reads are placed.", "steer", "literal"),
+    "prefetch": _word("What the fault driver fetches along.", "none", "leaf", "tree"),
+    "ports": _whole("Root ports, each with an endpoint: 1 to 64.", 1, 64),
+    "controller_ns": _real("Round trip over the CXL controllers, without the memory.", "NS", "--controller"),
+    "link_gb_s": _real("Bandwidth of the link in each direction.", "GB/S", "--link"),
+    "local_ratio": _real("Data over local GPU memory; 10 by default.", "R"),
+    "data_bytes": Option(lambda _, value: amount_in_bytes(value, 0), "The workload's data: 64MiB.", "SIZE", "--data"),
+    "passes": _real("Line accesses over lines of data.", "P"),
+    "tree_entries": _whole("Lines that the store buffer's SRAM can hold.", 0, 2**32 - 1),
+    "seed": _whole("Seed of the workload's data.", 0, arguments.MOST_SEED),
+    "carry": Option(_truth, "Carry the data along and check every load.", flag="--check"),
+    "timeline_ns": _real("Step of the series over time.", "NS"),
 }
-"""What a run varies besides, and what each may be; the engine knows more of how large."""
+"""What a run varies besides."""

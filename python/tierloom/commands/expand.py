@@ -13,13 +13,33 @@ from tierloom import outputs
 from tierloom.commands import next_command, options, say
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
-from tierloom.gpu_expansion import CONFIGS, OPTIONS, WORKLOADS, ParameterSet, expand, expand_trace
+from tierloom.gpu_expansion import CONFIGS, OPTIONS, WORKLOADS, Option, ParameterSet, expand, expand_trace
 from tierloom.readers import reading
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tierloom.schema import ExpansionDoc
 
 ALL = "all"
+
+
+def varied(function: Callable[..., None]) -> Callable[..., None]:
+    """The options of a run, as the function that simulates has them; one has the step of a drawing instead."""
+    for name, option in reversed(OPTIONS.items()):
+        if name != "timeline_ns":
+            function = declared(name, option)(function)
+    return function
+
+
+def declared(name: str, option: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A declared option as one of the command line; what is typed is read as the function reads it."""
+    flag = option.flag or f"--{name.replace('_', '-')}"
+    if option.words:
+        return click.option(flag, name, type=click.Choice(option.words), help=option.about)
+    if not option.metavar:
+        return click.option(flag, name, is_flag=True, help=option.about)
+    return click.option(flag, name, type=option.kind, metavar=option.metavar, help=option.about)
 
 
 @click.group(
@@ -37,24 +57,7 @@ ALL = "all"
     "--config", default="cxl", show_default=True, metavar="A,B", help=f"Configurations: {', '.join(CONFIGS)}; or all."
 )
 @click.option("--media", default="dram", metavar="M", help="Endpoint: dram, optane, znand, nand.", show_default=True)
-@click.option("--gpu", metavar="G", help="GPU of the parameter set: vortex-200mhz (default), h100.")
-@click.option("--window", type=click.Choice(["steer", "literal"]), help="How speculative reads are placed.")
-@click.option("--prefetch", type=click.Choice(["none", "leaf", "tree"]), help="What the fault driver fetches along.")
-@click.option("--ports", type=click.IntRange(1, 64), metavar="N", help="Root ports, each with an endpoint.")
-@click.option(
-    "--controller",
-    "controller_ns",
-    type=float,
-    metavar="NS",
-    help="Round trip over the CXL controllers, without the memory.",
-)
-@click.option("--link", "link_gb_s", type=float, metavar="GB/S", help="Bandwidth of the link in each direction.")
-@click.option("--local-ratio", type=float, metavar="R", help="Data over local GPU memory; 10 by default.")
-@click.option("--data", "data_bytes", type=int, metavar="BYTES", help="The workload's data.")
-@click.option("--passes", type=float, metavar="P", help="Line accesses over lines of data.")
-@click.option("--tree-entries", type=int, metavar="N", help="Lines that the store buffer's SRAM can hold.")
-@click.option("--seed", type=int, metavar="N", help="Seed of the workload's data.")
-@click.option("--check", "carry", is_flag=True, help="Carry the data along and check every load.")
+@varied
 @click.option(
     "--timeline", type=options.Drawn(), metavar="FILE", help="Draw the last run over time: .png, .svg or .pdf."
 )
