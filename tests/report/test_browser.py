@@ -229,7 +229,7 @@ def test_a_long_table_is_saved_unpacked(browser: Browser, results: Path, tmp_pat
     browser.wait_for(lambda: list(tmp_path.glob("*.csv")))
     (saved,) = tmp_path.glob("*.csv")
     rows = list(csv.DictReader(saved.read_text(encoding="utf-8").splitlines()))
-    assert {row["name"] for row in rows} == {item["name"] for item in document["objects"]}
+    assert {row["object"] for row in rows} == {item["name"] for item in document["objects"]}
     assert browser.complaints() == []
 
 

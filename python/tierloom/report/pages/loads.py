@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tierloom.report.tables.layout import Table
     from tierloom.schema import PredictionDoc, TierUseDoc
 
+RATE_ROOM = 66
+"""Beside the bars, pixels, so that a rate can stand there."""
+
 
 def charts(told: PredictionDoc) -> list[Chart]:
     """How busy each memory is, and what that costs in latency."""
@@ -34,11 +37,14 @@ def charts(told: PredictionDoc) -> list[Chart]:
 
 def _load_spec(rows: Sequence[TierUseDoc], colour: dict[str, Any], tip: list[dict[str, Any]]) -> dict[str, Any]:
     y = names_axis("memory", [row["memory"] for row in rows])
+    # Rates stand behind the bars of what is full, for a memory that is nearly full leaves them no room.
+    shares = {"domain": [0, 1], "rangeMax": {"expr": f"width - {RATE_ROOM}"}}
+    x = field("full", title="share of its peak bandwidth", axis={"format": ".0%"}, scale=shares)
     return chart(
         {
             "mark": {"type": "bar", "height": {"band": 0.6}, "color": FAINT, "cornerRadius": 3},
             "transform": [{"calculate": "1", "as": "full"}],
-            "encoding": {"y": y, "x": field("full", title="share of its peak bandwidth", axis={"format": ".0%"})},
+            "encoding": {"y": y, "x": x},
         },
         {
             "mark": {"type": "bar", "height": {"band": 0.6}, "cornerRadius": 3},
@@ -47,7 +53,7 @@ def _load_spec(rows: Sequence[TierUseDoc], colour: dict[str, Any], tip: list[dic
         {
             "transform": [{"calculate": "format(datum.gb_s, '.3~g') + ' GB/s'", "as": "label"}],
             "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
-            "encoding": {"y": y, "x": field("utilisation"), "text": {"field": "label"}, "color": {"value": INK}},
+            "encoding": {"y": y, "x": {"datum": 1}, "text": {"field": "label"}, "color": {"value": INK}},
         },
         height=max(len(rows) * 36, 72),
     )
