@@ -86,6 +86,17 @@ def test_everything_fits_a_telephone(browser: Browser, page: Path) -> None:
     assert browser.complaints() == []
 
 
+def test_long_names_fit_a_telephone(browser: Browser, results: Path, tmp_path: Path) -> None:
+    document = json.loads((results / "app.profile" / "profile.json").read_text())
+    for at, item in enumerate(document["objects"]):
+        item["name"] = f"make_a_rather_long_solver_field_name_{at}<Mesh<double>, 3>@the/solver/of/fields.cpp:{at}"
+    document["phases"] = []
+    page = tmp_path / "long.html"
+    page.write_text(html_file.render([sources.of_profile(Profile(json.dumps(document)))]), encoding="utf-8")
+    browser.open(page, PHONE)
+    assert browser.run("return document.documentElement.scrollWidth") <= PHONE[0]
+
+
 CUT = """
 const within = (inner, outer) => inner.left >= outer.left - 1 && inner.right <= outer.right + 1
   && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
@@ -169,6 +180,20 @@ def test_a_frame_of_the_flame_graph_widens_when_it_is_clicked(few: Browser) -> N
     narrowest.click()
     wide = max(before) - 5
     few.wait(f"(() => {{ {widths} }})().filter((width) => width > {wide}).length > {sum(w > wide for w in before)}")
+
+
+def test_a_frame_of_the_flame_graph_widens_from_the_keyboard(few: Browser) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    widths = f"{FRAMES} return frames.map((each) => each.getBBox().width);"
+    whole = max(few.run(widths)) - 5
+    before = sum(width > whole for width in few.run(widths))
+    few.run("document.querySelector('[data-name=objects-by-call-stack] select[name=widened]').focus()")
+    few.press(Keys.END)
+    few.wait(f"(() => {{ {widths} }})().filter((width) => width > {whole}).length > {before}")
+    few.press(Keys.HOME)
+    few.wait(f"(() => {{ {widths} }})().filter((width) => width > {whole}).length === {before}")
+    assert few.complaints() == []
 
 
 AXE = """

@@ -126,11 +126,12 @@ def flame(items: Sequence[Heated], program: str, what: str) -> Chart:
     labels = _labels(box["name"] for box in boxes)
     return Chart(
         "Objects by call stack",
-        _flame_spec(depth * ROW, what, labels),
+        _flame_spec(depth * ROW, what, labels, _places(boxes)),
         table(shown, what, paths=True),
         values=boxes,
         about="Who allocates what: outermost frame on top, data objects at the bottom of each stack. Click a frame "
-        f"to widen it, click it again to see all. Colour: what is asked of the data, for its size.{_left_out(items)}",
+        "to widen it, or choose it; click it again to see all. Colour: what is asked of the data, for its size."
+        f"{_left_out(items)}",
         wide=True,
     )
 
@@ -219,8 +220,23 @@ HEAT_LEGEND: Spec = {
 }
 
 
-def _flame_spec(height: int, what: str, labels: Spec) -> Spec:
+ALL = "all"
+MOST_CHOICES = 40
+"""Frames in the list of those that can be widened, the widest."""
+
+
+def _places(boxes: Sequence[Row]) -> dict[str, dict[str, list[float]]]:
+    """Where frames are by what they are wide by, for a list that a keyboard reaches, the widest first."""
+    places: dict[str, dict[str, list[float]]] = {}
+    for box in sorted(boxes, key=lambda box: -box["share"]):
+        if box["depth"] > 0:
+            places.setdefault(cut(box["name"], NAME), {}).setdefault(box["measure"], [box["x0"], box["x1"]])
+    return {f"{at}. {name}": places[name] for at, name in enumerate([*places][:MOST_CHOICES], 1)}
+
+
+def _flame_spec(height: int, what: str, labels: Spec, places: Mapping[str, Any]) -> Spec:
     left, right = "clamp(scale('x', datum.x0), 0, width)", "clamp(scale('x', datum.x1), 0, width)"
+    chosen = f"widened === '{ALL}' ? [0, 1] : places[widened][measure] || [0, 1]"
     tip = "{'frame': datum.name, 'share': format(datum.share, '.1%')}"
     leaf_tip = f"merge({tip}, {{'for its size': format(datum.heat, '.2~f') + ' times the mean'}})"
     return {
@@ -234,6 +250,12 @@ def _flame_spec(height: int, what: str, labels: Spec) -> Spec:
                 "value": what,
                 "bind": {"input": "select", "options": [what, "bytes"], "name": "width: "},
             },
+            {"name": "places", "value": places},
+            {
+                "name": "widened",
+                "value": ALL,
+                "bind": {"input": "select", "options": [ALL, *places], "name": "widened: "},
+            },
             {
                 "name": "zoom",
                 "value": [0, 1],
@@ -242,7 +264,7 @@ def _flame_spec(height: int, what: str, labels: Spec) -> Spec:
                         "events": "@frame:click",
                         "update": "zoom[0] === datum.x0 && zoom[1] === datum.x1 ? [0, 1] : [datum.x0, datum.x1]",
                     },
-                    {"events": {"signal": "measure"}, "update": "[0, 1]"},
+                    {"events": [{"signal": "measure"}, {"signal": "widened"}], "update": chosen},
                 ],
             },
         ],
