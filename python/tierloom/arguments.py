@@ -94,10 +94,11 @@ def real(least: float = 0.0, most: float = math.inf) -> Reader:
 
     def read(name: str, value: Any) -> float:  # noqa: ANN401 (whatever was handed in)
         good = isinstance(value, numbers.Real) and not _is_truth(value)
-        if not good or not math.isfinite(value) or not least <= value <= most:
+        number = float(value) if good else math.nan
+        if not math.isfinite(number) or not least <= number <= most:
             size = f"of {least:g} or more" if most == math.inf else f"from {least:g} to {most:g}"
             raise refused(value, name, "no such number", f"give a number {size}")
-        return float(value)
+        return number
 
     return read
 

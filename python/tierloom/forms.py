@@ -58,7 +58,8 @@ def form_of(key: str, values: Sequence[object]) -> Form:
     told = [value.get("value") if isinstance(value, dict) else value for value in values if value is not None]
     if not told or not all(isinstance(value, int | float) and not isinstance(value, bool) for value in told):
         return "text"
-    return next((form for ending, form in ENDINGS if key.endswith(ending)), "number")
+    fitting: list[Form] = [form for ending, form in ENDINGS if key.endswith(ending)]
+    return fitting[0] if fitting else "number"
 
 
 def span(low: float, high: float, form: Form) -> str:

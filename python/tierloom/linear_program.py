@@ -7,7 +7,7 @@ seconds differ by twelve orders of magnitude, and HiGHS works with absolute tole
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -122,9 +122,10 @@ class Programme:
         equal, equal_right, _ = self._matrix(self.equal)
         scales = np.array(self.scales)
         lows, highs = np.array(self.bounds).T
-        rows = [LinearConstraint(upper, -np.inf, upper_right)]
+        right, both = cast("Any", upper_right), cast("Any", equal_right)  # SciPy takes arrays; its hints do not
+        rows = [LinearConstraint(upper, -np.inf, right)]
         if len(equal):
-            rows.append(LinearConstraint(equal, equal_right, equal_right))
+            rows.append(LinearConstraint(equal, both, both))
         found = milp(
             self._vector(self.cost) * scales,
             constraints=rows,

@@ -32,7 +32,7 @@ def _watch(name: str, value: Any) -> tuple[float, Callable[[SnapshotDoc], None]]
     """Seconds, and what is called."""
     if not isinstance(value, tuple) or len(value) != 2 or not callable(value[1]):
         raise refused(value, name, "no pair of seconds and a function", "give them as (0.5, print)")
-    return real(0.0)(name, value[0]), value[1]
+    return real(0.0)(name, value[0]), cast("Callable[[SnapshotDoc], None]", value[1])
 
 
 @reads(plan=PLAN, nodes=NODES, hold=YES, set_host_weights=YES, watch=or_none(_watch))

@@ -13,7 +13,7 @@ says it. Where the peaks are is a prediction.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -112,7 +112,7 @@ def jobs(case: Case) -> dict[int, Spill]:
         with_cxl, without = (_best(case, made[gb]) for gb in (least + case.value("cxl_gb"), least))
         return float(with_cxl / without - target)
 
-    return _jobs(case, fitted, float(brentq(excess, 0.02, 0.9)))
+    return _jobs(case, fitted, _root(excess, 0.02, 0.9))
 
 
 def tried_streams(case: Case) -> range:
@@ -157,7 +157,12 @@ def _growth(seconds: Callable[[int], float], streams: Sequence[int]) -> float:
     """The power of the streams that leads through three points."""
     one, few, many = streams
     ratio = (seconds(many) - seconds(one)) / (seconds(few) - seconds(one))
-    return float(brentq(lambda p: (many**p - one**p) / (few**p - one**p) - ratio, 0.2, 6.0))
+    return _root(lambda p: (many**p - one**p) / (few**p - one**p) - ratio, 0.2, 6.0)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function is zero between two ends."""
+    return float(cast("float", brentq(function, low, high)))
 
 
 def _job(memory_gb: int, alone: float, shared: float, own: float, growth: float) -> Spill:

@@ -33,10 +33,12 @@ class Asked(Protocol):
     @property
     def verb(self) -> Verb:
         """The verb."""
+        ...
 
     @property
     def base(self) -> Path:
         """The folder."""
+        ...
 
 
 class Nouns:

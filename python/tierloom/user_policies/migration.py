@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -137,13 +138,12 @@ def _moves(found: UserPolicy, policy: Any, view: MigrationView) -> list[Checked]
 
 
 def _move(name: str, told: tuple[Any, ...], view: MigrationView) -> Checked:
-    try:
-        group, origin, target, pages = told
-        group = GROUP("group", group)
-        origin, target = (view.nodes.index(at) if isinstance(at, str) else GROUP("node", at) for at in (origin, target))
-        pages = float(pages)
-    except (TypeError, ValueError, RequestError):
-        pages = math.nan
+    group, origin, target, pages = 0, 0, 0, math.nan
+    with suppress(TypeError, ValueError, RequestError):
+        one, source, end, many = told
+        group = GROUP("group", one)
+        origin, target = (view.nodes.index(at) if isinstance(at, str) else GROUP("node", at) for at in (source, end))
+        pages = float(many)
     if not pages >= 0.0 or group >= len(view.region) or max(origin, target) >= len(view.nodes):
         near = ", ".join(view.nodes)
         hint = f"return (group, from, to, pages) with a group below {len(view.region)} and two of {near}"

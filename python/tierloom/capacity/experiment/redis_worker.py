@@ -104,7 +104,7 @@ def _wait(client: Redis, child: subprocess.Popen[str]) -> None:
     while time.monotonic() < end and child.poll() is None:
         try:
             client.ping()
-        except redis.exceptions.ConnectionError:
+        except redis.ConnectionError:
             time.sleep(0.02)
         else:
             return
@@ -183,12 +183,12 @@ class _Hand:
     def work(self, operations: Sequence[Operation]) -> None:
         """Does the operations one after another, as YCSB's threads do."""
         for each in operations:
-            if each.kind in ("read", "modify"):
-                record = self._read(each.record)
-            if each.kind == "scan":
+            if each.kind == "read":
+                self._read(each.record)
+            elif each.kind == "scan":
                 self._scan(each.record, each.length)
             elif each.kind == "modify":
-                self._write(each.record, record)
+                self._write(each.record, self._read(each.record))
             elif each.kind in ("update", "insert"):
                 self._write(each.record, _made(each.record))
 
