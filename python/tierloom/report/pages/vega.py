@@ -201,9 +201,10 @@ def _renamed(part: Any, name: str) -> Any:  # noqa: ANN401 (JSON)
 
 
 def rounded(part: Any) -> Any:  # noqa: ANN401 (JSON)
-    """Numbers with as many digits as can be seen; what is no number is left out."""
+    """Numbers with as many digits as can be seen, whole ones without a point; what is no number is left out."""
     if isinstance(part, float):
-        return float(f"{part:.{DIGITS}g}") if math.isfinite(part) else None
+        seen = float(f"{part:.{DIGITS}g}") if math.isfinite(part) else None
+        return int(seen) if seen is not None and seen.is_integer() else seen
     if isinstance(part, dict):
         return {key: rounded(value) for key, value in part.items()}
     return [rounded(each) for each in part] if isinstance(part, list | tuple) else part
