@@ -36,7 +36,7 @@ def _policy_row(policy: PolicyDoc, chosen: str, chosen_s: float) -> Row:
     is_chosen = policy["policy"] == chosen
     told = {"policy": policy["policy"], "chosen": is_chosen, "ours": is_chosen, "about": policy["about"]}
     if "prediction" not in policy:
-        reason = policy["refused"].split("\nhint:", maxsplit=1)[0]
+        reason = reason_text(policy["refused"])
         return {**told, "time_s": None, "bound": Worded(None, "not possible"), "not_possible": reason}
     answer = policy["prediction"]
     return {
@@ -46,6 +46,11 @@ def _policy_row(policy: PolicyDoc, chosen: str, chosen_s: float) -> Row:
         "fast_bytes": policy["fast_bytes"],
         "bound": bound_text(answer["bound"]),
     }
+
+
+def reason_text(error: str) -> str:
+    """Why a policy cannot be used, without the hint: beside others that can, there is nothing to do."""
+    return error.split("\nhint:", maxsplit=1)[0]
 
 
 TIERS = (

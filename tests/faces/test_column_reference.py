@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import column_reference
 import pytest
 
 import tierloom
 from tierloom.report.tables import machines, offloads, plans, profiles
+from tierloom.report.tables.layout import Table
 
 MACHINE, PROFILE = tierloom.machine("liu-a"), tierloom.profile("mg-e")
 
@@ -35,10 +39,6 @@ def test_every_key_of_the_page_is_a_column_of_a_frame() -> None:
         assert named <= found <= named | kinds, call
 
 
-def plain(table: object, key: str) -> list[object]:
-    return [row[key] for row in table.plain_rows()]  # type: ignore[attr-defined]
-
-
 def test_a_terminal_shows_the_rows_of_the_frame() -> None:
     answer = tierloom.plan(PROFILE, MACHINE, threads=32)
     shown = plans.policies(answer.data).plain_rows()
@@ -52,7 +52,7 @@ def test_a_terminal_shows_the_rows_of_the_frame() -> None:
 
 
 @pytest.mark.parametrize(("made", "answer"), [(offloads.places, "infer"), (offloads.training, "train")])
-def test_tables_of_offloading_are_those_of_the_frame(made: object, answer: str) -> None:
+def test_tables_of_offloading_are_those_of_the_frame(made: Callable[[Any], Table], answer: str) -> None:
     asked = {"infer": ("opt-66b", "a10", "liu-a"), "train": ("gpt2-8b", "a10", "liu-a")}[answer]
     found = getattr(tierloom.offload, answer)(*asked)
-    assert made(found.data).plain_rows() == found.rows()  # type: ignore[operator]
+    assert made(found.data).plain_rows() == found.rows()

@@ -63,9 +63,7 @@ proptest! {
         let elsewhere_s = time_s(&here, &known, "cxl");
         prop_assert!(elsewhere_s >= again_s * 0.98, "{elsewhere_s} s in slow memory, {again_s} s in fast memory");
     }
-}
 
-proptest! {
     #[test]
     fn what_samples_leave_open_between_computing_and_waiting_changes_no_run_of_its_own(
         share in 0.2_f64..0.8, few in 0.1_f64..1.0, many in 1.0_f64..1.2

@@ -147,9 +147,9 @@ def doubts(row: ValidationRowDoc, variable: str) -> Iterator[str]:
     from tierloom.validation import ASTRAY, DISTURBED
 
     program, placement = row["command"][0], row["placement"]
-    if (row["others"] or 0.0) > DISTURBED:
+    if (others := row["others"]) is not None and others > DISTURBED:
         yield (
-            f"others had {percent_text(row['others'] or 0.0)} of this machine's processors while {program} ran: "
+            f"others had {percent_text(others)} of this machine's processors while {program} ran: "
             "its times tell of them, too; let nothing else run"
         )
     if row["told"] is not None and row["threads"] > row["told"]:

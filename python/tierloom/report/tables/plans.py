@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tierloom.columns import Column
 from tierloom.nouns import FIRST_TOUCH, action_text
-from tierloom.policy_columns import TIERS, bound_text, policy_columns, policy_rows
+from tierloom.policy_columns import TIERS, bound_text, policy_columns, policy_rows, reason_text
 from tierloom.report.tables.layout import Table, noted
 from tierloom.report.tables.profiles import ROWS
 from tierloom.units import bytes_text, count_text, percent_text
@@ -76,11 +76,6 @@ def ordered(comparison: ComparisonDoc) -> list[PolicyDoc]:
         return time, policy["policy"] != comparison["chosen"], policy["policy"]
 
     return sorted(comparison["policies"], key=key)
-
-
-def reason_text(error: str) -> str:
-    """Why a policy cannot be used, without the hint: beside others that can, there is nothing to do."""
-    return error.split("\nhint:", maxsplit=1)[0]
 
 
 class Placed(NamedTuple):
