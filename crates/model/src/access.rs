@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Flaw, at_least, fraction, positive};
 use crate::figure::Origin;
-use crate::share::Share;
 
 /// How consecutive accesses of one kind follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -92,12 +91,33 @@ pub struct Touched {
     pub filled_bytes: f64,
     /// Misses that one thread would keep in flight if every touch missed.
     pub mlp: f64,
-    /// Part of independent touches that the caches before the last level let through, by the time that was seen to be waited
-    /// for them; absent, and 1, where the machine of the run was not measured.
+    /// What the caches before the last level let through, by the time that was seen to be waited; absent where the machine
+    /// of the run was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beyond_core: Option<Share>,
+    pub beyond_core: Option<BeyondCore>,
     /// CPU time of all threads that was seen to wait for these lines from caches, s; the phase's `compute_s` holds it.
     pub cache_wait_s: f64,
+}
+
+/// Lines that there was time to wait for, over those that independent touches would ask for: more than 1 where time tells
+/// nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BeyondCore {
+    /// The fewest, 0 or more.
+    pub low: f64,
+    /// The likely part.
+    pub likely: f64,
+    /// The most.
+    pub high: f64,
+}
+
+impl BeyondCore {
+    fn check(&self) -> Result<(), Flaw> {
+        at_least("low", self.low, 0.0)?;
+        at_least("likely", self.likely, self.low)?;
+        at_least("high", self.high, self.likely)
+    }
 }
 
 impl Access {

@@ -31,7 +31,7 @@ mod undisturbed;
 pub mod units;
 pub mod warning;
 
-pub use access::{Access, Pattern, Touched, Within};
+pub use access::{Access, BeyondCore, Pattern, Touched, Within};
 pub use access_count::{AccessCount, CountSource, CountedTraffic, Unplaced};
 pub use error::{Flaw, ModelError, Result};
 pub use figure::{Figure, Kind, Origin};

@@ -7,11 +7,11 @@
 //! machine of the run, with its threads and its placement, the prediction is what was measured.
 
 use tierloom_contention::{ContentionError, Fabric, Traffic, Work};
-use tierloom_model::{Access, Anchor, Machine, Phase, Placement, Profile};
+use tierloom_model::{Access, Anchor, Machine, Phase, Placement, Profile, Within};
 
-use crate::behind::set_beyond_core;
+use crate::beyond_core::{LastLevel, set_beyond_core};
 use crate::compile::{Team, teams_of, touches, work};
-use crate::doubt::Doubt;
+use crate::doubt::{Doubt, lines_within};
 use crate::error::PredictError;
 use crate::predictor::Predictor;
 use crate::run::Run;
@@ -41,14 +41,17 @@ pub fn anchored(profile: &Profile, ran_on: &Machine) -> Result<Option<(Profile, 
     let local = Placement::uniform(profile.objects.len(), ran_on.memories.len(), near);
     let modelled_s = modelled.time_s(&modelled.demand(local.rows()));
     let mut known = profile.clone();
-    set_beyond_core(&mut known, &ran_on.sockets[run.socket]);
+    if let Some(last) = LastLevel::measured(&ran_on.sockets[run.socket]) {
+        set_beyond_core(&mut known.phases, profile, last);
+    }
     let place = Here { fabric: &fabric, near, samples_per_s: sampling.hz };
     for ((phase, of_run), touches) in
         known.phases.iter_mut().zip(&profile.phases).zip(touches(profile, &profile.phases)?)
     {
         let team = teams_of(ran_on, of_run, profile, &[run], Doubt::NONE)[0];
         let works = touches.iter().map(|(object, access)| work(access, &team, Doubt::NONE, &profile.objects[*object]));
-        place.anchor(phase, &team, &works.collect::<Vec<Work>>());
+        let lines = touches.iter().map(|(object, access)| lines_within(access, &profile.objects[*object]));
+        place.anchor(phase, &team, &works.collect::<Vec<Work>>(), lines);
     }
     let (machine, threads) = (ran_on.name.clone(), run.threads);
     let run = profile.undisturbed();
@@ -73,19 +76,22 @@ struct Here<'a> {
 }
 
 impl Here<'_> {
-    /// Puts factors on the waiting of a phase's accesses, whose works are what the model makes of them.
-    fn anchor(&self, phase: &mut Phase, team: &Team, works: &[Work]) {
+    /// Puts factors on the waiting of a phase's accesses, whose works are what the model makes of them, and holds their lines
+    /// to what there was time for.
+    fn anchor(&self, phase: &mut Phase, team: &Team, works: &[Work], lines: impl Iterator<Item = Within>) {
         let waited_s: f64 = phase.accesses.iter().filter_map(|access| access.wait_s).sum::<f64>() / team.threads;
         let lasted_s = waited_s + phase.beside_memory_s(team.threads);
         let all = works.iter().fold(Work::default(), |sum, work| sum + *work);
-        let passed = self.passed(all, lasted_s);
+        let time_for = self.time_for(all, lasted_s);
+        let passed = time_for.min(1.0);
         let latency_ns = self.latency_ns(all, passed, lasted_s);
         let extra_ns = self.fabric.random_extra_ns(self.near);
         let waits_s = works.iter().map(|work| work.wait * latency_ns + work.random * extra_ns);
         let modelled_s: Vec<f64> = waits_s.collect();
         let factors = self.factors(&phase.accesses, team, waited_s, &modelled_s);
-        for (access, factor) in phase.accesses.iter_mut().zip(factors) {
+        for ((access, factor), lines) in phase.accesses.iter_mut().zip(factors).zip(lines) {
             access.wait_factor = Some(factor / passed);
+            access.traffic_within = Some(Within { high: lines.high.clamp(1.0, time_for.max(1.0)), ..lines });
             access.dram_read_bytes *= passed;
             access.dram_write_bytes *= passed;
             if let Some(touched) = &mut access.touched {
@@ -94,10 +100,10 @@ impl Here<'_> {
         }
     }
 
-    /// The part of the traffic that there was time for, 0 to 1.
-    fn passed(&self, all: Work, lasted_s: f64) -> f64 {
+    /// The traffic that there was time for, over all that the profile has.
+    fn time_for(&self, all: Work, lasted_s: f64) -> f64 {
         let least_s = self.fabric.flow(self.traffic(all, 1.0)).least_s();
-        if least_s > lasted_s && lasted_s > 0.0 { lasted_s / least_s } else { 1.0 }
+        if least_s > 0.0 && lasted_s > 0.0 { lasted_s / least_s } else { f64::INFINITY }
     }
 
     fn latency_ns(&self, all: Work, passed: f64, lasted_s: f64) -> f64 {

@@ -5,11 +5,8 @@
 //! have just touched: a sort or a blocked loop finds most of it in any cache. How much of the touches that is, the run
 //! tells where its own cache was full: its lines over those that independent touches would have fetched. So the likely
 //! traffic is that part of the curve's. The fewest lines are those of the run, the most all that independent touches would
-//! fetch; which of them takes the least time is another question, as below.
-//!
-//! The caches of the core itself let through no more than was waited for, one after the other, at the latency of the last
-//! level, where the machine of the run was measured. What independent touches would have them let through is held against
-//! that, too. (Not of streams, which prefetchers fetch in time.)
+//! fetch; which of them takes the least time is another question, as below. No lines are more than the caches of a core let
+//! through (`beyond_core`).
 //!
 //! Lines that the run found in caches took it time, which is among what it computed. Where they come from memory here, that
 //! time goes.
@@ -17,16 +14,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use tierloom_model::units::{LINE_BYTES_F64, NS};
-use tierloom_model::{Access, Machine, Object, Phase, Profile, Share, Socket, Touched, share_let_through};
+use tierloom_model::{Access, Machine, Object, Phase, Profile, Touched, Within, share_let_through};
+
+use crate::beyond_core::{LastLevel, is_core_known, set_beyond_core};
+use crate::doubt::lines_within;
 
 /// Latency of memory against that of the last-level cache: about 100 ns against 15 to 25 ns on servers of 2020 to 2025.
 /// Assumed.
-const MEMORY_TO_CACHE: f64 = 5.0;
-/// At most so many lines come from the last-level cache for one that is waited for: a core hides the latency of some, and may
-/// have more in flight than their pattern says. Assumed.
-const MOST_FOR_ONE: f64 = 2.0;
-
+pub(crate) const MEMORY_TO_CACHE: f64 = 5.0;
 /// Which of the lines that another cache may let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lines {
@@ -61,6 +56,9 @@ pub(crate) fn behind(profile: &Profile, cache_bytes: u64, lines: Lines) -> Cow<'
     }
     let changes = changes(profile, cache_bytes);
     let mut phases = profile.phases.clone();
+    if !is_core_known(profile) {
+        set_beyond_core(&mut phases, profile, LastLevel::ASSUMED);
+    }
     for phase in &mut phases {
         let accesses = std::mem::take(&mut phase.accesses);
         for access in accesses {
@@ -86,7 +84,8 @@ pub(crate) fn behind(profile: &Profile, cache_bytes: u64, lines: Lines) -> Cow<'
 
 /// How an object's touches fare behind the cache of the run, there, and the other one, here.
 #[derive(Debug, Clone, Copy)]
-struct Change {
+struct Change<'p> {
+    object: &'p Object,
     /// Shares of independent touches that come from memory.
     there: f64,
     here: f64,
@@ -102,88 +101,31 @@ struct More {
 }
 
 /// By name, the objects to which the size of the cache makes a difference.
-fn changes(profile: &Profile, cache_bytes: u64) -> BTreeMap<&str, Change> {
+fn changes<'p>(profile: &'p Profile, cache_bytes: u64) -> BTreeMap<&'p str, Change<'p>> {
     let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for access in profile.phases.iter().flat_map(|phase| &phase.accesses) {
         let sum = sums.entry(access.object.as_str()).or_default();
         sum.0 += access.dram_read_bytes;
         sum.1 += access.touched.map_or(0.0, |touched| touched.bytes);
     }
-    let change = |object: &'_ Object| {
+    let change = |object: &'p Object| {
         let there = share_let_through(&object.miss_curve, profile.program.llc_bytes)?;
         let here = share_let_through(&object.miss_curve, cache_bytes)?;
         let (fetched, touched) = sums.get(object.name.as_str()).copied()?;
         let independent = if touched * there > 0.0 { (fetched / (touched * there)).min(1.0) } else { 1.0 };
-        Some(Change { there, here, independent })
+        Some(Change { object, there, here, independent })
     };
     let by_name = profile.objects.iter().filter_map(|object| Some((object.name.as_str(), change(object)?)));
     by_name.filter(|(_, change)| (change.here - change.there).abs() > 0.0).collect()
 }
 
-/// Holds what independent touches would ask of the last-level cache of the run's socket against the time waited for it.
-pub(crate) fn set_beyond_core(profile: &mut Profile, socket: &Socket) {
-    let (Some(core_cache_bytes), Some(llc_ns)) = (&socket.core_cache_bytes, &socket.llc_ns) else { return };
-    let Some(samples_per_s) = profile.sampling.as_ref().map(|sampling| sampling.hz) else { return };
-    let llc_bytes = profile.program.llc_bytes;
-    let let_through = |object: &Object| {
-        let [core, last] =
-            [core_cache_bytes.value, llc_bytes].map(|bytes| share_let_through(&object.miss_curve, bytes));
-        Some((object.name.clone(), core? - last?))
-    };
-    let shares: BTreeMap<String, f64> = profile.objects.iter().filter_map(let_through).collect();
-    let mut asked: BTreeMap<String, Asked> = BTreeMap::new();
-    for (object, touched) in random(&mut profile.phases) {
-        let Some(share) = shares.get(&object) else { continue };
-        let bytes_per_s = touched.mlp * LINE_BYTES_F64 / (llc_ns.value * NS);
-        asked.entry(object).or_default().add(touched, touched.bytes * share, bytes_per_s, samples_per_s);
-    }
-    for (object, touched) in random(&mut profile.phases) {
-        touched.beyond_core = asked.get(&object).and_then(Asked::part);
-    }
-}
-
-/// What an object's random touches ask of the last-level cache, bytes.
-#[derive(Debug, Clone, Copy, Default)]
-struct Asked {
-    /// If they were independent.
-    independent: f64,
-    /// By the time that was waited for them, and no less and no more.
-    waited: Share,
-}
-
-impl Asked {
-    /// Of few samples it may have been less or more: these are the ends of a Poisson count's 95 % interval.
-    fn add(&mut self, touched: &Touched, independent: f64, bytes_per_s: f64, samples_per_s: f64) {
-        let seen = touched.cache_wait_s * samples_per_s;
-        let bytes = |samples: f64| samples / samples_per_s * bytes_per_s;
-        self.independent += independent;
-        self.waited.low += bytes((seen - 2.0 * seen.sqrt()).max(0.0));
-        self.waited.share += bytes(seen);
-        self.waited.high += MOST_FOR_ONE * bytes(seen.sqrt().mul_add(2.0, seen) + 3.0);
-    }
-
-    fn part(&self) -> Option<Share> {
-        let part = |bytes: f64| (bytes / self.independent).min(1.0);
-        let Share { low, share, high } = self.waited;
-        (self.independent > 0.0).then(|| Share { low: part(low), share: part(share), high: part(high) })
-    }
-}
-
-fn random(phases: &mut [Phase]) -> impl Iterator<Item = (String, &mut Touched)> {
-    let accesses = phases.iter_mut().flat_map(|phase| &mut phase.accesses);
-    accesses.filter(|access| access.pattern.is_random()).filter_map(|access| {
-        let object = access.object.clone();
-        Some((object, access.touched.as_mut()?))
-    })
-}
-
-impl Change {
+impl Change<'_> {
     /// What a smaller cache lets through beside the lines of the run.
     fn more(self, access: &Access, touched: &Touched, lines: Lines) -> More {
         let part = match lines {
             Lines::Fewest => 0.0,
-            Lines::Likely => self.independent.min(touched.beyond_core.map_or(1.0, |part| part.share)),
-            Lines::Most => touched.beyond_core.map_or(1.0, |part| part.high),
+            Lines::Likely => self.independent.min(touched.beyond_core.map_or(1.0, |part| part.likely)),
+            Lines::Most => touched.beyond_core.map_or(1.0, |part| part.high.min(1.0)),
         };
         let had = (touched.bytes - access.dram_read_bytes).max(0.0);
         let bytes = (touched.bytes * (self.here - self.there) * part).min(had);
@@ -202,10 +144,19 @@ impl Change {
             // Nobody saw how the program waits for these.
             wait_s: None,
             wait_factor: None,
-            traffic_within: None,
+            traffic_within: Some(self.within(access, touched, part)),
             ..access.clone()
         };
         More { access, spared_s }
+    }
+
+    /// How far those lines may be off, of which it lets this part of independent touches through: as far as the touches,
+    /// but they are no more than were waited for.
+    fn within(self, access: &Access, touched: &Touched, part: f64) -> Within {
+        let of_touches = lines_within(access, self.object);
+        let most = touched.beyond_core.filter(|_| part > 0.0).map(|known| known.high);
+        let of_waiting = most.map_or(f64::INFINITY, |most| (most / part).max(1.0));
+        Within { high: of_touches.high.min(of_waiting), ..of_touches }
     }
 
     /// What a larger cache lets through, and the CPU time that the lines take that it has.

@@ -3,7 +3,7 @@
 //! A prediction's range takes every doubt at once and in the same direction, so it is wide rather
 //! than likely; the time in the middle is the model without doubts.
 
-use tierloom_model::{Access, Object, Undisturbed};
+use tierloom_model::{Access, Object, Undisturbed, Within};
 
 /// Error of a loaded-latency curve along either axis: the mean error to which fitted forms
 /// reproduce published curves (derived: `tierloom_contention`'s test of published curves).
@@ -59,15 +59,10 @@ impl Doubt {
         end: End::High,
     };
 
-    /// Factor on the lines of an access to an object, from their interval, else that of all accesses of the object, else of its
-    /// sampled share; 1 where the profile has none.
+    /// Factor on the lines of an access to an object.
     pub(crate) fn of_lines(self, access: &Access, object: &Object) -> f64 {
-        access.traffic_within.map_or_else(|| self.of_count(object), |within| self.end_of(within.low, 1.0, within.high))
-    }
-
-    fn of_count(self, object: &Object) -> f64 {
-        let counted = object.accesses.filter(|accesses| accesses.count > 0.0);
-        counted.map_or_else(|| self.of_share(object), |known| self.end_of(known.low, known.count, known.high))
+        let within = lines_within(access, object);
+        self.end_of(within.low, 1.0, within.high)
     }
 
     /// Factor on what was seen to wait for an object, from the confidence interval of its sampled share.
@@ -109,7 +104,8 @@ impl Doubt {
         format!(
             "waiting is what was sampled in the run, by the ratio of latencies here and there; the range takes latencies \
              and bandwidths {:.0} % off (derived from published curves), the run itself {:.0} % (fitted) beside what others \
-             took from it, and the ends of the 95 % intervals of samples and counts, all in the same direction",
+             took from it, and the ends of the 95 % intervals of samples and counts, all in the same direction; but what waited more \
+             computed less, and memory moved no more than the run had time for",
             CURVE_ERROR * 100.0,
             RUN_ERROR * 100.0
         )
@@ -124,4 +120,16 @@ impl Doubt {
             CURVE_ERROR * 100.0
         )
     }
+}
+
+/// Factors on the lines of an access to an object, between which the truth lies: from their interval, else that of all
+/// accesses of the object, else of its sampled share; 1 where the profile has none.
+pub(crate) fn lines_within(access: &Access, object: &Object) -> Within {
+    let around =
+        |low: f64, middle: f64, high: f64| Within { low: (low / middle).min(1.0), high: (high / middle).max(1.0) };
+    let counted =
+        || object.accesses.filter(|known| known.count > 0.0).map(|known| around(known.low, known.count, known.high));
+    let sampled =
+        || object.stall.filter(|stall| stall.share > 0.0).map(|stall| around(stall.low, stall.share, stall.high));
+    access.traffic_within.or_else(counted).or_else(sampled).unwrap_or(Within { low: 1.0, high: 1.0 })
 }

@@ -5,6 +5,7 @@ use tierloom_model::units::format_bytes;
 use tierloom_model::{Machine, Profile, Undisturbed};
 
 use crate::behind::{cache_of, is_known, ran_here};
+use crate::beyond_core::{LastLevel, is_core_known};
 use crate::doubt::Doubt;
 use crate::open::is_anchored;
 use crate::run::Run;
@@ -94,12 +95,16 @@ fn about_cache(profile: &Profile, cache_bytes: u64) -> String {
             "memory traffic is that of cores that reach a last-level cache of {there} each; here it is {here}"
         );
     }
-    let mut touched = profile.phases.iter().flat_map(|phase| &phase.accesses).filter_map(|access| access.touched);
-    let nearer = if touched.any(|touched| touched.beyond_core.is_some()) {
-        "what nearer caches answered is told by the time that was waited for the others"
+    let nearer = if is_core_known(profile) {
+        "what nearer caches answered is told by the time that was waited for the others".to_owned()
+    } else if profile.sampling.is_some() {
+        format!(
+            "what nearer caches answered is told by the time that was waited for the others, at {} each, as nobody measured \
+             the machine of the run and its last-level cache (`tierloom machine measure` there does)",
+            LastLevel::assumed_in_words()
+        )
     } else {
-        "what nearer caches answered is not known, as nobody measured the machine of the run and its last-level cache \
-         (`tierloom machine measure` there does)"
+        "what nearer caches answered is not known, as waiting was not sampled".to_owned()
     };
     format!(
         "memory traffic is worked out for cores that reach a last-level cache of {here} each, from what the run touched \

@@ -44,6 +44,7 @@
 mod ablated;
 mod anchor;
 mod behind;
+mod beyond_core;
 mod compile;
 mod demand;
 mod doubt;

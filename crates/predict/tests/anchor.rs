@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "test data")]
 
 use proptest::prelude::*;
-use tierloom_model::{Curve, Kind, Load, Machine, Origin, Placement, Prediction, Profile, Sampling, Share};
+use tierloom_model::{
+    AccessCount, CountSource, Curve, Kind, Load, Machine, Origin, Placement, Prediction, Profile, Sampling, Share,
+};
 use tierloom_predict::{Predictor, Run, anchored};
 
 mod common;
@@ -85,6 +87,19 @@ proptest! {
         prop_assert!(same < 0.3, "the run's own placement is open to {same}");
         prop_assert!(far > same, "{far} in slow memory, {same} as it ran");
     }
+}
+
+#[test]
+fn memory_moved_no_more_than_the_run_had_time_for() {
+    let here = machine();
+    let high_s = |most: f64| {
+        let mut profile = recorded(&[20.0, 5.0, 10.0, 5.0, 10.0], 100.0, 1.0);
+        for object in &mut profile.objects {
+            object.accesses = Some(AccessCount { count: 1.0, low: 1.0, high: most, source: CountSource::Estimated });
+        }
+        predicted(&here, &anchored(&profile, &here).unwrap().unwrap().0, "ddr0").high_s
+    };
+    assert!(high_s(1e6) <= 1.001 * high_s(100.0) && high_s(100.0) > 1.01 * high_s(1.0), "{}", high_s(1e6));
 }
 
 #[test]

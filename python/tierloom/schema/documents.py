@@ -350,6 +350,19 @@ class WithinDoc(TypedDict):
     """1 or more."""
 
 
+class BeyondCoreDoc(TypedDict):
+    """Lines that there was time to wait for, over those that independent touches would ask for: more than 1 where time
+    tells nothing.
+    """
+
+    low: float
+    """The fewest, 0 or more."""
+    likely: float
+    """The likely part."""
+    high: float
+    """The most."""
+
+
 class TouchedDoc(TypedDict):
     """Lines that an access pattern touched, whatever cache they were found in."""
 
@@ -360,9 +373,9 @@ class TouchedDoc(TypedDict):
     """
     mlp: float
     """Misses that one thread would keep in flight if every touch missed."""
-    beyond_core: NotRequired[ShareDoc]
-    """Part of independent touches that the caches before the last level let through, by the time that was seen to be
-    waited for them; absent, and 1, where the machine of the run was not measured.
+    beyond_core: NotRequired[BeyondCoreDoc]
+    """What the caches before the last level let through, by the time that was seen to be waited; absent where the
+    machine of the run was not measured.
     """
     cache_wait_s: float
     """CPU time of all threads that was seen to wait for these lines from caches, s; the phase's `compute_s` holds it.
