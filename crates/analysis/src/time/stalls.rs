@@ -2,9 +2,10 @@
 //!
 //! Samples blame the first of several misses that a core has in flight, so among independent misses of
 //! one loop the first in program order gets too much. Where a clock counts a loop whose misses do not
-//! depend on each other, its waiting is shared out anew, by executions times the probability to
-//! miss. Both shares are kept: the truth lies between them more often than not, so their difference
-//! widens the interval that is reported.
+//! depend on each other, its waiting is shared out anew among their instructions, by executions times the
+//! probability to miss. Which object the blamed instruction waited for is known by its address. Both shares
+//! are kept: the truth lies between them more often than not, so their difference widens the interval that is
+//! reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,8 +23,19 @@ use tierloom_binary::dataflow::dependence::sources_of;
 
 type Place = (FunctionId, LoopId);
 
-/// Loops with independent misses: by object, the part of their waiting that it causes; sums to 1.
-pub(crate) struct Overlaps(BTreeMap<Place, BTreeMap<ObjectId, f64>>);
+/// Loops with independent misses: the instructions that they overlap in, two or more.
+pub(crate) struct Overlaps(BTreeMap<Place, Vec<Member>>);
+
+/// An instruction whose misses overlap with those of others.
+#[derive(Debug, Clone, PartialEq)]
+struct Member {
+    /// Its position in the function.
+    instruction: usize,
+    /// The part of the loop's waiting that it causes.
+    part: f64,
+    /// The objects that it misses, with the shares of its misses; sums to 1.
+    objects: BTreeMap<ObjectId, f64>,
+}
 
 /// Waiting of one object in samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -52,19 +64,15 @@ impl Overlaps {
             }
         }
         missing.retain(|place, members| counts.by_loop.contains_key(place) && independent(observed, *place, members));
-        let part = |members: Vec<&OperandAccesses>| {
-            let mut parts: BTreeMap<ObjectId, f64> = BTreeMap::new();
-            for tally in members {
-                let row = traffic.rows.get(&(tally.object, traffic.patterns[&tally.operand]));
-                *parts.entry(tally.object).or_default() += tally.executions * row.map_or(0.0, |row| row.miss);
-            }
-            let total: f64 = parts.values().sum();
-            for part in parts.values_mut() {
-                *part /= total;
-            }
-            (parts.len() > 1 && total > 0.0).then_some(parts)
+        let misses = |tally: &OperandAccesses| {
+            let row = traffic.rows.get(&(tally.object, traffic.patterns[&tally.operand]));
+            (tally.operand.instruction, tally.object, tally.executions * row.map_or(0.0, |row| row.miss))
         };
-        Self(missing.into_iter().filter_map(|(place, members)| Some((place, part(members)?))).collect())
+        let overlapping = missing.into_iter().filter_map(|(place, tallies)| {
+            let members = members(tallies.into_iter().map(misses));
+            (members.len() > 1).then_some((place, members))
+        });
+        Self(overlapping.collect())
     }
 
     /// Waiting by object in some of the samples.
@@ -74,17 +82,42 @@ impl Overlaps {
             let Attribution::Object { object, .. } = seen.verdict else { continue };
             waiting.entry(object).or_default().blamed += 1;
             let place = seen.at.and_then(|(function, at)| inside(observed, function, at));
-            match place.and_then(|place| self.0.get(&place)).filter(|parts| parts.contains_key(&object)) {
-                Some(parts) => {
-                    for (other, part) in parts {
-                        waiting.entry(*other).or_default().shared += part;
-                    }
-                }
-                None => waiting.entry(object).or_default().shared += 1.0,
+            let members = place.and_then(|place| self.0.get(&place)).map_or(&[][..], Vec::as_slice);
+            for (object, part) in shared_out(members, seen.waited, object) {
+                waiting.entry(object).or_default().shared += part;
             }
         }
         waiting
     }
+}
+
+/// Instructions with misses, from the misses by instruction and object.
+fn members(misses: impl Iterator<Item = (usize, ObjectId, f64)>) -> Vec<Member> {
+    let mut all: BTreeMap<usize, BTreeMap<ObjectId, f64>> = BTreeMap::new();
+    for (instruction, object, misses) in misses.filter(|(.., misses)| *misses > 0.0) {
+        *all.entry(instruction).or_default().entry(object).or_default() += misses;
+    }
+    let total: f64 = all.values().flat_map(BTreeMap::values).sum();
+    let member = |(instruction, objects): (usize, BTreeMap<ObjectId, f64>)| {
+        let own: f64 = objects.values().sum();
+        let objects = objects.into_iter().map(|(object, misses)| (object, misses / own)).collect();
+        Member { instruction, part: own / total, objects }
+    };
+    all.into_iter().map(member).collect()
+}
+
+/// A sample that blames an object, shared out over the members if it waited at one of them.
+fn shared_out(members: &[Member], waited: Option<usize>, object: ObjectId) -> Vec<(ObjectId, f64)> {
+    if !members.iter().any(|member| Some(member.instruction) == waited) {
+        return vec![(object, 1.0)];
+    }
+    let parts = |member: &Member| -> Vec<(ObjectId, f64)> {
+        if Some(member.instruction) == waited {
+            return vec![(object, member.part)];
+        }
+        member.objects.iter().map(|(object, share)| (*object, member.part * share)).collect()
+    };
+    members.iter().flat_map(parts).collect()
 }
 
 fn inside(observed: &Observed, id: FunctionId, at: usize) -> Option<Place> {
@@ -115,6 +148,27 @@ mod tests {
         let share = waited.share(1000.0);
         assert!((share.share - 0.6).abs() < 1e-9);
         assert!(share.low < 0.58 && share.high > 0.81, "{share:?}");
+    }
+
+    #[test]
+    fn overlapping_instructions_share_waiting_by_their_misses() {
+        let [first, second, third] = [0, 1, 2].map(ObjectId::from);
+        let members = members([(4, first, 30.0), (9, second, 40.0), (9, third, 10.0)].into_iter());
+        let shared: BTreeMap<_, _> = shared_out(&members, Some(4), first).into_iter().collect();
+        assert_eq!(shared, BTreeMap::from([(first, 0.375), (second, 0.5), (third, 0.125)]));
+        // Which object the blamed instruction waited for, its address tells.
+        let shared: BTreeMap<_, _> = shared_out(&members, Some(9), third).into_iter().collect();
+        assert_eq!(shared, BTreeMap::from([(first, 0.375), (third, 0.625)]));
+    }
+
+    /// A gather goes over one vector after the other, and misses most in the one that it has seen least of.
+    #[test]
+    fn objects_of_one_instruction_do_not_overlap() {
+        let [seldom, often] = [0, 1].map(ObjectId::from);
+        let members = members([(4, seldom, 30.0), (4, often, 1.0)].into_iter());
+        assert_eq!(members.len(), 1);
+        assert_eq!(shared_out(&[], Some(4), often), [(often, 1.0)]);
+        assert_eq!(shared_out(&members, None, often), [(often, 1.0)], "where it waited is not known");
     }
 
     #[test]
