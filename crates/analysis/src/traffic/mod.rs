@@ -6,6 +6,7 @@ pub(crate) mod by_phase;
 pub(crate) mod cache_filter;
 pub(crate) mod counted_lines;
 pub(crate) mod element_width;
+pub(crate) mod in_turn;
 pub(crate) mod intervals;
 pub(crate) mod line_reuse;
 pub(crate) mod misses;
@@ -35,6 +36,7 @@ use crate::traffic::by_phase::{phase_shares, split};
 use crate::traffic::cache_filter::Miss;
 use crate::traffic::counted_lines::{CountedLines, raise};
 use crate::traffic::element_width::{Elements, operand};
+use crate::traffic::in_turn::InTurn;
 use crate::traffic::line_reuse::{Known, touches};
 use crate::traffic::misses::Sets;
 use crate::traffic::moving_window::follow;
@@ -119,8 +121,11 @@ pub(crate) fn traffic(
     }
     let (spent, functions) = (Spent::by_function(observed, counts), counted.as_ref().map(CountedLines::functions));
     let before = rows.clone();
+    let in_turn = InTurn::find(observed);
     let mut bound = TimeBound::new(&touched, spent, sample_ns, soonest, functions);
-    let cut = in_time(&mut rows, &before, &mut bound, |rows| overlap(rows, observed, tallies, &shapes, counts, &fresh));
+    let cut = in_time(&mut rows, &before, &mut bound, |rows| {
+        overlap(rows, observed, tallies, &shapes, counts, &fresh, &in_turn);
+    });
     bound.set_within(&before, &mut rows, intervals);
     let by_phase = split(&rows, &shares, &misses, beginnings.len());
     let mut curves = sets.curves(llc_bytes);
@@ -225,11 +230,12 @@ fn overlap(
     shapes: &BTreeMap<OperandId, AddressStream>,
     counts: &Counts,
     fresh: &Fresh,
+    in_turn: &InTurn,
 ) {
     let fresh = |tally: &OperandAccesses| fresh.part(tally.operand, tally.object);
     let waited = |tally: &OperandAccesses, row: Row| rows.get(&row).map_or(0.0, |row| row.waited) * fresh(tally);
-    let seen = in_flight(observed, tallies, shapes, counts, waited);
-    let uncached = in_flight(observed, tallies, shapes, counts, |tally, _| fresh(tally));
+    let seen = in_flight(observed, tallies, shapes, counts, in_turn, waited);
+    let uncached = in_flight(observed, tallies, shapes, counts, in_turn, |tally, _| fresh(tally));
     for (key, row) in rows.iter_mut() {
         let of_pattern = |independent: &BTreeMap<Row, f64>| match key.1 {
             Pattern::Chain => 1.0,
@@ -247,19 +253,27 @@ fn in_flight(
     tallies: &[OperandAccesses],
     shapes: &BTreeMap<OperandId, AddressStream>,
     counts: &Counts,
+    in_turn: &InTurn,
     miss: impl Fn(&OperandAccesses, Row) -> f64,
 ) -> BTreeMap<Row, f64> {
     let row = |tally: &OperandAccesses| (tally.object, shapes[&tally.operand].pattern);
     let independent = |tally: &&OperandAccesses| matches!(row(tally).1, Pattern::Random | Pattern::Strided);
-    // Misses in each loop, by instruction executed there.
+    // Misses of each loop, and executions and misses of each operand.
     let mut misses: BTreeMap<(FunctionId, Option<LoopId>), f64> = BTreeMap::new();
+    let mut operands: BTreeMap<OperandId, (f64, f64)> = BTreeMap::new();
     for tally in tallies.iter().filter(independent) {
-        *misses.entry(place(observed, tally)).or_default() += tally.executions * miss(tally, row(tally));
+        let missed = tally.executions * miss(tally, row(tally));
+        *misses.entry(place(observed, tally)).or_default() += missed;
+        let operand = operands.entry(tally.operand).or_default();
+        (operand.0, operand.1) = (operand.0 + tally.executions, operand.1 + missed);
     }
     let mut weighted: BTreeMap<Row, (f64, f64)> = BTreeMap::new();
     for tally in tallies.iter().filter(independent) {
         let place = place(observed, tally);
-        let rate = misses[&place] / instructions(observed, counts, place).max(1.0);
+        let (executions, missed) = operands[&tally.operand];
+        // While the operand is at this object, all that it touches is of it.
+        let more = in_turn.part(tally.operand) * (executions * miss(tally, row(tally)) - missed);
+        let rate = (misses[&place] + more) / instructions(observed, counts, place).max(1.0);
         let sum = weighted.entry(row(tally)).or_default();
         sum.0 += tally.executions * together(WINDOW_INSTRUCTIONS * rate);
         sum.1 += tally.executions;
