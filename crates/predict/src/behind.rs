@@ -16,12 +16,9 @@ use std::collections::BTreeMap;
 
 use tierloom_model::{Access, Machine, Object, Phase, Profile, Touched, Within, share_let_through};
 
-use crate::beyond_core::{LastLevel, is_core_known, set_beyond_core};
+use crate::beyond_core::{LastLevel, MEMORY_TO_CACHE, is_core_known, set_beyond_core};
 use crate::doubt::lines_within;
 
-/// Latency of memory against that of the last-level cache: about 100 ns against 15 to 25 ns on servers of 2020 to 2025.
-/// Assumed.
-pub(crate) const MEMORY_TO_CACHE: f64 = 5.0;
 /// Which of the lines that another cache may let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lines {
