@@ -99,8 +99,7 @@ pub struct Touched {
     pub cache_wait_s: f64,
 }
 
-/// Lines that there was time to wait for, over those that independent touches would ask for: more than 1 where time tells
-/// nothing.
+/// Lines that there was time to wait for, over those of independent touches; more than 1 tells nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BeyondCore {

@@ -351,9 +351,7 @@ class WithinDoc(TypedDict):
 
 
 class BeyondCoreDoc(TypedDict):
-    """Lines that there was time to wait for, over those that independent touches would ask for: more than 1 where time
-    tells nothing.
-    """
+    """Lines that there was time to wait for, over those of independent touches; more than 1 tells nothing."""
 
     low: float
     """The fewest, 0 or more."""
