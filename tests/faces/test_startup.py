@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -76,8 +77,23 @@ def test_the_list_of_verbs_says_what_each_says_of_itself(verb: str) -> None:
     assert listed == command.get_short_help_str(WHOLE)
 
 
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
 def test_the_version_is_that_of_the_project() -> None:
-    assert tierloom.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert tierloom.__version__ == VERSION
+
+
+@pytest.mark.parametrize(
+    ("file", "written"),
+    [
+        ("Cargo.toml", r'(?m)^version = "(.+)"$'),
+        ("CITATION.cff", r"(?m)^version: (.+)$"),
+        ("docs/setup.md", r"tierloom-([\d.]+)-cp\d+"),
+    ],
+)
+def test_every_file_that_names_the_version_names_this_one(file: str, written: str) -> None:
+    assert set(re.findall(written, (ROOT / file).read_text(encoding="utf-8"))) == {VERSION}
 
 
 @pytest.mark.parametrize(
