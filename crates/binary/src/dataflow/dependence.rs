@@ -1,12 +1,14 @@
 //! Which registers feed which from one round of a loop to the next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cfg::{BlockId, Function, LoopId};
 use crate::instruction::{GENERAL, Gpr, Operand, RegisterSet};
 
 /// Steps back through blocks after which nothing is said: only loops of interpreters have so many.
 const MOST_STEPS: usize = 1 << 16;
+/// Values that one is made of, after which nothing more is said.
+const MOST_VALUES: usize = 1 << 10;
 
 /// Whether the value that an instruction finds in a register depends on a load at an address made of the value that it
 /// found there in a round before.
@@ -35,6 +37,49 @@ pub fn feeds_itself(function: &Function, inside: LoopId, position: usize, regist
     false
 }
 
+/// Whether what an instruction sets a register to is loaded from where other loaded data say: row `queue[i]` of a matrix
+/// begins anywhere, and row `i` behind the one before.
+pub(super) fn is_indirect(function: &Function, inside: LoopId, position: usize, register: Gpr) -> bool {
+    let made = Values { function, inside, seen: BTreeSet::new() }.made_of((position, Holder::Register(register)));
+    let varying = varying(&made);
+    let loads: BTreeSet<Written> =
+        made.keys().copied().filter(|value| addresses(&made, *value).any(|from| varying.contains(&from))).collect();
+    loads.iter().any(|load| addresses(&made, *load).any(|from| leads_to(&made, from, &loads)))
+}
+
+/// Values by what each is made of, and whether that is the address that it is loaded from.
+type Made = BTreeMap<Written, Vec<(Written, bool)>>;
+
+/// What the address is made of that a value is loaded from.
+fn addresses(made: &Made, value: Written) -> impl Iterator<Item = Written> {
+    made[&value].iter().filter(|from| from.1).map(|from| from.0)
+}
+
+/// Those that differ from round to round: made of themselves, or of one that is.
+fn varying(made: &Made) -> BTreeSet<Written> {
+    let mut left: BTreeSet<Written> = made.keys().copied().collect();
+    loop {
+        let varies = |value: &Written| made[value].iter().any(|from| left.contains(&from.0));
+        let still: BTreeSet<Written> = left.iter().filter(|value| varies(value)).copied().collect();
+        if still.len() == left.len() {
+            return left;
+        }
+        left = still;
+    }
+}
+
+/// Whether a value is one of `ends`, or made of one.
+fn leads_to(made: &Made, value: Written, ends: &BTreeSet<Written>) -> bool {
+    let (mut open, mut known) = (vec![value], BTreeSet::from([value]));
+    while let Some(value) = open.pop() {
+        if ends.contains(&value) {
+            return true;
+        }
+        open.extend(made.get(&value).into_iter().flatten().map(|from| from.0).filter(|from| known.insert(*from)));
+    }
+    false
+}
+
 /// What holds a value from one instruction to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Holder {
@@ -55,6 +100,23 @@ struct Values<'f> {
 }
 
 impl Values<'_> {
+    /// A value and all that it is made of in the loop.
+    fn made_of(&mut self, value: Written) -> Made {
+        let (mut made, mut open) = (Made::new(), vec![value]);
+        while let Some((at, holder)) = open.pop().filter(|_| made.len() < MOST_VALUES) {
+            if made.contains_key(&(at, holder)) {
+                continue;
+            }
+            let sources = self.sources(at, holder);
+            let before =
+                |(source, by_load)| self.written_before(at, source).into_iter().map(move |from| (from, by_load));
+            let from: Vec<(Written, bool)> = sources.into_iter().flat_map(before).collect();
+            open.extend(from.iter().map(|from| from.0));
+            made.insert((at, holder), from);
+        }
+        made
+    }
+
     /// Instructions whose value of a holder is the one before a position.
     fn written_before(&mut self, position: usize, holder: Holder) -> Vec<Written> {
         self.seen.clear();

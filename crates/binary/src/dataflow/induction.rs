@@ -10,6 +10,7 @@
 
 use crate::arch::STACK_POINTER;
 use crate::cfg::{BlockId, Function, LoopId};
+use crate::dataflow::dependence::is_indirect;
 use crate::dataflow::slots;
 use crate::dataflow::spills::{CopyChain, Move, follow};
 use crate::dataflow::state::Shown;
@@ -61,7 +62,7 @@ pub struct InductionVariable {
     pub restarts: bool,
     /// How far on it starts from one instance to the next, where the loop around its own says so.
     pub start_step: Option<i64>,
-    /// An instance may end before its time, and the next one starts where data say: what lies between is left out.
+    /// The next instance starts where data say, and not where this one ends: what lies between is left out.
     pub skips: bool,
 }
 
@@ -116,8 +117,9 @@ fn restarts(function: &Function, value: &Value, region: LoopId) -> bool {
     })
 }
 
-/// Whether a loop has several ends and begins at an address that the loop around it loads: a search through a row of a
-/// sparse matrix that ends with the first hit.
+/// Whether a loop leaves out what lies between two of its instances. It begins at an address that the loop around it loads,
+/// and either it has several ends, as a search through a row of a sparse matrix that ends with the first hit, or other
+/// loaded data say which row is next, as a queue of vertices does.
 fn skips(function: &Function, value: &Value, region: LoopId) -> bool {
     let registers = match value {
         Value::Register(register) => RegisterSet::of(&[*register]),
@@ -126,16 +128,18 @@ fn skips(function: &Function, value: &Value, region: LoopId) -> bool {
     };
     let inner = &function.loops[region];
     let is_end = |block: &&BlockId| function.blocks[**block].successors.iter().any(|to| !inner.contains(*to));
-    let is_loaded = |at: &usize| {
-        let sets = &function.instructions[*at];
+    let is_loaded = |at: usize| {
+        let sets = &function.instructions[at];
         let loads = matches!(sets.operation, Operation::Move { from: Source::Memory, .. });
         loads && !sets.operands.first().is_some_and(slots::is_slot)
     };
-    inner.body.iter().filter(is_end).count() > 1
-        && registers
-            .common(inner.written)
-            .iter()
-            .any(|register| set_before(function, register, region).is_some_and(|sets| sets.iter().any(is_loaded)))
+    let has_ends = inner.body.iter().filter(is_end).count() > 1;
+    let leaves_out = |register: Gpr, at: usize| {
+        has_ends && is_loaded(at) || inner.parent.is_some_and(|around| is_indirect(function, around, at, register))
+    };
+    registers.common(inner.written).iter().any(|register| {
+        set_before(function, register, region).is_some_and(|sets| sets.iter().any(|at| leaves_out(register, *at)))
+    })
 }
 
 /// How far on a clock starts from one instance of its loop to the next: its registers are copies of what the loop around
@@ -341,6 +345,26 @@ mod tests {
         // All of the row: nop in the place of the jump.
         let whole = [&SEARCH[..15], &[0x66, 0x90], &SEARCH[17..]].concat();
         assert_eq!(skipping(&whole), []);
+    }
+
+    // 0: movsxd rdx,[r11]; mov rax,[r10+rdx*8]; mov r9,[r10+rdx*8+8] | c: add rax,8; cmp rax,r9; jne c
+    // 15: add r11,4; cmp r11,rdi; jne 0 | ret
+    const QUEUE: &[u8] = &[
+        0x49, 0x63, 0x13, 0x49, 0x8b, 0x04, 0xd2, 0x4d, 0x8b, 0x4c, 0xd2, 0x08, 0x48, 0x83, 0xc0, 0x08, 0x4c, 0x39,
+        0xc8, 0x75, 0xf7, 0x49, 0x83, 0xc3, 0x04, 0x49, 0x39, 0xfb, 0x75, 0xe2, 0xc3,
+    ];
+
+    #[test]
+    fn rows_in_the_order_of_a_queue_leave_out_what_lies_between() {
+        let of = |code: &[u8]| {
+            let clocks = counters(&Function::decode(code, 0));
+            clocks.iter().find(|clock| clock.value == Value::Register(Gpr::new(0))).unwrap().skips
+        };
+        assert!(of(QUEUE));
+        // In the order of the rows, where each begins behind the one before: mov rdx,r11.
+        assert!(!of(&[&[0x4c, 0x89, 0xda], &QUEUE[3..]].concat()));
+        // Always the same row, which a place names that stays: movsxd rdx,[r8].
+        assert!(!of(&[&[0x49, 0x63, 0x10], &QUEUE[3..]].concat()));
     }
 
     #[test]
