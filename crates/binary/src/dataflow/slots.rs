@@ -64,6 +64,9 @@ pub(super) fn step(function: &Function, inside: LoopId, slot: &Operand) -> Optio
     if !is_slot(slot) || natural.written.contains(STACK_POINTER) {
         return None;
     }
+    if natural.body.iter().any(|block| function.last(*block).is_call()) && is_lent(function, slot.displacement) {
+        return None;
+    }
     let of_block = |block: BlockId| function.instructions_of(block).iter().map(move |one| (block, one));
     let mut writers = natural.body.iter().copied().flat_map(of_block).filter(|(_, one)| writes(one, slot.displacement));
     let Some((block, writer)) = writers.next() else { return Some(0) };
@@ -80,6 +83,17 @@ pub(super) fn step(function: &Function, inside: LoopId, slot: &Operand) -> Optio
         _ => return None,
     };
     (writers.next().is_none() && function.once_per_round(inside, block)).then_some(step)
+}
+
+/// Whether a function takes the address of a slot: what it calls may write there.
+fn is_lent(function: &Function, slot: u64) -> bool {
+    let takes = |one: &Instruction| match one.operation {
+        Operation::Address { address, .. } => {
+            address.base == Some(STACK_POINTER) && address.index.is_none() && address.displacement == slot
+        }
+        _ => false,
+    };
+    function.instructions.iter().any(takes)
 }
 
 #[cfg(test)]
@@ -107,5 +121,25 @@ mod tests {
         // mov [rdi],rcx in the place of the second load: by pointer, and so not of a slot.
         let by_pointer = Function::decode(&[&LOOP[..5], &[0x48, 0x89, 0x0f, 0x66, 0x90], &LOOP[10..]].concat(), 0);
         assert_eq!(step(&by_pointer, LoopId::new(0), &by_pointer.instructions[1].operands[0]), None);
+    }
+
+    // 0: mov rax,[rsp+8] | 5: add rax,8; cmp rax,rsi; jne 5 | lea rdi,[rsp+8]; call rbx | test al,al; jne 0 | ret
+    const LENT: &[u8] = &[
+        0x48, 0x8b, 0x44, 0x24, 0x08, 0x48, 0x83, 0xc0, 0x08, 0x48, 0x39, 0xf0, 0x75, 0xf7, 0x48, 0x8d, 0x7c, 0x24,
+        0x08, 0xff, 0xd3, 0x84, 0xc0, 0x75, 0xe7, 0xc3,
+    ];
+
+    #[test]
+    fn what_a_call_has_the_address_of_may_be_another_value_behind_it() {
+        let of = |code: &[u8]| {
+            let function = Function::decode(code, 0);
+            let outer = function.loops.position(|natural| natural.parent.is_none()).unwrap();
+            step(&function, outer, &function.instructions[0].operands[0])
+        };
+        assert_eq!(of(LENT), None);
+        let other = [&LENT[..18], &[0x10], &LENT[19..]].concat();
+        assert_eq!(of(&other), Some(0), "of the next slot");
+        let no_call = [&LENT[..19], &[0x66, 0x90], &LENT[21..]].concat();
+        assert_eq!(of(&no_call), Some(0), "nobody writes there");
     }
 }
