@@ -14,6 +14,7 @@ use crate::parallel::mapped;
 use tierloom_binary::cfg::{Function, LoopId};
 use tierloom_binary::code::FunctionId;
 use tierloom_binary::dataflow::left_alone::reads_stack;
+use tierloom_binary::dataflow::retry::is_retry;
 use tierloom_binary::dataflow::steady::Steady;
 use tierloom_binary::dataflow::trip_count::{remaining, remaining_rounds, rounds};
 use tierloom_binary::instruction::Gpr;
@@ -36,6 +37,10 @@ const UNLIKE: f64 = 4.0;
 /// Fewer samples than this in a last round say nothing.
 const FEWEST_LAST: usize = 3;
 
+/// Share of atomic updates that another thread makes fail once. Assumed; compilers take it for none (GCC's
+/// `expand_compare_and_swap_loop`).
+const RETRIED: f64 = 0.2;
+
 /// Samples by the loop whose own blocks they fell into: (position of the sample, of the instruction).
 type Inside = BTreeMap<(FunctionId, LoopId), Vec<(usize, usize)>>;
 
@@ -49,7 +54,8 @@ pub(crate) fn trips(observed: &Observed) -> TripCounts {
         let (own, all) = (telling(observed, function, inside, own), &around[&(id, inside)]);
         let (own, all) = (&*own, &*telling(observed, function, inside, all));
         let by_end = || {
-            by_code(observed, id, inside)
+            by_retries(function, inside)
+                .or_else(|| by_code(observed, id, inside))
                 .or_else(|| by_registers(observed, id, inside, all))
                 .or_else(|| by_both_ends(observed, id, inside, all))
         };
@@ -87,6 +93,11 @@ fn samples_by_loop(observed: &Observed) -> (Inside, Inside) {
         }
     }
     (own, around)
+}
+
+/// An atomic update is done in one round.
+fn by_retries(function: &Function, inside: LoopId) -> Option<TripCount> {
+    is_retry(function, inside).then_some(TripCount { rounds: 1.0, relative_error: RETRIED, variance: None })
 }
 
 fn by_code(observed: &Observed, id: FunctionId, inside: LoopId) -> Option<TripCount> {

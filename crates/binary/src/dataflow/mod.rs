@@ -8,6 +8,7 @@ pub mod left_alone;
 pub mod modular;
 pub mod one_way;
 pub mod origins;
+pub mod retry;
 pub mod rounds;
 mod slots;
 pub mod spills;

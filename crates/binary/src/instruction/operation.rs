@@ -157,6 +157,11 @@ pub enum Operation {
         /// The register that it goes to, if it is one.
         to: Option<Gpr>,
     },
+    /// Stores where memory holds what is expected, and finds out what it holds instead.
+    CompareExchange {
+        /// What is expected, and then what was found.
+        expected: Gpr,
+    },
     /// Tells the processor that it waits for another thread.
     Pause,
     /// Anything else.

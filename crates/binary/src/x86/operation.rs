@@ -27,6 +27,7 @@ fn known(code: &Code) -> Option<Operation> {
         Mnemonic::Not => Some(Operation::Complement(target(code)?)),
         Mnemonic::Push => Some(Operation::Push),
         Mnemonic::Pop => Some(Operation::Pop { to: gpr(code.op0_register()) }),
+        Mnemonic::Cmpxchg => Some(Operation::CompareExchange { expected: gpr(Register::RAX)? }),
         Mnemonic::Pause => Some(Operation::Pause),
         _ if code.op_count() == 2 && code.condition_code() != ConditionCode::None => {
             Some(Operation::Select { to: target(code)?, from: source(code, 1), condition: condition(code)? })
