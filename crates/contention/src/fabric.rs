@@ -22,9 +22,9 @@
 //! traffic needs for it.
 //!
 //! A [`Flow`] is a fixed amount of traffic that can be asked how slow it makes each way when it
-//! passes within a given time. Two things are not modelled: traffic of other programs, and the request
-//! queues in a core or its mesh that slow memories fill in front of fast ones (seen on real CXL
-//! machines: MIKU, arXiv 2503.17864).
+//! passes within a given time. What slow reads hold up in a core's own window is [`held_up_s`](crate::held_up_s).
+//! Two things are not modelled: traffic of other programs, and the request queues of a mesh that slow memories fill
+//! in front of fast ones (seen on real CXL machines: MIKU, arXiv 2503.17864).
 
 use smallvec::SmallVec;
 use tierloom_model::units::LINE_BYTES_F64;
@@ -314,6 +314,11 @@ impl<'a> Flow<'a> {
     /// How long some work waits on this way when the traffic passes within `seconds`, s.
     pub fn wait_s(&self, way: usize, work: Work, seconds: f64) -> f64 {
         work.wait * self.latency_ns(way, seconds) + work.random * self.ways[way].random_extra_ns
+    }
+
+    /// Latency of this way for random reads when the traffic passes within `seconds`, ns.
+    pub fn random_ns(&self, way: usize, seconds: f64) -> f64 {
+        self.latency_ns(way, seconds) + self.ways[way].random_extra_ns
     }
 
     /// Latency of this way for reads in sequence when the traffic passes within `seconds`, ns.

@@ -6,8 +6,7 @@ use crate::work::Work;
 /// and fine against the shares that a placement moves (assumed).
 const STEP: f64 = 1e-3;
 
-/// Seconds per unit of waiting, of its random part, reading and writing on each path, at `cells`; nothing for what
-/// `whole`, the sum of all work, has none of.
+/// Seconds per unit of each part of work on each path, at `cells`; nothing for what `whole`, the sum of all work, has none of.
 ///
 /// Exact to first order, and wrong to a step where two memories are the bottleneck together.
 pub fn gradient(cells: &[Work], whole: Work, time_s: impl Fn(&[Work]) -> f64) -> Vec<Work> {
@@ -28,6 +27,8 @@ pub fn gradient(cells: &[Work], whole: Work, time_s: impl Fn(&[Work]) -> f64) ->
         .map(|path| Work {
             wait: price(path, Work { wait: step.wait, ..none }, step.wait),
             random: price(path, Work { random: step.random, ..none }, step.random),
+            beside: price(path, Work { beside: step.beside, ..none }, step.beside),
+            alone: price(path, Work { alone: step.alone, ..none }, step.alone),
             read: price(path, Work { read: step.read, ..none }, step.read),
             write: price(path, Work { write: step.write, ..none }, step.write),
         })

@@ -22,6 +22,7 @@ mod peak;
 mod root;
 mod shape;
 mod spline;
+mod window;
 mod work;
 
 pub use error::ContentionError;
@@ -34,4 +35,5 @@ pub use path::{PathLoad, Slice};
 pub use peak::peak_gb_s;
 pub use root::{Bracket, increasing_root};
 pub use shape::excess_ns;
+pub use window::held_up_s;
 pub use work::{Traffic, Work};

@@ -18,6 +18,10 @@ pub struct Work {
     pub wait: f64,
     /// The part of it that is for random reads, which take longer on some paths.
     pub random: f64,
+    /// The part of `random` that waits beside other reads of its thread, in a window that retires in order.
+    pub beside: f64,
+    /// What `beside` would be with one read at a time.
+    pub alone: f64,
     /// Bytes read from memory.
     pub read: f64,
     /// Bytes written back to memory.
@@ -55,12 +59,19 @@ impl Work {
         self.read + self.write
     }
 
+    /// Whether any of it waits beside other reads.
+    pub fn has_beside(self) -> bool {
+        self.beside > 0.0 || self.alone > 0.0
+    }
+
     /// Without what is negative.
     #[must_use]
     pub fn at_least_none(self) -> Self {
         Self {
             wait: self.wait.max(0.0),
             random: self.random.max(0.0),
+            beside: self.beside.max(0.0),
+            alone: self.alone.max(0.0),
             read: self.read.max(0.0),
             write: self.write.max(0.0),
         }
@@ -72,6 +83,8 @@ impl Work {
         Self {
             wait: self.wait.min(most.wait),
             random: self.random.min(most.random),
+            beside: self.beside.min(most.beside),
+            alone: self.alone.min(most.alone),
             read: self.read.min(most.read),
             write: self.write.min(most.write),
         }
@@ -84,6 +97,8 @@ impl Work {
         Self {
             wait: keep(self.wait, whole.wait),
             random: keep(self.random, whole.random),
+            beside: keep(self.beside, whole.beside),
+            alone: keep(self.alone, whole.alone),
             read: keep(self.read, whole.read),
             write: keep(self.write, whole.write),
         }
@@ -97,6 +112,8 @@ impl Add for Work {
         Self {
             wait: self.wait + other.wait,
             random: self.random + other.random,
+            beside: self.beside + other.beside,
+            alone: self.alone + other.alone,
             read: self.read + other.read,
             write: self.write + other.write,
         }
@@ -116,6 +133,8 @@ impl Mul<f64> for Work {
         Self {
             wait: self.wait * factor,
             random: self.random * factor,
+            beside: self.beside * factor,
+            alone: self.alone * factor,
             read: self.read * factor,
             write: self.write * factor,
         }

@@ -139,10 +139,13 @@ pub(crate) fn work(access: &Access, team: &Team, doubt: Doubt, object: &Object) 
     );
     let waits = |in_a_row: f64| in_a_row * factor / team.threads * NS;
     let [by_demand, brought] = in_a_row(access, team, in_flight).map(waits);
+    let beside = if doubt.holds_up() && waits_in_a_window(access, team) { by_demand } else { 0.0 };
     let traffic = doubt.traffic * doubt.of_lines(access, object) * team.share;
     Work {
         wait: by_demand + brought,
         random: if access.pattern.is_random() { by_demand } else { 0.0 },
+        beside,
+        alone: beside * (misses_in_flight(access, team) * in_flight).max(1.0),
         read: access.dram_read_bytes * traffic,
         write: access.dram_write_bytes * traffic,
     }
@@ -165,6 +168,11 @@ fn misses_in_flight(access: &Access, team: &Team) -> f64 {
         Pattern::Random | Pattern::Chain => team.demand_lines,
     };
     access.mlp.min(held).max(1.0)
+}
+
+/// Whether it is the core's window that limits a thread's misses. Where its miss registers do, they come free in any order.
+fn waits_in_a_window(access: &Access, team: &Team) -> bool {
+    access.pattern == Pattern::Random && access.mlp <= team.demand_lines
 }
 
 /// The teams of a phase: its threads spread over the sockets as the run's are, but for one thread

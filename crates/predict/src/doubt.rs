@@ -71,6 +71,11 @@ impl Doubt {
         sampled.map_or(1.0, |stall| self.end_of(stall.low, stall.share, stall.high))
     }
 
+    /// Whether slow reads hold up fast ones: those of a phase may be of one loop, as the middle has it, or of one after another.
+    pub(crate) fn holds_up(self) -> bool {
+        !matches!(self.end, End::Low)
+    }
+
     /// What so many threads are worth where they share out regions that were seen with one: all of them, or less at the least.
     pub(crate) fn of_sharing(self, threads: f64) -> f64 {
         1.0 + (threads - 1.0) * self.end_of(1.0, 1.0, 1.0 / FURTHER_THREAD).recip()

@@ -1,6 +1,6 @@
 //! The time of one phase: where the time that the traffic is given equals the time that it takes.
 
-use tierloom_contention::{Fabric, Flow, Station, Work, fixed_point};
+use tierloom_contention::{Fabric, Flow, Station, Work, fixed_point, held_up_s};
 
 /// Relative width within which a limit on lines counts as what set the time: the solver's, with room.
 const AT_LIMIT: f64 = 1e-6;
@@ -33,8 +33,12 @@ fn waits_s<'a>(
     seconds: f64,
 ) -> impl Iterator<Item = f64> + 'a {
     cells.chunks_exact(memories).enumerate().map(move |(team, cells)| {
+        let first = team * memories;
         let waits = cells.iter().enumerate().filter(|(_, work)| work.wait > 0.0);
-        waits.map(|(memory, work)| stretch * flow.wait_s(team * memories + memory, *work, seconds)).sum()
+        let waits_s: f64 = waits.map(|(memory, work)| flow.wait_s(first + memory, *work, seconds)).sum();
+        let random = cells.iter().enumerate().filter(|(_, work)| work.has_beside());
+        let parts = random.map(|(memory, work)| (*work, flow.random_ns(first + memory, seconds)));
+        stretch * (waits_s + held_up_s(parts))
     })
 }
 

@@ -69,6 +69,8 @@ fn value(work: Work, price: Work) -> f64 {
     let part = |amount: f64, price: f64| if amount > 0.0 { amount * price } else { 0.0 };
     part(work.wait, price.wait)
         + part(work.random, price.random)
+        + part(work.beside, price.beside)
+        + part(work.alone, price.alone)
         + part(work.read, price.read)
         + part(work.write, price.write)
 }

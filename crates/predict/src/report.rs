@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use tierloom_contention::{Fabric, Station, Work};
+use tierloom_contention::{Fabric, Station, Work, held_up_s};
 use tierloom_model::units::LINE_BYTES_F64;
 use tierloom_model::{Bound, ObjectUse, PhasePrediction, Placement, Prediction, TierUse};
 
@@ -29,6 +29,8 @@ struct PhaseUse<'a> {
     slowest: Range<usize>,
     /// By way: latency of reads in sequence with the queue, ns.
     latency_ns: Vec<f64>,
+    /// What slow reads hold up of the slowest team's, ns for each that waits beside others.
+    held_up_ns: f64,
     /// By way: seconds of queueing per byte, where no line is waited for.
     queue_s_per_byte: Vec<f64>,
 }
@@ -87,12 +89,13 @@ fn settled_ns(solved: &Solved<'_>, way: usize) -> f64 {
 impl<'a> PhaseUse<'a> {
     fn new(predictor: &'a Predictor, cells: &'a [Work], compute_s: f64) -> Self {
         let solved = solve(compute_s, cells, &predictor.fabric, Doubt::NONE.latency);
-        let latency_ns = (0..cells.len()).map(|way| settled_ns(&solved, way)).collect();
+        let latency_ns: Vec<f64> = (0..cells.len()).map(|way| settled_ns(&solved, way)).collect();
         let memories = predictor.memories();
         let first = solved.slowest(cells, memories) * memories;
         let slowest = first..first + memories;
         let queue_s_per_byte = vec![0.0; cells.len()];
-        let mut phase = Self { cells, compute_s, solved, slowest, latency_ns, queue_s_per_byte };
+        let held_up_ns = held_up_ns(cells, slowest.clone(), &predictor.fabric, |way| latency_ns[way]);
+        let mut phase = Self { cells, compute_s, solved, slowest, latency_ns, held_up_ns, queue_s_per_byte };
         phase.charge_queue(predictor);
         phase
     }
@@ -104,7 +107,7 @@ impl<'a> PhaseUse<'a> {
 
     /// Seconds that some work waits on a way.
     fn wait_s(&self, fabric: &Fabric, way: usize, work: Work) -> f64 {
-        work.wait * self.latency_ns[way] + work.random * fabric.random_extra_ns(way)
+        work.wait * self.latency_ns[way] + work.random * fabric.random_extra_ns(way) + work.beside * self.held_up_ns
     }
 
     /// Waiting that the curves do not hold, s: the bottleneck's queue, or the solver's rounding.
@@ -147,6 +150,13 @@ impl<'a> PhaseUse<'a> {
     }
 }
 
+/// What slow reads hold up, ns for each of a team's reads that waits beside others, at these latencies by way.
+fn held_up_ns(cells: &[Work], team: Range<usize>, fabric: &Fabric, latency_ns: impl Fn(usize) -> f64) -> f64 {
+    let beside: f64 = cells[team.clone()].iter().map(|cell| cell.beside).sum();
+    let random_ns = |way: usize| latency_ns(way) + fabric.random_extra_ns(way);
+    ratio(held_up_s(team.map(|way| (cells[way], random_ns(way)))), beside, 0.0)
+}
+
 /// What time goes to, over some phases.
 #[derive(Default)]
 struct Limits {
@@ -167,7 +177,9 @@ impl Limits {
         let fabric = &predictor.fabric;
         let at_rest_ns =
             |(way, cell): (usize, &Work)| cell.wait * fabric.idle_ns(way) + cell.random * fabric.random_extra_ns(way);
-        let at_rest_s: f64 = phase.waited_for().map(at_rest_ns).sum();
+        let held_up_ns = held_up_ns(phase.cells, phase.slowest.clone(), fabric, |way| fabric.idle_ns(way));
+        let beside: f64 = phase.waited_for().map(|(_, cell)| cell.beside).sum();
+        let at_rest_s = phase.waited_for().map(at_rest_ns).sum::<f64>() + beside * held_up_ns;
         self.compute_s += phase.compute_s;
         self.at_rest_s += at_rest_s;
         let Some(full) = phase.solved.bottleneck else { return self };

@@ -147,6 +147,7 @@ fn needed(machine: &Machine, case: &Case, fabric: &Fabric, seconds: f64) -> f64 
     let flow = fabric.flow(traffic(case, 0).into_iter());
     let threads = f64::from(case.threads);
     let mut sum = case.profile.phases[0].compute_s / threads;
+    let mut in_window = Vec::new();
     for access in &case.profile.phases[0].accesses {
         let row = &case.rows[case.profile.object_index(&access.object).unwrap()];
         let held = match access.pattern {
@@ -156,10 +157,27 @@ fn needed(machine: &Machine, case: &Case, fabric: &Fabric, seconds: f64) -> f64 
         for (memory, fraction) in row.iter().enumerate().filter(|(_, fraction)| **fraction > 0.0) {
             let lines = fraction * access.dram_read_bytes / 64.0;
             let waits = lines / threads / access.mlp.min(held).max(1.0);
-            sum += if waits > 0.0 { waits * flow.latency_ns(memory, seconds) * 1e-9 } else { 0.0 };
+            let each_s = if waits > 0.0 { flow.latency_ns(memory, seconds) * 1e-9 } else { 0.0 };
+            sum += waits * each_s;
+            if access.pattern == Pattern::Random && access.mlp <= held && waits > 0.0 {
+                in_window.push((lines / threads, waits, each_s));
+            }
         }
     }
-    sum
+    sum + held_up(&in_window)
+}
+
+/// What reads in one window wait beyond each its own: reads, those one after the other, and seconds of one.
+fn held_up(reads: &[(f64, f64, f64)]) -> f64 {
+    let all: f64 = reads.iter().map(|read| read.0).sum();
+    let window = all / reads.iter().map(|read| read.1).sum::<f64>();
+    let itself: f64 = reads.iter().map(|read| read.1 * read.2).sum();
+    let held = reads.iter().map(|slowest| {
+        let slow = || reads.iter().filter(|read| read.2 >= slowest.2);
+        let many: f64 = slow().map(|read| read.0).sum();
+        all * slow().map(|read| read.0 * read.2).sum::<f64>() / many / (window + all / many - 1.0)
+    });
+    (held.fold(0.0, f64::max) - itself).max(0.0)
 }
 
 proptest! {

@@ -1,9 +1,10 @@
 //! How long work takes: where the time that the traffic is given equals the time that it takes.
 //!
-//! `T = compute + Σ wait·latency(T)`, and no less than the roofline or what limits on lines in flight need: the law of the placement
-//! predictor, so that both answer alike where nothing migrates (`tests/tiering` holds them to it).
+//! `T = compute + Σ wait·latency(T)`, what slow reads hold up, and no less than the roofline or what limits on lines in
+//! flight need: the law of the placement predictor, so that both answer alike where nothing migrates (`tests/tiering`
+//! holds them to it).
 
-use tierloom_contention::{Flow, Traffic, Work, fixed_point};
+use tierloom_contention::{Flow, Traffic, Work, fixed_point, held_up_s};
 
 use crate::kernel::nodes::Nodes;
 
@@ -23,10 +24,13 @@ pub(crate) fn settle(nodes: &Nodes, compute_s: f64, cells: &[Work]) -> Settled {
         traffic[node.memory] = work.traffic();
     }
     let flow = nodes.fabric.flow(traffic.into_iter());
-    let waits = || nodes.list.iter().zip(cells).filter(|(_, work)| work.wait > 0.0);
+    let asked = || nodes.list.iter().zip(cells);
     let needed = |seconds: f64| {
-        let waits_s: f64 = waits().map(|(node, work)| flow.wait_s(node.memory, *work, seconds)).sum();
-        (compute_s + waits_s).max(flow.held_back(seconds).1)
+        let waits = asked().filter(|(_, work)| work.wait > 0.0);
+        let waits_s: f64 = waits.map(|(node, work)| flow.wait_s(node.memory, *work, seconds)).sum();
+        let random = asked().filter(|(_, work)| work.has_beside());
+        let parts = random.map(|(node, work)| (*work, flow.random_ns(node.memory, seconds)));
+        (compute_s + waits_s + held_up_s(parts)).max(flow.held_back(seconds).1)
     };
     let time_s = fixed_point(flow.least_s().max(needed(f64::INFINITY)), needed);
     Settled { time_s, latency_ns: nodes.list.iter().map(|node| latency_ns(&flow, node.memory, time_s)).collect() }

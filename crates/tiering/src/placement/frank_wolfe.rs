@@ -58,6 +58,7 @@ impl Problem<'_> {
                 for (cost, price) in costs[unit].iter_mut().zip(&prices) {
                     *cost += work.wait * price.wait + work.random * price.random;
                     *cost += work.read * price.read + work.write * price.write;
+                    *cost += work.beside * price.beside + work.alone * price.alone;
                 }
             }
         }

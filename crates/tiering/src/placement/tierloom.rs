@@ -73,7 +73,11 @@ fn units(cohorts: &Cohorts, rates: &[Vec<Rate>]) -> Units {
         let close = |x: f64, y: f64| (x - y).abs() <= 1e-6 * x.abs().max(y.abs());
         let same = |rates: &Vec<Rate>| {
             let (a, b) = (rates[a].work, rates[b].work);
-            close(a.wait, b.wait) && close(a.random, b.random) && close(a.read, b.read) && close(a.write, b.write)
+            close(a.wait, b.wait)
+                && close(a.random, b.random)
+                && close(a.alone, b.alone)
+                && close(a.read, b.read)
+                && close(a.write, b.write)
         };
         cohorts.places[a].region == cohorts.places[b].region && rates.iter().all(same)
     };

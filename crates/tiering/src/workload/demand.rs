@@ -10,9 +10,13 @@ use super::description::{Phase, Stream};
 pub(crate) fn work_of(stream: &Stream, phase: &Phase, socket: &Socket) -> Work {
     let in_a_row = stream.read_bytes / LINE_BYTES_F64 / in_flight(stream, socket);
     let wait = in_a_row * stream.wait_factor / f64::from(phase.threads) * NS;
+    let in_a_window = stream.pattern == Pattern::Random && stream.mlp <= socket.demand_lines.value;
+    let beside = if in_a_window { wait } else { 0.0 };
     Work {
         wait,
         random: if stream.pattern.is_random() { wait } else { 0.0 },
+        beside,
+        alone: beside * in_flight(stream, socket),
         read: stream.read_bytes,
         write: stream.write_bytes,
     }
