@@ -15,8 +15,9 @@ import operator
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ParamSpec, TypeVar, get_args
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin
 
 from tierloom.errors import RequestError
 
@@ -50,6 +51,9 @@ def reads(**special: Reader) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
         readers = {name: {**READERS, **special}.get(name) for name in signature.parameters}
+        for name, each in signature.parameters.items():
+            if words := words_of(function, each):
+                readers[name] = or_none(one_of(words)) if each.default is None else one_of(words)
         defaults = {name: each.default for name, each in signature.parameters.items()}
 
         @functools.wraps(function)
@@ -108,6 +112,35 @@ def text(name: str, value: Any) -> str:  # noqa: ANN401 (whatever was handed in)
     if not isinstance(value, str) or not _is_unicode(value):
         raise refused(value, name, "no text", "give a text, such as a name")
     return str(value)
+
+
+def one_of(known: Sequence[str]) -> Reader:
+    """One of some words.
+
+    Example:
+        >>> one_of(["dram", "cxl"])("memory", "cxl")
+        'cxl'
+    """
+
+    def read(name: str, value: Any) -> str:  # noqa: ANN401 (whatever was handed in)
+        if not isinstance(value, str) or value not in known:
+            raise refused(value, name, f"no {name}", f"use one of: {', '.join(known)}")
+        return str(value)
+
+    return read
+
+
+def words_of(function: Callable[..., Any], parameter: inspect.Parameter) -> tuple[str, ...]:
+    """The words that an argument may be, where its annotation is the name of a `Literal`."""
+    named = vars(sys.modules[function.__module__]).get(str(parameter.annotation).removesuffix(" | None"))
+    return get_args(named) if get_origin(named) is Literal else ()
+
+
+def truth(name: str, value: Any) -> bool:  # noqa: ANN401 (whatever was handed in)
+    """A truth, NumPy's too: no number stands for one."""
+    if not _is_truth(value):
+        raise refused(value, name, "no truth", "give True or False")
+    return bool(value)
 
 
 def names(name: str, value: Any) -> list[str]:  # noqa: ANN401 (whatever was handed in)
@@ -225,6 +258,24 @@ def each(reader: Reader) -> Reader:
         return [reader(name, one) for one in value]
 
     return read
+
+
+def parts(reader: Reader, of_text: Callable[[str], Any]) -> Reader:
+    """A list of what `reader` reads, or one text as on the command line, of whose parts `of_text` makes that.
+
+    Example:
+        >>> parts(whole(1), number_in)("threads", "1,2")
+        [1, 2]
+    """
+    whole_list = each(reader)
+    return lambda name, value: whole_list(
+        name, [of_text(one) for one in names(name, value)] if isinstance(value, str) else value
+    )
+
+
+def number_in(text: str) -> int | str:
+    """The whole number that a text is; the text, which a reader of numbers refuses, where it is none."""
+    return int(text) if text.isdecimal() else text
 
 
 def table(reader: Reader, key: Reader = text) -> Reader:

@@ -20,7 +20,7 @@ from tierloom.debian import packages
 from tierloom.errors import MeasurementError, PoolError, RecordingError, TierloomError
 from tierloom.measurement import describe
 from tierloom.nouns import Plan
-from tierloom.profiler import record
+from tierloom.profiler import Backend, record
 from tierloom.program import PRELOAD
 from tierloom.runner import left_host_weights, run
 from tierloom.units import bytes_text
@@ -322,7 +322,7 @@ CHECKS = (
 
 
 @cache
-def _sampled(backend: str) -> str:
+def _sampled(backend: Backend) -> str:
     """Profiles a short program, and says what took how many samples."""
     sampling = record(BUSY, backend=backend).profile.data.get("sampling")
     if not sampling or not sampling["samples"]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import tierloom._core as _core
 from tierloom import arguments, catalog
@@ -21,17 +21,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tierloom.schema import ExpansionDoc
+    from tierloom.units import Amount
 
 CONFIGS = ("gpu-dram", "uvm", "gds", "cxl", "cxl-naive", "cxl-dyn", "cxl-max", "cxl-sr", "cxl-ds")
 """From the yardstick to the most of what is published."""
 
-WORKLOADS = (
-    *("rsum", "stencil", "sort"),
-    *("gemm", "vadd", "saxpy", "conv3", "path"),
-    *("cfd", "gauss", "bfs"),
-    *("gnn", "mri"),
-)
+GROUPS = {
+    "compute": ("rsum", "stencil", "sort"),
+    "load": ("gemm", "vadd", "saxpy", "conv3", "path"),
+    "store": ("cfd", "gauss", "bfs"),
+    "real": ("gnn", "mri"),
+}
 """The published thirteen: compute-, load-, store-intensive, and two real applications."""
+
+WORKLOADS = tuple(name for group in GROUPS.values() for name in group)
 
 TRACE_FIELDS = ("address", "thread", "store")
 RECORD_BYTES = 16
@@ -75,23 +78,67 @@ class ParameterSet:
         return str(self.data["workloads"].get(workload, {}).get("group", ""))
 
 
-@arguments.reads(workload=arguments.text)
+Window = Literal["steer", "literal"]
+Prefetch = Literal["none", "leaf", "tree"]
+
+VARIED: dict[str, arguments.Reader] = {
+    "config": arguments.one_of(CONFIGS),
+    **dict.fromkeys(("media", "gpu"), arguments.text),
+    "window": arguments.one_of(get_args(Window)),
+    "prefetch": arguments.one_of(get_args(Prefetch)),
+    "ports": arguments.whole(1, 64),
+    **dict.fromkeys(("controller_ns", "link_gb_s", "local_ratio", "passes", "timeline_ns"), arguments.real()),
+    "data_bytes": lambda _, value: amount_in_bytes(value, 0),
+    "tree_entries": arguments.whole(0, 2**32 - 1),
+    "seed": arguments.whole(0, arguments.MOST_SEED),
+    "carry": arguments.truth,
+}
+"""What a run may vary, and how each is read; the engine knows more of how large."""
+
+
+@arguments.reads(workload=arguments.text, **VARIED)
 def expand(
     workload: str,
     *,
     config: str = "cxl",
     media: str = "dram",
     parameters: ParameterSet | None = None,
-    **options: object,
+    gpu: str | None = None,
+    window: Window | None = None,
+    prefetch: Prefetch | None = None,
+    ports: int | None = None,
+    controller_ns: float | None = None,
+    link_gb_s: float | None = None,
+    local_ratio: float | None = None,
+    data_bytes: Amount | None = None,
+    passes: float | None = None,
+    tree_entries: int | None = None,
+    seed: int | None = None,
+    carry: bool = False,
+    timeline_ns: float | None = None,
 ) -> ExpansionDoc:
     """What a GPU gains from memory behind its own CXL ports: simulates one workload on one system.
+
+    What is left out is as the parameter set has it.
 
     Args:
         workload: One of :data:`WORKLOADS`.
         config: One of :data:`CONFIGS`.
-        media: ``dram``, or an SSD medium of the parameter set (``optane``, ``znand``, ``nand``).
+        media: Endpoint: dram, optane, znand, nand. In full: or another SSD medium of the parameter set.
         parameters: The hardware; our own set by default.
-        options: What else the run varies: any of :data:`OPTIONS`, which say what they are.
+        gpu: GPU of the parameter set: vortex-200mhz (default), h100.
+        window: How speculative reads are placed.
+        prefetch: What the fault driver fetches along.
+        ports: Root ports, each with an endpoint: 1 to 64.
+        controller_ns: Round trip over the CXL controllers, without the memory.
+        link_gb_s: Bandwidth of the link in each direction.
+        local_ratio: Data over local GPU memory; 10 by default.
+        data_bytes: The workload's data: 64MiB.
+        passes: Line accesses over lines of data.
+        tree_entries: Lines that the store buffer's SRAM can hold.
+        seed: Seed of the workload's data.
+        carry: Carry the data along and check every load.
+        timeline_ns: Step of the series over time.
 
     Returns:
         The document that ``tierloom expand --json`` prints: ``time_s``, ``accesses`` and ``stores`` as counts,
@@ -107,20 +154,15 @@ def expand(
         >>> 1.1 < cxl["time_s"] / local["time_s"] < 1.6
         True
     """
+    setup = {name: given for name, given in locals().items() if name in VARIED and given is not None}
     used = _hardware(parameters)
-    answer = _core.expand(used.text, used.file, workload, _setup(config, media, options))
+    answer = _core.expand(used.text, used.file, workload, setup)
     return cast("ExpansionDoc", answer)
 
 
 @arguments.reads(trace=arguments.path, compute=arguments.real(0.0, 1.0))
 def expand_trace(
-    trace: str | Path,
-    *,
-    config: str = "cxl",
-    media: str = "dram",
-    parameters: ParameterSet | None = None,
-    compute: float = TRACE_COMPUTE,
-    **options: object,
+    trace: str | Path, *, parameters: ParameterSet | None = None, compute: float = TRACE_COMPUTE, **varied: object
 ) -> ExpansionDoc:
     """Simulates a recorded trace.
 
@@ -128,11 +170,9 @@ def expand_trace(
         trace: A file of 16-byte little-endian records (address of 8 bytes, thread of 4, and 4 that are
             1 for a store and 0 for a load), or an ``.npy`` file with the integer fields ``address``,
             ``thread`` and ``store``.
-        config: As of :func:`expand`.
-        media: As of :func:`expand`.
         parameters: As of :func:`expand`.
         compute: Share of instructions that do not touch memory.
-        options: As of :func:`expand`.
+        varied: As of :func:`expand`, from `config` on.
 
     Raises:
         RequestError: The file holds no trace, or a name or a figure is wrong.
@@ -140,7 +180,7 @@ def expand_trace(
     used = _hardware(parameters)
     records = trace_records(Path(trace))
     try:
-        answer = _core.expand_trace(used.text, used.file, records, compute, _setup(config, media, options))
+        answer = _core.expand_trace(used.text, used.file, records, compute, _setup(varied))
     except RequestError as problem:
         raise RequestError(str(problem).replace("trace: ", f"{trace}: ", 1)) from problem
     return cast("ExpansionDoc", answer)
@@ -176,14 +216,12 @@ def _from_npy(path: Path) -> bytes:
     return records.tobytes()
 
 
-def _setup(config: str, media: str, options: Mapping[str, object]) -> dict[str, object]:
-    read = {**{name: each.read for name, each in OPTIONS.items()}, "config": arguments.text, "media": arguments.text}
-    given = {"config": config, "media": media, **{key: each for key, each in options.items() if each is not None}}
+def _setup(varied: Mapping[str, object]) -> dict[str, object]:
+    given = {"config": "cxl", "media": "dram", **{name: each for name, each in varied.items() if each is not None}}
     for name in given:
-        if name not in read:
-            raise arguments.refused(name, "options", "no option of a run", f"use some of: {', '.join(OPTIONS)}")
-    _known("config", config, CONFIGS)
-    return {name: read[name](name, each) for name, each in given.items()}
+        if name not in VARIED:
+            raise arguments.refused(name, "varied", "nothing that a run varies", f"use some of: {', '.join(VARIED)}")
+    return {name: VARIED[name](name, each) for name, each in given.items()}
 
 
 def _hardware(given: ParameterSet | None) -> ParameterSet:
@@ -191,66 +229,3 @@ def _hardware(given: ParameterSet | None) -> ParameterSet:
     hint = "give ParameterSet.load(path), of tierloom.gpu_expansion"
     arguments.instance(ParameterSet | None, hint)("parameters", given)
     return given or ParameterSet.load()
-
-
-def _known(what: str, value: object, known: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in known:
-        raise arguments.refused(value, what, f"no {what}", f"use one of: {', '.join(known)}")
-    return value
-
-
-def _truth(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise arguments.refused(value, name, "no truth", "give True or False")
-    return value
-
-
-@dataclass(frozen=True)
-class Option:
-    """Something that a run may vary, for the function, the command line and studies.
-
-    Attributes:
-        read: What it may be; the engine knows more of how large.
-        about: What it is, in a line.
-        metavar: What stands for its value on the command line; empty where it is a switch.
-        flag: Its name there, where that is another.
-        kind: What is made of its text there, before it is read.
-        words: The words that it may be, where it is one of few.
-    """
-
-    read: arguments.Reader
-    about: str
-    metavar: str = ""
-    flag: str = ""
-    kind: type[str | int | float] = str
-    words: tuple[str, ...] = ()
-
-
-def _real(about: str, metavar: str, flag: str = "") -> Option:
-    return Option(arguments.real(), about, metavar, flag, float)
-
-
-def _whole(about: str, least: int, most: int) -> Option:
-    return Option(arguments.whole(least, most), about, "N", kind=int)
-
-
-def _word(about: str, *words: str) -> Option:
-    return Option(lambda name, value: _known(name, value, words), about, words=words)
-
-
-OPTIONS = {
-    "gpu": Option(arguments.text, "GPU of the parameter set: vortex-200mhz (default), h100.", "G"),
-    "window": _word("How speculative reads are placed.", "steer", "literal"),
-    "prefetch": _word("What the fault driver fetches along.", "none", "leaf", "tree"),
-    "ports": _whole("Root ports, each with an endpoint: 1 to 64.", 1, 64),
-    "controller_ns": _real("Round trip over the CXL controllers, without the memory.", "NS", "--controller"),
-    "link_gb_s": _real("Bandwidth of the link in each direction.", "GB/S", "--link"),
-    "local_ratio": _real("Data over local GPU memory; 10 by default.", "R"),
-    "data_bytes": Option(lambda _, value: amount_in_bytes(value, 0), "The workload's data: 64MiB.", "SIZE", "--data"),
-    "passes": _real("Line accesses over lines of data.", "P"),
-    "tree_entries": _whole("Lines that the store buffer's SRAM can hold.", 0, 2**32 - 1),
-    "seed": _whole("Seed of the workload's data.", 0, arguments.MOST_SEED),
-    "carry": Option(_truth, "Carry the data along and check every load.", flag="--check"),
-    "timeline_ns": _real("Step of the series over time.", "NS"),
-}
-"""What a run varies besides."""

@@ -6,19 +6,16 @@ seconds differ by twelve orders of magnitude, and HiGHS works with absolute tole
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from tierloom.extras import brought_by
-
-with brought_by("offload"):
-    from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     import numpy.typing as npt
 
 Terms = dict[str, float]
@@ -67,7 +64,7 @@ class Programme:
         self.cost: Terms = {}
 
     def variable(
-        self, name: str, scale: float = 1.0, low: float = 0.0, high: float = np.inf, *, whole: bool = False
+        self, name: str, scale: float = 1.0, low: float = 0.0, high: float = math.inf, *, whole: bool = False
     ) -> None:
         """Adds a variable; `scale` is its usual size, for the solver."""
         self.index[name] = len(self.scales)
@@ -94,6 +91,10 @@ class Programme:
 
     def solve(self) -> Solution | None:
         """The optimum; none when no point satisfies all rows."""
+        with brought_by("offload"):
+            import numpy as np
+            from scipy.optimize import linprog
+
         upper, upper_right, upper_scale = self._matrix(self.upper)
         equal, equal_right, _ = self._matrix(self.equal)
         scales = np.array(self.scales)
@@ -118,6 +119,10 @@ class Programme:
 
         With whole numbers into the millions, HiGHS' presolve can end per cents above the optimum: it can be left out.
         """
+        with brought_by("offload"):
+            import numpy as np
+            from scipy.optimize import Bounds, LinearConstraint, milp
+
         upper, upper_right, _ = self._matrix(self.upper)
         equal, equal_right, _ = self._matrix(self.equal)
         scales = np.array(self.scales)
@@ -138,6 +143,8 @@ class Programme:
         return Solution(float(found.fun), self._named(found.x * scales), {})
 
     def _vector(self, terms: Terms) -> npt.NDArray[np.float64]:
+        import numpy as np
+
         row = np.zeros(len(self.scales))
         for name, factor in terms.items():
             row[self.index[name]] += factor
@@ -147,6 +154,8 @@ class Programme:
         self, rows: list[tuple[str, Terms, float]]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Scaled coefficients and right sides, and by what each row was divided."""
+        import numpy as np
+
         if not rows:
             return np.zeros((0, len(self.scales))), np.zeros(0), np.ones(0)
         dense = np.array([self._vector(terms) for _, terms, _ in rows]) * np.array(self.scales)

@@ -83,7 +83,8 @@ def measure(
 
     Args:
         name: Name of the machine; this host's by default.
-        quick: Take fewer repetitions and footprints, and mixes of reads and writes with one and all threads only.
+        quick: Take less than a minute and measure more coarsely. In full: fewer repetitions and footprints, and mixes
+            of reads and writes with one and all threads only.
         progress: Called before each figure with the share that is done, the seconds left, and what
             is being measured. In a notebook a bar shows it by default.
 

@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import tierloom._core as _core
-from tierloom import arguments, catalog, hosts, traces
+from tierloom import arguments, catalog, hosts
 from tierloom.columns import Column, Row
 from tierloom.errors import RequestError, TraceError, WorkloadError
 from tierloom.nouns import Machine, Plan, Profile, Workload
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 OURS = "tierloom"
 """Name of the policy that is ours."""
+
+Evaluator = Literal["auto", "exact", "cohort"]
+Tiers = Literal["hmat", "cpuless", "one-tier"]
+Lru = Literal["two-lists", "multi-gen"]
 
 
 BY_MEMORY: tuple[tuple[str, str, Form], ...] = (
@@ -97,9 +101,9 @@ def simulate(
     nodes: Sequence[str] | None = None,
     fast_memory: Amount | None = None,
     knobs: Mapping[str, float] | None = None,
-    evaluator: str = "auto",
-    tiers: str | None = None,
-    lru: str = "two-lists",
+    evaluator: Evaluator = "auto",
+    tiers: Tiers | None = None,
+    lru: Lru = "two-lists",
     costs: CostsDoc | None = None,
     seed: int = 0,
     samples: bool = False,
@@ -112,21 +116,22 @@ def simulate(
         machine: What memory there is: a machine, a name of the catalog, or a file.
         policy: A name of :func:`terms`, or ``tierloom``; or one of your own: a class, or a name that
             :mod:`tierloom.user_policies` reads, such as ``"mine.py:Threshold"``.
-        placement: Where pages are put at first: a name of :func:`terms` (``first-touch`` by default) or a plan.
+        placement: Where pages are put at first: first-touch, interleave, … From Python any name of :func:`terms`, or a
+            plan; ``first-touch`` by default.
         threads: Threads, when the workload is a profile; those of the profile by default.
         socket: Where the threads run; the machine's first socket by default.
         nodes: Memories that may be used; all that the socket reaches by default.
         fast_memory: Nearest memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the footprint.
         knobs: Knobs of the policy, under the kernel's names; arguments of one of your own.
-        evaluator: ``exact``, ``cohort``, or ``auto``.
-        tiers: How the kernel sorts nodes into tiers: ``hmat`` (6.7 and later), ``cpuless`` (6.0 and before),
-            ``one-tier`` (6.1 to 6.6 with memory that the firmware maps as ordinary); by default that of
-            the policy's own kernel, ``cpuless`` for TPP and what stands on it and for Tiering-0.8.
-        lru: ``two-lists``, or ``multi-gen`` for a kernel with ``lru_gen`` on.
+        evaluator: Follow every visit to every page, or keep expected counts of like pages; auto goes by the size.
+        tiers: How the kernel sorts nodes into tiers: 6.7 on, up to 6.0, or 6.1 to 6.6; else as the policy's own. In
+            full: ``hmat``, ``cpuless``, or ``one-tier`` with memory that the firmware maps as ordinary; ``cpuless`` for
+            TPP and what stands on it and for Tiering-0.8.
+        lru: Which pages the kernel takes for cold: by its active and inactive lists, or by generations (lru_gen).
         costs: What events cost; :func:`tierloom.calibrate` measures them.
-        seed: Seed of the visits of the exact evaluator.
-        samples: Follow a recorded profile's samples in the order of time: which pages it was at when, each sample
-            standing for its share of the visits; page by page, so not for ``tierloom``.
+        seed: Seed of the visits that the exact evaluator draws.
+        samples: Follow PROFILE's samples: which pages it was at, when. In full: of a recorded profile, each for its
+            share of the visits, page by page, so not for ``tierloom``.
         ran_on: The machine that a profile was recorded on, measured; known by default where ``machine measure`` ran
             there. It waits as it did in that run then, times the latencies here over those there.
 
@@ -170,8 +175,8 @@ def simulate_trace(
     nodes: Sequence[str] | None = None,
     fast_memory: Amount | None = None,
     knobs: Mapping[str, float] | None = None,
-    tiers: str | None = None,
-    lru: str = "two-lists",
+    tiers: Tiers | None = None,
+    lru: Lru = "two-lists",
     costs: CostsDoc | None = None,
 ) -> Simulation:
     """Runs an access trace on a machine, page by page.
@@ -186,7 +191,7 @@ def simulate_trace(
         placement: As for :func:`simulate`.
         threads: Threads that the accesses come from.
         mlp: Misses that one thread keeps in flight.
-        ns_per_access: Time from one access to the next, where rows have no clock.
+        ns_per_access: Pace of a trace whose rows have no clock. In full: ns from one access to the next.
         socket: As for :func:`simulate`.
         nodes: As for :func:`simulate`.
         fast_memory: Nearest memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the pages that it touches.
@@ -207,6 +212,8 @@ def simulate_trace(
         >>> simulate_trace(file, "liu-a", "none").data["evaluator"]
         'exact: a trace of 16384 accesses to 256 pages'
     """
+    from tierloom import traces
+
     name, knobs, own = _policy(policy, knobs)
     request = _request(name, placement, socket, nodes, knobs, "exact", tiers, lru, costs, 0)
     if fast_memory is not None:
@@ -226,6 +233,8 @@ def share_of_trace(trace: str | Path, amount: Amount) -> int:
         RequestError: It is no amount of memory.
         TraceError: The trace cannot be read; says the row.
     """
+    from tierloom import traces
+
     of_data = isinstance(amount, str) and amount.strip().endswith("%")
     return amount_in_bytes(amount, traces.footprint_bytes(Path(trace)) if of_data else 0)
 
@@ -238,7 +247,7 @@ def import_trace(source: str | Path, target: str | Path, kind: str, *, llc: Amou
         source: Text of ``valgrind --tool=lackey --trace-mem=yes`` or of drmemtrace's ``view`` tool; ``.gz`` too.
         target: File to write.
         kind: ``lackey`` or ``drmemtrace``.
-        llc: Size of a last-level cache that lets only its misses and write-backs through.
+        llc: Pass it through a last-level cache: only misses and write-backs are kept. In full: one of this size.
 
     Returns:
         Lines read and accesses written.
@@ -247,6 +256,8 @@ def import_trace(source: str | Path, target: str | Path, kind: str, *, llc: Amou
         TraceError: A row cannot be read; says the file and the row.
         RequestError: There is no such kind, no cache has such a size, or the target cannot be written.
     """
+    from tierloom import traces
+
     llc_bytes = None if llc is None else amount_in_bytes(llc, 0)
     with traces.text(Path(source)) as read, traces.Writer(Path(target)) as write:
         lines, accesses = _core.import_trace(kind, str(source), llc_bytes, read, write)
@@ -306,16 +317,12 @@ def _request(
     socket: str | None,
     nodes: Sequence[str] | None,
     knobs: Mapping[str, float] | None,
-    evaluator: str,
-    tiers: str | None,
-    lru: str,
+    evaluator: Evaluator,
+    tiers: Tiers | None,
+    lru: Lru,
     costs: CostsDoc | None,
     seed: int,
 ) -> dict[str, object]:
-    _known("evaluator", evaluator, ("auto", "exact", "cohort"))
-    if tiers is not None:
-        _known("tiers", tiers, ("hmat", "cpuless", "one-tier"))
-    _known("lru", lru, ("two-lists", "multi-gen"))
     if not isinstance(placement, Plan | None):
         placement = arguments.text("placement", placement)
     return {
@@ -349,9 +356,3 @@ def _is_figure(given: object) -> bool:
         return False
     value = given["value"]
     return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value < math.inf
-
-
-def _known(what: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        message = f"{what}: `{value}` is none\nhint: use one of: {', '.join(known)}"
-        raise RequestError(message)

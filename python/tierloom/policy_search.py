@@ -155,20 +155,25 @@ def plan(
 
     Args:
         profile: What the program does with its data: a profile, a name of the catalog, or a folder.
-        machine: What memory there is: a machine, a name of the catalog, or a file.
-        threads: Threads that the program will run with; those of the profile by default.
-        socket: Where the threads run; the machine's first socket by default.
-        nodes: Memories that may be used; all that the socket reaches by default.
-        fast_memory: Fast memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the footprint.
-        max_slowdown: Take the least fast memory with which the program takes at most so much longer than the least time
-            that is found with any amount of it, for example ``"5%"``.
-        policies: Policies to compare; ``"usual"``, which stands for all that make sense, by default. Names such as
-            ``"interleave:ldram+cxl"``, and policies of your own: functions, or names that :mod:`tierloom.user_policies`
-            reads, such as ``"mine.py:hottest_first"``.
-        ran_on: The machine that the profile was recorded on, measured; known by default where ``machine measure`` ran
-            there. Predictions are anchored to the run then.
-        what_if: Changes of the machine first, such as ``"cxl.idle=+70ns"`` or ``"cxl.cards=3"``;
-            :mod:`tierloom.what_if` has all.
+        machine: Machine: a name of `tierloom machine list`, a file, or a line as `dram 512GiB, cxl 1TiB 250ns 60GB/s`.
+            From Python a :class:`Machine`, too.
+        threads: Threads to plan for; the profile's by default.
+        socket: Socket where the threads run; the machine's first by default.
+        nodes: Memories that may be used, separated by commas; all by default. From Python a list, too; of all that the
+            socket reaches.
+        fast_memory: Fast memory, the nearest, that may be used: 64GiB, or 50% of the program's data. From Python a
+            number of bytes, too.
+        max_slowdown: Use the least fast memory with which the program takes at most so much longer than the least time
+            that is found with any amount of it: 5%.
+        policies: Policies to compare; `usual`, all that make sense, by default. local, preferred:NODE, bind:A+B,
+            interleave:A+B, weighted:A=3+B=1, weighted-auto:A+B, object-interleave:A+B, object-interleave-traffic:A+B,
+            soar, balanced, tierloom, and your own: FILE.py:FUNCTION. From Python functions, too, and names that
+            :mod:`tierloom.user_policies` reads.
+        ran_on: Machine that PROFILE was recorded on, measured: predictions are anchored to that run. Known by itself
+            where `tierloom machine measure` ran there.
+        what_if: Change the machine first, and say what that does: MEMORY.FIGURE=AMOUNT, as cxl.idle=+70ns (a switch),
+            ldram.bandwidth=x1.17 (DDR5-5600 for 4800), cxl.capacity=512GiB, cxl.cards=3, cxl.hosts=4 (a pool shared by
+            four), cxl.neighbours=10GB/s. In full: :mod:`tierloom.what_if`.
         ablated: Objects that cost no memory, as if they were always in the core's caches: what the program would take
             without waiting for them.
 

@@ -11,7 +11,7 @@ import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import tierloom._core as _core
 from tierloom import counted_run, hosts, profile_folder
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tierloom.schema import NoticeDoc
     from tierloom.units import Amount
 
-BACKENDS = ("auto", "perf", "ptrace")
+Backend = Literal["auto", "perf", "ptrace"]
 """What can take samples; `auto` is the first of the others that works here."""
 
 DEFAULT_HZ = {"perf": 1993, "ptrace": 173}
@@ -77,7 +77,7 @@ def record(
     *,
     name: str | None = None,
     hz: int | None = None,
-    backend: str = "auto",
+    backend: Backend = "auto",
     windows: bool = False,
     bursts: str | float | None = None,
     folder: str | Path | None = None,
@@ -98,20 +98,20 @@ def record(
         name: Name of the profile; the program's file name by default.
         hz: Samples per second of CPU time; by default as many as cost some hundredths of it, and 2.5 times as many
             where executions are counted.
-        backend: ``"perf"``, ``"ptrace"``, or ``"auto"`` for the first of them that works here.
-        windows: Also count, some milliseconds at a time, in copies of the program's code. Not finished: a program
-            may be harmed, so it is off unless asked for.
-        bursts: Part of the program's time, as ``"2%"``, for which threads are halted now and then and their next
-            instructions are interpreted, to see which way branches go and what operands touch. Not finished, so it is
-            off unless asked for. At most 20 %.
+        backend: What takes the samples. In full: ``auto`` is the first of the others that works here.
+        windows: Also count in copies of CMD's code, some milliseconds at a time. Not finished: a program may be harmed.
+        bursts: For so much of CMD's time, as 2%, halt its threads now and then and interpret what they do next, to see
+            which way branches go. Not finished. In full: at most 20 %; it also shows what operands touch.
         folder: Where the profile will be saved; tried before the program starts.
-        keep: A file for the recording, which grows there and stays; :func:`tierloom.analyse` reads it. What was counted
-            is kept beside it, by its name and ``.callgrind.out`` and a number.
-        count: Run the program a second time, under Valgrind, and take executions from there; 30 to 50 times as long.
-            Where that fails, a warning says so, and executions are estimated. Both runs have ``GLIBC_TUNABLES`` set, so
-            that the C library runs the same code in both. ``"traffic"`` simulates caches as well, and takes lines from
-            memory from there.
-        llc: Last-level cache for which ``"traffic"`` counts, as ``"32MiB"``; this machine's by default.
+        keep: Keep what was recorded, and beside it what was counted, for `tierloom analyse` here or on another machine.
+            In full: it grows there; :func:`tierloom.analyse` reads it, and what was counted has its name with
+            ``.callgrind.out`` and a number.
+        count: Run CMD a second time, under valgrind, and count executions there instead of estimating them; with
+            `traffic` also the lines that come from memory. Write `--count -- CMD`. From Python ``True``, or
+            ``"traffic"``. It takes 30 to 50 times as long; where it fails, a warning says so, and executions are
+            estimated. Both runs have ``GLIBC_TUNABLES`` set, so that the C library runs the same code in both.
+        llc: Last-level cache for which --count traffic counts, as that of the machine to plan for; this machine's by
+            default.
         counting: Called when the program has ended and the second run starts, with the seconds that the first one took.
         analysing: Called with the number of samples when the program has ended and the analysis starts.
 
@@ -125,8 +125,6 @@ def record(
         >>> recorded.exit_code, recorded.profile.name
         (0, 'nothing')
     """
-    if backend not in BACKENDS:
-        raise refused(backend, "backend", "no backend", f"use one of: {', '.join(BACKENDS)}")
     kind = _kind(count, llc)
     called = name or Path(command[0]).name
     with ExitStack() as stack:
@@ -232,7 +230,7 @@ def import_perf(
     Args:
         path: ``perf.data``.
         name: Name of the profile; the program's file name by default.
-        process: Name or id of a process, where the file has samples of several programs: it and what it started.
+        process: Of a file of several programs (`perf record -a`): the process to read, with what it started.
         binaries: Folders with the files of code that ran, by build id, whole path or name. What is not in
             them is looked for where it ran.
 

@@ -38,10 +38,10 @@ def analyse(
     Args:
         path: The recording.
         name: Name of the profile; the program's file name by default.
-        binaries: Folders with the files of code that ran, by build id, whole path or name. What is not in
-            them is looked for where it ran.
-        counts: Files that `valgrind --tool=callgrind --dump-instr=yes` wrote of the same program with the same input,
-            one a process: executions are taken from them and not estimated.
+        binaries: Folder with the program and libraries that ran: by build id (.build-id/xx/yyyy), by whole path, or by
+            name. May be given again; what is in none is looked for where it ran. From Python a list.
+        counts: Executions counted by valgrind (callgrind --dump-instr=yes) of the same program and input, once a
+            process; with --cache-sim=yes lines from memory, too. From Python a list of files.
 
     Raises:
         BuildError: The program is not here in the build that ran, or another build was counted.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import tierloom._core as _core
-from tierloom.arguments import Reader, instance, or_none, reads, real, refused, table, whole
+from tierloom.arguments import Reader, instance, or_none, reads, real, refused, table, truth, whole
 from tierloom.node_match import match_nodes
 from tierloom.nouns import Plan
 from tierloom.program import interrupts_go_to_the_program, preload_library
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 PLAN = instance(Plan, "give a plan, such as Plan.load(path)")
 NODES: Reader = or_none(table(whole(0, 1023)))
 """Numbers of nodes, of which Linux has no more (CONFIG_NODES_SHIFT), by the plan's memories."""
-YES: Reader = instance(bool, "give True or False")
 
 
 def _watch(name: str, value: Any) -> tuple[float, Callable[[SnapshotDoc], None]]:  # noqa: ANN401 (whatever was handed in)
@@ -35,7 +34,7 @@ def _watch(name: str, value: Any) -> tuple[float, Callable[[SnapshotDoc], None]]
     return real(0.0)(name, value[0]), cast("Callable[[SnapshotDoc], None]", value[1])
 
 
-@reads(plan=PLAN, nodes=NODES, hold=YES, set_host_weights=YES, watch=or_none(_watch))
+@reads(plan=PLAN, nodes=NODES, hold=truth, set_host_weights=truth, watch=or_none(_watch))
 def run(
     plan: Plan,
     command: Sequence[str],
@@ -51,12 +50,13 @@ def run(
     Args:
         plan: Which object goes where.
         command: Program and arguments.
-        nodes: Which node of this machine a memory of the plan is, where :func:`match_nodes` should not say.
-        hold: Lock pages where they are put, so that the kernel does not demote them.
-        hint_faults: Whether the kernel may take hint faults on placed objects, and so migrate their
-            pages; by default as each policy has it.
-        set_host_weights: Set the host's interleave weights to the plan's while the program runs: the
-            kernel then deals out all memory of weighted rules by itself. Takes root.
+        nodes: Which node of this machine a memory of the plan is; by default found by what both are, and refused where
+            that leaves a choice. From Python numbers by name, where :func:`match_nodes` should not say.
+        hold: Lock pages where they are put: the kernel must not demote them.
+        hint_faults: Whether the kernel may take hint faults on placed objects; by default as each policy has it. In
+            full: and so migrate their pages.
+        set_host_weights: Set the host's interleave weights to the plan's one ratio while CMD runs (root); put back at
+            its end. In full: the kernel then deals out all memory of weighted rules by itself.
         watch: Seconds between two snapshots of where pages are, and what is called with each.
 
     Returns:

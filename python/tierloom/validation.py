@@ -24,6 +24,7 @@ from tierloom.program import THREADS_VARIABLE
 from tierloom.runner import NODES
 from tierloom.tables import Charted
 from tierloom.timed_runs import beside, ends_alike, telling, timed
+from tierloom.units import bandwidth_gb_s
 from tierloom.what_if import Change, changed
 
 if TYPE_CHECKING:
@@ -90,9 +91,20 @@ class Validation(Charted):
     data: ValidationDoc
 
 
+def _traffic(text: str) -> float:
+    """Traffic beside a program, as it is typed.
+
+    Raises:
+        RequestError: The text is no bandwidth.
+    """
+    if not (rate := bandwidth_gb_s(text)):
+        raise arguments.refused(text, "neighbours", "no traffic", "write it as 5GB/s, and several as 5GB/s,10GB/s")
+    return rate
+
+
 @arguments.reads(
-    threads=arguments.or_none(arguments.each(arguments.THREADS)),
-    neighbours=arguments.each(arguments.real()),
+    threads=arguments.or_none(arguments.parts(arguments.THREADS, arguments.number_in)),
+    neighbours=arguments.parts(arguments.real(), _traffic),
     placements=arguments.names,
     sizes=arguments.names,
     ablate=arguments.names,
@@ -116,22 +128,21 @@ def validate(
 
     Args:
         commands: Programs with their arguments.
-        machine: This machine, as :func:`measure` found it; by default the last that ``machine measure`` kept.
-        threads: Numbers of threads to run with, told by `variable`; the first is profiled. By default the
+        machine: This machine, measured; the last `tierloom machine measure` by default.
+        threads: Numbers of threads to run with; the first one is profiled. In full: told by `variable`; by default the
             environment stays as it is.
-        neighbours: Traffic beside the program to run it under as well, GB/s: threads on other cores read near memory
-            at about that rate.
-        placements: Placements of its data to run it under as well, without neighbours: names of policies as
-            :func:`tierloom.plan` takes them, such as ``"bind:cxl"``.
+        neighbours: Run them beside threads, too, that read near memory at these rates, from other cores. In full: at
+            about that many GB/s.
+        placements: Run them with their data placed so, too: policies as `tierloom plan --policies` has them, such as
+            bind:NODE,interleave. In full: without neighbours.
         nodes: Which node of this machine a memory is, where :func:`tierloom.run` would ask.
-        sizes: What stands for ``{size}`` in the commands, one after the other: each is profiled by itself, for how
-            counts grow with the input is not to be seen in one profile.
-        ablate: Objects, or ``"all"`` for each that is waited for: the program runs with one after the other always in
-            the cache, as it is profiled otherwise, and is predicted to wait for all but that. What it computes then
-            means nothing.
-        runs: Runs without the profiler for each number of threads; the median counts. With the number that is
-            profiled, half of them come before the profiled run: a machine whose clock drifts shows it.
-        variable: The environment variable that tells the program its threads.
+        sizes: Run CMD with each of these for {size} in it, such as ./app {size}; each is profiled by itself. In full:
+            for how counts grow with the input is not to be seen in one profile.
+        ablate: Run CMD with each of these objects always in the cache, too, so that its results are wrong; all: each
+            that is waited for. In full: one after the other; it is predicted to wait for all but that.
+        runs: Runs to measure. In full: without the profiler, for each number of threads; the median counts. With the
+            number that is profiled, half of them come before the profiled run: a machine whose clock drifts shows it.
+        variable: What tells the program its threads. In full: the environment variable.
         progress: Called with the share that is done, the seconds left (None before a run has been timed), and what is
             being done. In a notebook a bar shows it by default.
 

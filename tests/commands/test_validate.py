@@ -82,8 +82,8 @@ def test_a_file_of_programs_is_a_table_and_a_sentence(run: Run, here: Path, fold
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("--threads", "1,x", "--", "true"), 2, "`x` is no number of threads"),
-        (("--neighbours", "5", "--", "true"), 2, "--neighbours 5: write traffic as 5GB/s"),
+        (("--threads", "1,x", "--", "true"), 2, "threads: 'x' is no such number"),
+        (("--neighbours", "5", "--", "true"), 2, "neighbours: '5' is no traffic"),
         (("--placements", "interlave", "--", "true"), 2, "there is no policy `interlave`"),
         (("--placements", "bind:cxl", "--", "true"), 2, "has no memory `cxl`"),
         (("--placements", "bind:dram", "--node", "dram=one", "--", "true"), 2, "`one` is no node number"),

@@ -14,6 +14,7 @@ import traceback
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from three_ways import PLAN
 
@@ -21,7 +22,7 @@ from tierloom import profiler, runner
 from tierloom.nouns import Plan
 
 TIERLOOM = str(Path(sys.executable).parent / "tierloom")
-BACKENDS = tuple(backend for backend in profiler.BACKENDS if backend != "auto")
+BACKENDS = tuple(backend for backend in get_args(profiler.Backend) if backend != "auto")
 PLAN_FILE = "it.plan.toml"
 NOTHING = PLAN.replace("size_at_least = 32768", "size_at_least = 1099511627776")
 """A plan whose rule no block matches."""

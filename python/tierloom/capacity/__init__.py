@@ -2,7 +2,7 @@
 
 `read` and `fit` make a model of a few runs, `mixes` and `choose` buy memory by it; `saving`, `cheapest` and
 `shape` answer for clusters and hosts; `findings` holds published cases against ours. The engines (`spill`,
-`fitting`, `mixes`, `cost`, `fleet`, `skew`, `store`) know no files; `files` and `catalog` are the doors to
+`fit`, `mixes`, `cost`, `fleet`, `skew`, `store`) know no files; `run_files` and `catalog` are the doors to
 them, `experiment` is the instrument that measures.
 
 Example:

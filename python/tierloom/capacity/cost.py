@@ -18,10 +18,10 @@ class Rates:
     """The abstract cost model's inputs.
 
     Attributes:
-        dram: Throughput on data in DRAM over that on data on SSD.
-        cxl: Throughput on data in CXL memory over that on data on SSD.
-        dram_to_cxl: DRAM of a server over its CXL memory, in bytes: 2 is twice as much DRAM.
-        server_cost: Total cost of a server with CXL memory over one without.
+        dram: Throughput on data in DRAM; on SSD it is 1.
+        cxl: Throughput on data in CXL memory.
+        dram_to_cxl: Bytes of DRAM over bytes of CXL memory.
+        server_cost: Cost of a server with CXL memory over one without.
     """
 
     dram: float

@@ -31,9 +31,9 @@ class Load:
     Attributes:
         threads: Server threads.
         compute_s: Computing of an operation, network included.
-        waits: Cache lines that an operation waits for one after another.
+        waits: Cache lines waited for one by one.
         record_bytes: Size of a record.
-        theta: Exponent of Zipf's law over the records.
+        theta: Zipf's exponent; 0 is even.
         fast_share: Part of the data that DRAM holds under hot-page promotion.
         on_ssd: Parts of the data that are tried on SSD.
     """

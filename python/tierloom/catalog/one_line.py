@@ -10,7 +10,7 @@ import itertools
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from tierloom.catalog.kind_figures import (
     DRAM_SHAPE,
@@ -22,12 +22,13 @@ from tierloom.catalog.kind_figures import (
     write_share,
 )
 from tierloom.errors import MachineError, RequestError
+from tierloom.schema.documents import MemoryKindDoc
 from tierloom.units import amount_in_bytes, bandwidth_gb_s, latency_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-KINDS = ("dram", "lpddr", "cxl", "hbm", "pmem", "ssd")
+KINDS = get_args(MemoryKindDoc)
 FORM = "write for example `dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s`: kind and size, and latency and bandwidth"
 HOP_NS = 33.0
 """From one socket to the memory of another: 130 ns over 97 to DRAM of Sapphire Rapids (EuroSys 2024)."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tierloom.commands import occupied, options, say
+from tierloom.commands.function_options import of
 from tierloom.commands.profile import show_profile
 
 
@@ -18,21 +19,8 @@ from tierloom.commands.profile import show_profile
     ),
 )
 @click.argument("recording", type=options.FILE, metavar="RECORDING")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder to write; RECORDING's name with .profile by default.",
-)
-@click.option(
-    "--counts",
-    type=options.FILE,
-    metavar="FILE",
-    multiple=True,
-    help="Executions counted by valgrind (callgrind --dump-instr=yes) of the same program and input, once a process; "
-    "with --cache-sim=yes lines from memory, too.",
-)
+@options.output_folder("Folder to write; RECORDING's name with .profile by default.", or_file=True)
+@of("recordings:analyse", counts=("FILE", {"type": options.FILE, "multiple": True, "default": None}))
 @options.binaries
 @options.as_json
 def verb(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,7 @@ from tierloom.arguments import name_list
 from tierloom.commands import options, say
 from tierloom.commands.capacity_cost import cost, fleet, shape
 from tierloom.commands.capacity_measure import measure
+from tierloom.commands.function_options import of
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
 from tierloom.units import amount_in_bytes, bytes_text, fraction
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tierloom.offload.host import Tier
 
 RUNS = click.argument("runs", metavar="RUNS")
+LOAD = "capacity.keyvalue:Load"
 
 
 @click.group(
@@ -108,7 +110,7 @@ def published_(names: tuple[str, ...], as_json: bool) -> None:
 )
 @RUNS
 @click.option("--hold-out", metavar="A,B", help="Fit without these amounts of memory and predict them.")
-@click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw the runs and the model: .png, .svg or .pdf.")
+@options.plot("the runs and the model")
 @options.as_json
 def fit_(runs: str, hold_out: str | None, plot: Path | None, as_json: bool) -> None:
     """Fit the model of a job that spills to a few runs, with its errors.
@@ -200,7 +202,7 @@ def memories(function: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--server", type=float, default=0.0, show_default=True, metavar="USD", help="The server without memory.")
 @memories
-@click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw cost against results: .png, .svg or .pdf.")
+@options.plot("cost against results")
 @options.as_json
 def plan_(
     runs: str,
@@ -268,7 +270,7 @@ def plan_(
     ),
 )
 @options.machine
-@click.option("--threads", type=int, default=7, show_default=True, metavar="N", help="Server threads.")
+@of(LOAD, threads="N")
 @click.option(
     "--compute",
     type=float,
@@ -277,25 +279,11 @@ def plan_(
     metavar="US",
     help="Computing of an operation, microseconds.",
 )
-@click.option(
-    "--waits", type=float, default=6.0, show_default=True, metavar="N", help="Cache lines waited for one by one."
-)
-@click.option("--record", type=int, default=1000, show_default=True, metavar="BYTES", help="Size of a record.")
-@click.option("--theta", type=float, default=0.99, show_default=True, help="Zipf's exponent; 0 is even.")
+@of(LOAD, waits="N", record_bytes="--record BYTES", theta="")
 @click.option("--fast", default="50%", show_default=True, metavar="SHARE", help="Data that DRAM holds under promotion.")
 @click.option("--on-ssd", default="20%,40%", show_default=True, metavar="A,B", help="Parts of the data on SSD.")
 @options.as_json
-def store_(
-    machine: str,
-    threads: int,
-    compute: float,
-    waits: float,
-    record: int,
-    theta: float,
-    fast: str,
-    on_ssd: str,
-    as_json: bool,
-) -> None:
+def store_(machine: str, compute: float, fast: str, on_ssd: str, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (as `Load` has them)
     """Compare ways to place a key-value store: DRAM, CXL memory, interleaved, promoted, or partly on SSD.
 
     Operations a second follow from the machine's loaded-latency curves and the skew of accesses; the
@@ -306,18 +294,15 @@ def store_(
     from tierloom.report.tables import capacities
 
     load = Load(
-        threads=threads,
+        **asked,
         compute_s=compute * 1e-6,
-        waits=waits,
-        record_bytes=record,
-        theta=theta,
         fast_share=fraction(fast),
         on_ssd=tuple(fraction(text) for text in name_list(on_ssd) or []),
     )
     tiers = two_tiers(machine)
-    if threads > (cores := Machine.load(machine).data["sockets"][0]["cores"]["value"]):
+    if load.threads > (cores := Machine.load(machine).data["sockets"][0]["cores"]["value"]):
         message = (
-            f"{threads} threads do not fit on the first socket of {machine}, which has {cores} cores\n"
+            f"{load.threads} threads do not fit on the first socket of {machine}, which has {cores} cores\n"
             f"hint: ask for {cores} threads or fewer"
         )
         raise RequestError(message)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tierloom.commands import options, say
+from tierloom.commands.function_options import of
 from tierloom.errors import RequestError
 from tierloom.units import amount_in_bytes, fraction
 
@@ -22,19 +23,9 @@ if TYPE_CHECKING:
         "tierloom capacity cost --dram 6 --cxl 5 --dram-to-cxl 1 --json",
     ),
 )
-@click.option("--dram", type=float, required=True, metavar="R", help="Throughput on data in DRAM; on SSD it is 1.")
-@click.option("--cxl", type=float, required=True, metavar="R", help="Throughput on data in CXL memory.")
-@click.option("--dram-to-cxl", type=float, required=True, metavar="C", help="Bytes of DRAM over bytes of CXL memory.")
-@click.option(
-    "--server-cost",
-    type=float,
-    default=1.0,
-    show_default=True,
-    metavar="X",
-    help="Cost of a server with CXL memory over one without.",
-)
+@of("capacity.cost:Rates", dram="R", cxl="R", dram_to_cxl="C", server_cost="X")
 @options.as_json
-def cost(dram: float, cxl: float, dram_to_cxl: float, server_cost: float, as_json: bool) -> None:
+def cost(as_json: bool, **rates_given: float) -> None:
     """How many servers, and how much money, CXL memory saves at the same throughput.
 
     The abstract cost model of the EuroSys 2024 study: the working set is larger than all memory, each server
@@ -44,7 +35,7 @@ def cost(dram: float, cxl: float, dram_to_cxl: float, server_cost: float, as_jso
     from tierloom.capacity.cost import break_even_cost
     from tierloom.report.tables import capacities
 
-    rates = Rates(dram=dram, cxl=cxl, dram_to_cxl=dram_to_cxl, server_cost=server_cost)
+    rates = Rates(**rates_given)
     answer, even = saving(rates), break_even_cost(rates)
     if as_json:
         say.document("cost", {**asdict(rates), **asdict(answer), "break_even_server_cost": even})

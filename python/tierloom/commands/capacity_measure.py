@@ -20,6 +20,7 @@ from tierloom.units import amount_in_bytes, count_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tierloom.capacity.experiment.key_value import Study
     from tierloom.capacity.experiment.processes import Measured, Progress
 
 S = TypeVar("S")
@@ -151,6 +152,32 @@ def study(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def key_value(mix: str, mixes: str, *, data: str, threads: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Options of a study of a key-value store: the usual mix, those that there are, and whose data and threads."""
+    declared = (
+        click.option("--mix", default=mix, show_default=True, help=mixes),
+        click.option("--data", default="256MiB", show_default=True, metavar="SIZE", help=data),
+        click.option(
+            "--operations", type=click.IntRange(min=100), default=100_000, show_default=True, help="Of a run."
+        ),
+        click.option("--threads", type=click.IntRange(min=1), default=4, show_default=True, help=threads),
+        click.option("--theta", type=float, default=0.99, show_default=True, help="Zipf's exponent; 0 is even."),
+    )
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(declared):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def told(wanted: Study, data: str) -> str:
+    """What a reader of the file should know of a study of a key-value store."""
+    touched = f"{wanted.operations} operations by {wanted.threads} threads, Zipf {wanted.theta:g}"
+    return f"{wanted.mix}, {data} of records, {touched}"
+
+
 @measure.command(
     name="duckdb",
     epilog=options.examples(
@@ -181,8 +208,8 @@ def duckdb_(asked: Asked, *, scale: float, streams: str, threads: int, queries: 
         threads=threads,
         queries=tuple(name_list(queries) or []) if queries else DEFAULT,
     )
-    told = f"TPC-H scale factor {scale:g}, queries {' '.join(wanted.queries)}, {threads} threads"
-    asked.carry_out(duck.measure, wanted, told)
+    ran = f"TPC-H scale factor {scale:g}, queries {' '.join(wanted.queries)}, {threads} threads"
+    asked.carry_out(duck.measure, wanted, ran)
 
 
 @measure.command(
@@ -193,29 +220,17 @@ def duckdb_(asked: Asked, *, scale: float, streams: str, threads: int, queries: 
         " --repeats 1 --json",
     ),
 )
-@click.option("--mix", default="ycsb-c", show_default=True, help="ycsb-a, ycsb-b, ycsb-c or ycsb-f.")
-@click.option("--data", default="256MiB", show_default=True, metavar="SIZE", help="All records.")
-@click.option("--operations", type=click.IntRange(min=100), default=100_000, show_default=True, help="Of a run.")
-@click.option("--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Threads of the store.")
-@click.option("--theta", type=float, default=0.99, show_default=True, help="Zipf's exponent; 0 is even.")
+@key_value("ycsb-c", "ycsb-a, ycsb-b, ycsb-c or ycsb-f.", data="All records.", threads="Threads of the store.")
 @study
-def records_(asked: Asked, *, mix: str, data: str, operations: int, threads: int, theta: float) -> None:
+def records_(asked: Asked, *, data: str, **given: Any) -> None:  # noqa: ANN401 (as the study has them)
     """Records of a file, read and updated by YCSB's mixes, with as much page cache as the limit allows.
 
     That takes a control group: as root, or where one is delegated to you. Without, all data fits.
     """
     from tierloom.capacity.experiment import records
 
-    wanted = records.Study(
-        **asked.shared(),
-        mix=mix,
-        data_bytes=amount_in_bytes(data, 0),
-        operations=operations,
-        threads=threads,
-        theta=theta,
-    )
-    told = f"{mix}, {data} of records, {operations} operations by {threads} threads, Zipf {theta:g}"
-    asked.carry_out(records.measure, wanted, told)
+    wanted = records.Study(**asked.shared(), data_bytes=amount_in_bytes(data, 0), **given)
+    asked.carry_out(records.measure, wanted, told(wanted, data))
 
 
 @measure.command(
@@ -226,16 +241,10 @@ def records_(asked: Asked, *, mix: str, data: str, operations: int, threads: int
         " --json",
     ),
 )
-@click.option("--mix", default="ycsb-b", show_default=True, help="ycsb-a to ycsb-f.")
-@click.option("--data", default="256MiB", show_default=True, metavar="SIZE", help="All records, of 1000 bytes.")
-@click.option("--operations", type=click.IntRange(min=100), default=100_000, show_default=True, help="Of a run.")
-@click.option("--threads", type=click.IntRange(min=1), default=4, show_default=True, help="Threads of the client.")
-@click.option("--theta", type=float, default=0.99, show_default=True, help="Zipf's exponent; 0 is even.")
+@key_value("ycsb-b", "ycsb-a to ycsb-f.", data="All records, of 1000 bytes.", threads="Threads of the client.")
 @click.option("--server", metavar="NAME", help="valkey-server or redis-server by default, whichever is there.")
 @study
-def redis_(
-    asked: Asked, *, mix: str, data: str, operations: int, threads: int, theta: float, server: str | None
-) -> None:
+def redis_(asked: Asked, *, data: str, **given: Any) -> None:  # noqa: ANN401 (as the study has them)
     """Redis or Valkey under YCSB's mixes, with a file behind it for what its memory cannot hold.
 
     `--memory` is the server's own limit; it puts out what was used least recently, and that is read from the
@@ -243,17 +252,8 @@ def redis_(
     """
     from tierloom.capacity.experiment import redis_store
 
-    wanted = redis_store.Study(
-        **asked.shared(),
-        mix=mix,
-        data_bytes=amount_in_bytes(data, 0),
-        operations=operations,
-        threads=threads,
-        theta=theta,
-        server=server,
-    )
-    told = f"{mix}, {data} of records, {operations} operations by {threads} threads, Zipf {theta:g}"
-    asked.carry_out(redis_store.measure, wanted, told)
+    wanted = redis_store.Study(**asked.shared(), data_bytes=amount_in_bytes(data, 0), **given)
+    asked.carry_out(redis_store.measure, wanted, told(wanted, data))
 
 
 @measure.command(
@@ -275,14 +275,8 @@ def spark_(asked: Asked, *, job: str, rows: int, threads: int) -> None:
     """
     from tierloom.capacity.experiment import spark
 
-    wanted = spark.Study(
-        **asked.shared(),
-        job=job,
-        rows=rows,
-        threads=threads,
-    )
-    told = f"{job}, {rows} rows, {threads} threads"
-    asked.carry_out(spark.measure, wanted, told)
+    wanted = spark.Study(**asked.shared(), job=job, rows=rows, threads=threads)
+    asked.carry_out(spark.measure, wanted, f"{job}, {rows} rows, {threads} threads")
 
 
 def _paced(bar: Callable[[float, float, str], None]) -> Callable[[int, int, str], None]:

@@ -11,35 +11,16 @@ import click
 
 from tierloom import outputs
 from tierloom.commands import next_command, options, say
+from tierloom.commands.function_options import of
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
-from tierloom.gpu_expansion import CONFIGS, OPTIONS, WORKLOADS, Option, ParameterSet, expand, expand_trace
+from tierloom.gpu_expansion import CONFIGS, VARIED, WORKLOADS, ParameterSet, expand, expand_trace
 from tierloom.readers import reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tierloom.schema import ExpansionDoc
 
 ALL = "all"
-
-
-def varied(function: Callable[..., None]) -> Callable[..., None]:
-    """The options of a run, as the function that simulates has them; one has the step of a drawing instead."""
-    for name, option in reversed(OPTIONS.items()):
-        if name != "timeline_ns":
-            function = declared(name, option)(function)
-    return function
-
-
-def declared(name: str, option: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A declared option as one of the command line; what is typed is read as the function reads it."""
-    flag = option.flag or f"--{name.replace('_', '-')}"
-    if option.words:
-        return click.option(flag, name, type=click.Choice(option.words), help=option.about)
-    if not option.metavar:
-        return click.option(flag, name, is_flag=True, help=option.about)
-    return click.option(flag, name, type=option.kind, metavar=option.metavar, help=option.about)
 
 
 @click.group(
@@ -56,8 +37,22 @@ def declared(name: str, option: Option) -> Callable[[Callable[..., None]], Calla
 @click.option(
     "--config", default="cxl", show_default=True, metavar="A,B", help=f"Configurations: {', '.join(CONFIGS)}; or all."
 )
-@click.option("--media", default="dram", metavar="M", help="Endpoint: dram, optane, znand, nand.", show_default=True)
-@varied
+@of(
+    "gpu_expansion:expand",
+    media="M",
+    gpu="G",
+    window="",
+    prefetch="",
+    ports="N",
+    controller_ns="--controller NS",
+    link_gb_s="--link GB/S",
+    local_ratio="R",
+    data_bytes="--data SIZE",
+    passes="P",
+    tree_entries="N",
+    seed="N",
+    carry="--check",
+)
 @click.option(
     "--timeline", type=options.Drawn(), metavar="FILE", help="Draw the last run over time: .png, .svg or .pdf."
 )
@@ -113,13 +108,13 @@ def run_all(given: dict[str, Any]) -> list[ExpansionDoc]:
 
 def run_one(config: str, given: dict[str, Any]) -> ExpansionDoc:
     """One run; what was not given is left to the parameter set."""
-    chosen = {name: given[name] for name in OPTIONS if name in given}
+    chosen = {name: given[name] for name in VARIED if name in given} | {"config": config}
     if given["timeline"]:
         chosen["timeline_ns"] = given["timeline_step"] * 1e3
     parameters = ParameterSet.load(given["parameter_file"])
     if given["trace"]:
-        return expand_trace(given["trace"], config=config, media=given["media"], parameters=parameters, **chosen)
-    return expand(given["workload"], config=config, media=given["media"], parameters=parameters, **chosen)
+        return expand_trace(given["trace"], parameters=parameters, **chosen)
+    return expand(given["workload"], parameters=parameters, **chosen)
 
 
 def configurations(listed: str, media: str) -> list[str]:

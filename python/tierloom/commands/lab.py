@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ import click
 
 from tierloom import lab
 from tierloom.commands import options, say
+from tierloom.commands.function_options import of
 from tierloom.commands.groups import Group
 from tierloom.lab import qemu
 
@@ -24,84 +23,27 @@ if TYPE_CHECKING:
     from tierloom.lab.standing_guest import Standing
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """The machine that was asked for; the arguments are those of :func:`tierloom.lab.run`."""
+TOPOLOGIES = "; ".join(f"{name}: {each.about}" for name, each in lab.TOPOLOGIES.items()) + "."
 
-    topology: str
-    memory: str | None
-    share: tuple[Path, ...]
-    store: Path | None
-    pmem_mode: str
-    accelerator: str
-
-
-MACHINE = (
-    click.option(
-        "--topology",
-        type=click.Choice(list(lab.TOPOLOGIES)),
-        default="two-tier",
-        show_default=True,
-        help="; ".join(f"{name}: {each.about}" for name, each in lab.TOPOLOGIES.items()) + ".",
+GUEST = of(
+    "lab:run",
+    topology=("", {"type": click.Choice(list(lab.TOPOLOGIES)), "help": TOPOLOGIES}),
+    memory="SIZES",
+    share=(
+        "DIR",
+        {"multiple": True, "default": None, "type": click.Path(path_type=Path, exists=True, file_okay=False)},
     ),
-    click.option("--memory", metavar="SIZES", help="Sizes of its nodes, DRAM first: 1GiB,2GiB."),
-    click.option(
-        "--share",
-        multiple=True,
-        type=click.Path(path_type=Path, exists=True, file_okay=False),
-        metavar="DIR",
-        help="A folder that it may write beside the current one; may be given again.",
-    ),
-    click.option(
-        "--store",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIR",
-        help="Folder that keeps what a persistent device holds (cxl-pmem).",
-    ),
-    click.option(
-        "--pmem",
-        "pmem_mode",
-        type=click.Choice(["fsdax", "devdax"]),
-        default="fsdax",
-        show_default=True,
-        help="What a new persistent device becomes: a file system on /mnt/pmem0, or /dev/dax0.0.",
-    ),
-    click.option(
-        "--accel",
-        "accelerator",
-        type=click.Choice(qemu.ACCELERATORS),
-        default="tcg",
-        show_default=True,
-        help="Software emulation works everywhere; kvm where you may use it, and without CXL.",
-    ),
+    store=("DIR", {"type": click.Path(path_type=Path, file_okay=False)}),
+    pmem_mode=("--pmem", {"type": click.Choice(["fsdax", "devdax"])}),
+    accelerator=("--accel", {"type": click.Choice(qemu.ACCELERATORS)}),
 )
-
-
-def machine(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of a guest, handed over as ``wanted``: the same for one command and for one that stays."""
-
-    @functools.wraps(function)
-    def gathered(*words: object, **given: Any) -> Any:  # noqa: ANN401 (click's own types)
-        wanted = Wanted(**{each.name: given.pop(each.name) for each in fields(Wanted)})
-        return function(*words, wanted=wanted, **given)
-
-    for option in reversed(MACHINE):
-        gathered = option(gathered)
-    return gathered
+"""Options of a guest: the same for one command and for one that stays."""
 
 
 def command_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """How one command is run in a guest."""
     function = click.option("--stdin", is_flag=True, help="Let CMD read this command's standard input.")(function)
-    return click.option(
-        "--timeout",
-        "timeout_s",
-        type=click.FloatRange(min=1),
-        default=lab.TIMEOUT_S,
-        show_default=True,
-        metavar="S",
-        help="Seconds that CMD may take.",
-    )(function)
+    return of("lab:run", timeout_s=("--timeout S", {"type": click.FloatRange(min=1)}))(function)
 
 
 @click.group(
@@ -122,46 +64,45 @@ def verb() -> None:
     context_settings=options.THROUGH,
     epilog=options.examples("tierloom lab run -- numactl --hardware", "tierloom lab run --topology cxl -- daxctl list"),
 )
-@machine
+@GUEST
 @command_options
 @options.as_json
 @options.program
 @click.pass_context
 def run(
-    ctx: click.Context, wanted: Wanted, timeout_s: float, stdin: bool, as_json: bool, command: tuple[str, ...]
+    ctx: click.Context,
+    /,
+    topology: str,
+    stdin: bool,
+    as_json: bool,
+    command: tuple[str, ...],
+    **asked: Any,  # noqa: ANN401 (as `lab.run` takes it)
 ) -> None:
     """Start a guest, run CMD in it, and end it: CMD's output and exit code are passed on."""
     typed = sys.stdin.buffer.read() if stdin else None
     with ExitStack() as spinner:
-        spinner.enter_context(say.progress(f"a {wanted.topology} machine starts and runs {command[0]}"))
+        spinner.enter_context(say.progress(f"a {topology} machine starts and runs {command[0]}"))
 
         def sink(stream: str, data: bytes) -> None:
             spinner.close()
             pass_on(stream, data)
 
-        asked = None if as_json else sink
-        result = lab.run(command, timeout_s=timeout_s, stdin=typed, sink=asked, **vars(wanted))
+        result = lab.run(command, topology=topology, stdin=typed, sink=None if as_json else sink, **asked)
     end(ctx, result, as_json=as_json)
 
 
 @verb.command(
     name="up", epilog=options.examples("tierloom lab up", "tierloom lab up --topology cxl --memory 2GiB,1GiB")
 )
-@machine
+@GUEST
 @options.as_json
-def up(wanted: Wanted, as_json: bool) -> None:
+def up(topology: str, memory: str | None, share: tuple[Path, ...], as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (as `lab.run` takes it)
     """Start a guest that stays, for `tierloom lab ssh`."""
     from tierloom.lab import standing_guest
     from tierloom.lab.topology import named
 
-    with say.progress(f"a {wanted.topology} machine starts"):
-        guest = standing_guest.up(
-            named(wanted.topology).sized(wanted.memory),
-            shares=[Path.cwd(), *wanted.share],
-            store=wanted.store,
-            pmem_mode=wanted.pmem_mode,
-            accelerator=wanted.accelerator,
-        )
+    with say.progress(f"a {topology} machine starts"):
+        guest = standing_guest.up(named(topology).sized(memory), shares=[Path.cwd(), *share], **asked)
     if as_json:
         say.document("guest", describe(guest))
     else:

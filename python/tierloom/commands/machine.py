@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tierloom.commands import next_command, occupied, options, say
+from tierloom.commands.function_options import of
 from tierloom.commands.groups import Group
 from tierloom.commands.machine_files import export, import_
 from tierloom.commands.machine_new import new
@@ -47,7 +48,7 @@ def list_(as_json: bool) -> None:
     epilog=options.examples("tierloom machine show liu-a", "tierloom machine show liu-a --plot liu-a.png"),
 )
 @click.argument("name", metavar="NAME")
-@click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw its curves: .png, .svg or .pdf.")
+@options.plot("its curves")
 @click.option("--sources", is_flag=True, help="Say where every figure comes from and how it came about.")
 @click.option("--toml", is_flag=True, help="Print it as a machine file, to edit.")
 @options.as_json
@@ -86,15 +87,8 @@ def show(name: str, plot: Path | None, sources: bool, toml: bool, as_json: bool)
         "tierloom machine measure --quick", "tierloom machine measure --quick -o here.toml --name here --json"
     ),
 )
-@click.option(
-    "-o",
-    "--output",
-    type=options.FILE,
-    metavar="FILE",
-    help="Machine file to write; NAME.toml by default.",
-)
-@click.option("--name", metavar="NAME", help="Name of the machine; this host's by default.")
-@click.option("--quick", is_flag=True, help="Take less than a minute and measure more coarsely.")
+@options.output("Machine file to write; NAME.toml by default.")
+@of("measurement:measure", name="NAME", quick="")
 @options.as_json
 def measure_(output: Path | None, name: str | None, quick: bool, as_json: bool) -> None:
     """Measure this machine: run it while nothing else does.

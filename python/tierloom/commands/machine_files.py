@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tierloom import outputs
 from tierloom.commands import next_command, occupied, options, say
+from tierloom.commands.function_options import of
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine
 
@@ -21,31 +23,21 @@ from tierloom.nouns import Machine
     ),
 )
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE…")
-@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="Machine file to write; NAME.toml by default.")
-@click.option("--name", metavar="NAME", help="Name of the machine; that of the source by default.")
-@click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Cores of a socket, where no source tells.")
-@click.option(
-    "--node",
-    "nodes",
-    multiple=True,
-    metavar="N=KIND:SIZE",
-    help="What node N is, where no source tells: 2=cxl:128GiB. KIND is dram, lpddr, cxl, hbm, pmem or ssd.",
-)
-@click.option(
-    "--ghz",
-    type=click.FloatRange(min=0.1, max=20),
-    metavar="F",
-    help="Mess's bwlat files are in cycles of this clock; in ns by default.",
+@options.output("Machine file to write; NAME.toml by default.")
+@of(
+    "machine_formats:import_machine",
+    name="NAME",
+    cores=("N", {"type": click.IntRange(min=1)}),
+    nodes=("--node N=KIND:SIZE", {"multiple": True}),
+    ghz=("F", {"type": click.FloatRange(min=0.1, max=20)}),
 )
 @options.as_json
 def import_(
     sources: tuple[str, ...],
     output: Path | None,
-    name: str | None,
-    cores: int | None,
     nodes: tuple[str, ...],
-    ghz: float | None,
     as_json: bool,
+    **asked: Any,  # noqa: ANN401 (as `import_machine` takes it)
 ) -> None:
     """Make a machine file of what others have written about a machine.
 
@@ -58,7 +50,7 @@ def import_(
     from tierloom.machine_formats import import_machine
     from tierloom.report.tables import machines
 
-    found = import_machine(sources, name, cores=cores, nodes=dict(map(node, nodes)), ghz=ghz)
+    found = import_machine(sources, nodes=dict(map(node, nodes)), **asked)
     file = occupied.named(output, f"{found.machine.name}.toml", "machine")
     found.machine.save(file)
     if as_json:
@@ -92,7 +84,7 @@ def node(text: str) -> tuple[int, str]:
 @click.argument("name", metavar="NAME")
 @click.option("--hwloc", "form", flag_value="hwloc", required=True, help="As XML of hwloc with memory attributes.")
 @click.option("--toml", "form", flag_value="toml", help="As a machine file of Tierloom's, to edit.")
-@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="File to write; standard output by default.")
+@options.output("File to write; standard output by default.")
 def export(name: str, form: str, output: Path | None) -> None:
     """Write a machine in another program's format, or as a file to edit: NAME is a catalog name or a machine file.
 

@@ -25,7 +25,7 @@ NAME = re.compile(r"\w[\w.+-]*")
 )
 @click.argument("line", metavar="[LINE]", required=False)
 @click.option("--name", metavar="NAME", help="Name of the machine; made of the line by default.")
-@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="Machine file to write; NAME.toml by default.")
+@options.output("Machine file to write; NAME.toml by default.")
 @options.as_json
 def new(line: str | None, name: str | None, output: Path | None, as_json: bool) -> None:
     """Write the file of a machine that you think of.

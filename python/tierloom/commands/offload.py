@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tierloom import outputs
-from tierloom.arguments import name_list
+from tierloom import offload, outputs
 from tierloom.commands import next_command, occupied, options, say
+from tierloom.commands.function_options import of
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
 from tierloom.units import amount_in_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from tierloom.commands.options import F
     from tierloom.offload.answers import InferAnswer
     from tierloom.offload.documents import CapacityDoc, InferDoc
     from tierloom.offload.host import Tier
+
+
+INFER = "offload.requests:infer"
+TRAIN, SERVE, CPU = (f"offload.other_requests:{name}" for name in ("train", "serve", "cpu"))
+"""The functions whose arguments the options are."""
 
 
 @click.group(
@@ -63,76 +67,9 @@ def list_(as_json: bool) -> None:
     say.then("tierloom offload infer --model llama-3.1-70b --gpu a10 --machine liu-a")
 
 
-def listed(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
-    """A callback: names separated by commas."""
-    return name_list(text)
-
-
-def comparing(told: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """`--compare`: policies beside the chosen one."""
-    usual = "interleave,first-touch"
-    return click.option("--compare", callback=listed, default=usual, show_default=True, metavar="A,B", help=told)
-
-
-def what(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that say what runs on what: model, GPU, machine."""
-    function = click.option(
-        "--nodes",
-        callback=listed,
-        metavar="A[=SIZE],B",
-        help="Memories that may be used, or a part of one; all by default.",
-    )(function)
-    function = click.option("--socket", metavar="S", help="Where the GPU and the threads are; the first by default.")(
-        function
-    )
-    function = options.machine(function)
-    function = click.option("--gpu", required=True, metavar="G", help="GPU: a name of the catalog, or a file.")(
-        function
-    )
-    return click.option(
-        "--model", required=True, metavar="M", help="Model: a name of the catalog, a config.json, or a .gguf file."
-    )(function)
-
-
-def goals(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that say what is wanted; without any, a table over numbers of users."""
-    function = click.option("--throughput", is_flag=True, help="The most tokens/s of all users, however many.")(
-        function
-    )
-    function = click.option("--tokens-per-s", type=float, metavar="N", help="Fewest tokens/s for each user.")(function)
-    function = click.option("--ttft", metavar="TIME", help="Longest time to the first token: 2s, 500ms.")(function)
-    return click.option(
-        "--users", "--batch", "users", type=int, metavar="N", help="Users in flight; a table over them by default."
-    )(function)
-
-
-def requests(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that say what users send and get."""
-    function = click.option("--draft", metavar="M", help="Model that drafts, on the GPU; free by default.")(function)
-    function = click.option(
-        "--speculative", metavar="N:SHARE", help="Speculative decoding: drafts of N tokens, the share accepted: 4:0.7."
-    )(function)
-    function = click.option(
-        "--shared-prefix",
-        type=int,
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="Tokens that all prompts start with.",
-    )(function)
-    lengths = "a number, a range 100..4000, or a file with one length a line."
-    function = click.option(
-        "--answer",
-        "--generate",
-        "answer",
-        default="256",
-        show_default=True,
-        metavar="N",
-        help="Tokens of an answer, likewise.",
-    )(function)
-    return click.option(
-        "--prompt", default="2048", show_default=True, metavar="N", help=f"Tokens of a prompt: {lengths}"
-    )(function)
+def where(function: F) -> F:
+    """The options that say which machine, which of its sockets, and which of its memories."""
+    return options.machine(of(INFER, socket="S", nodes="A[=SIZE],B")(function))
 
 
 @verb.command(
@@ -142,29 +79,27 @@ def requests(function: Callable[..., None]) -> Callable[..., None]:
         "tierloom offload infer --model qwen3-32b --gpu a10 --machine liu-a --ttft 10s --tokens-per-s 2",
     ),
 )
-@what
-@goals
-@requests
-@click.option(
-    "--runtime",
-    metavar="R",
-    help="flexgen, overlapped, copied, paged or resident; what model and machine allow by default.",
-)
-@click.option("--policy", default="tier-aware", show_default=True, metavar="P", help="Leave host memory to a policy.")
-@comparing("Policies to compare with: interleave, first-touch, prefer:NODE, tier-blind (FlexGen's search).")
-@click.option("--peer", is_flag=True, help="The GPU reaches CXL memory directly (CXL 3.1), not through the CPU.")
-@click.option("--weight-bits", type=float, metavar="N", help="Bits a weight, scales included; as stored by default.")
-@click.option(
-    "--kv-bits", type=float, metavar="N", help="Bits an element of the KV cache; the activations' by default."
-)
-@click.option(
-    "--gpu-link", "link_gb_s", type=float, metavar="GB/S", help="Bandwidth of the GPU's link; the GPU's by default."
-)
-@click.option(
-    "--nvme",
-    callback=lambda _context, _parameter, text: block_device(text),
-    metavar="SIZE:R:W",
-    help="A block device besides: its size, GB/s read and written: 2TB:6.8:5.",
+@of(INFER, model="M", gpu="G")
+@where
+@of(
+    INFER,
+    users="--users --batch N",
+    ttft="TIME",
+    tokens_per_s="N",
+    throughput="",
+    prompt="N",
+    answer="--answer --generate N",
+    shared_prefix="N",
+    speculative="N:SHARE",
+    draft="M",
+    runtime="R",
+    policy="P",
+    compare="A,B",
+    peer="",
+    weight_bits="N",
+    kv_bits="N",
+    link_gb_s="--gpu-link GB/S",
+    nvme=("SIZE:R:W", {"callback": lambda _context, _parameter, text: block_device(text)}),
 )
 @click.option(
     "--emit",
@@ -172,15 +107,11 @@ def requests(function: Callable[..., None]) -> Callable[..., None]:
     metavar="TOOL",
     help="Write the plan for flexgen, llama.cpp, vllm, deepspeed, ktransformers, lmcache or tierloom-plan.",
 )
-@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="File for --emit; stdout by default.")
-@click.option(
-    "--plot", type=options.Drawn(), metavar="FILE", help="Draw throughput against capacity: .png, .svg or .pdf."
-)
+@options.output("File for --emit; stdout by default.")
+@options.plot("throughput against capacity")
 @options.as_json
 def infer_(tool: str | None, output: Path | None, plot: Path | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.infer`)
     """Plan the serving of a model: what each user gets, and where weights and KV cache are."""
-    from tierloom import offload
-
     if as_json and tool and output is None:
         message = "--json and --emit both want stdout\nhint: give --emit a file with -o"
         raise RequestError(message)
@@ -286,28 +217,23 @@ def show(data: InferDoc) -> None:
         "tierloom offload train --model llama-3.1-8b --gpu h100 --machine liu-a --stage zero-3 --json",
     ),
 )
-@what
-@click.option("--sequence", type=int, default=1024, show_default=True, metavar="N", help="Tokens of a sequence.")
-@click.option("--batch", type=int, metavar="N", help="Sequences of a micro-batch; the most that fit by default.")
-@click.option("--accumulate", type=int, default=1, show_default=True, metavar="N", help="Micro-batches to one update.")
-@click.option(
-    "--stage",
-    type=click.Choice(["zero-offload", "zero-3"]),
-    default="zero-offload",
-    show_default=True,
-    help="zero-3 keeps the parameters on the host too.",
+@of(INFER, model="M", gpu="G")
+@where
+@of(
+    TRAIN,
+    sequence="N",
+    batch="N",
+    accumulate="N",
+    stage="",
+    recompute="--recompute/--keep",
+    delayed="",
+    compare="A,B",
 )
-@click.option("--recompute/--keep", default=True, show_default=True, help="Compute activations again, or keep them.")
-@click.option("--delayed", is_flag=True, help="The update overlaps the next step's passes.")
-@comparing("Policies beside.")
-@click.option(
-    "--gpu-link", "link_gb_s", type=float, metavar="GB/S", help="Bandwidth of the GPU's link; the GPU's by default."
-)
+@of(INFER, link_gb_s="--gpu-link GB/S")
 @click.option("--emit", "tool", type=click.Choice(["deepspeed"]), help="Write DeepSpeed's JSON to stdout instead.")
 @options.as_json
 def train_(tool: str | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.train`)
     """Plan training with optimizer states on the host: where each state lives, how long a step takes."""
-    from tierloom import offload
     from tierloom.report.tables import offloads
 
     answer = offload.train(**asked)
@@ -332,16 +258,13 @@ def train_(tool: str | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN4
         "tierloom offload serve --model deepseek-v3 --gpu h200 --machine liu-a --sessions 100 --context 65536 --json",
     ),
 )
-@what
-@click.option("--sessions", type=int, required=True, metavar="N", help="Idle sessions whose KV caches are kept.")
-@click.option("--context", type=int, required=True, metavar="N", help="Tokens of a session.")
-@click.option(
-    "--kv-bits", type=float, metavar="N", help="Bits an element of the KV cache; the activations' by default."
-)
+@of(INFER, model="M", gpu="G")
+@where
+@of(SERVE, sessions="N", context="N")
+@of(INFER, kv_bits="N")
 @options.as_json
 def serve_(as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.serve`)
     """Place the KV caches of idle sessions: how many fit where, and what a session waits for its own."""
-    from tierloom import offload
     from tierloom.report.tables import offloads
 
     data = offload.serve(**asked)
@@ -359,24 +282,18 @@ def serve_(as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options ar
         "tierloom offload cpu --model llama-7b --machine liu-a --threads 32 --backends 4 --json",
     ),
 )
-@click.option(
-    "--model", required=True, metavar="M", help="Model: a name of the catalog, a config.json, or a .gguf file."
-)
+@of(INFER, model="M")
 @options.machine
-@click.option(
-    "--threads", "-t", type=click.IntRange(min=1), metavar="N", help="Threads of all backends; the cores by default."
-)
+@of(CPU, threads=("--threads -t N", {"type": click.IntRange(min=1)}))
 @options.socket
-@click.option("--backends", type=int, default=1, show_default=True, metavar="N", help="Processes, each with a copy.")
-@click.option("--context", type=int, default=2048, show_default=True, metavar="N", help="Tokens a step attends to.")
-@click.option("--weight-bits", type=float, metavar="N", help="Bits a weight, scales included; as stored by default.")
+@of(CPU, backends="N", context="N")
+@of(INFER, weight_bits="N")
 @options.as_json
 def cpu_(as_json: bool, **asked: Any) -> None:  # noqa: ANN401 (the options are the arguments of `offload.cpu`)
     """Decode without a GPU: which ratio of interleaving gives the most tokens per second.
 
     Loaded-latency curves of the machine decide: a queue at near memory is shortened by far memory.
     """
-    from tierloom import offload
     from tierloom.report.tables import offloads
 
     data = offload.cpu(**asked)

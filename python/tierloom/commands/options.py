@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from tierloom import extras
+from tierloom.commands.function_options import of
 from tierloom.errors import RequestError
 
 if TYPE_CHECKING:
@@ -68,6 +68,22 @@ class Drawn(Written):
         return super().convert(value, param, ctx)
 
 
+def output(about: str) -> Callable[[F], F]:
+    """``-o FILE``: a file to write."""
+    return click.option("-o", "--output", type=FILE, metavar="FILE", help=about)
+
+
+def output_folder(about: str, *, or_file: bool = False) -> Callable[[F], F]:
+    """``-o DIR``: a folder to write; where a file is there, that is for the verb to refuse, or for click."""
+    kind = click.Path(path_type=Path, file_okay=or_file)
+    return click.option("-o", "--output", type=kind, metavar="DIR", help=about)
+
+
+def plot(what: str) -> Callable[[F], F]:
+    """``--plot FILE``: a picture to draw."""
+    return click.option("--plot", type=Drawn(), metavar="FILE", help=f"Draw {what}: .png, .svg or .pdf.")
+
+
 def as_json(function: F) -> F:
     """``--json``: one document on stdout and nothing else."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout, nothing else.")(
@@ -75,86 +91,37 @@ def as_json(function: F) -> F:
     )
 
 
-def machine(function: F) -> F:
-    """``--machine``: catalog name or file."""
-    return _machine(required=True)(function)
+PLAN = "policy_search:plan"
+"""What declares the words that several verbs share."""
 
+machine = of(PLAN, machine="--machine -m M")
+"""``--machine``: catalog name or file."""
 
-def machine_or_none(function: F) -> F:
-    """The same, for a verb that does not always need one."""
-    return _machine(required=False)(function)
+machine_or_none = of(PLAN, machine=("--machine -m M", {"required": False}))
+"""The same, for a verb that does not always need one."""
 
+socket = of(PLAN, socket="S")
+"""``--socket``: where the program will run."""
 
-def _machine(*, required: bool) -> Callable[[F], F]:
-    return click.option(
-        "--machine",
-        "-m",
-        required=required,
-        metavar="M",
-        help="Machine: a name of `tierloom machine list`, a file, or a line as `dram 512GiB, cxl 1TiB 250ns 60GB/s`.",
-    )
+memories = of(PLAN, nodes="A,B")
+"""``--nodes``: the memories of the machine that the program will have."""
 
+fast_memory = of(PLAN, fast_memory="SIZE")
+"""``--fast-memory``: how much of the nearest memory the program will have."""
 
-def socket(function: F) -> F:
-    """``--socket``: where the program will run."""
-    return click.option("--socket", metavar="S", help="Socket where the threads run; the machine's first by default.")(
-        function
-    )
+ran_on = of(PLAN, ran_on="M")
+"""``--ran-on``: where a profile was recorded."""
 
+threads = of(PLAN, threads=("--threads -t N", {"type": click.IntRange(min=1)}))
+"""``--threads``: how wide the program will run."""
 
-def memories(function: F) -> F:
-    """``--nodes``: the memories of the machine that the program will have."""
-    return click.option(
-        "--nodes", metavar="A,B", help="Memories that may be used, separated by commas; all by default."
-    )(function)
+FOLDER = click.Path(path_type=Path, file_okay=False)
 
+binaries = of("recordings:analyse", binaries=("DIR", {"type": FOLDER, "multiple": True, "default": None}))
+"""``--binaries``: folders with the files of code of a recording."""
 
-def fast_memory(function: F) -> F:
-    """``--fast-memory``: how much of the nearest memory the program will have."""
-    return click.option(
-        "--fast-memory",
-        metavar="SIZE",
-        help="Fast memory, the nearest, that may be used: 64GiB, or 50% of the program's data.",
-    )(function)
-
-
-def of(function: Callable[..., Any], name: str, **said: Any) -> Callable[[F], F]:  # noqa: ANN401 (as click takes it)
-    """An option for an argument of a function of the API, with that function's default."""
-    default = inspect.signature(function).parameters[name].default
-    return click.option(f"--{name.replace('_', '-')}", default=default, show_default=True, **said)
-
-
-def ran_on(function: F) -> F:
-    """``--ran-on``: where a profile was recorded."""
-    return click.option(
-        "--ran-on",
-        metavar="M",
-        help="Machine that PROFILE was recorded on, measured: predictions are anchored to that run. Known by itself "
-        "where `tierloom machine measure` ran there.",
-    )(function)
-
-
-def binaries(function: F) -> F:
-    """``--binaries``: folders with the files of code of a recording."""
-    return click.option(
-        "--binaries",
-        type=click.Path(path_type=Path, file_okay=False),
-        multiple=True,
-        metavar="DIR",
-        help="Folder with the program and libraries that ran: by build id (.build-id/xx/yyyy), by whole path, or by "
-        "name. May be given again; what is in none is looked for where it ran.",
-    )(function)
-
-
-def threads(function: F) -> F:
-    """``--threads``: how wide the program will run."""
-    return click.option(
-        "--threads",
-        "-t",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Threads to plan for; the profile's by default.",
-    )(function)
+nodes = of("runner:run", nodes=("--node NAME=N", {"multiple": True}))
+"""``--node NAME=N``: which nodes of this machine the plan's memories are."""
 
 
 def refuse_idle(names: Sequence[str], why: str) -> None:
@@ -178,18 +145,6 @@ def refuse_idle(names: Sequence[str], why: str) -> None:
 def program(function: F) -> F:
     """``-- CMD…``: the user's program."""
     return click.argument("command", nargs=-1, required=True, metavar="-- CMD…", type=click.UNPROCESSED)(function)
-
-
-def nodes(function: F) -> F:
-    """``--node NAME=N``: which nodes of this machine the plan's memories are."""
-    return click.option(
-        "--node",
-        "nodes",
-        multiple=True,
-        metavar="NAME=N",
-        help="Which node of this machine a memory of the plan is; by default found by what both are, and refused where "
-        "that leaves a choice.",
-    )(function)
 
 
 def node_numbers(texts: Sequence[str]) -> dict[str, int]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tierloom import exporters, outputs
-from tierloom.arguments import name_list
 from tierloom.catalog import one_line
 from tierloom.commands import next_command, occupied, options, plan_files, say
+from tierloom.commands.function_options import of
 from tierloom.errors import RequestError
 from tierloom.exporters import FORMS
 
@@ -38,31 +38,12 @@ MACHINES = "`tierloom machine list` has names; `tierloom machine measure` writes
 @options.socket
 @options.memories
 @options.fast_memory
-@click.option(
-    "--max-slowdown",
-    metavar="SHARE",
-    help="Use the least fast memory with which the program takes at most so much longer than the least time that is "
-    "found with any amount of it: 5%.",
-)
-@click.option(
-    "--policies",
-    metavar="A,B",
-    help="Policies to compare; `usual`, all that make sense, by default. local, preferred:NODE, bind:A+B, "
-    "interleave:A+B, weighted:A=3+B=1, weighted-auto:A+B, object-interleave:A+B, object-interleave-traffic:A+B, soar, "
-    "balanced, tierloom, and your own: FILE.py:FUNCTION.",
-)
+@of("policy_search:plan", max_slowdown="SHARE", policies="A,B")
 @options.ran_on
-@click.option(
-    "--what-if",
-    multiple=True,
-    metavar="CHANGE",
-    help="Change the machine first, and say what that does: MEMORY.FIGURE=AMOUNT, as cxl.idle=+70ns (a switch), "
-    "ldram.bandwidth=x1.17 (DDR5-5600 for 4800), cxl.capacity=512GiB, cxl.cards=3, cxl.hosts=4 (a pool shared by "
-    "four), cxl.neighbours=10GB/s.",
-)
-@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="Plan to write; NAME.plan.toml by default.")
+@of("policy_search:plan", what_if=("CHANGE", {"multiple": True, "default": None}))
+@options.output("Plan to write; NAME.plan.toml by default.")
 @click.option("--html", type=options.Drawn("report"), metavar="FILE", help="Write a report of one page.")
-@click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw the frontier: .png, .svg or .pdf.")
+@options.plot("the frontier")
 @click.option(
     "--emit",
     type=click.Choice(list(FORMS)),
@@ -72,19 +53,13 @@ MACHINES = "`tierloom machine list` has names; `tierloom machine measure` writes
 def verb(
     profile: str,
     machine: str | None,
-    threads: int | None,
-    socket: str | None,
-    nodes: str | None,
-    fast_memory: str | None,
-    max_slowdown: str | None,
-    policies: str | None,
-    ran_on: str | None,
     what_if: tuple[str, ...],
     output: Path | None,
     html: Path | None,
     plot: Path | None,
     emit: str | None,
     as_json: bool,
+    **asked: Any,  # noqa: ANN401 (as `policy_search.plan` takes it)
 ) -> None:
     """Choose where each data object should live, and write it as a plan.
 
@@ -104,18 +79,7 @@ def verb(
         raise click.MissingParameter(MACHINES, param_hint="'--machine' / '-m'", param_type="option")
     program, as_it_is = Profile.load(profile), Machine.load(machine)
     plan_file = occupied.named(output, f"{program.name}.plan.toml", "plan")
-    ask = partial(
-        policy_search.plan,
-        program,
-        as_it_is,
-        threads=threads,
-        socket=socket,
-        nodes=name_list(nodes),
-        fast_memory=fast_memory,
-        max_slowdown=max_slowdown,
-        policies=name_list(policies),
-        ran_on=ran_on,
-    )
+    ask = partial(policy_search.plan, program, as_it_is, **asked)
     with say.progress("comparing policies"):
         answer = ask(what_if=what_if)
         before = ask() if what_if and not (emit or as_json) else None

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tierloom.commands import next_command, options, say
+from tierloom.commands.function_options import of
 from tierloom.commands.pmem_stream import stream
 from tierloom.commands.pool_command import Pools, folder_exists
 from tierloom.errors import PoolError
-from tierloom.pmem.choices import BACKENDS
 
 if TYPE_CHECKING:
     from tierloom.pmem.choices import Backend
@@ -46,13 +46,7 @@ verb.add_command(stream)
 )
 @POOL
 @click.argument("size", metavar="SIZE")
-@click.option("--log", metavar="SIZE", help="Most bytes that one transaction can change; an eighth of the pool.")
-@click.option(
-    "--backend",
-    type=click.Choice(BACKENDS),
-    default="native",
-    help="Who keeps it: our own format, or libpmemobj of PMDK where that is installed.",
-)
+@of("pmem.pools:Pool.create", log="SIZE", backend=("", {"show_default": False}))
 def create(path: Path, size: str, log: str | None, backend: Backend) -> None:
     """Make a pool of SIZE in a new file, or on a DAX device."""
     from tierloom.pmem import Pool

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tierloom.commands import options, say
+from tierloom.commands.function_options import of
 from tierloom.commands.pool_command import folder_exists
 from tierloom.errors import RequestError
 from tierloom.pmem import cpu_affinity, groups
-from tierloom.pmem.choices import BACKENDS, PERSISTS
 from tierloom.units import amount_in_bytes
 
 if TYPE_CHECKING:
-    from tierloom.pmem.choices import Backend, Persist
     from tierloom.pmem.documents import GroupDoc, PublishedSeriesDoc, StreamDoc
+
+
+PLAN = "pmem.stream:Plan"
 
 
 @click.command(
@@ -26,25 +28,11 @@ if TYPE_CHECKING:
         "tierloom pmem stream --group 1.a --pool /dev/shm --size 4MiB",
     ),
 )
-@click.option(
-    "--pool",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Where the pool goes: a folder, a new file, or a DAX device whose contents are lost. "
-    "Ordinary memory alone by default.",
-)
+@of(PLAN, pool=("PATH", {"type": click.Path(path_type=Path), "required": False}))
 @click.option(
     "--size", metavar="SIZE", help="Of each of three arrays; four times the caches by default, 800 MB at most."
 )
-@click.option("--rounds", type=click.IntRange(2, 100), default=10, show_default=True, help="Times a kernel counts.")
-@click.option(
-    "--persist",
-    type=click.Choice(PERSISTS),
-    default="none",
-    show_default=True,
-    help="What makes a kernel's output durable in the timed part.",
-)
-@click.option("--backend", type=click.Choice(BACKENDS), default="native", show_default=True, help="Who keeps the pool.")
+@of(PLAN, rounds=("", {"type": click.IntRange(2, 100)}), persist="", backend="")
 @click.option("--threads", metavar="N,N…", help="Numbers of threads; as many as CPUs by default.")
 @click.option("--cpus", metavar="LIST", help="CPUs to use, such as 0-9; all by default.")
 @click.option(
@@ -54,7 +42,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Whether threads fill one socket first or take sockets in turn.",
 )
-@click.option("--node", type=click.IntRange(min=0), metavar="N", help="Memory node of the ordinary memory.")
+@of(PLAN, node=("N", {"type": click.IntRange(min=0)}))
 @click.option("--group", type=click.Choice(groups.names()), help="A published test group: its threads and its figures.")
 @click.option(
     "--memory",
@@ -68,17 +56,14 @@ if TYPE_CHECKING:
 def stream(
     pool: Path | None,
     size: str | None,
-    rounds: int,
-    persist: Persist,
-    backend: Backend,
     threads: str | None,
     cpus: str | None,
     affinity: cpu_affinity.Affinity,
-    node: int | None,
     group: str | None,
     memory: groups.Memory,
     socket: int | None,
     as_json: bool,
+    **asked: Any,  # noqa: ANN401 (as `Plan` has it)
 ) -> None:
     """Measure STREAM in ordinary memory and on a pool, and what the pool costs.
 
@@ -88,7 +73,9 @@ def stream(
     from tierloom.pmem import stream as kernels
 
     refuse_idle(pool, group)
-    if node is not None and not (nodes := Path("/sys/devices/system/node")).joinpath(f"node{node}").is_dir():
+    if (node := asked["node"]) is not None and not (nodes := Path("/sys/devices/system/node")).joinpath(
+        f"node{node}"
+    ).is_dir():
         known = ", ".join(sorted(path.name.removeprefix("node") for path in nodes.glob("node[0-9]*"))) or "none"
         message = f"--node {node}: there is no such memory node\nhint: those of this machine: {known}"
         raise RequestError(message)
@@ -100,7 +87,7 @@ def stream(
     if elements < kernels.LEAST_ELEMENTS:
         message = f"--size {size}: an array has 8 KiB or more\nhint: take four times the last-level caches"
         raise RequestError(message)
-    plan = kernels.Plan(pool, elements, rounds, persist, backend, node)
+    plan = kernels.Plan(pool, elements, **asked)
     if group:
         home = socket if socket is not None else cpu_affinity.sockets(usable)[0]
         steps = kernels.steps_of_group(group, memory, home, usable)

@@ -10,6 +10,7 @@ import click
 
 from tierloom import counted_run, profiler
 from tierloom.commands import next_command, occupied, options, profile_names, say
+from tierloom.commands.function_options import of
 from tierloom.errors import RequestError
 from tierloom.units import span_text
 
@@ -33,13 +34,7 @@ class Counted(click.Choice[str]):
         "tierloom profile --hz 250 --keep gzip.recording -- gzip --keep --force numbers.txt",
     ),
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder to write; CMD.profile, or that of the script which it runs, by default.",
-)
+@options.output_folder("Folder to write; CMD.profile, or that of the script which it runs, by default.", or_file=True)
 @click.option(
     "--hz",
     type=click.IntRange(1, 10_000),
@@ -47,43 +42,17 @@ class Counted(click.Choice[str]):
     help=f"Samples per second of CPU time; by default {profiler.DEFAULT_HZ['perf']}, "
     f"{profiler.COUNTED_HZ} with --count, and {profiler.DEFAULT_HZ['ptrace']} by ptrace.",
 )
-@click.option(
-    "--backend",
-    type=click.Choice(profiler.BACKENDS),
-    default="auto",
-    show_default=True,
-    help="What takes the samples.",
-)
-@click.option(
-    "--windows",
-    is_flag=True,
-    help="Also count in copies of CMD's code, some milliseconds at a time. Not finished: a program may be harmed.",
-)
-@click.option(
-    "--bursts",
-    metavar="SHARE",
-    help="For so much of CMD's time, as 2%, halt its threads now and then and interpret what they do next, to see "
-    "which way branches go. Not finished.",
-)
-@click.option(
-    "--count",
-    type=Counted(counted_run.COUNTS),
-    is_flag=False,
-    flag_value=counted_run.COUNTS[0],
-    help="Run CMD a second time, under valgrind, and count executions there instead of estimating them; with `traffic` "
-    "also the lines that come from memory. Write `--count -- CMD`.",
-)
-@click.option(
-    "--llc",
-    metavar="SIZE",
-    help="Last-level cache for which --count traffic counts, as that of the machine to plan for; this machine's by "
-    "default.",
-)
-@click.option(
-    "--keep",
-    type=options.FILE,
-    metavar="FILE",
-    help="Keep what was recorded, and beside it what was counted, for `tierloom analyse` here or on another machine.",
+@of(
+    "profiler:record",
+    backend="",
+    windows="",
+    bursts="SHARE",
+    count=(
+        "",
+        {"type": Counted(counted_run.COUNTS), "is_flag": False, "flag_value": counted_run.COUNTS[0], "default": None},
+    ),
+    llc="SIZE",
+    keep=("FILE", {"type": options.FILE}),
 )
 @click.option(
     "--from",
@@ -92,30 +61,21 @@ class Counted(click.Choice[str]):
     metavar="FILE",
     help="Run nothing: read samples that `perf record` or `perf mem record` took (perf.data).",
 )
-@click.option(
-    "--process",
-    metavar="NAME|PID",
-    help="Of a file of several programs (`perf record -a`): the process to read, with what it started.",
-)
+@of("profiler:import_perf", process="NAME|PID")
 @options.binaries
 @options.as_json
 @click.argument("command", nargs=-1, metavar="-- CMD…", type=click.UNPROCESSED)
 @click.pass_context
 def verb(
     ctx: click.Context,
+    /,
     output: Path | None,
-    hz: int | None,
-    backend: str,
-    windows: bool,
-    bursts: str | None,
-    count: str | None,
-    llc: str | None,
-    keep: Path | None,
     recorded_file: Path | None,
     process: str | None,
     binaries: tuple[Path, ...],
     as_json: bool,
     command: tuple[str, ...],
+    **asked: Any,  # noqa: ANN401 (as `profiler.record` takes it)
 ) -> None:
     """Run CMD unchanged and find its data objects and how they are touched.
 
@@ -145,7 +105,7 @@ def verb(
         read(recorded_file, output, process=process, binaries=binaries, as_json=as_json)
         return
     options.refuse_idle(["process", "binaries"], "without --from")
-    if count != "traffic":
+    if asked["count"] != "traffic":
         options.refuse_idle(["llc"], "without --count traffic")
     if not command:
         raise click.MissingParameter(param_hint="'-- CMD…'", param_type="argument")
@@ -154,7 +114,7 @@ def verb(
     with say.program_output(to_stderr=as_json), ExitStack() as analysis:
 
         def counting(took_s: float) -> None:
-            low, high = counted_run.SLOWER[count or ""]
+            low, high = counted_run.SLOWER[asked["count"]]
             until = f"{span_text(low * took_s)} to {span_text(high * took_s)}"
             say.tell(f"counting: CMD runs a second time, under valgrind, {low} to {high} times as long: {until}")
             analysis.enter_context(say.elapsing(f"counting every instruction, of {until}"))
@@ -164,20 +124,7 @@ def verb(
             analysis.enter_context(say.progress(f"analysing {samples:,} samples"))
 
         name = folder.name.removesuffix(".profile")
-        recorded = profiler.record(
-            command,
-            name=name,
-            hz=hz,
-            backend=backend,
-            windows=windows,
-            bursts=bursts,
-            folder=folder,
-            keep=keep,
-            count=count or False,
-            llc=llc,
-            counting=counting,
-            analysing=analysing,
-        )
+        recorded = profiler.record(command, name=name, folder=folder, counting=counting, analysing=analysing, **asked)
     from tierloom.report import verdicts
     from tierloom.report.tables import endings, profiles
 
@@ -190,7 +137,7 @@ def verb(
         )
     say.tell(endings.ended(recorded.profile.data["program"]))
     say.tell(*replaced)
-    tell_end(recorded, folder, keep)
+    tell_end(recorded, folder, asked["keep"])
     not_counted = "not_counted" in [warning["kind"] for warning in recorded.warnings]
     ctx.exit(recorded.exit_code or int(not_counted))
 

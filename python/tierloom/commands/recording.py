@@ -51,13 +51,7 @@ def show(recording: Path, binaries: tuple[Path, ...], as_json: bool) -> None:
     ),
 )
 @click.argument("recording", type=options.FILE, metavar="RECORDING")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder to write; RECORDING's name with .binaries by default.",
-)
+@options.output_folder("Folder to write; RECORDING's name with .binaries by default.")
 @options.binaries
 @options.as_json
 def pack(recording: Path, output: Path | None, binaries: tuple[Path, ...], as_json: bool) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tierloom.commands import next_command, options, profile_names, say
+from tierloom.commands.function_options import of
 
 if TYPE_CHECKING:
     from tierloom.nouns import Plan
@@ -23,17 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option("--plan", "plan_file", required=True, metavar="FILE", help="Plan that `tierloom plan` wrote.")
 @options.nodes
-@click.option("--hold", is_flag=True, help="Lock pages where they are put: the kernel must not demote them.")
-@click.option(
-    "--hint-faults/--no-hint-faults",
-    default=None,
-    help="Whether the kernel may take hint faults on placed objects; by default as each policy has it.",
-)
-@click.option(
-    "--set-host-weights",
-    is_flag=True,
-    help="Set the host's interleave weights to the plan's one ratio while CMD runs (root); put back at its end.",
-)
+@of("runner:run", hold="", hint_faults="--hint-faults/--no-hint-faults", set_host_weights="")
 @click.option(
     "--watch",
     "watch_s",
@@ -46,14 +37,13 @@ if TYPE_CHECKING:
 @click.pass_context
 def verb(
     ctx: click.Context,
+    /,
     plan_file: str,
     nodes: tuple[str, ...],
-    hold: bool,
-    hint_faults: bool | None,
-    set_host_weights: bool,
     watch_s: float | None,
     as_json: bool,
     command: tuple[str, ...],
+    **asked: Any,  # noqa: ANN401 (as `runner.run` takes it)
 ) -> None:
     """Run CMD with its objects placed as a plan says, and report where they really ended up.
 
@@ -65,15 +55,12 @@ def verb(
     from tierloom.report.tables import endings, runs
 
     plan = Plan.load(plan_file)
-    numbers = options.node_numbers(nodes)
     with say.program_output(to_stderr=as_json):
         report = runner.run(
             plan,
             command,
-            nodes=numbers,
-            hold=hold,
-            hint_faults=hint_faults,
-            set_host_weights=set_host_weights,
+            nodes=options.node_numbers(nodes),
+            **asked,
             watch=None if watch_s is None else (watch_s, lambda seen: say.tell(runs.snapshot(seen))),
         )
     following = None

@@ -10,6 +10,7 @@ import click
 from tierloom import catalog, progress_bar
 from tierloom.arguments import name_list
 from tierloom.commands import next_command, options, say
+from tierloom.commands.function_options import of
 from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile, Workload
 from tierloom.nouns.workload import PATTERNS
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tierloom.migration_simulator import Simulation
     from tierloom.schema import CostsDoc, Figure
 
+SIMULATE = "migration_simulator:simulate"
 DEFAULT_POLICIES = "none,autonuma,tiering,tpp,tierloom"
 
 PLANNED = ("machine", "threads", "ran_on", "socket", "nodes", "fast_memory")
@@ -34,7 +36,7 @@ PLANNED = ("machine", "threads", "ran_on", "socket", "nodes", "fast_memory")
 @click.argument("profile", metavar="[PROFILE]", required=False)
 @click.option("--workload", "-w", metavar="W", help=f"A workload instead: a name, a file, or {', '.join(PATTERNS)}.")
 @click.option("--trace", type=options.FILE, metavar="FILE", help="An access trace instead: .npy or .parquet.")
-@click.option("--samples", is_flag=True, help="Follow PROFILE's samples: which pages it was at, when.")
+@of(SIMULATE, samples="")
 @options.machine
 @click.option(
     "--policy",
@@ -45,7 +47,7 @@ PLANNED = ("machine", "threads", "ran_on", "socket", "nodes", "fast_memory")
     show_default=True,
     help="Policies to run; `all` for all of ours, FILE.py:CLASS for one of your own.",
 )
-@click.option("--placement", metavar="P", help="Where pages are put at first: first-touch, interleave, …")
+@of(SIMULATE, placement="P")
 @click.option("--plan", type=options.FILE, metavar="FILE", help="A plan instead of a placement.")
 @options.threads
 @options.ran_on
@@ -53,49 +55,11 @@ PLANNED = ("machine", "threads", "ran_on", "socket", "nodes", "fast_memory")
 @options.memories
 @options.fast_memory
 @click.option("--set", "knobs", multiple=True, metavar="KNOB=N", help="A knob of the policy, by the kernel's name.")
-@click.option(
-    "--evaluator",
-    type=click.Choice(["auto", "exact", "cohort"]),
-    default="auto",
-    show_default=True,
-    help="Follow every visit to every page, or keep expected counts of like pages; auto goes by the size.",
-)
-@click.option(
-    "--tiers",
-    type=click.Choice(["hmat", "cpuless", "one-tier"]),
-    help="How the kernel sorts nodes into tiers: 6.7 on, up to 6.0, or 6.1 to 6.6; else as the policy's own.",
-)
-@click.option(
-    "--lru",
-    type=click.Choice(["two-lists", "multi-gen"]),
-    default="two-lists",
-    show_default=True,
-    help="Which pages the kernel takes for cold: by its active and inactive lists, or by generations (lru_gen).",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Seed of the visits that the exact evaluator draws.",
-)
-@options.of(Workload.synthetic, "size", metavar="SIZE", help="Size of a synthetic workload.")
-@options.of(Workload.synthetic, "seconds", metavar="S", help="Computing time of a synthetic workload.")
-@options.of(Workload.synthetic, "gb_s", metavar="GB/S", help="Traffic of a synthetic workload.")
-@options.of(
-    Workload.synthetic, "mlp", metavar="N", help="Misses in flight of a thread: synthetic workloads and traces."
-)
-@click.option(
-    "--ns-per-access",
-    type=float,
-    default=10.0,
-    show_default=True,
-    metavar="NS",
-    help="Pace of a trace whose rows have no clock.",
-)
+@of(SIMULATE, evaluator="", tiers="", lru="", seed=("N", {"type": click.IntRange(min=0)}))
+@of("nouns.workload:Workload.synthetic", size="SIZE", seconds="S", gb_s="--gb-s GB/S", mlp="N")
+@of("migration_simulator:simulate_trace", ns_per_access="NS")
 @click.option("--calibrate", is_flag=True, help="Measure what faults, protection and copies cost here, and use that.")
-@click.option("--plot", type=options.Drawn(), metavar="FILE", help="Draw the runs over time: .png, .svg or .pdf.")
+@options.plot("the runs over time")
 @options.as_json
 def verb(**asked: Any) -> None:  # noqa: ANN401 (click hands options over by name)
     """Run a program's page accesses on a machine while a policy moves its pages.
@@ -126,13 +90,10 @@ def run_all(asked: dict[str, Any]) -> list[Simulation]:
     refuse_idle(asked)
     machine = Machine.load(asked["machine"])
     given = {
+        **{name: asked[name] for name in ("socket", "nodes", "tiers", "lru")},
         "placement": Plan.load(asked["plan"]) if asked["plan"] else asked["placement"],
-        "socket": asked["socket"],
-        "nodes": name_list(asked["nodes"]),
         "fast_memory": fast_memory_of(source, asked["fast_memory"]),
         "knobs": knobs_of(asked["knobs"]),
-        "tiers": asked["tiers"],
-        "lru": asked["lru"],
         "costs": measured() if asked["calibrate"] else None,
     }
     chosen = policies_of(asked["policies"], followed=isinstance(source, Path) or asked["samples"])
@@ -184,12 +145,11 @@ def run_one(
     from tierloom.migration_simulator import simulate, simulate_trace
 
     if isinstance(source, Path):
-        threads = asked["threads"] or 1
-        pace = {"threads": threads, "mlp": asked["mlp"], "ns_per_access": asked["ns_per_access"]}
-        return simulate_trace(source, machine, policy, **given, **pace)
-    width = {key: asked[key] for key in ("threads", "ran_on")} if isinstance(source, Profile) else {}
-    ways = {"evaluator": asked["evaluator"], "seed": asked["seed"], "samples": asked["samples"]}
-    return simulate(source, machine, policy, **ways, **width, **given)
+        pace = {name: asked[name] for name in ("mlp", "ns_per_access")}
+        return simulate_trace(source, machine, policy, **given, **pace, threads=asked["threads"] or 1)
+    own = ("threads", "ran_on") if isinstance(source, Profile) else ()
+    ways = {name: asked[name] for name in ("evaluator", "seed", "samples", *own)}
+    return simulate(source, machine, policy, **ways, **given)
 
 
 def source_of(asked: dict[str, Any]) -> Workload | Profile | Path:
@@ -221,16 +181,12 @@ def source_of(asked: dict[str, Any]) -> Workload | Profile | Path:
 
 def policies_of(listed: str, *, followed: bool) -> list[str]:
     """Policies by name; ours has nothing to plan with where a trace or samples are followed access by access."""
-    from tierloom import migration_simulator
+    from tierloom.migration_simulator import OURS, terms
 
-    known = [name for name, _, _ in migration_simulator.terms()["policies"]]
-    every, asked = [*known, migration_simulator.OURS], name_list(listed) or []
+    every, asked = [*(name for name, _, _ in terms()["policies"]), OURS], name_list(listed) or []
     chosen = dict.fromkeys(name for each in asked for name in (every if each == "all" else [each]))
-    return [
-        name
-        for name in chosen
-        if not (followed and name == migration_simulator.OURS and ("all" in asked or listed == DEFAULT_POLICIES))
-    ]
+    left_out = followed and ("all" in asked or listed == DEFAULT_POLICIES)
+    return [name for name in chosen if not (left_out and name == OURS)]
 
 
 def knobs_of(listed: tuple[str, ...]) -> dict[str, float]:

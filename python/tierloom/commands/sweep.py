@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tierloom.commands import next_command, occupied, options, say
+from tierloom.commands.function_options import of
 from tierloom.errors import RequestError
 
 if TYPE_CHECKING:
@@ -19,32 +20,22 @@ if TYPE_CHECKING:
     epilog=options.examples("tierloom sweep cxl-share", "tierloom sweep card-to-buy --workers 1 -o cards --json"),
 )
 @click.argument("study", metavar="STUDY")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder for results; STUDY.sweep by default. What is in it is not computed again.",
+@options.output_folder("Folder for results; STUDY.sweep by default. What is in it is not computed again.")
+@of(
+    "sweeps.runner:sweep",
+    workers=("--workers -j N", {"type": click.IntRange(min=0)}),
+    scheduler="ADDRESS",
+    retry_failed="",
 )
-@click.option(
-    "--workers",
-    "-j",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Local processes; one for each CPU by default. 0 computes in this process.",
-)
-@click.option("--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler, such as tcp://head:8786.")
-@click.option("--retry-failed", is_flag=True, help="Compute points that failed again.")
 @options.as_json
 @click.pass_context
 def verb(
     ctx: click.Context,
+    /,
     study: str,
     output: Path | None,
-    workers: int | None,
-    scheduler: str | None,
-    retry_failed: bool,
     as_json: bool,
+    **asked: Any,  # noqa: ANN401 (as `sweep` takes it)
 ) -> None:
     """Compute every point of a study: a verb, what varies, and how to choose the points.
 
@@ -55,10 +46,10 @@ def verb(
     from tierloom.report.tables import sweeps
     from tierloom.sweeps import Study
 
-    asked = Study.load(study)
-    folder = occupied.named(output, f"{asked.name}.sweep", "sweep")
+    points = Study.load(study)
+    folder = occupied.named(output, f"{points.name}.sweep", "sweep")
     try:
-        found = run(asked, folder, workers, scheduler, retry_failed=retry_failed)
+        found = run(points, folder, **asked)
     except KeyboardInterrupt:
         say.warn(f"stopped; what was computed is in {folder}, and the same command goes on from there")
         ctx.exit(130)
@@ -78,16 +69,9 @@ def verb(
     ctx.exit(1 if found.counts["lost"] else 0)
 
 
-def run(study: Study, folder: Path, workers: int | None, scheduler: str | None, *, retry_failed: bool) -> Sweep:
+def run(study: Study, folder: Path, **asked: Any) -> Sweep:  # noqa: ANN401 (as `sweep` takes it)
     """Runs the study behind a progress bar."""
     from tierloom.sweeps import sweep
 
     with say.progress_bar("starting workers") as tell:
-        return sweep(
-            study,
-            folder,
-            workers=workers,
-            scheduler=scheduler,
-            retry_failed=retry_failed,
-            progress=lambda progress: progress.tell(tell),
-        )
+        return sweep(study, folder, progress=lambda progress: progress.tell(tell), **asked)

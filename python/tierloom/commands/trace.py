@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tierloom.commands import next_command, occupied, options, say
+from tierloom.commands.function_options import of
 from tierloom.commands.groups import Group
 
 
@@ -30,7 +31,7 @@ def verb() -> None:
     ),
 )
 @click.argument("source", type=options.FILE, metavar="FILE")
-@click.option("-o", "--output", type=options.FILE, metavar="FILE", help="File to write; FILE with .npy by default.")
+@options.output("File to write; FILE with .npy by default.")
 @click.option(
     "--format",
     "kind",
@@ -38,7 +39,7 @@ def verb() -> None:
     required=True,
     help="What wrote it: valgrind --tool=lackey --trace-mem=yes, or drmemtrace's -tool view.",
 )
-@click.option("--llc", metavar="SIZE", help="Pass it through a last-level cache: only misses and write-backs are kept.")
+@of("migration_simulator:import_trace", llc="SIZE")
 @options.as_json
 def import_(source: Path, output: Path | None, kind: str, llc: str | None, as_json: bool) -> None:
     """Turn a text trace (or one packed by gzip) into a file that `simulate --trace` reads."""

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tierloom.arguments import name_list
 from tierloom.commands import next_command, options, say
+from tierloom.commands.function_options import of
 from tierloom.errors import RequestError
-from tierloom.program import THREADS_VARIABLE
 from tierloom.readers import reading
-from tierloom.units import bandwidth_gb_s
+from tierloom.units import percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tierloom.schema import ValidationRowDoc
     from tierloom.validation import Validation
+
+
+VALIDATE = "validation:validate"
 
 
 @click.command(
@@ -30,41 +32,15 @@ if TYPE_CHECKING:
         "tierloom validate --machine here.toml --threads 1 --neighbours 1GB/s -- sort -o sorted.txt numbers.txt",
     ),
 )
-@click.option(
-    "--machine", "-m", metavar="M", help="This machine, measured; the last `tierloom machine measure` by default."
-)
-@click.option("--threads", metavar="N,N", help="Numbers of threads to run with; the first one is profiled.")
-@click.option(
-    "--neighbours",
-    metavar="GB/s,GB/s",
-    help="Run them beside threads, too, that read near memory at these rates, from other cores.",
-)
-@click.option(
-    "--placements",
-    metavar="A,B",
-    help="Run them with their data placed so, too: policies as `tierloom plan --policies` has them, such as "
-    "bind:NODE,interleave.",
-)
+@of(VALIDATE, machine="--machine -m M", threads="N,N", neighbours="GB/s,GB/s", placements="A,B")
 @options.nodes
-@click.option(
-    "--sizes",
-    metavar="A,B",
-    help="Run CMD with each of these for {size} in it, such as ./app {size}; each is profiled by itself.",
+@of(
+    VALIDATE,
+    sizes="A,B",
+    ablate="A,B",
+    variable="NAME",
+    runs=("N", {"type": click.IntRange(min=1)}),
 )
-@click.option(
-    "--ablate",
-    metavar="A,B",
-    help="Run CMD with each of these objects always in the cache, too, so that its results are wrong; all: each that "
-    "is waited for.",
-)
-@click.option(
-    "--variable",
-    metavar="NAME",
-    default=THREADS_VARIABLE,
-    show_default=True,
-    help="What tells the program its threads.",
-)
-@click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Runs to measure.")
 @click.option(
     "--programs",
     type=options.FILE,
@@ -75,19 +51,12 @@ if TYPE_CHECKING:
 @options.as_json
 @click.argument("command", nargs=-1, metavar="-- CMD…", type=click.UNPROCESSED)
 def verb(
-    machine: str | None,
-    threads: str | None,
-    neighbours: str | None,
-    placements: str | None,
     nodes: tuple[str, ...],
-    sizes: str | None,
-    ablate: str | None,
-    variable: str,
-    runs: int,
     programs: Path | None,
     plot: Path | None,
     as_json: bool,
     command: tuple[str, ...],
+    **asked: Any,  # noqa: ANN401 (as `validate` takes it)
 ) -> None:
     """Profile CMD, run it without the profiler, too, and compare predicted with measured times.
 
@@ -98,7 +67,7 @@ def verb(
     """
     from tierloom.validation import DISTURBED, validate
 
-    if placements is None:
+    if not asked["placements"]:
         options.refuse_idle(["nodes"], "without --placements")
     commands = [list(command)] if command else []
     if programs is not None:
@@ -106,19 +75,7 @@ def verb(
     if not commands:
         raise click.MissingParameter(param_hint="'-- CMD…'", param_type="argument")
     with say.program_output(to_stderr=True), say.progress_bar("validating") as tell:
-        found = validate(
-            commands,
-            machine=machine,
-            threads=numbers(threads),
-            neighbours=rates(neighbours),
-            placements=name_list(placements) or [],
-            nodes=options.node_numbers(nodes),
-            sizes=name_list(sizes) or [],
-            ablate=name_list(ablate) or [],
-            runs=runs,
-            variable=variable,
-            progress=tell,
-        )
+        found = validate(commands, nodes=options.node_numbers(nodes), progress=tell, **asked)
     if plot:
         draw(found, plot)
     if as_json:
@@ -127,7 +84,7 @@ def verb(
         from tierloom.report.tables import validations
 
         say.show(*validations.tables(found))
-    warn(found, variable)
+    warn(found, asked["variable"])
     if not as_json:
         say.then(next_command.validate(found.data, DISTURBED))
 
@@ -143,7 +100,6 @@ def warn(found: Validation, variable: str) -> None:
 
 def doubts(row: ValidationRowDoc, variable: str) -> Iterator[str]:
     """What the reader should know before believing a row."""
-    from tierloom.units import percent_text
     from tierloom.validation import ASTRAY, DISTURBED
 
     program, placement = row["command"][0], row["placement"]
@@ -192,35 +148,3 @@ def listed(file: Path) -> list[list[str]]:
         if words:
             commands.append(words)
     return commands
-
-
-def numbers(text: str | None) -> list[int] | None:
-    """`1,2,4` as numbers.
-
-    Raises:
-        RequestError: One of them is none.
-    """
-    if text is None:
-        return None
-    words = [word.strip() for word in text.split(",")]
-    if wrong := [word for word in words if not word.isdecimal() or int(word) == 0]:
-        message = (
-            f"--threads {text}: `{wrong[0]}` is no number of threads\nhint: write numbers with commas, such as 1,2"
-        )
-        raise RequestError(message)
-    return [int(word) for word in words]
-
-
-def rates(text: str | None) -> list[float]:
-    """`5GB/s,10GB/s` as numbers, in GB/s.
-
-    Raises:
-        RequestError: One of them is none.
-    """
-    words = [word.strip() for word in text.split(",")] if text else []
-    found = [bandwidth_gb_s(word) or 0.0 for word in words]
-    for word, rate in zip(words, found, strict=True):
-        if rate == 0.0:
-            message = f"--neighbours {word}: write traffic as 5GB/s\nhint: several with commas, such as 5GB/s,10GB/s"
-            raise RequestError(message)
-    return found

@@ -55,13 +55,15 @@ def run(
     Args:
         command: Program and arguments, as this host would find them.
         topology: One of :data:`TOPOLOGIES`.
-        share: Folders that it may write, beside the current one. It reads everything else that this
-            user can read; what it writes there is gone with the machine.
-        memory: Sizes of the nodes, such as ``"1GiB,2GiB"``.
-        timeout_s: Longest time the command may take, in seconds, without the machine's start.
-        store: Folder that keeps a persistent device's contents.
-        pmem_mode: ``"fsdax"`` (a file system on /mnt/pmem0) or ``"devdax"`` (/dev/dax0.0).
-        accelerator: ``"tcg"`` or, where it works, ``"kvm"``.
+        share: A folder that it may write beside the current one; may be given again. From Python a list of them. It
+            reads everything else that this user can read; what it writes there is gone with the machine.
+        memory: Sizes of its nodes, DRAM first: 1GiB,2GiB.
+        timeout_s: Seconds that CMD may take. In full: without the machine's start.
+        store: Folder that keeps what a persistent device holds (cxl-pmem).
+        pmem_mode: What a new persistent device becomes: a file system on /mnt/pmem0, or /dev/dax0.0. From Python
+            ``"fsdax"`` or ``"devdax"``.
+        accelerator: Software emulation works everywhere; kvm where you may use it, and without CXL. From Python
+            ``"tcg"`` or ``"kvm"``.
         stdin: What the command can read.
         sink: Takes output while it appears: name of the stream, and bytes.
 

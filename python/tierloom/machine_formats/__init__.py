@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tierloom import arguments
+from tierloom.catalog import one_line
 from tierloom.errors import MachineError, RequestError
 from tierloom.machine_formats import archives, cxl_list, hwloc, mess, mlc, sysfs, unplaced
 from tierloom.machine_formats.assembly import assemble
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Imported", "import_machine", "to_hwloc"]
 
-KINDS = ("dram", "lpddr", "cxl", "hbm", "pmem", "ssd")
 GIVEN = "given"
 """Key of the source of what the user says."""
 
@@ -63,9 +63,10 @@ def import_machine(
             printed, logs of Intel MLC, and curve directories of Mess. ``"0:2=curves"`` says that curves, or loaded
             latencies, are those of the CPUs of node 0 and the memory of node 2.
         name: Name of the machine; that of the source by default.
-        cores: Cores of each node with CPUs, where no source tells.
-        nodes: What a node is, by number: ``"cxl:128GiB"``, where no source tells or to correct it.
-        ghz: Clock whose cycles the latencies of Mess's ``bwlat`` files are; they are ns by default.
+        cores: Cores of a socket, where no source tells. In full: of each node with CPUs.
+        nodes: What node N is, where no source tells: 2=cxl:128GiB. KIND is dram, lpddr, cxl, hbm, pmem or ssd. From
+            Python texts such as ``"cxl:128GiB"`` by number; they count over what sources tell.
+        ghz: Mess's bwlat files are in cycles of this clock; in ns by default.
 
     Raises:
         MachineError: A source is not what it should be, or together they do not tell enough.
@@ -132,8 +133,10 @@ def _given(whole: Sketch, cores: int | None, nodes: Mapping[int, str]) -> Sketch
     given = Sketch(sources={GIVEN: "given by hand when the machine was imported"} if cores or nodes else {})
     for number, text in nodes.items():
         kind, _, size = text.partition(":")
-        if kind not in KINDS:
-            message = f"node {number}: there is no kind of memory `{kind}`\nhint: use one of: {', '.join(KINDS)}"
+        if kind not in one_line.KINDS:
+            message = (
+                f"node {number}: there is no kind of memory `{kind}`\nhint: use one of: {', '.join(one_line.KINDS)}"
+            )
             raise RequestError(message)
         given.nodes[number] = Node(kind=Known(kind, "assumed", GIVEN, "given by hand"))
         if size:

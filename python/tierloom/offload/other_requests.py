@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, cast
 
 from tierloom.arguments import each, or_none, reads, table, whole
 from tierloom.errors import PlacementError, RequestError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tierloom.columns import Column, Row
     from tierloom.nouns import Machine
-    from tierloom.offload.documents import CpuDoc, RatioDoc, ServeDoc, TrainDoc, TrainPolicyDoc
+    from tierloom.offload.documents import CpuDoc, RatioDoc, ServeDoc, SessionsDoc, TrainDoc, TrainPolicyDoc
     from tierloom.offload.gpu import Gpu
     from tierloom.offload.host import Host
     from tierloom.offload.model import Model
@@ -82,19 +82,19 @@ def train(
     """Places the optimizer's states of a model that is trained on one GPU.
 
     Args:
-        model: Catalog name, path of a ``config.json`` or GGUF file, or a model.
-        gpu: Catalog name, path of a GPU file, or a GPU.
-        machine: Catalog name, path of a machine file, a machine, or a host.
+        model: As for :func:`infer`.
+        gpu: As for :func:`infer`.
+        machine: As for :func:`infer`.
         sequence: Tokens of a sequence.
         batch: Sequences of a micro-batch; the most that fit by default.
-        accumulate: Micro-batches for one step of the optimizer.
-        stage: ``zero-offload``, or ``zero-3`` with the parameters on the host too.
-        recompute: Compute activations again in the backward pass.
-        delayed: The optimizer's step overlaps the next passes.
-        compare: Policies to compare with: ``interleave``, ``first-touch``, ``prefer:NAME``.
-        socket: Where the GPU and the threads are.
-        nodes: Memories that may be used, ``ldram=196GiB`` for a part of one; all by default.
-        link_gb_s: Bandwidth of the GPU's link; the GPU's by default.
+        accumulate: Micro-batches to one update.
+        stage: zero-3 keeps the parameters on the host too.
+        recompute: Compute activations again, or keep them.
+        delayed: The update overlaps the next step's passes.
+        compare: Policies beside. In full: ``interleave``, ``first-touch``, ``prefer:NAME``.
+        socket: As for :func:`infer`.
+        nodes: As for :func:`infer`.
+        link_gb_s: As for :func:`infer`.
 
     Raises:
         RequestError: A name or number is wrong.
@@ -134,14 +134,14 @@ def serve(
     """Places the KV caches of idle sessions, and says what a session waits for its own.
 
     Args:
-        model: As for :func:`train`.
-        gpu: As for :func:`train`.
-        machine: As for :func:`train`.
-        sessions: How many sessions there are.
-        context: Tokens of each.
-        socket: Where the GPU is.
-        nodes: Memories that may be used, ``ldram=196GiB`` for a part of one; all by default.
-        kv_bits: Bits an element of the cache.
+        model: As for :func:`infer`.
+        gpu: As for :func:`infer`.
+        machine: As for :func:`infer`.
+        sessions: Idle sessions whose KV caches are kept.
+        context: Tokens of a session.
+        socket: As for :func:`infer`.
+        nodes: As for :func:`infer`.
+        kv_bits: As for :func:`infer`.
 
     Raises:
         RequestError: A name or number is wrong.
@@ -164,16 +164,7 @@ def serve(
         "recompute_s": plan.recompute_s,
         "break_even_gb_s": plan.break_even_bytes_s / 1e9,
         "mean_s": plan.mean_s,
-        "tiers": [
-            {
-                "tier": row.tier,
-                "capacity": row.capacity,
-                "sessions": row.sessions,
-                "fetch_s": row.fetch_s,
-                "worth": row.worth,
-            }
-            for row in plan.tiers
-        ],
+        "tiers": [cast("SessionsDoc", asdict(row)) for row in plan.tiers],
     }
 
 
@@ -192,14 +183,14 @@ def cpu(
     """Decode on the CPU alone under ratios of weighted interleaving.
 
     Args:
-        model: As for :func:`train`.
-        machine: As for :func:`train`.
-        threads: Threads of all backends; the socket's cores by default.
-        backends: Processes, each with its own copy of the model.
-        context: Tokens that a step attends to.
+        model: As for :func:`infer`.
+        machine: As for :func:`infer`.
+        threads: Threads of all backends; the cores by default.
+        backends: Processes, each with a copy.
+        context: Tokens a step attends to.
         ratios: Pages by tier; by default all small ratios of the nearest memory and the first CXL memory.
-        socket: Where the threads are.
-        weight_bits: Bits a weight; as stored by default.
+        socket: As for :func:`infer`.
+        weight_bits: As for :func:`infer`.
 
     Raises:
         RequestError: A name or number is wrong, or there is only one memory.

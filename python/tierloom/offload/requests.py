@@ -20,6 +20,7 @@ from tierloom.offload.layers import whole_layers
 from tierloom.offload.length_files import lengths_of
 from tierloom.offload.lengths import Lengths, variation
 from tierloom.offload.model import Model
+from tierloom.offload.planner import TIER_AWARE
 from tierloom.offload.problem import Problem, check
 from tierloom.offload.runtime import PAGED, Runtime, runtime_of
 from tierloom.offload.speculation import speculation_of
@@ -72,7 +73,7 @@ def infer(
     generate: int | str | Lengths | None = None,
     batch: int | None = None,
     runtime: str | Runtime | None = None,
-    policy: str = planner.TIER_AWARE,
+    policy: str = TIER_AWARE,
     compare: Sequence[str] = ("interleave", "first-touch"),
     socket: str | None = None,
     nodes: Sequence[str] | None = None,
@@ -90,30 +91,29 @@ def infer(
     numbers of users, and the plan is its knee.
 
     Args:
-        model: Catalog name, path of a ``config.json`` or GGUF file, or a model.
-        gpu: Catalog name, path of a GPU file, or a GPU.
+        model: Model: a name of the catalog, a config.json, or a .gguf file. From Python an object of ours, too.
+        gpu: GPU: a name of the catalog, or a file. From Python an object of ours, too.
         machine: Catalog name, path of a machine file, a machine, or a host.
-        users: Users in flight.
-        ttft: Longest time to the first token: ``2s``, ``500ms``, or seconds.
-        tokens_per_s: Fewest tokens per second for each user.
-        throughput: As many tokens per second as there can be, however many users that takes.
-        prompt: Tokens of a prompt: a number, ``100..4000``, or a file with one length a line.
+        users: Users in flight; a table over them by default.
+        ttft: Longest time to the first token: 2s, 500ms. From Python a number of seconds, too.
+        tokens_per_s: Fewest tokens/s for each user.
+        throughput: The most tokens/s of all users, however many.
+        prompt: Tokens of a prompt: a number, a range 100..4000, or a file with one length a line.
         answer: Tokens of an answer, likewise.
-        shared_prefix: Tokens at the start of all prompts that are the same.
-        speculative: ``N:ACCEPTANCE``: a draft of N tokens, each accepted with that probability.
-        draft: Model that drafts, on the GPU; drafts cost nothing without one.
+        shared_prefix: Tokens that all prompts start with.
+        speculative: Speculative decoding: drafts of N tokens, the share accepted: 4:0.7.
+        draft: Model that drafts, on the GPU; free by default.
         generate: An older word for `answer`.
         batch: An older word for `users`.
-        runtime: How the serving runtime executes: ``flexgen``, ``overlapped``, ``copied``, ``paged``, ``resident``;
-            by default what the model and the machine allow.
-        policy: ``tier-aware``, or the policy that host memory is left to.
-        compare: Policies to compare with: ``interleave``, ``first-touch``, ``prefer:NAME``, ``tier-blind``.
-        socket: Where the GPU and the threads are; the machine's first socket by default.
-        nodes: Memories that may be used, ``ldram=196GiB`` for a part of one; all by default.
-        peer: The GPU reaches CXL memory directly, as CXL 3.1 allows.
-        nvme: A block device besides.
-        weight_bits: Bits a weight; as the model is stored by default.
-        kv_bits: Bits an element of the KV cache.
+        runtime: flexgen, overlapped, copied, paged or resident; what model and machine allow by default.
+        policy: Leave host memory to a policy. In full: to one as in `compare`; ``tier-aware`` is ours.
+        compare: Policies to compare with: interleave, first-touch, prefer:NODE, tier-blind (FlexGen's search).
+        socket: Where the GPU and the threads are; the first by default.
+        nodes: Memories that may be used, or a part of one; all by default. In full: ``ldram=196GiB`` for a part.
+        peer: The GPU reaches CXL memory directly (CXL 3.1), not through the CPU.
+        nvme: A block device besides: its size, GB/s read and written: 2TB:6.8:5. From Python a tier of the host.
+        weight_bits: Bits a weight, scales included; as stored by default.
+        kv_bits: Bits an element of the KV cache; the activations' by default.
         link_gb_s: Bandwidth of the GPU's link; the GPU's by default.
         margins: Share of the GPU and of each tier that may be filled; the runtime's by default.
 

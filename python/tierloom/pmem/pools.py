@@ -87,9 +87,9 @@ class Pool:
         Args:
             path: The file, which must not exist; or a device such as ``/dev/dax0.0``, whose contents are lost.
             size: Its size in bytes, or text such as ``"1GiB"``; at least 64 KiB, with libpmemobj 8 MiB.
-            log: Bytes for old contents: the most that one transaction can change. An eighth by default;
-                libpmemobj takes it from the data's room.
-            backend: Who keeps the pool: ``"native"``, or ``"pmdk"`` for libpmemobj where it is installed.
+            log: Most bytes that one transaction can change; an eighth of the pool. In full: room for old contents;
+                libpmemobj takes it from the data's.
+            backend: Who keeps it: our own format, or libpmemobj of PMDK where that is installed.
 
         Raises:
             PoolError: The file exists, there is no room for it, or no libpmemobj.

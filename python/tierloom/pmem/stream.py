@@ -62,13 +62,14 @@ _Seconds = dict[str, dict[str, list[float]]]
 class Plan:
     """What to measure.
 
-    Args:
-        pool: Where the pool goes: a folder, a new file, or a DAX device; none measures ordinary memory alone.
+    Attributes:
+        pool: Where the pool goes: a folder, a new file, or a DAX device whose contents are lost. Ordinary memory alone
+            by default.
         elements: Doubles of each array.
-        rounds: Times that each kernel counts.
-        persist: What is done about durability in the timed part.
+        rounds: Times a kernel counts.
+        persist: What makes a kernel's output durable in the timed part.
         backend: Who keeps the pool.
-        node: Memory node of the ordinary memory; that of the first CPU by default.
+        node: Memory node of the ordinary memory. In full: that of the first CPU by default.
     """
 
     pool: Path | None

@@ -9,16 +9,14 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from tierloom.gpu_expansion import ParameterSet, expand
+from tierloom.gpu_expansion import GROUPS, ParameterSet, expand
 from tierloom.published_claims.computation import Job, Runs, computes, task
 from tierloom.published_claims.ledger import settings
 
 DOCUMENT = "cxlgpu25"
 
-GROUPS = {
-    "compute": ("rsum", "stencil", "sort"),
-    "load": ("gemm", "vadd", "saxpy", "conv3", "path"),
-    "store": ("cfd", "gauss", "bfs"),
+SETS = {
+    **GROUPS,
     "seq": ("rsum", "vadd", "saxpy"),
     "around": ("sort", "gauss"),
     "rand": ("path", "bfs"),
@@ -57,7 +55,7 @@ def run(workload: str, config: str, media: str, **options: float) -> Job:
 
 def names(group: str) -> tuple[str, ...]:
     """Workloads of a group, all of them, or one by its name."""
-    return ALL if group == "all" else GROUPS.get(group, (group,))
+    return ALL if group == "all" else SETS.get(group, (group,))
 
 
 def ratios(runs: Runs, group: Sequence[str], slow: str, fast: str, media: str) -> list[float]:

@@ -15,21 +15,17 @@ if TYPE_CHECKING:
 __all__ = ["Cell", "Row", "by_name", "picked", "signature", "takes"]
 
 
-def takes(
-    *functions: Callable[..., Any], without: Sequence[str] = (), named: Sequence[str] = ()
-) -> Callable[[Rower], Rower]:
+def takes(*functions: Callable[..., Any], without: Sequence[str] = ()) -> Callable[[Rower], Rower]:
     """Says that a function hands on what it is given besides its own parameters, and to whom.
 
     Args:
         functions: Whose parameters a study may set.
         without: Their parameters that are no text or number, or that the function fills in itself.
-        named: What they take besides, by name.
     """
 
     def decorate(call: Rower) -> Rower:
         all_of = [each for one in (call, *functions) for each in inspect.signature(one).parameters.values()]
-        others = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in named]
-        call.__signature__ = signature([*all_of, *others], without)  # type: ignore[attr-defined] # inspect looks for it
+        call.__signature__ = signature(all_of, without)  # type: ignore[attr-defined] # inspect looks for it
         return call
 
     return decorate

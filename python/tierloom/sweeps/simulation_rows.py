@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from tierloom.errors import RequestError
-from tierloom.gpu_expansion import OPTIONS, ParameterSet, expand
+from tierloom.gpu_expansion import ParameterSet, expand
 from tierloom.migration_simulator import simulate
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.nouns.workload import PATTERNS, Workload
@@ -80,7 +80,7 @@ def _source(profile: Profile | None, workload: Workload | str | None) -> Profile
     raise RequestError(message)
 
 
-@takes(expand, without=["parameters"], named=[name for name in OPTIONS if name not in ("carry", "timeline_ns")])
+@takes(expand, without=["parameters", "carry", "timeline_ns"])
 def expand_row(
     workload: str,
     set: ParameterSet,  # noqa: A002 (named as on the command line)
