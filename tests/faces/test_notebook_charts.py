@@ -16,7 +16,7 @@ import tierloom
 from tierloom import Chart, measurement, offload, progress_bar, validation
 from tierloom.errors import RequestError
 from tierloom.report import notebook
-from tierloom.report.pages import html_file, kinds, parts, sources, vega
+from tierloom.report.pages import builders, html_file, parts, sources, vega
 from tierloom.sweeps import Study, sweep
 from tierloom.tables import Charted
 
@@ -82,7 +82,7 @@ def test_every_chart_is_drawn_by_the_compiler_of_the_page_and_by_the_oldest(
 @pytest.mark.parametrize("kind", KINDS)
 def test_charts_are_those_of_the_page_with_its_rows_and_values(kind: str, charted: dict[str, Charted]) -> None:
     read = list(notebook._sources(charted[kind]))
-    page = kinds.section(read[0], sources.Shelf.of(read))
+    page = builders.section(read[0], sources.Shelf.of(read))
     shown = [part for part in page.charts if isinstance(part, parts.Chart)]
     charts = charted[kind].charts()
     assert charts.titles == [part.title for part in shown]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tierloom
 from tierloom.report.labels import CUT, shortened
-from tierloom.report.pages import kinds, label_expressions, sources, vega
+from tierloom.report.pages import builders, label_expressions, sources, vega
 from tierloom.report.pages.parts import Chart
 from tierloom.report.tables.layout import Table
 
@@ -76,7 +76,7 @@ def test_objects_of_one_beginning_can_be_told_apart_on_every_chart_of_a_profile(
         item["stall"] = {"share": 0.1, "low": 0.05, "high": 0.15}
     for access in (access for phase in document["phases"] for access in phase["accesses"]):
         access["object"] = renamed[access["object"]]
-    section = kinds.sections([sources.of_profile(tierloom.Profile(json.dumps(document)))])[0]
+    section = builders.sections([sources.of_profile(tierloom.Profile(json.dumps(document)))])[0]
     lite = [chart for chart in section.charts if isinstance(chart, Chart) and vega.is_lite(dict(chart.spec))]
     assert lite
     labels = shortened(renamed.values(), label_expressions.WIDE).values()

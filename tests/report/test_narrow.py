@@ -22,7 +22,8 @@ from tierloom import Profile, catalog, doctor, validation
 from tierloom.columns import Column, Rank
 from tierloom.commands import main, say
 from tierloom.pmem import Pool
-from tierloom.report.tables import checkups, machines, profiles, runs, validations
+from tierloom.report.tables import doctor as doctor_table
+from tierloom.report.tables import machines, profiles, runs, validations
 from tierloom.report.tables.layout import Table
 
 WIDTHS = (60, 80, 100, 140)
@@ -336,7 +337,7 @@ def test_the_table_of_a_checkup_is_readable_at_any_width(verdict: Any) -> None:
     found = [
         doctor.Finding(check.name, check.serves, verdict, told, remedy, needed=check.needed) for check in doctor.CHECKS
     ]
-    are_readable([checkups.findings(found)])
+    are_readable([doctor_table.findings(found)])
 
 
 def test_the_tables_of_pmem_stream_are_readable_at_any_width(

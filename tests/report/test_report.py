@@ -23,7 +23,7 @@ from support import Tierloom
 from tierloom import Machine, Profile
 from tierloom import plan as plan_of
 from tierloom.errors import RequestError
-from tierloom.report.pages import flame, html_file, kinds, simulation, sources
+from tierloom.report.pages import builders, flame_graph, html_file, simulation, sources
 from tierloom.report.pages.parts import Chart, Drawing
 
 pytestmark = pytest.mark.xdist_group("report")
@@ -48,7 +48,7 @@ def test_every_result_is_known_for_what_it_is(results: Path) -> None:
     read = sources.read([str(results)])
     known = {Path(file.name).stem for file in results.glob("*.json")} | {"profile", "plan", "study"}
     assert {source.kind for source in read} == known - {"anything"} | {"offload-catalog"}
-    assert set(kinds.BUILDERS) <= known
+    assert set(builders.BUILDERS) <= known
 
 
 def test_machines_and_profiles_come_first(results: Path) -> None:
@@ -57,7 +57,7 @@ def test_machines_and_profiles_come_first(results: Path) -> None:
 
 def test_no_axis_counts_in_thousandths_of_its_unit(results: Path) -> None:
     """The SI format alone writes 0.8 GB/s as 800m."""
-    parts = [part for section in kinds.sections(sources.read([str(results)])) for part in section.charts]
+    parts = [part for section in builders.sections(sources.read([str(results)])) for part in section.charts]
     axes = [axis for part in parts if isinstance(part, Chart) for axis in found_axes(part.spec)]
     assert len(axes) > 10
     assert not [axis for axis in axes if str(axis.get("format", "")).endswith("s")]
@@ -68,7 +68,7 @@ def test_no_axis_counts_in_thousandths_of_its_unit(results: Path) -> None:
 
 def test_no_tooltip_gives_a_measure_in_thousandths(results: Path) -> None:
     """As axes: only what is counted, which is whole, is written in thousands."""
-    parts = [part for section in kinds.sections(sources.read([str(results)])) for part in section.charts]
+    parts = [part for section in builders.sections(sources.read([str(results)])) for part in section.charts]
     lines = {line.title: line for line in simulation.LINES}
     by_thousands = [name for name, line in lines.items() if line.number.endswith("s")]
     assert by_thousands == ["Hint faults", "Pages promoted", "Pages demoted"]
@@ -94,7 +94,7 @@ def found_axes(spec: object) -> list[dict]:
 
 
 def test_every_chart_has_values_and_its_data_as_a_table(results: Path) -> None:
-    parts = [part for section in kinds.sections(sources.read([str(results)])) for part in section.charts]
+    parts = [part for section in builders.sections(sources.read([str(results)])) for part in section.charts]
     assert len(parts) > 30
     for part in parts:
         assert part.table.rows, part.title
@@ -178,7 +178,7 @@ def test_the_same_thing_named_twice_is_shown_once() -> None:
 
 
 def test_a_section_says_where_the_plan_differs_from_first_touch(results: Path) -> None:
-    shown = kinds.sections(sources.read([str(results / "comparison.json")]))[0]
+    shown = builders.sections(sources.read([str(results / "comparison.json")]))[0]
     moved = next(part for part in shown.charts if part.title == "What the plan moves")
     by_object: dict[str, float] = {}
     for row in moved.table.rows:
@@ -187,7 +187,7 @@ def test_a_section_says_where_the_plan_differs_from_first_touch(results: Path) -
 
 
 def test_the_flame_graph_adds_up(results: Path) -> None:
-    shown = kinds.sections(sources.read([str(results / "app.profile")]))[0]
+    shown = builders.sections(sources.read([str(results / "app.profile")]))[0]
     flame = next(part for part in shown.charts if isinstance(part, Chart) and part.title == "Objects by call stack")
     for measure in ("waits", "bytes"):
         boxes = [row for row in flame.data if row["measure"] == measure]
@@ -231,19 +231,19 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [*Machine.names(), *Profile.names()])
 def test_the_whole_catalog_can_be_shown(name: str) -> None:
-    shown = kinds.sections(sources.read([name]))[0]
+    shown = builders.sections(sources.read([name]))[0]
     assert shown.title == name
     assert len(shown.charts) >= 2
 
 
 def test_nothing_of_ours_is_shown_as_plain_tables_for_want_of_something(results: Path) -> None:
-    for section in kinds.sections(sources.read([str(results)])):
+    for section in builders.sections(sources.read([str(results)])):
         assert "Shown as it is" not in [notes.title for notes in section.notes], section
 
 
 def test_a_result_that_lacks_something_is_still_shown(tmp_path: Path, tierloom: Tierloom) -> None:
     (tmp_path / "old.json").write_text(json.dumps({"policies": [{"policy": "a"}], "chosen": "a", "frontier": []}))
-    shown = kinds.sections(sources.read([str(tmp_path / "old.json")]))[0]
+    shown = builders.sections(sources.read([str(tmp_path / "old.json")]))[0]
     assert "looks like a comparison" in shown.notes[0].lines[0]
     assert [table.title for table in shown.tables] == ["Figures", "Policies"]
     told = tierloom("report", tmp_path / "old.json", "-o", tmp_path / "old.html")
@@ -255,13 +255,13 @@ def test_a_fault_in_a_builder_of_ours_is_not_taken_for_the_file_s(monkeypatch: p
     def broken(source: sources.Source, _: sources.Shelf) -> None:
         raise KeyError(source.name)
 
-    monkeypatch.setitem(kinds.BUILDERS, "machine", broken)
+    monkeypatch.setitem(builders.BUILDERS, "machine", broken)
     with pytest.raises(KeyError, match="liu-a"):
-        kinds.sections(sources.read(["liu-a"]))
+        builders.sections(sources.read(["liu-a"]))
 
 
 def test_a_run_says_where_its_pages_were(results: Path, tmp_path: Path, tierloom: Tierloom) -> None:
-    [shown] = kinds.sections(sources.read([str(results / "run.json")]))
+    [shown] = builders.sections(sources.read([str(results / "run.json")]))
     assert (shown.kind, shown.title) == ("run", "run")
     facts = {fact.label: fact.value for fact in shown.facts}
     assert facts == {"run time": "2.50 s", "rules in force": "1 of 2", "pages elsewhere": "25 %", "exit code": "3"}
@@ -291,7 +291,7 @@ def test_many_objects_of_few_samples_each_are_no_map_of_pages(tmp_path: Path) ->
     (tmp_path / "samples.npy").touch()
     np.save(tmp_path / "samples.npy", samples)
     profile.folder = tmp_path
-    section = kinds.sections([sources.of_profile(profile)])[0]
+    section = builders.sections([sources.of_profile(profile)])[0]
     assert "Shown as it is" not in [notes.title for notes in section.notes]
     titles = [chart.title for chart in section.charts]
     assert "Objects by call stack" in titles
@@ -307,8 +307,8 @@ def test_a_long_table_is_cut_and_brought_along_whole() -> None:
     every = next(address for name, address in files.items() if name.endswith("-table-1.csv.gz"))
     rows = list(csv.DictReader(io.StringIO(gzip.decompress(base64.b64decode(every)).decode())))
     assert {row["object"] for row in rows} == {item["name"] for item in profile.objects}
-    about = kinds.sections([sources.of_profile(profile)])[0].charts[0].about
-    assert f"the other {len(profile.objects) - flame.MOST_OBJECTS} hold" in about
+    about = builders.sections([sources.of_profile(profile)])[0].charts[0].about
+    assert f"the other {len(profile.objects) - flame_graph.MOST_OBJECTS} hold" in about
 
 
 def test_a_huge_profile_stays_a_page() -> None:
@@ -351,7 +351,7 @@ def test_ten_thousand_objects_are_a_page_of_three_megabytes(folder: Path, tierlo
     assert tierloom(*many_objects(folder)).exit_code == 0
     text = (folder / "many.html").read_text(encoding="utf-8")
     assert len(text.encode()) < MOST_BYTES_OF_MANY
-    assert kinds.AS_IT_IS not in text
+    assert builders.AS_IT_IS not in text
     titles = [spec["description"].split(".")[0] for spec in specifications(text)]
     assert {"Which objects are in ldram", "Objects by call stack"} <= set(titles)
 
@@ -387,7 +387,8 @@ def charts_of(*data: dict, **nouns: Profile) -> dict[str, Chart]:
     """Charts by title, of results beside the profiles that they are about."""
     made = [*(source for each in data for source in sources.from_data(each, "a"))]
     made += [sources.of_profile(profile) for profile in nouns.values()]
-    return {part.title: part for section in kinds.sections(made) for part in section.charts if isinstance(part, Chart)}
+    parts = (part for section in builders.sections(made) for part in section.charts)
+    return {part.title: part for part in parts if isinstance(part, Chart)}
 
 
 def test_the_slider_shows_the_best_placement_for_its_amount(results: Path) -> None:
@@ -456,10 +457,10 @@ def test_the_run_as_predicted_adds_up(results: Path) -> None:
 def test_a_difference_says_its_answer_first(results: Path) -> None:
     document = json.loads((results / "difference.json").read_text())
     document |= {"answer": ["B takes half as long."], "remarks": ["They ran on two machines."]}
-    (section,) = kinds.sections([*sources.from_data(document, "a")])
+    (section,) = builders.sections([*sources.from_data(document, "a")])
     assert section.about.startswith("B takes half as long. They ran on two machines. B against A.")
     del document["answer"], document["remarks"]
-    (section,) = kinds.sections([*sources.from_data(document, "a")])
+    (section,) = builders.sections([*sources.from_data(document, "a")])
     assert section.about.startswith("B against A."), "a file of before has none"
 
 
@@ -474,7 +475,7 @@ def test_two_runs_stand_side_by_side(results: Path) -> None:
 
 def test_points_of_a_sweep_can_be_looked_at_from_all_sides(results: Path) -> None:
     (source,) = sources.read([str(results / "far.sweep")])
-    shown = kinds.sections([source])[0]
+    shown = builders.sections([source])[0]
     assert (shown.title, shown.about) == ("far", "How far?")
     (chart,) = shown.charts
     assert isinstance(chart, Chart)

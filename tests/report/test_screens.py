@@ -13,7 +13,7 @@ import pytest
 from browser import Browser
 from syrupy.assertion import SnapshotAssertion
 
-from tierloom.report.pages import html_file, kinds, sources, vega
+from tierloom.report.pages import builders, html_file, sources, vega
 
 FONT = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf"
 CODE = 'ui-monospace, "SFMono-Regular", '
@@ -38,10 +38,10 @@ def by_kind(results: Path) -> dict[str, sources.Source]:
 
 def test_every_kind_of_result_is_looked_at(by_kind: dict[str, sources.Source]) -> None:
     assert set(by_kind) == {*KINDS}
-    assert set(kinds.BUILDERS) < {*KINDS}
+    assert set(builders.BUILDERS) < {*KINDS}
 
 
-KINDS = [*kinds.BUILDERS, "offload-catalog"]
+KINDS = [*builders.BUILDERS, "offload-catalog"]
 """The last is what no builder knows."""
 
 

@@ -31,14 +31,14 @@ def verb(ctx: click.Context, restore_weights: bool, as_json: bool) -> None:
             say.tell("the host's interleave weights are as they were" if restored else "no run left any")
         return
     from tierloom.doctor import Checkup, examine
-    from tierloom.report.tables import checkups
+    from tierloom.report.tables import doctor
 
     with say.progress("trying"):
         found = Checkup(tuple(examine()))
     if as_json:
         say.document("checkup", found.data)
     else:
-        say.show(checkups.findings(found.findings))
+        say.show(doctor.findings(found.findings))
     if not found.ready:
         ctx.exit(1)
     say.then("tierloom demo")

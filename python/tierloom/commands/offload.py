@@ -148,11 +148,11 @@ def draw(answer: InferAnswer, plot: Path) -> list[CapacityDoc]:
     """Draws throughput against the capacity of each tier, and says what it is."""
     from tierloom.offload.capacity import curves
     from tierloom.report import picture
-    from tierloom.report.pages import language
+    from tierloom.report.pages import language_models
 
     with say.progress("planning for other capacities"):
         found = curves(answer.plan.problem)
-    picture.save(language.picture({**answer.data, "capacities": found}), plot)
+    picture.save(language_models.picture({**answer.data, "capacities": found}), plot)
     say.wrote("throughput against capacity", plot)
     return found
 

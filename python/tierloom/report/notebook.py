@@ -18,7 +18,7 @@ from tierloom.errors import RequestError
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.policy_search import Comparison
 from tierloom.readers import meant
-from tierloom.report.pages import earlier, kinds, parts, sources, vega
+from tierloom.report.pages import builders, earlier_answers, parts, sources, vega
 from tierloom.report.pages.sources import Source
 from tierloom.report.tables.differences import document as difference_document
 from tierloom.report.tables.layout import Table
@@ -160,8 +160,10 @@ def charts(answer: object) -> Charts:
     read = list(_sources(answer))
     shelf = sources.Shelf.of(read)
     shown = read[:1] if isinstance(answer, Comparison) else read
-    made = [kinds.section(source, shelf) for source in shown]
-    doubts = kinds.doubts(made) or [f"{each.kind}: a report has no charts of it" for each in shown if not _drawn(each)]
+    made = [builders.section(source, shelf) for source in shown]
+    doubts = builders.doubts(made) or [
+        f"{each.kind}: a report has no charts of it" for each in shown if not _drawn(each)
+    ]
     if not shown:
         doubts = ["nothing was given"]
     if doubts:
@@ -171,7 +173,7 @@ def charts(answer: object) -> Charts:
 
 
 def _drawn(source: Source) -> bool:
-    return source.kind in kinds.BUILDERS
+    return source.kind in builders.BUILDERS
 
 
 def _sources(answer: object) -> Iterator[Source]:
@@ -200,7 +202,7 @@ def _document(answer: object) -> object:
     several = answer if isinstance(answer, list | tuple) else [answer]
     runs = [dict(told) if isinstance(told := _told(each), Mapping) else told for each in several]
     together = {"runs": runs}
-    if earlier.kind_of(together) != earlier.ANYTHING:
+    if earlier_answers.kind_of(together) != earlier_answers.ANYTHING:
         return together
     return runs if isinstance(answer, list | tuple) else runs[0]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tierloom.columns import Column, Row
 from tierloom.report.labels import shortened
-from tierloom.report.pages.flame import heated
+from tierloom.report.pages.flame_graph import heated
 from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import COLOURS, INK, LEGEND, OTHERS, OURS, Spec, chart, field, log_marks, tips
 from tierloom.report.tables.layout import Table

@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from tierloom.columns import Column, Row
-from tierloom.report.pages.anything import text
 from tierloom.report.pages.parts import Chart, Fact, Picture, Section
 from tierloom.report.pages.specs import (
     INK,
@@ -22,6 +21,7 @@ from tierloom.report.pages.specs import (
     points,
     tips,
 )
+from tierloom.report.pages.unknown_documents import text
 from tierloom.report.tables.layout import Table
 
 if TYPE_CHECKING:

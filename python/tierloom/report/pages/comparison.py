@@ -9,8 +9,8 @@ from tierloom.columns import Column, Row
 from tierloom.nouns.profile_objects import traffic
 from tierloom.policy_columns import bound_text
 from tierloom.report import verdicts
-from tierloom.report.pages import budget, loads, timeline
-from tierloom.report.pages.flame import asked_of
+from tierloom.report.pages import budget, memory_loads, timeline
+from tierloom.report.pages.flame_graph import asked_of
 from tierloom.report.pages.parts import Chart, Fact, Notes, Picture, Section
 from tierloom.report.pages.specs import (
     INK,
@@ -20,6 +20,7 @@ from tierloom.report.pages.specs import (
     chart,
     chosen_colour,
     field,
+    labels,
     memory_scale,
     names_axis,
     room,
@@ -67,7 +68,7 @@ def section(source: Source, shelf: Shelf) -> Section:
         f"at most {bytes_text(data['budget_bytes'])} of {data['fast_memory']}. "
         f"Chosen: {data['chosen']}, {chosen['about']}.",
         facts=_facts(data, chosen),
-        charts=[*charts, *timeline.traffic(told), *loads.charts(told)],
+        charts=[*charts, *timeline.traffic(told), *memory_loads.charts(told)],
         tables=[
             replace(places(data, chosen, placed(chosen, sizes)), title=f"Every object under {data['chosen']}"),
             replace(table, title="Every policy"),
@@ -148,16 +149,7 @@ def _policies(data: ComparisonDoc, table: Table) -> Chart:
                 "color": {"value": INK},
             },
         },
-        {
-            "transform": [{"calculate": "format(datum.against, '.2f') + 'x'", "as": "label"}],
-            "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
-            "encoding": {
-                "y": names_axis("policy", names),
-                "x": field("high_s"),
-                "text": {"field": "label"},
-                "color": {"value": INK},
-            },
-        },
+        labels("format(datum.against, '.2f') + 'x'", x=field("high_s"), y=names_axis("policy", names)),
         height=bars_height(len(shown)),
     )
     slower = len(rows) - len(shown)

@@ -15,6 +15,7 @@ from tierloom.report.pages.specs import (
     Spec,
     bars_height,
     chart,
+    dots,
     field,
     names_axis,
     tips,
@@ -139,16 +140,14 @@ def _beside(what: str, rows: Sequence[Row]) -> Chart:
             "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.45, "strokeCap": "round"},
             "encoding": {"y": y, "x": field("low"), "x2": {"field": "high"}, **beside},
         },
-        {
-            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
-            "encoding": {
-                "y": y,
-                "x": field("value", title=words, axis={"format": ".0%"} if share else SI_AXIS),
-                "shape": field("side", "nominal", None, scale={"domain": ["A", "B"], "range": ["circle", "diamond"]}),
-                **beside,
-                "tooltip": tip,
-            },
-        },
+        dots(
+            70,
+            y=y,
+            x=field("value", title=words, axis={"format": ".0%"} if share else SI_AXIS),
+            shape=field("side", "nominal", None, scale={"domain": ["A", "B"], "range": ["circle", "diamond"]}),
+            **beside,
+            tooltip=tip,
+        ),
         height=SIDE_STEP * len(shown),
     )
     number: Form = "percent" if share else "number"

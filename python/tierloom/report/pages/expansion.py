@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from tierloom.columns import Column, Row
 from tierloom.report.pages.parts import Chart, Fact, Picture, Section
 from tierloom.report.pages.specs import (
-    INK,
     LEGEND,
     OTHERS,
     OURS,
@@ -18,6 +17,7 @@ from tierloom.report.pages.specs import (
     chart,
     dots,
     field,
+    labels,
     lines,
     log_marks,
     marked,
@@ -87,11 +87,7 @@ def _times(runs: Sequence[ExpansionDoc]) -> Chart:
             "encoding": {"y": y, "x": field("one"), "x2": {"field": "times"}, "color": colour},
         },
         dots(130, y=y, x=x, color=colour, tooltip=tip),
-        {
-            "transform": [{"calculate": "format(datum.times, '.2f') + 'x'", "as": "label"}],
-            "mark": {"type": "text", "align": "left", "dx": 11, "fontSize": 11},
-            "encoding": {"y": y, "x": field("times"), "text": {"field": "label"}, "color": {"value": INK}},
-        },
+        labels("format(datum.times, '.2f') + 'x'", x=field("times"), y=y, dx=11),
         height=max(len(rows) * 30, 80),
     )
     columns = [

@@ -20,7 +20,7 @@ from tierloom.errors import RequestError
 from tierloom.extras import brought_by
 from tierloom.forms import EMPTY
 from tierloom.report.pages import vega
-from tierloom.report.pages.kinds import doubts, sections
+from tierloom.report.pages.builders import doubts, sections
 from tierloom.report.pages.parts import Chart, Drawing
 from tierloom.report.pages.vega import own_file
 from tierloom.units import count_text

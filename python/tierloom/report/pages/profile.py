@@ -7,9 +7,21 @@ from typing import TYPE_CHECKING
 from tierloom.columns import Column, Row
 from tierloom.nouns import Profile
 from tierloom.nouns.profile_objects import place, traffic
-from tierloom.report.pages import flame, heat, timeline
+from tierloom.report.pages import flame_graph, heat_maps, timeline
 from tierloom.report.pages.parts import Chart, Fact, Notes, Section
-from tierloom.report.pages.specs import LEGEND, OTHERS, OURS, bars_height, chart, field, names_axis, scale, tips
+from tierloom.report.pages.specs import (
+    LEGEND,
+    OTHERS,
+    OURS,
+    bars_height,
+    chart,
+    chosen_colour,
+    dots,
+    field,
+    names_axis,
+    scale,
+    tips,
+)
 from tierloom.report.tables.layout import Table
 from tierloom.report.tables.profiles import caption, every_object
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
@@ -34,20 +46,20 @@ def section(source: Source, shelf: Shelf) -> Section:
         message = f"{source.name} is no profile"
         raise TypeError(message)
     totals = traffic(profile.data)
-    what, asked = flame.asked_of(profile, totals)
-    items = flame.heated(profile.data["objects"], asked)
+    what, asked = flame_graph.asked_of(profile, totals)
+    items = flame_graph.heated(profile.data["objects"], asked)
     return Section(
         kind="profile",
         title=profile.name,
         about=" ".join(profile.data["program"]["command"]),
         facts=_facts(profile, totals),
         charts=[
-            flame.flame(items, profile.name, what),
-            flame.treemap(items, what),
+            flame_graph.flame(items, profile.name, what),
+            flame_graph.treemap(items, what),
             *_waits(profile),
             *timeline.memory(profile),
-            *heat.over_time(profile),
-            *heat.by_share(profile),
+            *heat_maps.over_time(profile),
+            *heat_maps.by_share(profile),
             *_phases(profile),
             *_traffic(totals),
         ],
@@ -99,18 +111,16 @@ def _waits(profile: Profile) -> list[Chart]:
                 "color": {"condition": {"test": "datum.ours", "value": OURS}, "value": OTHERS},
             },
         },
-        {
-            "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
-            "encoding": {
-                "y": names_axis("name", [row["name"] for row in shown]),
-                "x": field("share"),
-                "color": {"condition": {"test": "datum.ours", "value": OURS}, "value": OTHERS},
-                "tooltip": tips(
-                    *(("name", "object"), ("share", "share", ".2%")),
-                    *(("low", "from", ".2%"), ("high", "to", ".2%"), ("place", "at")),
-                ),
-            },
-        },
+        dots(
+            70,
+            y=names_axis("name", [row["name"] for row in shown]),
+            x=field("share"),
+            color=chosen_colour(),
+            tooltip=tips(
+                *(("name", "object"), ("share", "share", ".2%")),
+                *(("low", "from", ".2%"), ("high", "to", ".2%"), ("place", "at")),
+            ),
+        ),
         height=bars_height(len(shown)),
     )
     columns = [

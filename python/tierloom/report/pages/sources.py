@@ -19,7 +19,7 @@ from tierloom.errors import MissingPackageError, RequestError, TierloomError
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.profile_folder import RECORDING_FILE
 from tierloom.readers import reading
-from tierloom.report.pages import earlier
+from tierloom.report.pages import earlier_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,7 +138,7 @@ def _folder(path: Path) -> Iterator[Source]:
         message = f"{path}: nothing here can be shown\nhint: name a folder with profiles, plans or results in it"
         raise RequestError(message)
     sources = [source for each in known for source in _read_one(str(each))]
-    places = {kind: place for place, kind in enumerate(earlier.SIGNS)}
+    places = {kind: place for place, kind in enumerate(earlier_answers.SIGNS)}
     yield from sorted(sources, key=lambda source: places.get(source.kind, len(places)))
 
 
@@ -219,8 +219,8 @@ def _identified(data: Data) -> tuple[str, Data]:
     """What a document is, and the rest of what it says."""
     if isinstance(kind := data.get("kind"), str) and "version" in data:
         return kind, {key: value for key, value in data.items() if key != "kind"}
-    kind = earlier.kind_of(data)
-    return kind, earlier.updated(kind, data)
+    kind = earlier_answers.kind_of(data)
+    return kind, earlier_answers.updated(kind, data)
 
 
 def _source(kind: str, data: Data, name: str, file: str | None) -> Source:

@@ -220,6 +220,22 @@ def dots(size: int, **encoding: object) -> Spec:
     return {"mark": {"type": "point", "filled": True, "size": size, "opacity": 1}, "encoding": encoding}
 
 
+def labels(text: str, *, x: Spec, y: Spec, dx: int = 6) -> Spec:
+    """A layer of words behind marks; `text` is an expression of Vega's."""
+    return {
+        "transform": [{"calculate": text, "as": "label"}],
+        "mark": {"type": "text", "align": "left", "dx": dx, "fontSize": 11},
+        "encoding": {"y": y, "x": x, "text": {"field": "label"}, "color": {"value": INK}},
+    }
+
+
+def heat(name: str, title: str, scale: Spec) -> Spec:
+    """A channel of colour from cold to hot."""
+    colours = ["var(--heat-0)", "var(--heat-1)", "var(--heat-2)", "var(--heat-3)"]
+    legend = {"orient": "top", "gradientLength": 160, "gradientThickness": 8, "tickCount": 3}
+    return field(name, title=title, scale={**scale, "range": colours}, legend=legend)
+
+
 def line_with_dots(x: Spec, y: Spec, look: Spec, tooltip: list[Spec], width: float = 1.8) -> list[Spec]:
     """Layers of lines by name, and of the points that they go through; `look` is that of :func:`points`."""
     line = {"mark": {"type": "line", "strokeWidth": width}, "encoding": {"x": x, "y": y, "color": look["color"]}}

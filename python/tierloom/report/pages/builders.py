@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from tierloom.readers import MALFORMED
 from tierloom.report.pages import (
-    anything,
     capacity,
     claims,
     comparison,
     difference,
     expansion,
-    language,
+    language_models,
     machine,
     plan,
     profile,
     simulation,
-    study,
+    sweep,
+    unknown_documents,
     validation,
 )
 from tierloom.report.pages.parts import Notes
@@ -37,14 +37,14 @@ BUILDERS: dict[str, Callable[[Source, Shelf], Section]] = {
     "plan": plan.section,
     "run": plan.run_section,
     "simulation": simulation.section,
-    "inference": language.inference,
-    "training": language.training,
-    "serving": language.serving,
-    "ratios": language.ratios,
+    "inference": language_models.inference,
+    "training": language_models.training,
+    "serving": language_models.serving,
+    "ratios": language_models.ratios,
     "expansion": expansion.section,
     "claims": claims.section,
     "difference": difference.section,
-    "study": study.section,
+    "study": sweep.section,
     "validation": validation.section,
     "spill-fit": capacity.fitted,
     "purchases": capacity.purchases,
@@ -68,18 +68,18 @@ def section(source: Source, shelf: Shelf) -> Section:
     taken for the file's.
     """
     build = builder(source)
-    if source.noun is not None or build is anything.section:
+    if source.noun is not None or build is unknown_documents.section:
         return build(source, shelf)
     try:
         return build(source, shelf)
     except MALFORMED as problem:
         note = f"It looks like a {source.kind} but is not all of one ({type(problem).__name__}: {problem})."
-        return replace(anything.section(source, shelf), notes=[Notes(AS_IT_IS, [note])])
+        return replace(unknown_documents.section(source, shelf), notes=[Notes(AS_IT_IS, [note])])
 
 
 def builder(source: Source) -> Callable[[Source, Shelf], Section]:
     """What shows a source of this kind."""
-    return BUILDERS.get(source.kind, anything.section)
+    return BUILDERS.get(source.kind, unknown_documents.section)
 
 
 def doubts(made: Sequence[Section]) -> list[str]:

@@ -16,6 +16,7 @@ from tierloom.report.pages.specs import (
     chart,
     chosen_colour,
     field,
+    labels,
     line_with_dots,
     memory_scale,
     names_axis,
@@ -91,21 +92,7 @@ def _rate_spec(rows: Sequence[Row], title: str, name: str = "policy") -> dict[st
             },
         },
         *(ranges if any("low" in row for row in rows) else []),
-        {
-            "transform": [
-                {
-                    "calculate": "isValid(datum.tokens_s) ? format(datum.tokens_s, '.3~g') : 'not possible'",
-                    "as": "label",
-                }
-            ],
-            "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
-            "encoding": {
-                "y": y,
-                "x": {"field": "end", "type": "quantitative"},
-                "text": {"field": "label"},
-                "color": {"value": INK},
-            },
-        },
+        labels("isValid(datum.tokens_s) ? format(datum.tokens_s, '.3~g') : 'not possible'", x=field("end"), y=y),
         height=bars_height(len(rows)),
         transform=[{"calculate": "isValid(datum.high) ? datum.high : (datum.tokens_s || 0)", "as": "end"}],
     )

@@ -10,7 +10,7 @@ from tierloom.columns import Column, Row
 from tierloom.nouns.profile import UNKNOWN_OFFSET
 from tierloom.report.pages.label_expressions import by_place
 from tierloom.report.pages.parts import Chart
-from tierloom.report.pages.specs import Spec, chart, field, names_axis, tips
+from tierloom.report.pages.specs import Spec, chart, field, heat, names_axis, tips
 from tierloom.report.tables.layout import Table
 from tierloom.units import count_text
 
@@ -121,15 +121,7 @@ def _map_spec(names: Sequence[str]) -> Spec:
                     },
                 ),
                 "y2": {"field": "bottom", "title": None},
-                "color": field(
-                    "samples",
-                    title="samples",
-                    scale={
-                        "type": "log",
-                        "range": ["var(--heat-0)", "var(--heat-1)", "var(--heat-2)", "var(--heat-3)"],
-                    },
-                    legend={"orient": "top", "gradientLength": 160, "gradientThickness": 8, "tickCount": 3},
-                ),
+                "color": heat("samples", "samples", {"type": "log"}),
                 "tooltip": tips(
                     ("object", "object"),
                     ("part", f"part of {PLACES}", "d"),
@@ -183,15 +175,7 @@ def _share_spec(names: Sequence[str], top: float) -> Spec:
                 "x": field("from", title="pages, hottest first", scale={"domain": [0, 1]}, axis=_SHARE_AXIS),
                 "x2": {"field": "to"},
                 "y": names_axis("object", names, scale={"paddingInner": 0.2}),
-                "color": field(
-                    "times",
-                    title="accesses, times the mean",
-                    scale={
-                        "range": ["var(--heat-0)", "var(--heat-1)", "var(--heat-2)", "var(--heat-3)"],
-                        "domain": [0, top],
-                    },
-                    legend={"orient": "top", "gradientLength": 160, "gradientThickness": 8, "tickCount": 3},
-                ),
+                "color": heat("times", "accesses, times the mean", {"domain": [0, top]}),
                 "tooltip": tips(("object", "object"), ("from", "pages from", ".0%"), ("share", "share", ".1%")),
             },
         },

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tierloom.report.pages.parts import Chart
-from tierloom.report.pages.specs import FAINT, INK, chart, field, memory_scale, names_axis, tips
+from tierloom.report.pages.specs import FAINT, chart, dots, field, labels, memory_scale, names_axis, tips
 from tierloom.report.tables.plans import tiers
 
 if TYPE_CHECKING:
@@ -50,11 +50,7 @@ def _load_spec(rows: Sequence[TierUseDoc], colour: dict[str, Any], tip: list[dic
             "mark": {"type": "bar", "height": {"band": 0.6}, "cornerRadius": 3},
             "encoding": {"y": y, "x": field("utilisation"), "color": colour, "tooltip": tip},
         },
-        {
-            "transform": [{"calculate": "format(datum.gb_s, '.3~g') + ' GB/s'", "as": "label"}],
-            "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
-            "encoding": {"y": y, "x": {"datum": 1}, "text": {"field": "label"}, "color": {"value": INK}},
-        },
+        labels("format(datum.gb_s, '.3~g') + ' GB/s'", x={"datum": 1}, y=y),
         height=max(len(rows) * 36, 72),
     )
 
@@ -75,10 +71,7 @@ def _latency(table: Table, rows: Sequence[TierUseDoc], colour: dict[str, Any], t
             "mark": {"type": "point", "size": 80, "strokeWidth": 2},
             "encoding": {"y": y, "x": field("idle_ns"), "color": colour, "tooltip": tip},
         },
-        {
-            "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
-            "encoding": {"y": y, "x": field("loaded_ns"), "color": colour, "tooltip": tip},
-        },
+        dots(110, y=y, x=field("loaded_ns"), color=colour, tooltip=tip),
         height=max(len(rows) * 36, 72),
     )
     return Chart("What the load costs", spec, table, about="Ring: latency at rest. Disc: while the memory is used.")
