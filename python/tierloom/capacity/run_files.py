@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,11 +84,7 @@ def _run(flaws: Flaws, row: dict[str, str], where: str) -> Run | None:
     )
 
 
-NUMBERS = {
-    "seconds": None,
-    "streams": 1.0,
-    **dict.fromkeys(("cpu_s", "read_bytes", "written_bytes", "spilled_bytes"), 0.0),
-}
+NUMBERS = {each.name: None if each.default is MISSING else each.default for each in fields(Run)[1:]}
 """Columns of numbers, and what a run without them has."""
 
 

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+FIGURES = ("seconds", "cpu_s", "read_bytes", "written_bytes", "spilled_bytes")
+"""What is counted of a run."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """One run; bytes and CPU seconds are those of the whole run, 0 where nobody counted."""
@@ -38,6 +42,5 @@ def medians(runs: Iterable[Run]) -> list[Run]:
 
 def _middle(group: list[Run]) -> Run:
     first = group[0]
-    figures = ("seconds", "cpu_s", "read_bytes", "written_bytes", "spilled_bytes")
-    middle = {name: median(getattr(run, name) for run in group) for name in figures}
+    middle = {name: median(getattr(run, name) for run in group) for name in FIGURES}
     return Run(memory_bytes=first.memory_bytes, streams=first.streams, **middle)

@@ -1,4 +1,4 @@
-"""What a worker counts about itself, and how it answers. Used inside the processes that `running` starts."""
+"""What a worker counts about itself, and how it answers. Used inside the processes that `processes` starts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import json
 import os
 import resource
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
 
 
 def join(groups: Sequence[str]) -> None:
@@ -35,6 +39,28 @@ def cpu_of(process: int) -> float:
     """CPU time of another process, in the kernel too: fields 14 and 15 of its ``stat``."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def timed(
+    work: Callable[[], T], cpu: Callable[[], float] = cpu_s, process: int | str = "self"
+) -> tuple[T, dict[str, float]]:
+    """What work returns, and the seconds, CPU time and traffic that it took; what it wrote to files is spilled."""
+    before, spent, start = storage(process), cpu(), time.monotonic()
+    done = work()
+    seconds, after = time.monotonic() - start, storage(process)
+    return done, {
+        "seconds": seconds,
+        "cpu_s": cpu() - spent,
+        "read_bytes": after["read_bytes"] - before["read_bytes"],
+        "written_bytes": after["write_bytes"] - before["write_bytes"],
+        "spilled_bytes": after["wchar"] - before["wchar"],
+    }
+
+
+def in_threads(work: Callable[[int], T], many: int) -> list[T]:
+    """What each of so many threads returns of its number; the first error of theirs is raised."""
+    with ThreadPoolExecutor(many) as threads:
+        return list(threads.map(work, range(many)))
 
 
 def answer(run: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

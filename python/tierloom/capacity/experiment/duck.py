@@ -58,31 +58,20 @@ def measure(study: Study, progress: Progress = processes.silent) -> Measured:
     """
     progress(0, 1, f"making TPC-H data, scale factor {study.scale:g}")
     database = data.database(study.folder, study.scale)
-    settings = [
-        Setting(memory_bytes=size, group_bytes=size + ROOM_BYTES, streams=streams)
-        for _ in range(study.repeats)
-        for size in study.memories
-        for streams in study.streams
-    ]
     return processes.run_all(
-        settings,
-        lambda setting, groups: _one(study, database, setting, groups),
-        study,
-        progress,
+        study, lambda setting: _one(study, database, setting), lambda size: size + ROOM_BYTES, progress, study.streams
     )
 
 
-def _one(study: Study, database: Path, setting: Setting, groups: list[Path]) -> dict[str, Any]:
+def _one(study: Study, database: Path, setting: Setting) -> dict[str, Any]:
     """One run with the database dropped from the page cache."""
     data.forget(database)
     with tempfile.TemporaryDirectory(dir=study.folder, prefix="spill-") as spill:
         request = {
             "database": str(database),
-            "memory_bytes": setting.memory_bytes,
             "spill_folder": spill,
             "threads": study.threads,
             "queries": [QUERIES[name] for name in study.queries],
             "streams": setting.streams,
-            "groups": [str(path) for path in groups],
         }
         return processes.ask("duck_worker", request, setting)

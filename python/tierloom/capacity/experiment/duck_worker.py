@@ -7,16 +7,9 @@ is opened for reading only, so the files that the process writes are those that 
 from __future__ import annotations
 
 import hashlib
-import threading
-import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tierloom.capacity.experiment import counters
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from duckdb import DuckDBPyConnection
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
@@ -31,46 +24,25 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         "preserve_insertion_order": False,
     }
     connection = duckdb.connect(request["database"], read_only=True, config=config)
-    before, cpu, start = counters.storage(), counters.cpu_s(), time.monotonic()
-    answers = _streams(connection, request["queries"], request["streams"])
-    seconds = time.monotonic() - start
-    after = counters.storage()
+    queries, streams = request["queries"], request["streams"]
+
+    def stream(number: int) -> dict[int, str]:
+        """All queries, from another one on in each stream; what each answered, as a digest."""
+        cursor, first = connection.cursor(), number * len(queries) // streams
+        order = [(first + step) % len(queries) for step in range(len(queries))]
+        return {index: _digest(cursor.execute(queries[index]).fetchall()) for index in order}
+
+    answers, took = counters.timed(lambda: counters.in_threads(stream, streams))
     connection.close()
     return {
-        "seconds": seconds,
-        "cpu_s": counters.cpu_s() - cpu,
-        "read_bytes": after["read_bytes"] - before["read_bytes"],
-        "written_bytes": after["write_bytes"] - before["write_bytes"],
-        "spilled_bytes": after["wchar"] - before["wchar"],
-        "answers": answers,
+        **took,
+        "answers": [answers[-1][at] for at in range(len(queries))],
         "engine": f"DuckDB {duckdb.__version__}",
     }
 
 
-def _streams(connection: DuckDBPyConnection, queries: Sequence[str], streams: int) -> list[str]:
-    """Every stream asks all queries, each from another one on; what each query answered, as a digest."""
-    answers: dict[int, str] = {}
-    failed: list[BaseException] = []
-
-    def stream(number: int) -> None:
-        cursor = connection.cursor()
-        first = number * len(queries) // streams
-        order = [(first + step) % len(queries) for step in range(len(queries))]
-        try:
-            for index in order:
-                rows = cursor.execute(queries[index]).fetchall()
-                answers[index] = hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
-        except BaseException as problem:
-            failed.append(problem)
-
-    threads = [threading.Thread(target=stream, args=(number,)) for number in range(streams)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise failed[0]
-    return [answers[index] for index in sorted(answers)]
+def _digest(rows: list[Any]) -> str:
+    return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
 
 
 if __name__ == "__main__":

@@ -6,16 +6,17 @@ memory effect.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tierloom.capacity.experiment import limits
-from tierloom.capacity.runs import Run
+from tierloom.capacity.runs import FIGURES, Run
 from tierloom.errors import MeasurementError
 from tierloom.units import MIB, bytes_text
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, str], None]
 """Called before each run with how many are done, how many there are, and words."""
-
-FIGURES = ("seconds", "cpu_s", "read_bytes", "written_bytes", "spilled_bytes")
-"""What a worker answers about a run, besides ``answers`` and ``engine``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +58,12 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One run: the memory that the job is given, that of its control group, and streams."""
+    """One run: the memory that the job is given, that of its control group, streams, and files of groups to join."""
 
     memory_bytes: int
     group_bytes: int
     streams: int = 1
+    groups: tuple[str, ...] = ()
 
 
 def silent(done: int, of: int, words: str) -> None:
@@ -72,17 +71,19 @@ def silent(done: int, of: int, words: str) -> None:
 
 
 def run_all(
-    settings: Sequence[Setting],
-    one: Callable[[Setting, list[Path]], dict[str, Any]],
     study: Study,
+    one: Callable[[Setting], dict[str, Any]],
+    group_bytes: Callable[[int], int],
     progress: Progress,
+    streams: Sequence[int] = (1,),
 ) -> Measured:
-    """Runs all settings of a study, each by `one` under a control group.
+    """Runs a study in a seeded order, each run by `one` under a control group of the memory that its limit takes.
 
     Raises:
         MeasurementError: Two runs gave different answers.
     """
-    plan = list(settings)
+    every = itertools.product(range(study.repeats), study.memories, streams)
+    plan = [Setting(memory_bytes=size, group_bytes=group_bytes(size), streams=many) for _, size, many in every]
     random.Random(study.seed).shuffle(plan)  # noqa: S311 (an order, no secret)
     device = limits.device_of(study.folder)
     runs, answers, grouped, engine = [], set(), True, ""
@@ -90,7 +91,7 @@ def run_all(
         progress(number, len(plan), f"{setting.memory_bytes / MIB:.0f} MiB, streams: {setting.streams}")
         wanted = limits.Limits(memory_bytes=setting.group_bytes, storage_bytes_s=study.storage_bytes_s, device=device)
         with limits.group(wanted) as groups:
-            found = one(setting, groups)
+            found = one(replace(setting, groups=tuple(map(str, groups))))
         grouped, engine = grouped and bool(groups), found["engine"]
         answers.add(tuple(found["answers"]))
         figures = {name: found[name] for name in FIGURES}
@@ -108,7 +109,8 @@ def ask(worker: str, request: dict[str, Any], setting: Setting) -> dict[str, Any
         MeasurementError: The run failed.
     """
     command = [sys.executable, "-m", f"tierloom.capacity.experiment.{worker}"]
-    done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=False)
+    asked = {**request, "memory_bytes": setting.memory_bytes, "groups": setting.groups}
+    done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
     answer: dict[str, Any] = json.loads(done.stdout) if done.stdout else {}
     problem = answer.get("problem") or (None if answer else f"ended with code {done.returncode}")
     if problem:

@@ -48,9 +48,8 @@ def measure(study: Study, progress: Progress = processes.silent) -> Measured:
     """
     progress(0, 1, "writing records")
     file = _records(study)
-    settings = [Setting(memory_bytes=size, group_bytes=size) for _ in range(study.repeats) for size in study.memories]
 
-    def one(setting: Setting, groups: list[Path]) -> dict[str, Any]:
+    def one(setting: Setting) -> dict[str, Any]:
         data.forget(file)
         request = {
             "file": str(file),
@@ -61,17 +60,11 @@ def measure(study: Study, progress: Progress = processes.silent) -> Measured:
             "update_every": UPDATES[study.mix],
             "theta": study.theta,
             "seed": study.seed,
-            "groups": [str(path) for path in groups],
         }
         return processes.ask("records_worker", request, setting)
 
     try:
-        return processes.run_all(
-            settings,
-            one,
-            study,
-            progress,
-        )
+        return processes.run_all(study, one, lambda size: size, progress)
     finally:
         file.unlink()
 

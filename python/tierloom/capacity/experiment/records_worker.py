@@ -7,8 +7,6 @@ from storage again. Threads wait in system calls, so they wait side by side.
 from __future__ import annotations
 
 import os
-import threading
-import time
 import zlib
 from typing import Any
 
@@ -24,19 +22,8 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     file = os.open(request["file"], os.O_RDWR)
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
     _work(file, keys[0], request)
-    before, cpu, start = counters.storage(), counters.cpu_s(), time.monotonic()
-    sums = _work(file, keys[1], request)
-    seconds = time.monotonic() - start
-    after = counters.storage()
-    return {
-        "seconds": seconds,
-        "cpu_s": counters.cpu_s() - cpu,
-        "read_bytes": after["read_bytes"] - before["read_bytes"],
-        "written_bytes": after["write_bytes"] - before["write_bytes"],
-        "spilled_bytes": 0,
-        "answers": [str(total) for total in sums],
-        "engine": "records in a file",
-    }
+    sums, took = counters.timed(lambda: _work(file, keys[1], request))
+    return {**took, "spilled_bytes": 0, "answers": [str(total) for total in sums], "engine": "records in a file"}
 
 
 def _keys(request: dict[str, Any]) -> Any:  # noqa: ANN401 (an array: pass, thread, operation)
@@ -51,23 +38,17 @@ def _keys(request: dict[str, Any]) -> Any:  # noqa: ANN401 (an array: pass, thre
 def _work(file: int, keys: Any, request: dict[str, Any]) -> list[int]:  # noqa: ANN401
     """All threads' operations; what each read, as a checksum."""
     size, every = request["record_bytes"], request["update_every"]
-    sums = [0] * len(keys)
 
-    def thread(number: int) -> None:
+    def thread(number: int) -> int:
         total = 0
         for step, key in enumerate(keys[number].tolist()):
             record = os.pread(file, size, key * size)
             total = zlib.crc32(record, total)
             if every and step % every == 0:
                 os.pwrite(file, record, key * size)
-        sums[number] = total
+        return total
 
-    threads = [threading.Thread(target=thread, args=(number,)) for number in range(len(keys))]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    return sums
+    return counters.in_threads(thread, len(keys))
 
 
 if __name__ == "__main__":

@@ -65,16 +65,11 @@ def measure(study: Study, progress: Progress = processes.silent) -> Measured:
     progress(0, 1, "writing records")
     file = study.folder / "store.bin"
     blocks.make(file, study.records + study.operations * 2, study.seed)
-    settings = [
-        Setting(memory_bytes=size, group_bytes=int(size * FRAGMENTS) + ROOM_BYTES)
-        for _ in range(study.repeats)
-        for size in study.memories
-    ]
     try:
         return processes.run_all(
-            settings,
-            lambda setting, groups: _one(study, server, file, setting, groups),
             study,
+            lambda setting: _one(study, server, file, setting),
+            lambda size: int(size * FRAGMENTS) + ROOM_BYTES,
             progress,
         )
     finally:
@@ -99,7 +94,7 @@ def require(server: str | None = None) -> str:
     return found
 
 
-def _one(study: Study, server: str, file: Path, setting: Setting, groups: list[Path]) -> dict[str, Any]:
+def _one(study: Study, server: str, file: Path, setting: Setting) -> dict[str, Any]:
     request = {
         "server": server,
         "file": str(file),
@@ -109,7 +104,5 @@ def _one(study: Study, server: str, file: Path, setting: Setting, groups: list[P
         "threads": study.threads,
         "theta": study.theta,
         "seed": study.seed,
-        "memory_bytes": setting.memory_bytes,
-        "groups": [str(path) for path in groups],
     }
     return processes.ask("redis_worker", request, setting)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -49,19 +48,13 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         warm, timed = loads, [replace(each, before=each.inserts, phase=1) for each in loads]
         _together(hands, [each.drawn() for each in warm])
         work = [each.drawn() for each in timed]
-        before, cpu, served, start = counters.storage(), counters.cpu_s(), _served_s(server()), time.monotonic()
-        _together(hands, work)
-        seconds = time.monotonic() - start
-        after = counters.storage()
+        _, took = counters.timed(lambda: _together(hands, work), lambda: counters.cpu_s() + _served_s(server()))
         told = server().info()
         if told["evicted_keys"] and not spills:
             message = "records were put out of a store that was to hold them all"
             raise MeasurementError(message)
         return {
-            "seconds": seconds,
-            "cpu_s": counters.cpu_s() - cpu + _served_s(server()) - served,
-            "read_bytes": after["read_bytes"] - before["read_bytes"],
-            "written_bytes": after["write_bytes"] - before["write_bytes"],
+            **took,
             "spilled_bytes": 0,
             "answers": [str(hand.found) for hand in hands],
             "engine": f"{told.get('server_name', 'redis')} {told.get('valkey_version', told['redis_version'])}",
@@ -231,21 +224,7 @@ def _made(number: int) -> bytes:
 
 
 def _together(hands: Sequence[_Hand], work: Sequence[Sequence[Operation]]) -> None:
-    failed: list[BaseException] = []
-
-    def one(hand: _Hand, operations: Sequence[Operation]) -> None:
-        try:
-            hand.work(operations)
-        except BaseException as problem:
-            failed.append(problem)
-
-    threads = [threading.Thread(target=one, args=pair) for pair in zip(hands, work, strict=True)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise failed[0]
+    counters.in_threads(lambda at: hands[at].work(work[at]), len(hands))
 
 
 if __name__ == "__main__":

@@ -63,17 +63,7 @@ def measure(study: Study, progress: Progress = processes.silent) -> Measured:
     """
     require()
     study.folder.mkdir(parents=True, exist_ok=True)
-    settings = [
-        Setting(memory_bytes=size, group_bytes=size + ROOM_BYTES)
-        for _ in range(study.repeats)
-        for size in study.memories
-    ]
-    return processes.run_all(
-        settings,
-        lambda setting, groups: _one(study, setting, groups),
-        study,
-        progress,
-    )
+    return processes.run_all(study, lambda setting: _one(study, setting), lambda size: size + ROOM_BYTES, progress)
 
 
 def require() -> None:
@@ -90,15 +80,13 @@ def require() -> None:
         raise MissingPackageError(message)
 
 
-def _one(study: Study, setting: Setting, groups: list[Path]) -> dict[str, Any]:
+def _one(study: Study, setting: Setting) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=study.folder, prefix="spill-") as spill:
         request = {
             "job": study.job,
             "rows": study.rows,
             "threads": study.threads,
             "seed": study.seed,
-            "memory_bytes": setting.memory_bytes,
             "spill_folder": str(Path(spill).resolve()),
-            "groups": [str(path) for path in groups],
         }
         return processes.ask("spark_worker", request, setting)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,19 +37,12 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
     try:
         gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 (the one way to the process that does the work)
         java = gateway.proc.pid
-        before, cpu, start = counters.storage(java), counters.cpu_of(java), time.monotonic()
-        answers = {"svm": _svm, "shuffle": _shuffle}[request["job"]](spark, request["rows"], request["seed"])
-        seconds = time.monotonic() - start
-        after = counters.storage(java)
-        return {
-            "seconds": seconds,
-            "cpu_s": counters.cpu_of(java) - cpu,
-            "read_bytes": after["read_bytes"] - before["read_bytes"],
-            "written_bytes": after["write_bytes"] - before["write_bytes"],
-            "spilled_bytes": _largest(Path(request["spill_folder"])),
-            "answers": answers,
-            "engine": f"Spark {spark.version}",
-        }
+        job = {"svm": _svm, "shuffle": _shuffle}[request["job"]]
+        answers, took = counters.timed(
+            lambda: job(spark, request["rows"], request["seed"]), lambda: counters.cpu_of(java), java
+        )
+        spilled = _largest(Path(request["spill_folder"]))
+        return {**took, "spilled_bytes": spilled, "answers": answers, "engine": f"Spark {spark.version}"}
     finally:
         spark.stop()
 
