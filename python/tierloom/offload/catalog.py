@@ -10,13 +10,14 @@ import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from tierloom import catalog
 from tierloom.errors import RequestError
 from tierloom.offload.architectures import model_of
 from tierloom.offload.gpu import Gpu
 from tierloom.readers import Flaws, reading
+from tierloom.schema.documents import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +40,7 @@ FIGURES = (
 BY_FORMAT = ("fp8_tflop_s", "fp4_tflop_s")
 """Peaks in other number formats that a GPU file may have: `list` shows them, no plan counts on them."""
 
-KINDS = {"measured", "published", "derived", "assumed"}
+KINDS = set(get_args(Kind))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from tierloom.published_claims.ledger import Cause, Kind
+    from tierloom.published_claims.runs import Verdict
 
 
 class SpotDoc(TypedDict):
@@ -23,7 +27,7 @@ class ClaimDoc(TypedDict):
     place: str
     """Section, table and cell, or figure and bar."""
     what: str
-    kind: Literal["input", "prediction", "ordering", "arithmetic"]
+    kind: Kind
     printed: str | list[str] | None
     """The figure as the paper prints it, both ends of a range; null for an ordering, and for what is read off."""
     read_off: str | None
@@ -33,8 +37,8 @@ class ClaimDoc(TypedDict):
     ours: float | bool | None
     band: list[float | None] | None
     """Lowest and highest accepted value, null where there is no end; null for what holds or does not."""
-    verdict: Literal["in band", "missed", "not modelled"]
-    cause: Literal["contradiction", "not published", "model"] | None
+    verdict: Verdict
+    cause: Cause | None
     """Whose a miss is; null for what is not missed."""
     why: str
     """Mechanism of a miss, or why there is no model; empty in band."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from tierloom.schema.documents import MachineDoc
+    pass
 
 
 class ContentDoc(TypedDict):
@@ -23,13 +23,6 @@ class WarningDoc(TypedDict):
     what: str
     cause: str
     remedy: str
-
-
-class ImportDoc(TypedDict):
-    """A machine that others have described: what `machine import --json` prints."""
-
-    machine: MachineDoc
-    warnings: list[WarningDoc]
 
 
 class MeasurementDoc(TypedDict):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Group
 from rich.text import Text
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from tierloom.published_claims import Result, Study
     from tierloom.published_claims.documents import ClaimDoc, ClaimsDoc, SpotDoc, TallyDoc
-    from tierloom.published_claims.ledger import Cause, Claim, Kind, Spot, Value
+    from tierloom.published_claims.ledger import Cause, Claim, Kind, Value
 
 VERDICT_STYLE = {"in band": "green", "missed": "red", "not modelled": "dim"}
 KINDS: tuple[Kind, ...] = ("prediction", "ordering", "arithmetic", "input")
@@ -62,12 +63,8 @@ def _row(result: Result) -> ClaimDoc:
         "verdict": result.verdict,
         "cause": claim.cause if result.verdict == "missed" else None,
         "why": "" if result.verdict == "in band" else claim.why,
-        "spot": _spot(claim.spot) if claim.spot else None,
+        "spot": cast("SpotDoc", asdict(claim.spot)) if claim.spot else None,
     }
-
-
-def _spot(spot: Spot) -> SpotDoc:
-    return {"figure": spot.figure, "series": spot.series, "x": spot.x, "over": spot.over}
 
 
 def tables(results: Sequence[Result]) -> Group:
