@@ -25,8 +25,8 @@ use crate::attribution::windows::CountedWindow;
 use crate::frequency::Counts;
 use crate::frequency::counted_runs;
 use crate::frequency::instruction_time::InstructionTimes;
-use crate::frequency::strata::CpuTime;
-use crate::frequency::windows::{Doubt, Rates};
+use crate::frequency::strata::{CpuTime, Stratum, stratum_at};
+use crate::frequency::windows::{Chance, Doubt, Rates};
 use crate::parallel::mapped;
 use crate::traffic::accesses::{AllAccesses, OperandAccesses, Support, tally};
 use crate::traffic::placement::Placements;
@@ -122,15 +122,44 @@ impl Estimate<'_> {
             (others.map(|(_, window)| window).collect::<Vec<_>>(), Doubt::Nothing)
         };
         let all = || self.observed.windows.iter().collect::<Vec<_>>();
+        let rates = Rates::of(self.observed, &all(), self.time, Doubt::Nothing);
+        let scales = rates.replace(self.observed, &mut self.registers.clone());
+        let few = self.few(whole, rates.chances(&scales));
         let mut ways: Vec<_> = (0..GROUPS).map(without).collect();
-        ways.extend([(all(), Doubt::Pace), (all(), Doubt::Registers)]);
+        ways.extend([(all(), Doubt::Pace(rates.layout(&scales))), (all(), Doubt::Registers)]);
         let results = mapped(&ways, |(windows, doubt)| by_object(&self.by(windows, *doubt).1));
         let (groups, doubts) = results.split_at(GROUPS);
-        by_object(whole).into_iter().map(|(object, count)| (object, interval(object, count, groups, doubts))).collect()
+        let few = |object| few.get(&object).copied().unwrap_or_default();
+        let all = by_object(whole).into_iter();
+        all.map(|(object, count)| (object, interval(object, count, groups, doubts, few(object)))).collect()
+    }
+
+    /// By object: how far it may be off because few samples and windows saw its code. Strata are independent.
+    fn few(&self, whole: &AllAccesses, chance: impl Fn(Stratum) -> Option<Chance>) -> BTreeMap<ObjectId, Few> {
+        let mut parts: BTreeMap<(ObjectId, Stratum), f64> = BTreeMap::new();
+        for OperandAccesses { operand, object, executions } in &whole.known {
+            let stratum = stratum_at(self.observed, Some((operand.function, operand.instruction)));
+            *parts.entry((*object, stratum)).or_default() += executions;
+        }
+        let mut few: BTreeMap<ObjectId, Few> = BTreeMap::new();
+        for ((object, stratum), executions) in parts {
+            let Some(chance) = chance(stratum) else { continue };
+            let sum = few.entry(object).or_default();
+            sum.samples += executions * executions * chance.time;
+            sum.windows += executions * executions * chance.pace;
+        }
+        few
     }
 }
 
 type ByObject = BTreeMap<ObjectId, f64>;
+
+/// Variances of an object's count: few samples tell the time of its code, and few windows the pace.
+#[derive(Debug, Clone, Copy, Default)]
+struct Few {
+    samples: f64,
+    windows: f64,
+}
 
 fn by_object(accesses: &AllAccesses) -> ByObject {
     let mut sums = ByObject::new();
@@ -140,14 +169,16 @@ fn by_object(accesses: &AllAccesses) -> ByObject {
     sums
 }
 
-fn interval(object: ObjectId, count: f64, groups: &[ByObject], doubts: &[ByObject]) -> AccessCount {
+fn interval(object: ObjectId, count: f64, groups: &[ByObject], doubts: &[ByObject], few: Few) -> AccessCount {
     let of = |way: &ByObject| way.get(&object).copied().unwrap_or(0.0);
     let number = groups.len() as f64;
     let mean = groups.iter().map(of).sum::<f64>() / number;
     let squares: f64 = groups.iter().map(|way| (of(way) - mean).powi(2)).sum();
-    let by_chance = BY_CHANCE.powi(2) * (number - 1.0) / number * squares;
+    // Of few windows, leaving one out shows little.
+    let by_chance = (BY_CHANCE.powi(2) * (number - 1.0) / number * squares).max(BY_DOUBT.powi(2) * few.windows);
+    let by_time = BY_DOUBT.powi(2) * few.samples;
     let by_doubt: f64 = doubts.iter().map(|way| (BY_DOUBT * (of(way) - count)).powi(2)).sum();
-    let half = (by_chance + by_doubt).sqrt();
+    let half = (by_chance + by_time + by_doubt).sqrt();
     AccessCount { count, low: (count - half).max(0.0), high: count + half, source: CountSource::Estimated }
 }
 
@@ -197,7 +228,7 @@ mod tests {
         // Ten groups of 1 to 10: the mean is 5.5, its standard error that of ten independent ones.
         let all: f64 = (1..=10).map(f64::from).sum();
         let groups: Vec<f64> = (1..=10).map(|group| (all - f64::from(group)) / 9.0).collect();
-        let found = interval(ObjectId::new(0), 5.5, &alone(&groups), &[]);
+        let found = interval(ObjectId::new(0), 5.5, &alone(&groups), &[], Few::default());
         let error = (82.5f64 / 9.0 / 10.0).sqrt();
         assert!((found.high - 5.5 - BY_CHANCE * error).abs() < 1e-9, "{found:?}");
         assert!((found.low - 5.5 + BY_CHANCE * error).abs() < 1e-9, "{found:?}");
@@ -250,10 +281,19 @@ mod tests {
     }
 
     #[test]
+    fn few_samples_widen_an_interval_and_few_windows_where_leaving_them_out_does_not() {
+        let half = |groups: &[f64], few| interval(ObjectId::new(0), 100.0, &alone(groups), &[], few).high - 100.0;
+        let few = |samples, windows| Few { samples, windows };
+        assert!((half(&[100.0; 10], few(9.0, 16.0)) - 9.8).abs() < 1e-9, "both");
+        let apart: Vec<f64> = (0..10).map(|group| 90.0 + 20.0 * f64::from(group % 2)).collect();
+        assert!((half(&apart, few(0.0, 16.0)) - half(&apart, few(0.0, 0.0))).abs() < 1e-9);
+    }
+
+    #[test]
     fn doubts_widen_an_interval_and_nothing_is_below_none() {
-        let found = interval(ObjectId::new(0), 100.0, &alone(&[100.0; 10]), &alone(&[110.0, 100.0]));
+        let found = interval(ObjectId::new(0), 100.0, &alone(&[100.0; 10]), &alone(&[110.0, 100.0]), Few::default());
         assert!((found.low - 80.4).abs() < 1e-9 && (found.high - 119.6).abs() < 1e-9, "{found:?}");
-        let rough = interval(ObjectId::new(0), 100.0, &alone(&[100.0; 10]), &alone(&[200.0]));
+        let rough = interval(ObjectId::new(0), 100.0, &alone(&[100.0; 10]), &alone(&[200.0]), Few::default());
         assert!(rough.low == 0.0 && (rough.high - 296.0).abs() < 1e-9, "{rough:?}");
     }
 }
