@@ -8,21 +8,22 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 import tierloom
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from tierloom.commands.options import F
+    from collections.abc import Iterator, Mapping
 
     Spelt = str | tuple[str, Mapping[str, Any]]
     """Flags where they are not the argument's name, and what stands for its value; what click is told besides."""
+
+F = TypeVar("F", bound="Callable[..., Any]")
 
 SECTION = re.compile(r"^(?:Args|Attributes):\n(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 ENTRY = re.compile(r"^    (\w+): (.*?)(?=^    \w+: |\Z)", re.MULTILINE | re.DOTALL)

@@ -15,7 +15,7 @@ from tierloom.errors import RequestError
 from tierloom.units import amount_in_bytes
 
 if TYPE_CHECKING:
-    from tierloom.commands.options import F
+    from tierloom.commands.function_options import F
     from tierloom.offload.answers import InferAnswer
     from tierloom.offload.documents import CapacityDoc, InferDoc
     from tierloom.offload.host import Tier

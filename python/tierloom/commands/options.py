@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from tierloom import extras
-from tierloom.commands.function_options import of
+from tierloom.commands.function_options import F, of
 from tierloom.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-F = TypeVar("F", bound="Callable[..., Any]")
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 """A file to read or to write."""
