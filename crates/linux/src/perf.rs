@@ -9,6 +9,7 @@ mod format;
 mod record;
 mod ring;
 mod sample;
+mod thread_clock;
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -17,12 +18,14 @@ pub use format::{Damaged, Format};
 pub use record::{Fault, REGISTERS, Record, STACK_WORDS, Sample};
 pub use ring::Ring;
 pub use sample::GENERAL_REGISTERS;
+pub use thread_clock::ThreadClock;
 
 use crate::error::LinuxError;
 
 const TYPE_HARDWARE: u32 = 0;
 const TYPE_SOFTWARE: u32 = 1;
 const SOFTWARE_CPU_CLOCK: u64 = 0;
+const SOFTWARE_TASK_CLOCK: u64 = 1;
 const SOFTWARE_PAGE_FAULTS: u64 = 2;
 const HARDWARE_INSTRUCTIONS: u64 = 1;
 

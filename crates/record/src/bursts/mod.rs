@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tierloom_linux::clock::{counter_and_monotonic, is_by_counter, monotonic_ns};
 use tierloom_linux::maps::{MappedRange, mapped_ranges};
+use tierloom_linux::perf::ThreadClock;
 use tierloom_linux::ptrace::brief::returns_by_itself;
 use tierloom_linux::ptrace::interrupted::call_of;
 use tierloom_linux::ptrace::{Halt, Registers, Tracer};
@@ -225,7 +226,8 @@ impl Bursts {
         let before = monotonic_ns();
         let counters = process.counters();
         let since_ns = u64::midpoint(before, monotonic_ns());
-        stay.warm = counters.map(|counters| Warm { since_ns, waited_ns: stay.waited_ns, counters });
+        let clock = ThreadClock::start(open.id.tid).ok();
+        stay.warm = counters.map(|counters| Warm { since_ns, waited_ns: stay.waited_ns, counters, clock });
     }
 
     /// Ends the open window of a halted thread; returns the registers that it has in the program, `None` where they are

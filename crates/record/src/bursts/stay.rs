@@ -1,6 +1,7 @@
 //! A window that is open: the thread's stay in copies, and what it comes to.
 
 use tierloom_linux::clock::{counter_and_monotonic, monotonic_ns};
+use tierloom_linux::perf::ThreadClock;
 use tierloom_linux::threads::WatchedThread;
 use tierloom_recording::{BlockCount, Outcome, Touch, Window};
 
@@ -114,6 +115,8 @@ pub(super) struct Warm {
     /// What the thread had waited for us until then, ns.
     pub(super) waited_ns: u64,
     pub(super) counters: Counters,
+    /// The thread's CPU time since then, where the kernel tells.
+    pub(super) clock: Option<ThreadClock>,
 }
 
 /// A window that ends now.
@@ -154,11 +157,15 @@ fn counted(
     let was_on = lasted_ns.saturating_sub(cpu_ns) as f64 <= MOST_OFF * lasted_ns as f64;
     // Between two moments time is CPU time only where the thread was on its processor throughout.
     let (before, duration_ns) = match &stay.warm {
-        Some(Warm { since_ns, waited_ns, counters }) if was_on && lasted_ns > 2 * WARM_NS => {
+        Some(Warm { since_ns, waited_ns, counters, .. }) if was_on && lasted_ns > 2 * WARM_NS => {
             (counters, end_ns.saturating_sub(since_ns + stay.waited_ns - waited_ns))
         }
+        Some(Warm { counters, clock: Some(clock), .. }) if !was_on && clock.ns() > Some(WARM_NS) => {
+            (counters, clock.ns().unwrap_or(0))
+        }
         _ if was_on => (&process.beginning(), lasted_ns),
-        _ if outcome == Outcome::Whole => (&process.beginning(), cpu_ns),
+        // Of less, most was spent on finding the caches cold.
+        _ if outcome == Outcome::Whole && cpu_ns > 2 * WARM_NS => (&process.beginning(), cpu_ns),
         _ => (&process.beginning(), 0),
     };
     let counts = if duration_ns == 0 { Vec::new() } else { process.counts(before, &after) };
