@@ -75,7 +75,7 @@ def told(function: str, name: str) -> dict[str, Any]:
     if kinds == ["bool"]:
         return {"help": argument.about, "is_flag": True, "default": default, "show_default": default is True}
     words = words_of(module, kinds[0])
-    kind = click.Choice(words) if words else None if "str" in kinds else NUMBERS.get(kinds[0])
+    kind = click.Choice(words) if words else str if "str" in kinds else NUMBERS.get(kinds[0])
     default = ",".join(default) if isinstance(default, tuple) else default
     shown = default not in (None, "") and default is not False
     return {"help": argument.about, "type": kind, "default": default, "show_default": shown}
