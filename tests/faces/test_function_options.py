@@ -47,6 +47,7 @@ def test_an_option_is_what_the_function_declares() -> None:
         "show_default": True,
     }
     assert told("offload.requests:infer", "model")["required"]
+    assert told("offload.requests:infer", "prompt")["type"] is str, "a range or a file, though the default is a number"
     assert told("offload.requests:infer", "compare")["default"] == "interleave,first-touch"
     assert told("offload.requests:infer", "peer")["is_flag"]
     assert told("offload.other_requests:train", "stage")["type"].choices == ("zero-offload", "zero-3")

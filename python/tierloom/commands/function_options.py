@@ -75,6 +75,7 @@ def told(function: str, name: str) -> dict[str, Any]:
     if kinds == ["bool"]:
         return {"help": argument.about, "is_flag": True, "default": default, "show_default": default is True}
     words = words_of(module, kinds[0])
+    # Without a type click takes that of the default: 2048 for what may be a range, or a file.
     kind = click.Choice(words) if words else str if "str" in kinds else NUMBERS.get(kinds[0])
     default = ",".join(default) if isinstance(default, tuple) else default
     shown = default not in (None, "") and default is not False
