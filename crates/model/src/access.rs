@@ -103,9 +103,7 @@ pub struct Touched {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BeyondCore {
-    /// The fewest, 0 or more.
-    pub low: f64,
-    /// The likely part.
+    /// The likely part, 0 or more.
     pub likely: f64,
     /// The most.
     pub high: f64,
@@ -113,8 +111,7 @@ pub struct BeyondCore {
 
 impl BeyondCore {
     fn check(&self) -> Result<(), Flaw> {
-        at_least("low", self.low, 0.0)?;
-        at_least("likely", self.likely, self.low)?;
+        at_least("likely", self.likely, 0.0)?;
         at_least("high", self.high, self.likely)
     }
 }

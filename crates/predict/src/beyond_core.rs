@@ -20,26 +20,25 @@ const MOST_FOR_ONE: f64 = 2.0;
 pub(crate) struct LastLevel {
     /// What one core has before it.
     core_cache_bytes: u64,
-    /// Its latency: the shortest that it may be, the likely one, and the longest.
-    latency_ns: [f64; 3],
+    /// Its latency: the shortest that it may be, and the likely one.
+    latency_ns: [f64; 2],
 }
 
 impl LastLevel {
     /// Where nobody measured it: servers of 2015 to 2025 have 256 KiB to 2 MiB per core, and answer after about 12 ns (a Zen
-    /// alone) to 40 ns (a mesh under load). Assumed.
-    pub(crate) const ASSUMED: Self =
-        Self { core_cache_bytes: 1 << 20, latency_ns: [12.0, 100.0 / MEMORY_TO_CACHE, 40.0] };
+    /// alone) or more. Assumed.
+    pub(crate) const ASSUMED: Self = Self { core_cache_bytes: 1 << 20, latency_ns: [12.0, 100.0 / MEMORY_TO_CACHE] };
 
     /// That of a measured machine.
     pub(crate) fn measured(socket: &Socket) -> Option<Self> {
         let (core, llc) = (socket.core_cache_bytes.as_ref()?, socket.llc_ns.as_ref()?);
-        Some(Self { core_cache_bytes: core.value, latency_ns: [llc.value; 3] })
+        Some(Self { core_cache_bytes: core.value, latency_ns: [llc.value; 2] })
     }
 
     /// Its assumed latencies, in words.
     pub(crate) fn assumed_in_words() -> String {
-        let [least, likely, most] = Self::ASSUMED.latency_ns;
-        format!("{likely:.0} ns, {least:.0} to {most:.0} (assumed)")
+        let [least, likely] = Self::ASSUMED.latency_ns;
+        format!("{likely:.0} ns, {least:.0} at the least (assumed)")
     }
 }
 
@@ -73,27 +72,25 @@ pub(crate) fn set_beyond_core(phases: &mut [Phase], profile: &Profile, last: Las
 struct Asked {
     /// If they were independent.
     independent: f64,
-    /// By the time that was waited for them, and no less and no more.
-    waited: [f64; 3],
+    /// By the time that was waited for them: the likely, and the most.
+    waited: [f64; 2],
 }
 
 impl Asked {
-    /// Of few samples it may have been less or more: these are the ends of a Poisson count's 95 % interval.
+    /// Of few samples it may have been more: this is the upper end of a Poisson count's 95 % interval.
     fn add(&mut self, touched: &Touched, independent: f64, last: LastLevel, samples_per_s: f64) {
         let seen = touched.cache_wait_s * samples_per_s;
-        let [shortest, likely, longest] = last.latency_ns;
+        let [shortest, likely] = last.latency_ns;
         let bytes =
             |samples: f64, latency_ns: f64| samples / samples_per_s * touched.mlp * LINE_BYTES_F64 / (latency_ns * NS);
         self.independent += independent;
-        let spread = 2.0 * seen.sqrt();
-        self.waited[0] += bytes((seen - spread).max(0.0), longest);
-        self.waited[1] += bytes(seen, likely);
-        self.waited[2] += MOST_FOR_ONE * bytes(seen + spread + 3.0, shortest);
+        self.waited[0] += bytes(seen, likely);
+        self.waited[1] += MOST_FOR_ONE * bytes(seen.sqrt().mul_add(2.0, seen) + 3.0, shortest);
     }
 
     fn part(&self) -> Option<BeyondCore> {
-        let [low, likely, high] = self.waited.map(|bytes| bytes / self.independent);
-        (self.independent > 0.0).then_some(BeyondCore { low, likely, high })
+        let [likely, high] = self.waited.map(|bytes| bytes / self.independent);
+        (self.independent > 0.0).then_some(BeyondCore { likely, high })
     }
 }
 

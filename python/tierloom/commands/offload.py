@@ -72,6 +72,11 @@ def where(function: F) -> F:
     return options.machine(of(INFER, socket="S", nodes="A[=SIZE],B")(function))
 
 
+def what(function: F) -> F:
+    """The options that say what runs on what: model, GPU, and where."""
+    return of(INFER, model="M", gpu="G")(where(function))
+
+
 @verb.command(
     name="infer",
     epilog=options.examples(
@@ -79,8 +84,7 @@ def where(function: F) -> F:
         "tierloom offload infer --model qwen3-32b --gpu a10 --machine liu-a --ttft 10s --tokens-per-s 2",
     ),
 )
-@of(INFER, model="M", gpu="G")
-@where
+@what
 @of(
     INFER,
     users="--users --batch N",
@@ -217,8 +221,7 @@ def show(data: InferDoc) -> None:
         "tierloom offload train --model llama-3.1-8b --gpu h100 --machine liu-a --stage zero-3 --json",
     ),
 )
-@of(INFER, model="M", gpu="G")
-@where
+@what
 @of(
     TRAIN,
     sequence="N",
@@ -258,8 +261,7 @@ def train_(tool: str | None, as_json: bool, **asked: Any) -> None:  # noqa: ANN4
         "tierloom offload serve --model deepseek-v3 --gpu h200 --machine liu-a --sessions 100 --context 65536 --json",
     ),
 )
-@of(INFER, model="M", gpu="G")
-@where
+@what
 @of(SERVE, sessions="N", context="N")
 @of(INFER, kv_bits="N")
 @options.as_json

@@ -353,10 +353,8 @@ class WithinDoc(TypedDict):
 class BeyondCoreDoc(TypedDict):
     """Lines that there was time to wait for, over those of independent touches; more than 1 tells nothing."""
 
-    low: float
-    """The fewest, 0 or more."""
     likely: float
-    """The likely part."""
+    """The likely part, 0 or more."""
     high: float
     """The most."""
 
