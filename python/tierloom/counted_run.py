@@ -8,7 +8,6 @@ when they were read.
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import tempfile
@@ -21,9 +20,12 @@ from tierloom.child_processes import ends_with_us
 from tierloom.debian import packages
 from tierloom.errors import RecordingError, RequestError
 from tierloom.same_library import same_library
+from tierloom.standard_input import standard_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from tierloom.standard_input import StandardInput
 
 VALGRIND = "valgrind"
 SLOWER = {"executions": (30, 50), "traffic": (10, 140)}
@@ -51,8 +53,7 @@ class CountedRun:
 
     command: Sequence[str]
     folder: Path
-    stdin: tuple[str, int] | None
-    """The file of the input, and where it begins; None where it is no file."""
+    stdin: StandardInput
     traffic: bool = False
     """Whether caches are simulated, and the lines counted that they fetch."""
     llc_bytes: int | None = None
@@ -87,19 +88,8 @@ class CountedRun:
         files = [f"--callgrind-out-file={self.folder}/callgrind.out.%p", f"--log-file={self.folder}/log.%p"]
         command = [*ends_with_us(), VALGRIND, *OPTIONS, *caches, *files, "--", *self.command]
         nowhere = subprocess.DEVNULL
-        with self._input() as given:
+        with self.stdin.opened() as given:
             return subprocess.run(command, stdin=given, stdout=nowhere, stderr=nowhere, check=False).returncode
-
-    @contextmanager
-    def _input(self) -> Iterator[int]:
-        file, offset = self.stdin or (os.devnull, 0)
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            if offset:
-                os.lseek(descriptor, offset, os.SEEK_SET)
-            yield descriptor
-        finally:
-            os.close(descriptor)
 
 
 def geometry(size_bytes: int) -> str:
@@ -129,20 +119,11 @@ def prepared(command: Sequence[str], *, traffic: bool = False, llc_bytes: int | 
         message = f"executions are counted by valgrind: {lacking.partition(': ')[0]}\nhint: {_how(lacking)}"
         raise RequestError(message)
     with tempfile.TemporaryDirectory(prefix="tierloom-count-") as folder, same_library():
-        yield CountedRun(tuple(command), Path(folder), _standard_input(), traffic, llc_bytes)
+        yield CountedRun(tuple(command), Path(folder), standard_input(), traffic, llc_bytes)
 
 
 def _how(lacking: str) -> str:
     return lacking.partition(": ")[2] or "install valgrind"
-
-
-def _standard_input() -> tuple[str, int] | None:
-    """A file can be read twice; a pipe or a terminal is empty the second time."""
-    try:
-        path = Path("/proc/self/fd/0").resolve(strict=True)
-        return (str(path), os.lseek(0, 0, os.SEEK_CUR)) if path.is_file() else None
-    except OSError:
-        return None
 
 
 def _ended_otherwise(code: int, before: int, said: str) -> str:

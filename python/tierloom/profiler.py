@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,6 +20,8 @@ from tierloom.arguments import reads, refused
 from tierloom.errors import RequestError
 from tierloom.nouns import Profile
 from tierloom.program import interrupts_go_to_the_program, preload_library
+from tierloom.standard_input import is_gone_when_read, standard_input
+from tierloom.timed_runs import timed
 from tierloom.units import amount_in_bytes, fraction, percent_text
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ def record(
     *,
     name: str | None = None,
     hz: int | None = None,
+    repeat: int = 0,
     backend: Backend = "auto",
     windows: bool = False,
     bursts: str | float | None = None,
@@ -84,6 +87,7 @@ def record(
     keep: str | Path | None = None,
     count: bool | str = False,
     llc: Amount | None = None,
+    repeating: Callable[[int], AbstractContextManager[None]] | None = None,
     counting: Callable[[float], None] | None = None,
     analysing: Callable[[int], None] | None = None,
 ) -> Recorded:
@@ -98,6 +102,8 @@ def record(
         name: Name of the profile; the program's file name by default.
         hz: Samples per second of CPU time; by default as many as cost some hundredths of it, and 2.5 times as many
             where executions are counted.
+        repeat: Run CMD so often without the profiler first: predictions start from the median of what these runs took,
+            and know how far runs differ. In full: their output goes nowhere, and their input has to be a file.
         backend: What takes the samples. In full: ``auto`` is the first of the others that works here.
         windows: Also count in copies of CMD's code, some milliseconds at a time. Not finished: a program may be harmed.
         bursts: For so much of CMD's time, as 2%, halt its threads now and then and interpret what they do next, to see
@@ -112,6 +118,7 @@ def record(
             estimated. Both runs have ``GLIBC_TUNABLES`` set, so that the C library runs the same code in both.
         llc: Last-level cache for which --count traffic counts, as that of the machine to plan for; this machine's by
             default.
+        repeating: What is entered, given their numbers from 1, while the program runs without the profiler.
         counting: Called when the program has ended and the second run starts, with the seconds that the first one took.
         analysing: Called with the number of samples when the program has ended and the analysis starts.
 
@@ -130,6 +137,7 @@ def record(
     with ExitStack() as stack:
         again = stack.enter_context(_again(command, kind, llc)) if kind else None
         journal = None if folder is None else stack.enter_context(profile_folder.prepared(Path(folder)))
+        unrecorded = _unrecorded(command, repeat, repeating)
         stack.enter_context(interrupts_go_to_the_program())
         journal = journal if keep is None else _kept(Path(keep), journal)
         asked = {
@@ -139,6 +147,7 @@ def record(
             "bursts": None if bursts is None else _bursts(bursts),
             "journal": None if journal is None else str(journal),
             "keep": keep is not None,
+            "unrecorded": unrecorded,
             **hosts.measured_figures(this_host()),
         }
         counted = None if again is None else _counted(again, counting, None if keep is None else Path(keep))
@@ -146,6 +155,27 @@ def record(
         if keep is not None and counted is None:
             _keep_counts(Path(keep), ())
     return Recorded(Profile.of_core(profile), samples)
+
+
+def _unrecorded(
+    command: Sequence[str], runs: int, repeating: Callable[[int], AbstractContextManager[None]] | None
+) -> list[tuple[float, int]]:
+    """How long runs without the recorder took, s, and how they ended; none of what cannot be started, which it says."""
+    if runs and is_gone_when_read():
+        message = (
+            "repeat: the input of these runs would be gone for the one that is profiled, as it is no file\n"
+            "hint: give it as `< FILE`, or `< /dev/null` where the program reads none"
+        )
+        raise RequestError(message)
+    given, took = standard_input(), []
+    for number in range(1, runs + 1):
+        with given.opened() as stdin, repeating(number) if repeating else nullcontext():
+            try:
+                run = timed(command, stdin)
+            except OSError:
+                return []
+        took.append((run.seconds, run.exit_code))
+    return took
 
 
 def this_host() -> str:

@@ -59,20 +59,21 @@ def telling(variable: str, threads: int | None) -> Iterator[None]:
             os.environ[variable] = before
 
 
-def timed(command: Sequence[str]) -> Timed:
+def timed(command: Sequence[str], stdin: int | None = None) -> Timed:
     """A run; its output is read, and kept nowhere.
 
-    Some programs do less work where they see that nobody reads: GNU grep ends at its first match.
+    Some programs do less work where they see that nobody reads: GNU grep ends at its first match. Its input is ours
+    unless a descriptor is given.
 
     Raises:
         OSError: It cannot be started.
     """
-    return watched(partial(_timed, command))
+    return watched(partial(_timed, command, stdin))
 
 
-def _timed(command: Sequence[str], writing: int) -> Timed:
+def _timed(command: Sequence[str], stdin: int | None, writing: int) -> Timed:
     began = time.perf_counter()
-    ended = subprocess.run(command, stdout=writing, stderr=writing, check=False).returncode
+    ended = subprocess.run(command, stdin=stdin, stdout=writing, stderr=writing, check=False).returncode
     return Timed(time.perf_counter() - began, 0.0, ended if ended >= 0 else 128 - ended)
 
 

@@ -75,6 +75,7 @@ class Trial:
     ablate: Sequence[str]
     nodes: Mapping[str, int]
     runs: int
+    repeat: int
     variable: str
     steps: progress_bar.Steps
     failures: list[ValidationFailureDoc] = field(default_factory=list)
@@ -121,6 +122,7 @@ def validate(
     sizes: Sequence[str] = (),
     ablate: Sequence[str] = (),
     runs: int = 3,
+    repeat: int = 0,
     variable: str = THREADS_VARIABLE,
     progress: progress_bar.Tell | None = None,
 ) -> Validation:
@@ -142,6 +144,8 @@ def validate(
             that is waited for. In full: one after the other; it is predicted to wait for all but that.
         runs: Runs to measure. In full: without the profiler, for each number of threads; the median counts. With the
             number that is profiled, half of them come before the profiled run: a machine whose clock drifts shows it.
+        repeat: Have each profile know what so many runs before it took, as `tierloom profile --repeat` does. In full:
+            these are none of the runs that are measured.
         variable: What tells the program its threads. In full: the environment variable.
         progress: Called with the share that is done, the seconds left (None before a run has been timed), and what is
             being done. In a notebook a bar shows it by default.
@@ -185,7 +189,7 @@ def validate(
     conditions += [Condition(*each) for each in itertools.product(counts, (0.0,), elsewhere)]
     with progress_bar.in_notebook("validating") as bar:
         steps = progress_bar.Steps(len(commands) * (1 + len(conditions) * runs), progress or bar)
-        trial = Trial(here, conditions, ablation.checked(ablate), given, runs, variable, steps)
+        trial = Trial(here, conditions, ablation.checked(ablate), given, runs, repeat, variable, steps)
         rows = list(_all_rows(commands, trial))
     totals, failures = summary(rows), trial.failures
     return Validation({"machine": here.name, "runs": runs, "rows": rows, "failures": failures, "summary": totals})
@@ -208,7 +212,7 @@ def _rows(command: Sequence[str], trial: Trial) -> Iterator[ValidationRowDoc]:
     with telling(trial.variable, first.told):
         before = _before(command, trial)
         trial.steps.tell(f"profiling {command[0]}")
-        recorded = profiler.record(command)
+        recorded = profiler.record(command, repeat=trial.repeat)
     alone: list[Timed] = []
     for condition in trial.conditions:
         count = _threads(recorded.profile, condition.told, first.told)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support import Run, lacking
 
+import tierloom
 from tierloom import hosts
 from tierloom.commands import profile_names
 from tierloom.nouns import Machine
@@ -45,6 +46,49 @@ def test_a_program_ahead_of_which_is_looked_keeps_its_output(run: Run, folder: P
     assert result.returncode == 0
     assert [int(line) for line in result.stdout.split()] == sorted(map(int, numbers.split()))
     assert profile_of(folder, "p.profile")["objects"]
+
+
+def repeated(
+    executable: Path, folder: Path, *words: object, stdin: str = os.devnull
+) -> subprocess.CompletedProcess[str]:
+    """`tierloom profile` with runs before it, whose input is a file."""
+    command = [str(executable), "profile", "--repeat", "2", "-o", "p.profile", *map(str, words)]
+    with Path(stdin).open(encoding="utf-8") as given:
+        return subprocess.run(command, stdin=given, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_runs_before_it_read_the_same_input_and_only_the_profiled_one_is_heard(executable: Path, folder: Path) -> None:
+    (folder / "in").write_text("left out\nread\n", encoding="utf-8")
+    script = "read line; cat; echo $line >> seen"
+    result = repeated(executable, folder, "--keep", "p.recording", "--", "sh", "-c", script, stdin=str(folder / "in"))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "read\n"
+    assert (folder / "seen").read_text(encoding="utf-8") == "left out\n" * 3
+    took = profile_of(folder, "p.profile")["program"]["unprofiled_s"]
+    assert len(took) == 2
+    assert all(time_s > 0.0 for time_s in took)
+    again = tierloom.analyse(folder / "p.recording").profile.data["program"]
+    assert again["unprofiled_s"] == took
+
+
+def test_runs_before_it_that_end_otherwise_do_not_count(executable: Path, folder: Path) -> None:
+    result = repeated(executable, folder, "--", "sh", "-c", "test -e made || { touch made; exit 3; }")
+    assert result.returncode == 0, result.stderr
+    assert len(profile_of(folder, "p.profile")["program"]["unprofiled_s"]) == 1
+    assert "1 of 2 runs without the profiler ended otherwise" in " ".join(result.stderr.split())
+
+
+def test_input_that_only_one_run_can_read_is_kept_for_no_other(run: Run, folder: Path) -> None:
+    result = run("profile", "--repeat", "2", "-o", "p.profile", "--", "cat", stdin="in\n")
+    assert result.returncode == 2
+    assert "it is no file" in result.stderr
+    assert not (folder / "p.profile").exists()
+
+
+def test_a_program_that_cannot_be_started_is_told_as_without_runs_before_it(executable: Path, folder: Path) -> None:
+    result = repeated(executable, folder, "--", "./nosuch")
+    assert result.returncode == 127
+    assert "there is no such program" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tierloom import hosts
 from tierloom.errors import MachineError
 from tierloom.nouns import Machine, Profile
 from tierloom.report.verdicts import came_of, doubtful_traffic, measured, moved, of_another_cache, verdict, waited
-from tierloom.units import seconds_text
+from tierloom.units import bytes_text, seconds_text
 
 
 def answer(fast_memory: str) -> tierloom.Comparison:
@@ -166,6 +166,36 @@ def test_a_profile_says_first_what_the_program_waits_for_and_what_is_known_rough
     assert f"it waits 40 % for {names[0]} and 30 % for {names[1]}." in text
     assert f"{names[1]} (±60 %)" in text.split("Accesses of")[1]
     assert f"{names[0]} (" not in text
+
+
+def test_runs_without_the_profiler_are_named_as_what_predictions_are_anchored_to() -> None:
+    comparison = tierloom.plan(small(1.0, 4), "liu-a", threads=4)
+    anchor = {"machine": "here", "threads": 4, "measured_s": 2.0, "least_s": 1.8, "most_s": 2.2, "modelled_s": 2.1}
+    of_one = SimpleNamespace(profile=comparison.profile, brief={**comparison.brief, "anchor": anchor})
+    text = measured(of_one)
+    assert text is not None
+    assert "the 2.00 s that it would have taken alone on here" in text
+    assert "if they never meet" in text
+    of_runs = SimpleNamespace(
+        profile=comparison.profile, brief={"threads": 4, "anchor": {**anchor, "unprofiled_runs": 3}}
+    )
+    text = measured(of_runs)
+    assert text is not None
+    assert "the 2.00 s that 3 runs without the profiler took on here" in text
+    assert "never meet" not in text
+
+
+def test_objects_that_come_when_others_have_gone_are_told_apart() -> None:
+    data = json.loads(small(1.0, 4).text)
+    objects = data["objects"]
+    half_s = data["program"]["wall_s"] / 2
+    for item in objects[:-1]:
+        item["first_s"], item["last_s"] = 0.0, half_s
+    objects[-1]["first_s"], objects[-1]["last_s"] = half_s + 1.0, 2 * half_s
+    sizes = [item["size_bytes"] for item in objects]
+    profile = Profile(json.dumps(data))
+    assert profile.bytes_at_once == max(sum(sizes[:-1]), sizes[-1])
+    assert f"of which {bytes_text(profile.bytes_at_once)} are there at once" in waited(profile)
 
 
 def test_a_program_that_waits_for_nothing_is_told_so() -> None:

@@ -100,6 +100,7 @@ impl ProfileBuilder<'_> {
             queued_s: None,
             held_s: None,
             sampled_s: None,
+            unprofiled_s: Vec::new(),
             objects_bytes: None,
             threads: self.threads(),
             cpu: self.recording.processor.name.clone(),

@@ -23,6 +23,7 @@ mod plan;
 mod plan_memory;
 mod prediction;
 mod profile;
+mod run_time;
 mod sample;
 mod schema;
 mod share;
@@ -48,6 +49,7 @@ pub use prediction::{
     Anchor, Bound, Comparison, FrontierPoint, ObjectUse, PhasePrediction, PolicyResult, Prediction, TierUse,
 };
 pub use profile::{DataSource, HOTNESS_BINS, Object, ObjectKind, Phase, Profile, Program, Sampling, Unattributed};
+pub use run_time::RunTime;
 pub use sample::{AccessKind, SampleRow, UNKNOWN_OFFSET, samples_from_npy, samples_to_npy};
 pub use schema::{schemas, schemas_of};
 pub use share::Share;

@@ -126,12 +126,15 @@ pub struct Anchor {
     pub machine: String,
     /// Threads that it had.
     pub threads: u32,
-    /// What it took, s, less what other programs and the profiler took from it.
+    /// What it takes, s: the median of runs without the profiler, or the profiled one less what others and the profiler took.
     pub measured_s: f64,
-    /// The same if its threads wait for each other at every step, s.
+    /// The least of 95 % of further runs, s; of the profiled one alone, if its threads wait for each other at every step.
     pub least_s: f64,
-    /// The same if they never meet, s.
+    /// The most of 95 % of further runs, s; of the profiled one alone, if its threads never meet.
     pub most_s: f64,
+    /// Runs without the profiler that this is known from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unprofiled_runs: Option<usize>,
     /// What the model gives for it without knowing that, s.
     pub modelled_s: f64,
 }

@@ -10,6 +10,7 @@ use crate::error::{Flaw, Flaws, Result, at_least, fraction, positive};
 use crate::figure::Origin;
 use crate::file;
 use crate::miss_curve::{self, MissPoint};
+use crate::run_time::RunTime;
 use crate::share::Share;
 use crate::site::{Site, is_on_disk};
 use crate::undisturbed::{Taken, Undisturbed};
@@ -78,6 +79,9 @@ pub struct Program {
     /// The part of `cpu_s` that taking samples took, s; absent where nobody measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled_s: Option<f64>,
+    /// Elapsed times of runs without the profiler, on the same machine, s: phases take as long together as their median.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unprofiled_s: Vec<f64>,
     /// Most memory that all its objects had at once, bytes; absent where nobody followed their allocations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects_bytes: Option<u64>,
@@ -317,6 +321,11 @@ impl Profile {
         Undisturbed::of(*wall_s, *cpu_s, Taken { queued_s, held_s, sampled_s })
     }
 
+    /// How long it takes on its machine: by runs without the profiler where there are some.
+    pub fn run_time(&self) -> RunTime {
+        RunTime::of_runs(&self.program.unprofiled_s).unwrap_or_else(|| RunTime::of_profiled(self.undisturbed()))
+    }
+
     /// At most so many of them are there at once: objects between whose first allocation and last
     /// release no moment lies may use the same room, and those whose allocations come and go in turn. No more than
     /// [`Profile::footprint_bytes`].
@@ -360,6 +369,8 @@ impl Profile {
         let times =
             [("wall_s", Some(*wall_s)), ("cpu_s", Some(*cpu_s)), ("held_s", *held_s), ("sampled_s", *sampled_s)];
         let times = times.into_iter().chain([("queued_s", *queued_s), ("system_s", *system_s)]);
+        let unprofiled = self.program.unprofiled_s.iter().map(|time_s| ("unprofiled_s", Some(*time_s)));
+        let times = times.chain(unprofiled);
         flaws.part("program", Flaws::of(times.map(|(key, time_s)| at_least(key, time_s.unwrap_or(0.0), 0.0))));
         flaws
     }

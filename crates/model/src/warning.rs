@@ -90,6 +90,20 @@ pub enum Warning {
     )]
     Skid { purity: f64 },
 
+    // What runs without the profiler say.
+    #[error(
+        "the run that was profiled took {} {} than the median of {runs} without the profiler, beside what the profiler and \
+         others are known to have taken: all its times are taken to be as much off; profile it again if they matter",
+        percent(longer.abs()),
+        if *longer > 0.0 { "longer" } else { "shorter" }
+    )]
+    AnotherTime { longer: f64, runs: usize },
+    #[error(
+        "{runs} of {of} runs without the profiler ended otherwise than the one with it, and do not count: give a program \
+         that can run several times in a row"
+    )]
+    RunsEndedOtherwise { runs: usize, of: usize },
+
     // What became of the recording.
     #[error(
         "the profiler was stopped before it was done: this is what it recorded until then ({wall_s:.1} s, {samples} \

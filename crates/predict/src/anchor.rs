@@ -7,7 +7,7 @@
 //! machine of the run, with its threads and its placement, the prediction is what was measured.
 
 use tierloom_contention::{ContentionError, Fabric, Traffic, Work};
-use tierloom_model::{Access, Anchor, Machine, Phase, Placement, Profile, Within};
+use tierloom_model::{Access, Anchor, Machine, Phase, Placement, Profile, RunTime, Within};
 
 use crate::beyond_core::{LastLevel, set_beyond_core};
 use crate::compile::{Team, teams_of, touches, work};
@@ -54,10 +54,9 @@ pub fn anchored(profile: &Profile, ran_on: &Machine) -> Result<Option<(Profile, 
         place.anchor(phase, &team, &works.collect::<Vec<Work>>(), lines);
     }
     let (machine, threads) = (ran_on.name.clone(), run.threads);
-    let run = profile.undisturbed();
-    let anchor =
-        Anchor { machine, threads, measured_s: run.middle_s(), least_s: run.least_s, most_s: run.most_s, modelled_s };
-    Ok(Some((known, anchor)))
+    let RunTime { likely_s: measured_s, least_s, most_s, runs } = profile.run_time();
+    let unprofiled_runs = (runs > 0).then_some(runs);
+    Ok(Some((known, Anchor { machine, threads, measured_s, least_s, most_s, unprofiled_runs, modelled_s })))
 }
 
 /// What is wrong with a machine that the user may not have named: `machine measure` kept it.

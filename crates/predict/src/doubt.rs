@@ -3,7 +3,7 @@
 //! A prediction's range takes every doubt at once and in the same direction, so it is wide rather
 //! than likely; the time in the middle is the model without doubts.
 
-use tierloom_model::{Access, Object, Undisturbed, Within};
+use tierloom_model::{Access, Object, RunTime, Within};
 
 /// Error of a loaded-latency curve along either axis: the mean error to which fitted forms
 /// reproduce published curves (derived: `tierloom_contention`'s test of published curves).
@@ -13,8 +13,8 @@ const CURVE_ERROR: f64 = 0.03;
 /// patterns, and line-fill buffers are shared between hyper-threads and prefetchers).
 const IN_FLIGHT_FACTOR: f64 = 1.25;
 
-/// How far the run that a prediction is anchored to may be from another: runs differ, and the profiler slows one down by
-/// more or less than it knows. Fitted: with it 29 of 32 real programs lay in their ranges (docs/validate.md).
+/// How far the run that a prediction is anchored to may be from another where nobody ran it twice without the profiler: runs
+/// differ, and the profiler slows one down by more or less than it knows. Fitted: with it 29 of 32 real programs lay in their ranges (docs/validate.md).
 const RUN_ERROR: f64 = 0.12;
 
 /// What each further thread does at the least of a region that was seen with one thread, against that one: threads wait for the
@@ -91,9 +91,10 @@ impl Doubt {
     }
 
     /// Factor on the time of the run that a prediction is anchored to.
-    pub(crate) fn of_run(self, run: Undisturbed) -> f64 {
-        let middle_s = run.middle_s().max(f64::MIN_POSITIVE);
-        self.end_of((1.0 - RUN_ERROR) * run.least_s, middle_s, (1.0 + RUN_ERROR) * run.most_s)
+    pub(crate) fn of_run(self, run: RunTime) -> f64 {
+        let error = if run.is_spread_known() { 0.0 } else { RUN_ERROR };
+        let likely_s = run.likely_s.max(f64::MIN_POSITIVE);
+        self.end_of((1.0 - error) * run.least_s, likely_s, (1.0 + error) * run.most_s)
     }
 
     fn end_of(self, low: f64, middle: f64, high: f64) -> f64 {
@@ -105,14 +106,18 @@ impl Doubt {
     }
 
     /// In words, for the reader of a range of a prediction that is anchored to a run.
-    pub(crate) fn in_words_anchored() -> String {
+    pub(crate) fn in_words_anchored(run: RunTime) -> String {
+        let itself = if run.is_spread_known() {
+            format!("the run itself where 95 % of further runs lie (by {} without the profiler)", run.runs)
+        } else {
+            format!("the run itself {:.0} % (fitted) beside what others took from it", RUN_ERROR * 100.0)
+        };
         format!(
             "waiting is what was sampled in the run, by the ratio of latencies here and there; the range takes latencies \
-             and bandwidths {:.0} % off (derived from published curves), the run itself {:.0} % (fitted) beside what others \
-             took from it, and the ends of the 95 % intervals of samples and counts, all in the same direction; but what waited more \
+             and bandwidths {:.0} % off (derived from published curves), {itself}, \
+             and the ends of the 95 % intervals of samples and counts, all in the same direction; but what waited more \
              computed less, and memory moved no more than the run had time for",
-            CURVE_ERROR * 100.0,
-            RUN_ERROR * 100.0
+            CURVE_ERROR * 100.0
         )
     }
 

@@ -2,7 +2,7 @@
 
 use tierloom_contention::Station;
 use tierloom_model::units::format_bytes;
-use tierloom_model::{Machine, Profile, Undisturbed};
+use tierloom_model::{Machine, Profile, RunTime};
 
 use crate::behind::{cache_of, is_known, ran_here};
 use crate::beyond_core::{LastLevel, is_core_known};
@@ -23,7 +23,7 @@ pub(crate) struct Labels {
     pub(crate) sizes: Vec<f64>,
     pub(crate) assumptions: Vec<String>,
     /// The run of the profile, where predictions are anchored to it.
-    pub(crate) anchored_to: Option<Undisturbed>,
+    pub(crate) anchored_to: Option<RunTime>,
 }
 
 impl Labels {
@@ -35,7 +35,7 @@ impl Labels {
             objects: profile.objects.iter().map(|object| object.name.clone()).collect(),
             sizes: profile.objects.iter().map(|object| object.size_bytes as f64).collect(),
             assumptions: assumptions(machine, profile, runs),
-            anchored_to: is_anchored(profile).then(|| profile.undisturbed()),
+            anchored_to: is_anchored(profile).then(|| profile.run_time()),
         }
     }
 
@@ -58,7 +58,7 @@ fn assumptions(machine: &Machine, profile: &Profile, runs: &[Run]) -> Vec<String
         "nothing else uses the memories and links".to_owned(),
         "an object's accesses fall evenly on its pages".to_owned(),
         "threads wait for lines that are read, not for lines that are written back".to_owned(),
-        if is_anchored(profile) { Doubt::in_words_anchored() } else { Doubt::in_words() },
+        if is_anchored(profile) { Doubt::in_words_anchored(profile.run_time()) } else { Doubt::in_words() },
     ];
     if is_anchored(profile) && !ran_here(machine, profile) {
         words.push(

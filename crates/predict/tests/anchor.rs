@@ -90,6 +90,27 @@ proptest! {
 }
 
 #[test]
+fn runs_without_the_profiler_tell_what_is_anchored_to_and_how_far_runs_differ() {
+    let here = machine();
+    let mut profile = recorded(&[20.0, 5.0, 10.0, 5.0, 10.0], 100.0, 1.0);
+    let took_s = profile.program.wall_s;
+    let range_of = |profile: &Profile| {
+        let (known, anchor) = anchored(profile, &here).unwrap().unwrap();
+        let found = predicted(&here, &known, "ddr0");
+        ((found.high_s - found.low_s) / found.time_s, anchor)
+    };
+    let (of_one, anchor) = range_of(&profile);
+    assert_eq!(anchor.unprofiled_runs, None);
+    profile.program.unprofiled_s = vec![took_s * 0.99, took_s, took_s * 1.01];
+    let (of_three, anchor) = range_of(&profile);
+    assert!((anchor.measured_s - took_s).abs() < 1e-9 && anchor.unprofiled_runs == Some(3));
+    // Half of it is 4.303 times the standard deviation of a hundredth, times the root of 4/3: 5 % and not 12 %.
+    assert!(of_three < of_one - 0.12, "{of_three}, of the profiled run alone {of_one}");
+    profile.program.unprofiled_s = vec![took_s * 0.7, took_s, took_s * 1.3];
+    assert!(range_of(&profile).0 > of_one, "runs that differ by 30 %");
+}
+
+#[test]
 fn memory_moved_no_more_than_the_run_had_time_for() {
     let here = machine();
     let high_s = |most: f64| {

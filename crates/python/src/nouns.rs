@@ -62,6 +62,11 @@ impl Profile {
         py.detach(|| self.0.to_json())
     }
 
+    /// Most bytes of its objects that are there at once.
+    fn bytes_at_once(&self) -> u64 {
+        self.0.bytes_at_once()
+    }
+
     /// The profile as it likely is on a machine's socket, the first one where none is named; nothing where there is no
     /// such socket.
     fn likely_on(

@@ -11,7 +11,7 @@ use tierloom_binary::Binaries;
 use tierloom_linux::root::Root;
 use tierloom_model::{Profile, SampleRow, Warning, samples_to_npy};
 use tierloom_record::{Backend, RecordRequest, processor, record, skid};
-use tierloom_recording::{Event, Exit, InstructionCounts, NearMemory, Processor, Recording};
+use tierloom_recording::{Event, Exit, InstructionCounts, NearMemory, Processor, Recording, UnrecordedRun};
 
 use crate::code_files::CodeFiles;
 use crate::counted;
@@ -42,6 +42,8 @@ struct Asked {
     llc_bytes: Option<u64>,
     /// And what its nearest memory does: latency at rest, ns, and lines in flight by demand and where prefetched.
     memory: Option<[f64; 3]>,
+    /// Runs of it without the recorder before this one: from start to end, s, and how they ended, as a shell tells it.
+    unrecorded: Vec<(f64, u8)>,
 }
 
 /// Runs a program and returns its profile and its samples (an `.npy` file). `asked` holds
@@ -60,11 +62,12 @@ pub(crate) fn record_profile(
 ) -> PyResult<(Handle, Py<PyBytes>)> {
     let asked: Asked = serde_json::from_str(&text_of(asked)?)
         .map_err(|error| errors::wrong_request(format!("what to record: {error}")))?;
-    let Asked { hz, backend, windows, bursts: ahead, journal, keep, llc_bytes, memory } = asked;
+    let Asked { hz, backend, windows, bursts: ahead, journal, keep, llc_bytes, memory, unrecorded } = asked;
     let backend = find_backend(&backend)?;
     let memory = memory.and_then(|[idle_ns, demand, stream]| NearMemory::new(idle_ns, demand, stream));
+    let unrecorded = unrecorded.into_iter().map(|(wall_s, exit_code)| UnrecordedRun { wall_s, exit_code }).collect();
     let usual = RecordRequest::new(command, preload);
-    let request = RecordRequest { hz, backend, windows, ahead, journal, keep, llc_bytes, memory, ..usual };
+    let request = RecordRequest { hz, backend, windows, ahead, journal, keep, llc_bytes, memory, unrecorded, ..usual };
     let recorded = py.detach(|| record(&request, &mut |_| ()));
     let mut recording = recorded.map_err(|error| errors::from_record(&error))?;
     let counted = counting.map(|counting| count(py, &counting, &recording));

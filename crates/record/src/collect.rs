@@ -20,7 +20,8 @@ use crate::stack_tops::keeps_stack;
 use tierloom_model::Warning;
 use tierloom_recording::{
     Allocation, AllocationEvent, Calibration, Change, Clock, Event, Exit, Fault, InCopy, Lookahead, MOST_STACKS,
-    Mapping, Portion, Process, Processor, Recording, Resident, STACK_WORDS, Sample, StackTop, Window, next,
+    Mapping, Portion, Process, Processor, Recording, Resident, STACK_WORDS, Sample, StackTop, UnrecordedRun, Window,
+    next,
 };
 
 /// Samples that are kept: 1.8 GB of memory, or three hours of one thread at the usual rate.
@@ -78,6 +79,7 @@ pub(super) struct Setting {
     /// Most CPU time between two samples of a thread, ns; 0 where they come at even times.
     pub(super) longest_interval_ns: f64,
     pub(super) processor: Processor,
+    pub(super) unrecorded: Vec<UnrecordedRun>,
 }
 
 /// How far a run is.
@@ -287,7 +289,8 @@ impl Gathered {
 
     /// The recording: everything in the order of its time.
     pub(super) fn finish(self, setting: Setting, ended: &Ended) -> Recording {
-        let Setting { command, event, hz, calibration, sample_cost_ns, longest_interval_ns, processor } = setting;
+        let Setting { command, event, hz, calibration, sample_cost_ns, longest_interval_ns, processor, unrecorded } =
+            setting;
         let cpu_s = ended.user_s + ended.system_s;
         let mut recording = Recording {
             command,
@@ -302,6 +305,7 @@ impl Gathered {
             event,
             lost: self.lost + self.left_out,
             processor,
+            unrecorded,
             binaries: self.builds.by_path(),
             warnings: self.warnings(),
             samples: self.samples,

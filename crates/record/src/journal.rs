@@ -248,7 +248,17 @@ mod tests {
     fn beginning<'a>(command: &'a [String], processor: &'a tierloom_recording::Processor) -> Beginning<'a> {
         let (event, calibration) = (Event::CpuClock, Calibration::UNKNOWN);
         let (sample_cost_ns, longest_interval_ns) = (0.0, 0.0);
-        Beginning { command, pid: 5, start_ns: 7, event, calibration, sample_cost_ns, longest_interval_ns, processor }
+        Beginning {
+            command,
+            pid: 5,
+            start_ns: 7,
+            event,
+            calibration,
+            sample_cost_ns,
+            longest_interval_ns,
+            processor,
+            unrecorded: &[],
+        }
     }
 
     fn path(test: &str) -> PathBuf {

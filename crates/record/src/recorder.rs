@@ -54,6 +54,7 @@ impl<'a> Recorder<'a> {
             sample_cost_ns: setting.sample_cost_ns,
             longest_interval_ns: setting.longest_interval_ns,
             processor: &setting.processor,
+            unrecorded: &setting.unrecorded,
         }
     }
 
@@ -119,6 +120,7 @@ fn setting(request: &RecordRequest, samples: &Samples) -> Setting {
         sample_cost_ns: sample_cost_ns(event, &request.root),
         longest_interval_ns: samples.longest_interval_ns(),
         processor: as_measured(request, processor(&request.root)),
+        unrecorded: request.unrecorded.clone(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tierloom_launch::DEFAULT_MIN_BYTES;
 use tierloom_linux::root::Root;
-use tierloom_recording::{Calibration, NearMemory};
+use tierloom_recording::{Calibration, NearMemory, UnrecordedRun};
 
 use crate::error::RecordError;
 
@@ -59,6 +59,8 @@ pub struct RecordRequest {
     pub llc_bytes: Option<u64>,
     /// What the memory next to it does, where somebody measured it.
     pub memory: Option<NearMemory>,
+    /// Runs of it without the recorder, before this one.
+    pub unrecorded: Vec<UnrecordedRun>,
     /// Where `/proc` and `/sys` are.
     pub root: Root,
 }
@@ -81,6 +83,7 @@ impl RecordRequest {
             llc_bytes: None,
             memory: None,
             calibration: None,
+            unrecorded: Vec::new(),
             root: Root::default(),
         }
     }

@@ -65,6 +65,8 @@ pub struct Recording {
     pub lost: u64,
     /// What it ran on.
     pub processor: Processor,
+    /// Runs of it without the recorder, before this one.
+    pub unrecorded: Vec<UnrecordedRun>,
     /// Files of code and the builds that ran, by path.
     pub binaries: BTreeMap<String, String>,
     /// In time order.
@@ -102,6 +104,15 @@ pub struct Recording {
     pub sample_cost_ns: f64,
     /// What a reader of the numbers must know.
     pub warnings: Vec<Warning>,
+}
+
+/// A run of the program that nobody recorded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UnrecordedRun {
+    /// From start to end, s.
+    pub wall_s: f64,
+    /// As a shell tells how it ended.
+    pub exit_code: u8,
 }
 
 impl Recording {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from tierloom.commands import next_command, occupied, options, profile_names, sa
 from tierloom.commands.function_options import of
 from tierloom.errors import RequestError
 from tierloom.units import span_text
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 
 class Counted(click.Choice[str]):
@@ -44,6 +47,7 @@ class Counted(click.Choice[str]):
 )
 @of(
     "profiler:record",
+    repeat=("N", {"type": click.IntRange(min=0)}),
     backend="",
     windows="",
     bursts="SHARE",
@@ -101,7 +105,7 @@ def verb(
         if command:
             message = f"--from {recorded_file} runs nothing, so there can be no CMD\nhint: leave one of them out"
             raise RequestError(message)
-        options.refuse_idle(["keep", "windows", "bursts", "count", "llc"], "beside --from")
+        options.refuse_idle(["repeat", "keep", "windows", "bursts", "count", "llc"], "beside --from")
         read(recorded_file, output, process=process, binaries=binaries, as_json=as_json)
         return
     options.refuse_idle(["process", "binaries"], "without --from")
@@ -111,20 +115,9 @@ def verb(
         raise click.MissingParameter(param_hint="'-- CMD…'", param_type="argument")
     folder = occupied.named(output, profile_names.default_name(command), "profile")
     replaced = profile_names.replaced(folder, command)
-    with say.program_output(to_stderr=as_json), ExitStack() as analysis:
-
-        def counting(took_s: float) -> None:
-            low, high = counted_run.SLOWER[asked["count"]]
-            until = f"{span_text(low * took_s)} to {span_text(high * took_s)}"
-            say.tell(f"counting: CMD runs a second time, under valgrind, {low} to {high} times as long: {until}")
-            analysis.enter_context(say.elapsing(f"counting every instruction, of {until}"))
-
-        def analysing(samples: int) -> None:
-            analysis.close()
-            analysis.enter_context(say.progress(f"analysing {samples:,} samples"))
-
+    with say.program_output(to_stderr=as_json), ExitStack() as shown:
         name = folder.name.removesuffix(".profile")
-        recorded = profiler.record(command, name=name, folder=folder, counting=counting, analysing=analysing, **asked)
+        recorded = profiler.record(command, name=name, folder=folder, **_told(shown, **asked), **asked)
     from tierloom.report import verdicts
     from tierloom.report.tables import endings, profiles
 
@@ -140,6 +133,27 @@ def verb(
     tell_end(recorded, folder, asked["keep"])
     not_counted = "not_counted" in [warning["kind"] for warning in recorded.warnings]
     ctx.exit(recorded.exit_code or int(not_counted))
+
+
+def _told(shown: ExitStack, *, repeat: int, count: str, **_: Any) -> dict[str, Any]:  # noqa: ANN401 (as `verb` has it)
+    """What tells how far it is, with what is shown meanwhile."""
+
+    def repeating(number: int) -> AbstractContextManager[None]:
+        if number == 1:
+            say.tell(f"CMD runs {repeat} times without the profiler first; its output goes nowhere")
+        return say.elapsing(f"run {number} of {repeat} without the profiler")
+
+    def counting(took_s: float) -> None:
+        low, high = counted_run.SLOWER[count]
+        until = f"{span_text(low * took_s)} to {span_text(high * took_s)}"
+        say.tell(f"counting: CMD runs a second time, under valgrind, {low} to {high} times as long: {until}")
+        shown.enter_context(say.elapsing(f"counting every instruction, of {until}"))
+
+    def analysing(samples: int) -> None:
+        shown.close()
+        shown.enter_context(say.progress(f"analysing {samples:,} samples"))
+
+    return {"repeating": repeating, "counting": counting, "analysing": analysing}
 
 
 def tell_end(recorded: profiler.Recorded, folder: Path, keep: Path | None = None) -> None:

@@ -40,6 +40,7 @@ VALIDATE = "validation:validate"
     ablate="A,B",
     variable="NAME",
     runs=("N", {"type": click.IntRange(min=1)}),
+    repeat=("N", {"type": click.IntRange(min=0)}),
 )
 @click.option(
     "--programs",

@@ -121,6 +121,11 @@ class Profile(Charted, Tabular):
         return sum(item["size_bytes"] for item in self.data["objects"])
 
     @property
+    def bytes_at_once(self) -> int:
+        """Most bytes of its objects that are there at once: some come when others have gone."""
+        return self.core.bytes_at_once()
+
+    @property
     def has_samples(self) -> bool:
         """Whether samples of a run lie in the profile's folder."""
         path = None if self.folder is None else self.folder / catalog.SAMPLES_FILE

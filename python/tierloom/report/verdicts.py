@@ -32,6 +32,8 @@ SHARED = 0.01
 """Parallel regions are worth naming when the program is in them for so much of its time."""
 WAITED = 0.02
 """An object is worth naming when the program waits for it so much of its CPU time."""
+LITTLE_LESS = 0.95
+"""Objects that are there at once are worth telling from all of them when they are less than this part."""
 UNSURE = 0.3
 """A count that may be off by more is worth saying."""
 DOUBTFUL = 1.0
@@ -50,7 +52,7 @@ def waited(profile: Profile) -> str:
     """What a program spent its time on, and which of its counts are rough."""
     program = profile.data["program"]
     ran = f"{seconds_text(program['wall_s'])} with {count_text(program['threads'], 'thread')}"
-    found = f"{ran} and {bytes_text(profile.footprint_bytes)} of data"
+    found = f"{ran} and {_data(profile)}"
     stalls = {item["name"]: item["stall"]["share"] for item in profile.data["objects"] if "stall" in item}
     named = sorted((name for name in stalls if stalls[name] >= WAITED), key=lambda name: -stalls[name])[:NAMED]
     if not stalls:
@@ -59,6 +61,12 @@ def waited(profile: Profile) -> str:
         return f"{found}. No object is waited for in {percent_text(WAITED)} of the CPU time or more.{_rough(profile)}"
     waits = _listed([f"{percent_text(stalls[name])} for {name}" for name in named])
     return f"{found}. Of its CPU time it waits {waits}.{_rough(profile)}"
+
+
+def _data(profile: Profile) -> str:
+    footprint, at_once = profile.footprint_bytes, profile.bytes_at_once
+    data = f"{bytes_text(footprint)} of data"
+    return data if at_once >= LITTLE_LESS * footprint else f"{data}, of which {bytes_text(at_once)} are there at once"
 
 
 def _rough(profile: Profile) -> str:
@@ -288,11 +296,12 @@ def measured(comparison: Comparison) -> str | None:
         )
     if anchor is not None:
         text += (
-            f". Predictions are anchored to the {seconds_text(anchor['measured_s'])} that it would have taken alone on "
-            f"{anchor['machine']}; the model alone, without that run, says {seconds_text(anchor['modelled_s'])}"
+            f". Predictions are anchored to {_anchored_to(anchor)} on {anchor['machine']}; the model alone, without that "
+            f"run, says {seconds_text(anchor['modelled_s'])}"
             f" ({_off(anchor):+.0%})"
         )
-        if anchor["most_s"] - anchor["least_s"] > DISTURBED * anchor["measured_s"]:
+        is_disturbed = anchor["most_s"] - anchor["least_s"] > DISTURBED * anchor["measured_s"]
+        if is_disturbed and "unprofiled_runs" not in anchor:
             least, most = seconds_text(anchor["least_s"]), seconds_text(anchor["most_s"])
             text += (
                 f". Undisturbed it would have taken {least} if its threads wait for each other at every step and "
@@ -304,6 +313,12 @@ def measured(comparison: Comparison) -> str | None:
             "where it ran) and no more threads than its first socket has cores"
         )
     return f"{text}."
+
+
+def _anchored_to(anchor: AnchorDoc) -> str:
+    if runs := anchor.get("unprofiled_runs", 0):
+        return f"the {seconds_text(anchor['measured_s'])} that {count_text(runs, 'run')} without the profiler took"
+    return f"the {seconds_text(anchor['measured_s'])} that it would have taken alone"
 
 
 def _off(anchor: AnchorDoc) -> float:

@@ -189,6 +189,9 @@ class ProgramDoc(TypedDict):
     """
     sampled_s: NotRequired[float]
     """The part of `cpu_s` that taking samples took, s; absent where nobody measured it."""
+    unprofiled_s: NotRequired[list[float]]
+    """Elapsed times of runs without the profiler, on the same machine, s: phases take as long together as their median.
+    """
     objects_bytes: NotRequired[int]
     """Most memory that all its objects had at once, bytes; absent where nobody followed their allocations."""
     threads: int
@@ -652,11 +655,17 @@ class AnchorDoc(TypedDict):
     threads: int
     """Threads that it had."""
     measured_s: float
-    """What it took, s, less what other programs and the profiler took from it."""
+    """What it takes, s: the median of runs without the profiler, or the profiled one less what others and the profiler
+    took.
+    """
     least_s: float
-    """The same if its threads wait for each other at every step, s."""
+    """The least of 95 % of further runs, s; of the profiled one alone, if its threads wait for each other at every
+    step.
+    """
     most_s: float
-    """The same if they never meet, s."""
+    """The most of 95 % of further runs, s; of the profiled one alone, if its threads never meet."""
+    unprofiled_runs: NotRequired[int]
+    """Runs without the profiler that this is known from."""
     modelled_s: float
     """What the model gives for it without knowing that, s."""
 

@@ -5,6 +5,7 @@ pub(crate) mod functions;
 pub(crate) mod hotness;
 pub(crate) mod names;
 mod threads;
+mod unrecorded;
 pub(crate) mod variables;
 pub(crate) mod warnings;
 
@@ -92,7 +93,7 @@ impl ProfileBuilder<'_> {
             .collect();
         let rows = self.sample_rows(&position);
         let phases = (0..self.beginnings.len()).map(|phase| self.phase(phase, &position, &objects)).collect();
-        let profile = Profile {
+        let mut profile = Profile {
             kind: ProfileTag::Profile,
             version: FORMAT_VERSION,
             name: self.name(),
@@ -103,6 +104,7 @@ impl ProfileBuilder<'_> {
             phases,
             unattributed: self.unattributed(),
         };
+        unrecorded::hold_against(&mut profile, self.recording);
         (profile, rows)
     }
 
@@ -286,6 +288,7 @@ impl ProfileBuilder<'_> {
             queued_s: self.clocks.as_ref().map(|clocks| clocks.whole().queued_s),
             held_s: self.clocks.as_ref().map(|clocks| clocks.whole().without(self.added()).held_s),
             sampled_s: self.clocks.as_ref().map(|clocks| clocks.whole().sampled_s).filter(|sampled_s| *sampled_s > 0.0),
+            unprofiled_s: unrecorded::alike_s(self.recording),
             objects_bytes: self.spaces.objects.at_once_bytes(),
             system_s: (self.recording.system_s > 0.0).then_some(self.recording.system_s),
             threads: threads(&self.observed.seen),

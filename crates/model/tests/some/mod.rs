@@ -211,6 +211,7 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
             queued_s: None,
             held_s: None,
             sampled_s: None,
+            unprofiled_s: vec![1.0, 1.1],
             objects_bytes: Some(77),
             host: None,
             cpu_s: seconds * 2.0,

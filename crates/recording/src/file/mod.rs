@@ -22,7 +22,7 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 /// How every recording begins; the version of its format follows, a byte.
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
-pub const VERSION: u8 = 14;
+pub const VERSION: u8 = 15;
 /// The oldest that is read: it has no windows, the one behind it no touches, the next no residents.
 const OLDEST: u8 = 4;
 /// What is wrong with a file whose recorder was stopped before its program did anything.
@@ -89,6 +89,7 @@ impl Recording {
             sample_cost_ns: self.sample_cost_ns,
             longest_interval_ns: self.longest_interval_ns,
             processor: &self.processor,
+            unrecorded: &self.unrecorded,
         }
     }
 
@@ -194,7 +195,7 @@ mod tests {
     use crate::{
         Allocation, AllocationEvent, BlockCount, BranchCount, Calibration, Change, Clock, DataSource, Event, Exit,
         Fault, InCopy, Lookahead, Mapping, MemoryAccess, NearMemory, Outcome, Process, Processor, Resident, Sample,
-        Source, StackTop, Stretch, Touch, Which, Window,
+        Source, StackTop, Stretch, Touch, UnrecordedRun, Which, Window,
     };
 
     fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
@@ -255,6 +256,9 @@ mod tests {
                     memory: [None, Some(NearMemory { idle_ns: 100.0, demand_lines: 12.0, stream_lines: 24.0 })][usize::from(kind % 2)],
                 },
                 binaries: pairs().map(|(word, small)| (format!("{text}{small}"), word.to_string())).collect(),
+                unrecorded: smalls.iter().take(words.len()).map(|small| UnrecordedRun {
+                    wall_s: f64::from(*small) * 1e-3, exit_code: small.to_le_bytes()[0],
+                }).collect(),
                 lost: u64::from(smalls[2]),
                 samples: pairs().map(|(word, small)| sample(word, small)).collect(),
                 stack_tops: pairs().map(|(word, small)| StackTop {

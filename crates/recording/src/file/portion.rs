@@ -8,7 +8,7 @@ use crate::file::reader::Reader;
 use crate::file::writer::{Writer, event_code};
 use crate::{
     Allocation, Calibration, Clock, Event, Fault, Lookahead, Mapping, MemoryAccess, NearMemory, Process, Processor,
-    Recording, Resident, Sample, StackTop, Window,
+    Recording, Resident, Sample, StackTop, UnrecordedRun, Window,
 };
 
 const BEGINNING: u64 = 0;
@@ -36,6 +36,8 @@ pub struct Beginning<'a> {
     pub longest_interval_ns: f64,
     /// What it runs on.
     pub processor: &'a Processor,
+    /// Runs of it without the recorder, before this one.
+    pub unrecorded: &'a [UnrecordedRun],
 }
 
 /// What was seen since the last portion, in the order in which it came, and how far the run was then.
@@ -99,6 +101,10 @@ impl Beginning<'_> {
         let memory = self.processor.memory;
         let figures = memory.map(|memory| [memory.idle_ns, memory.demand_lines, memory.stream_lines]);
         out.list(figures.as_slice(), |out, figures| out.floats(figures));
+        out.list(self.unrecorded, |out, run| {
+            out.floats(&[run.wall_s]);
+            out.number(u64::from(run.exit_code));
+        });
         out.0
     }
 }
@@ -173,9 +179,11 @@ impl Assembly {
         // And that of version 13 here.
         let memory = if reader.rest.is_empty() { None } else { reader.list(Reader::floats)?.first().copied() };
         let memory = memory.and_then(|[idle_ns, demand, stream]| NearMemory::new(idle_ns, demand, stream));
+        // And that of version 14 here.
+        let unrecorded = if reader.rest.is_empty() { Vec::new() } else { reader.list(unrecorded_run)? };
         let processor = Processor { name, llc_bytes, host, highest_khz, memory };
         let known = Recording { command, pid, start_ns, end_ns: start_ns, event, ..Recording::default() };
-        let begun = Recording { longest_interval_ns, processor, calibration, sample_cost_ns, ..known };
+        let begun = Recording { longest_interval_ns, processor, unrecorded, calibration, sample_cost_ns, ..known };
         reader.rest.is_empty().then_some(Self { recording: begun, is_complete: false })
     }
 
@@ -254,4 +262,9 @@ impl Assembly {
         self.is_complete = true;
         Some(())
     }
+}
+
+fn unrecorded_run(reader: &mut Reader<'_>) -> Option<UnrecordedRun> {
+    let [wall_s] = reader.floats()?;
+    Some(UnrecordedRun { wall_s, exit_code: u8::try_from(reader.number()?).ok()? })
 }
