@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tierloom.gpu_expansion import ParameterSet, expand, expand_trace
+from tierloom.gpu_expansion import ParameterSet, expand
 from tierloom.gpu_measurement import fit, into_set, kept
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def run(kernel: dict[str, Any], config: str, parameters: ParameterSet, folder: P
     if name == "gather":
         lines = np.random.default_rng(2).integers(0, size // LINE_BYTES, size // LINE_BYTES // 4)
         threads = np.arange(len(lines)) * 4224 // len(lines)
-        return expand_trace(trace(lines * LINE_BYTES, threads, folder), config=config, parameters=parameters, **OPTIONS)
+        return expand(trace=trace(lines * LINE_BYTES, threads, folder), config=config, parameters=parameters, **OPTIONS)
     if name == "sum":
         return None
     return expand(name, config=config, parameters=parameters, data_bytes=size, passes=1.0, **OPTIONS)
@@ -73,7 +73,7 @@ def touches(
             continue
         at = np.arange(each["count"])
         file = trace(at * each["stride"], at * 0 if alone else at, folder)
-        ran = expand_trace(file, config="uvm", parameters=parameters, **OPTIONS)
+        ran = expand(trace=file, config="uvm", parameters=parameters, **OPTIONS)
         name = f"{each['count']} touches {each['stride'] >> 10} KiB apart, {each['touches']}"
         yield name, "managed, first use", each["ns"], ran["time_s"] * 1e9
 

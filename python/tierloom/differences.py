@@ -129,7 +129,7 @@ def diff(a: str | Path, b: str | Path) -> Difference:
     are in one profile only.
 
     Args:
-        a: A profile's folder, JSON file or catalog name, or a file with what a verb printed under ``--json``.
+        a: A profile's folder, JSON file or catalog name, or a file with what a verb printed as JSON.
         b: The same of the other, of the same kind.
 
     Returns:

@@ -111,7 +111,7 @@ class Checkup:
 
     @property
     def data(self) -> dict[str, object]:
-        """The document of ``--json``."""
+        """The answer as a document, as the verb prints it in JSON."""
         return {"ready": self.ready, "checks": [asdict(finding) for finding in self.findings]}
 
 

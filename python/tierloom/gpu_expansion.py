@@ -18,8 +18,6 @@ from tierloom.readers import reading
 from tierloom.units import amount_in_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tierloom.schema import ExpansionDoc
     from tierloom.units import Amount
 
@@ -96,10 +94,17 @@ VARIED: dict[str, arguments.Reader] = {
 """What a run may vary, and how each is read; the engine knows more of how large."""
 
 
-@arguments.reads(workload=arguments.text, **VARIED)
+@arguments.reads(
+    workload=arguments.or_none(arguments.text),
+    trace=arguments.or_none(arguments.path),
+    compute=arguments.real(0.0, 1.0),
+    **VARIED,
+)
 def expand(
-    workload: str,
+    workload: str | None = None,
     *,
+    trace: str | Path | None = None,
+    compute: float = TRACE_COMPUTE,
     config: str = "cxl",
     media: str = "dram",
     parameters: ParameterSet | None = None,
@@ -117,14 +122,19 @@ def expand(
     carry: bool = False,
     timeline_ns: float | None = None,
 ) -> ExpansionDoc:
-    """What a GPU gains from memory behind its own CXL ports: simulates one workload on one system.
+    """What a GPU gains from memory behind its own CXL ports: simulates a workload, or a trace, on one system.
 
     What is left out is as the parameter set has it.
 
     Args:
         workload: One of :data:`WORKLOADS`.
+        trace: Trace instead of a workload: 16-byte records, or .npy.
+
+            Records are little-endian: an address of 8 bytes, a thread of 4, and 4 that are 1 for a store and 0 for a
+            load. An ``.npy`` file has them as the integer fields ``address``, ``thread`` and ``store``.
+        compute: Share of a trace's instructions that do not touch memory.
         config: One of :data:`CONFIGS`.
-        media: Endpoint: dram, optane, znand, nand. In full: or another SSD medium of the parameter set.
+        media: Memory at the endpoint: dram, optane, znand, nand, or another SSD medium of the parameter set.
         parameters: The hardware; our own set by default.
         gpu: GPU of the parameter set: vortex-200mhz (default), h100.
         window: How speculative reads are placed.
@@ -133,7 +143,7 @@ def expand(
         controller_ns: Round trip over the CXL controllers, without the memory.
         link_gb_s: Bandwidth of the link in each direction.
         local_ratio: Data over local GPU memory; 10 by default.
-        data_bytes: The workload's data: 64MiB.
+        data_bytes: The workload's data: ``"64MiB"``.
         passes: Line accesses over lines of data.
         tree_entries: Lines that the store buffer's SRAM can hold.
         seed: Seed of the workload's data.
@@ -141,12 +151,12 @@ def expand(
         timeline_ns: Step of the series over time.
 
     Returns:
-        The document that ``tierloom expand --json`` prints: ``time_s``, ``accesses`` and ``stores`` as counts,
+        The answer as a document: ``time_s``, ``accesses`` and ``stores`` as counts,
         ``loads`` and ``write_backs`` with latencies in ns (``mean_ns``, ``p50_ns``, ``p99_ns``), and what the
         endpoint and the paging did.
 
     Raises:
-        RequestError: A name or a figure is wrong.
+        RequestError: A name or a figure is wrong, the file holds no trace, or there is not one of workload and trace.
 
     Example:
         >>> local = expand("vadd", config="gpu-dram", passes=0.01)
@@ -156,33 +166,14 @@ def expand(
     """
     setup = {name: given for name, given in locals().items() if name in VARIED and given is not None}
     used = _hardware(parameters)
-    answer = _core.expand(used.text, used.file, workload, setup)
-    return cast("ExpansionDoc", answer)
-
-
-@arguments.reads(trace=arguments.path, compute=arguments.real(0.0, 1.0))
-def expand_trace(
-    trace: str | Path, *, parameters: ParameterSet | None = None, compute: float = TRACE_COMPUTE, **varied: object
-) -> ExpansionDoc:
-    """Simulates a recorded trace.
-
-    Args:
-        trace: A file of 16-byte little-endian records (address of 8 bytes, thread of 4, and 4 that are
-            1 for a store and 0 for a load), or an ``.npy`` file with the integer fields ``address``,
-            ``thread`` and ``store``.
-        parameters: As of :func:`expand`.
-        compute: Share of instructions that do not touch memory.
-        varied: As of :func:`expand`, from `config` on.
-
-    Raises:
-        RequestError: The file holds no trace, or a name or a figure is wrong.
-    """
-    used = _hardware(parameters)
-    records = trace_records(Path(trace))
-    try:
-        answer = _core.expand_trace(used.text, used.file, records, compute, _setup(varied))
-    except RequestError as problem:
-        raise RequestError(str(problem).replace("trace: ", f"{trace}: ", 1)) from problem
+    if workload is not None and trace is None:
+        answer = _core.expand(used.text, used.file, workload, setup)
+    elif trace is not None and workload is None:
+        answer = _replay(used, trace, compute, setup)
+    else:
+        found = "neither is" if trace is None else "both are"
+        message = f"one of workload and trace has to be given, and {found}\nhint: give a workload, or a trace's file"
+        raise RequestError(message)
     return cast("ExpansionDoc", answer)
 
 
@@ -216,12 +207,17 @@ def _from_npy(path: Path) -> bytes:
     return records.tobytes()
 
 
-def _setup(varied: Mapping[str, object]) -> dict[str, object]:
-    given = {"config": "cxl", "media": "dram", **{name: each for name, each in varied.items() if each is not None}}
-    for name in given:
-        if name not in VARIED:
-            raise arguments.refused(name, "varied", "nothing that a run varies", f"use some of: {', '.join(VARIED)}")
-    return {name: VARIED[name](name, each) for name, each in given.items()}
+def _replay(used: ParameterSet, trace: str | Path, compute: float, setup: dict[str, object]) -> dict[str, Any]:
+    """Simulates a recorded trace.
+
+    Raises:
+        RequestError: The file holds no trace, or a figure is wrong.
+    """
+    records = trace_records(Path(trace))
+    try:
+        return _core.expand_trace(used.text, used.file, records, compute, setup)
+    except RequestError as problem:
+        raise RequestError(str(problem).replace("trace: ", f"{trace}: ", 1)) from problem
 
 
 def _hardware(given: ParameterSet | None) -> ParameterSet:

@@ -64,7 +64,7 @@ class FoundKindDoc(TypedDict):
 
 @dataclass(frozen=True)
 class Measured:
-    """This machine, and everything that was measured: ``data`` is the document of ``--json``."""
+    """This machine, and everything that was measured: ``data`` is the document that the verb prints as JSON."""
 
     machine: Machine
     data: MeasurementDoc
@@ -83,8 +83,9 @@ def measure(
 
     Args:
         name: Name of the machine; this host's by default.
-        quick: Take less than a minute and measure more coarsely. In full: fewer repetitions and footprints, and mixes
-            of reads and writes with one and all threads only.
+        quick: Take less than a minute and measure more coarsely.
+
+            Fewer repetitions and footprints, and mixes of reads and writes with one and all threads only.
         progress: Called before each figure with the share that is done, the seconds left, and what
             is being measured. In a notebook a bar shows it by default.
 

@@ -48,7 +48,7 @@ BY_MEMORY: tuple[tuple[str, str, Form], ...] = (
 
 @dataclass(frozen=True, repr=False)
 class Simulation(Charted, Tabular):
-    """One run under one policy; ``data`` is the document that ``--json`` prints.
+    """One run under one policy; ``data`` is the document that the verb prints as JSON.
 
     A row a moment of its time line.
     """
@@ -114,24 +114,29 @@ def simulate(
     Args:
         workload: A workload, or a profile as one; either by its name in the catalog or its path, too.
         machine: What memory there is: a machine, a name of the catalog, or a file.
-        policy: A name of :func:`terms`, or ``tierloom``; or one of your own: a class, or a name that
+        policy: A name of :func:`terms`, or ``"tierloom"``; or one of your own: a class, or a name that
             :mod:`tierloom.user_policies` reads, such as ``"mine.py:Threshold"``.
-        placement: Where pages are put at first: first-touch, interleave, … From Python any name of :func:`terms`, or a
-            plan; ``first-touch`` by default.
+        placement: Where pages are put at first: ``"first-touch"`` (by default), ``"interleave"``, …
+
+            :func:`terms` has the names. A plan does, too.
         threads: Threads, when the workload is a profile; those of the profile by default.
         socket: Where the threads run; the machine's first socket by default.
         nodes: Memories that may be used; all that the socket reaches by default.
-        fast_memory: Nearest memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the footprint.
+        fast_memory: Nearest memory that may be used: ``"64GiB"``, or ``"50%"`` of the footprint.
         knobs: Knobs of the policy, under the kernel's names; arguments of one of your own.
-        evaluator: Follow every visit to every page, or keep expected counts of like pages; auto goes by the size.
-        tiers: How the kernel sorts nodes into tiers: 6.7 on, up to 6.0, or 6.1 to 6.6; else as the policy's own. In
-            full: ``hmat``, ``cpuless``, or ``one-tier`` with memory that the firmware maps as ordinary; ``cpuless`` for
-            TPP and what stands on it and for Tiering-0.8.
+        evaluator: Follow every visit to every page, or keep expected counts of like pages; ``"auto"`` goes by the size.
+        tiers: How the kernel sorts nodes into tiers: from 6.7 on (``"hmat"``), up to 6.0 (``"cpuless"``), or 6.1 to 6.6
+            (``"one-tier"``); else as the policy's own.
+
+            One tier is what those kernels make of memory that the firmware maps as ordinary. Nodes without CPUs are
+            the slow tier for TPP and what stands on it, and for Tiering-0.8.
         lru: Which pages the kernel takes for cold: by its active and inactive lists, or by generations (lru_gen).
         costs: What events cost; :func:`tierloom.calibrate` measures them.
         seed: Seed of the visits that the exact evaluator draws.
-        samples: Follow PROFILE's samples: which pages it was at, when. In full: of a recorded profile, each for its
-            share of the visits, page by page, so not for ``tierloom``.
+        samples: Follow the profile's samples: which pages it was at, when.
+
+            It has to be a recorded one. Each sample stands for its share of the visits, page by page, so this is not
+            for the policy ``tierloom``.
         ran_on: The machine that a profile was recorded on, measured; known by default where ``machine measure`` ran
             there. It waits as it did in that run then, times the latencies here over those there.
 
@@ -187,14 +192,14 @@ def simulate_trace(
     Args:
         trace: ``.npy`` (a column of addresses, or a structured array) or ``.parquet``; see docs/simulate.md.
         machine: What memory there is: a machine, a name of the catalog, or a file.
-        policy: As for :func:`simulate`; ``tierloom`` needs a workload or a profile.
+        policy: As for :func:`simulate`; ``"tierloom"`` needs a workload or a profile.
         placement: As for :func:`simulate`.
         threads: Threads that the accesses come from.
         mlp: Misses that one thread keeps in flight.
-        ns_per_access: Pace of a trace whose rows have no clock. In full: ns from one access to the next.
+        ns_per_access: Pace of a trace whose rows have no clock: ns from one access to the next.
         socket: As for :func:`simulate`.
         nodes: As for :func:`simulate`.
-        fast_memory: Nearest memory that may be used: bytes, ``"64GiB"``, or ``"50%"`` of the pages that it touches.
+        fast_memory: Nearest memory that may be used: ``"64GiB"``, or ``"50%"`` of the pages that it touches.
         knobs: As for :func:`simulate`.
         tiers: As for :func:`simulate`.
         lru: As for :func:`simulate`.
@@ -244,10 +249,10 @@ def import_trace(source: str | Path, target: str | Path, kind: str, *, llc: Amou
     """Turns a text trace into an ``.npy`` that :func:`simulate_trace` reads.
 
     Args:
-        source: Text of ``valgrind --tool=lackey --trace-mem=yes`` or of drmemtrace's ``view`` tool; ``.gz`` too.
+        source: Text of ``valgrind --tool=lackey --trace-mem=yes`` or of drmemtrace's view tool; ``.gz`` too.
         target: File to write.
-        kind: ``lackey`` or ``drmemtrace``.
-        llc: Pass it through a last-level cache: only misses and write-backs are kept. In full: one of this size.
+        kind: ``"lackey"`` or ``"drmemtrace"``.
+        llc: Pass it through a last-level cache of this size: only misses and write-backs are kept.
 
     Returns:
         Lines read and accesses written.

@@ -51,7 +51,7 @@ class Comparison(Charted, Tabular):
 
     @cached_property
     def data(self) -> ComparisonDoc:
-        """The document that ``--json`` prints."""
+        """The answer as a document, as the verb prints it in JSON."""
         policies = [cast("PolicyDoc", self.core.policy(at)) for at in range(len(self.brief["policies"]))]
         return {**self.brief, "policies": policies}
 
@@ -155,25 +155,26 @@ def plan(
 
     Args:
         profile: What the program does with its data: a profile, a name of the catalog, or a folder.
-        machine: Machine: a name of `tierloom machine list`, a file, or a line as `dram 512GiB, cxl 1TiB 250ns 60GB/s`.
-            From Python a :class:`Machine`, too.
+        machine: The machine: a name of the catalog (`tierloom machine list`), a file, or a line such as
+            ``"dram 512GiB, cxl 1TiB 250ns 60GB/s"``.
         threads: Threads to plan for; the profile's by default.
         socket: Socket where the threads run; the machine's first by default.
-        nodes: Memories that may be used, separated by commas; all by default. From Python a list, too; of all that the
-            socket reaches.
-        fast_memory: Fast memory, the nearest, that may be used: 64GiB, or 50% of the program's data. From Python a
-            number of bytes, too.
+        nodes: Memories that may be used, such as ``"ldram,cxl"``; all that the socket reaches by default.
+        fast_memory: Fast memory, the nearest, that may be used: ``"64GiB"``, or ``"50%"`` of the program's data.
         max_slowdown: Use the least fast memory with which the program takes at most so much longer than the least time
-            that is found with any amount of it: 5%.
-        policies: Policies to compare; `usual`, all that make sense, by default. local, preferred:NODE, bind:A+B,
+            that is found with any amount of it: ``"5%"``.
+        policies: Policies to compare: ``"usual"`` (the default: all that make sense), local, preferred:NODE, bind:A+B,
             interleave:A+B, weighted:A=3+B=1, weighted-auto:A+B, object-interleave:A+B, object-interleave-traffic:A+B,
-            soar, balanced, tierloom, and your own: FILE.py:FUNCTION. From Python functions, too, and names that
-            :mod:`tierloom.user_policies` reads.
-        ran_on: Machine that PROFILE was recorded on, measured: predictions are anchored to that run. Known by itself
-            where `tierloom machine measure` ran there.
-        what_if: Change the machine first, and say what that does: MEMORY.FIGURE=AMOUNT, as cxl.idle=+70ns (a switch),
-            ldram.bandwidth=x1.17 (DDR5-5600 for 4800), cxl.capacity=512GiB, cxl.cards=3, cxl.hosts=4 (a pool shared by
-            four), cxl.neighbours=10GB/s. In full: :mod:`tierloom.what_if`.
+            soar, balanced, tierloom, and your own: FILE.py:FUNCTION.
+
+            :mod:`tierloom.user_policies` says how one of your own is written; it may be handed over as it is.
+        ran_on: Machine that the profile was recorded on, measured: predictions are anchored to that run. Known by
+            itself where `tierloom machine measure` ran there.
+        what_if: Change the machine first, and say what that does: MEMORY.FIGURE=AMOUNT, as ``"cxl.idle=+70ns"`` (a
+            switch), ``"ldram.bandwidth=x1.17"`` (DDR5-5600 for 4800), ``"cxl.capacity=512GiB"``, ``"cxl.cards=3"``,
+            ``"cxl.hosts=4"`` (a pool shared by four), ``"cxl.neighbours=10GB/s"``.
+
+            :mod:`tierloom.what_if` has them all.
         ablated: Objects that cost no memory, as if they were always in the core's caches: what the program would take
             without waiting for them.
 

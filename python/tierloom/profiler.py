@@ -102,21 +102,30 @@ def record(
         name: Name of the profile; the program's file name by default.
         hz: Samples per second of CPU time; by default as many as cost some hundredths of it, and 2.5 times as many
             where executions are counted.
-        repeat: Run CMD so often without the profiler first: predictions start from the median of what these runs took,
-            and know how far runs differ. In full: their output goes nowhere, and their input has to be a file.
-        backend: What takes the samples. In full: ``auto`` is the first of the others that works here.
-        windows: Also count in copies of CMD's code, some milliseconds at a time. Not finished: a program may be harmed.
-        bursts: For so much of CMD's time, as 2%, halt its threads now and then and interpret what they do next, to see
-            which way branches go. Not finished. In full: at most 20 %; it also shows what operands touch.
+        repeat: Run the program so often without the profiler first: predictions start from the median of what these
+            runs took, and know how far runs differ.
+
+            Their output goes nowhere, and their input has to be a file.
+        backend: What takes the samples; ``"auto"`` is the first of the others that works here.
+        windows: Also count in copies of the program's code, some milliseconds at a time. Not finished: a program may be
+            harmed.
+        bursts: For so much of the program's time, as ``"2%"``, halt its threads now and then and interpret what they do
+            next, to see which way branches go. Not finished.
+
+            At most 20 %. It also shows what operands touch.
         folder: Where the profile will be saved; tried before the program starts.
-        keep: Keep what was recorded, and beside it what was counted, for `tierloom analyse` here or on another machine.
-            In full: it grows there; :func:`tierloom.analyse` reads it, and what was counted has its name with
+        keep: File that keeps what was recorded, for `tierloom analyse` here or on another machine; what was counted is
+            kept beside it.
+
+            It grows while the program runs. :func:`tierloom.analyse` reads it. What was counted has its name with
             ``.callgrind.out`` and a number.
-        count: Run CMD a second time, under valgrind, and count executions there instead of estimating them; with
-            `traffic` also the lines that come from memory. Write `--count -- CMD`. From Python ``True``, or
-            ``"traffic"``. It takes 30 to 50 times as long; where it fails, a warning says so, and executions are
-            estimated. Both runs have ``GLIBC_TUNABLES`` set, so that the C library runs the same code in both.
-        llc: Last-level cache for which --count traffic counts, as that of the machine to plan for; this machine's by
+        count: Run the program a second time, under valgrind, and count executions there instead of estimating them;
+            with ``"traffic"`` also the lines that come from memory.
+
+            It takes 30 to 50 times as long, for traffic up to 140 times. Where it fails, a warning says so, and
+            executions are estimated. Both runs have ``GLIBC_TUNABLES`` set, so that the C library runs the same code in
+            both.
+        llc: Last-level cache for which ``count`` counts traffic, as that of the machine to plan for; this machine's by
             default.
         repeating: What is entered, given their numbers from 1, while the program runs without the profiler.
         counting: Called when the program has ended and the second run starts, with the seconds that the first one took.

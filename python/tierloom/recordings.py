@@ -33,15 +33,15 @@ def analyse(
     binaries: Sequence[str | Path] = (),
     counts: Sequence[str | Path] = (),
 ) -> Recorded:
-    """The profile of a recording, as `tierloom profile --keep` wrote it.
+    """The profile of a recording that was kept, here or on another machine.
 
     Args:
-        path: The recording.
+        path: The recording, as :func:`tierloom.record` keeps it.
         name: Name of the profile; the program's file name by default.
-        binaries: Folder with the program and libraries that ran: by build id (.build-id/xx/yyyy), by whole path, or by
-            name. May be given again; what is in none is looked for where it ran. From Python a list.
-        counts: Executions counted by valgrind (callgrind --dump-instr=yes) of the same program and input, once a
-            process; with --cache-sim=yes lines from memory, too. From Python a list of files.
+        binaries: Folders with the program and libraries that ran: by build id (.build-id/xx/yyyy), by whole path, or
+            by name. What is in none of them is looked for where it ran.
+        counts: Executions counted by valgrind (callgrind --dump-instr=yes) of the same program and input, a file a
+            process; with --cache-sim=yes lines from memory, too.
 
     Raises:
         BuildError: The program is not here in the build that ran, or another build was counted.

@@ -50,13 +50,17 @@ def run(
     Args:
         plan: Which object goes where.
         command: Program and arguments.
-        nodes: Which node of this machine a memory of the plan is; by default found by what both are, and refused where
-            that leaves a choice. From Python numbers by name, where :func:`match_nodes` should not say.
+        nodes: Which node of this machine a memory of the plan is, by its name; what is not given is found by what
+            both are, and refused where that leaves a choice.
+
+            :func:`match_nodes` says which would be found.
         hold: Lock pages where they are put: the kernel must not demote them.
-        hint_faults: Whether the kernel may take hint faults on placed objects; by default as each policy has it. In
-            full: and so migrate their pages.
-        set_host_weights: Set the host's interleave weights to the plan's one ratio while CMD runs (root); put back at
-            its end. In full: the kernel then deals out all memory of weighted rules by itself.
+        hint_faults: Whether the kernel may take hint faults on placed objects, and so migrate their pages; by default
+            as each policy has it.
+        set_host_weights: Set the host's interleave weights to the plan's one ratio while the program runs (root); put
+            back at its end.
+
+            The kernel then deals out all memory of weighted rules by itself.
         watch: Seconds between two snapshots of where pages are, and what is called with each.
 
     Returns:

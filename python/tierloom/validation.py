@@ -87,7 +87,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Validation(Charted):
-    """What was measured beside what was predicted; ``data`` is the document of ``--json``."""
+    """What was measured beside what was predicted; ``data`` is the document that the verb prints as JSON."""
 
     data: ValidationDoc
 
@@ -131,22 +131,27 @@ def validate(
     Args:
         commands: Programs with their arguments.
         machine: This machine, measured; the last `tierloom machine measure` by default.
-        threads: Numbers of threads to run with; the first one is profiled. In full: told by `variable`; by default the
-            environment stays as it is.
-        neighbours: Run them beside threads, too, that read near memory at these rates, from other cores. In full: at
-            about that many GB/s.
-        placements: Run them with their data placed so, too: policies as `tierloom plan --policies` has them, such as
-            bind:NODE,interleave. In full: without neighbours.
+        threads: Numbers of threads to run with; the first one is profiled. By default the environment stays as it is.
+        neighbours: Run them beside threads, too, that read near memory at about these rates (GB/s), from other cores.
+        placements: Run them with their data placed so, too, without neighbours: policies as of `tierloom plan`, such as
+            ``"bind:NODE,interleave"``.
         nodes: Which node of this machine a memory is, where :func:`tierloom.run` would ask.
-        sizes: Run CMD with each of these for {size} in it, such as ./app {size}; each is profiled by itself. In full:
-            for how counts grow with the input is not to be seen in one profile.
-        ablate: Run CMD with each of these objects always in the cache, too, so that its results are wrong; all: each
-            that is waited for. In full: one after the other; it is predicted to wait for all but that.
-        runs: Runs to measure. In full: without the profiler, for each number of threads; the median counts. With the
-            number that is profiled, half of them come before the profiled run: a machine whose clock drifts shows it.
-        repeat: Have each profile know what so many runs before it took, as `tierloom profile --repeat` does. In full:
-            these are none of the runs that are measured.
-        variable: What tells the program its threads. In full: the environment variable.
+        sizes: Run the program with each of these for {size} among its arguments, as ./app {size}; each is profiled by
+            itself.
+
+            How counts grow with the input is not to be seen in one profile.
+        ablate: Run the program with each of these objects always in the cache, too, so that its results are wrong;
+            ``"all"``: each that is waited for, one after the other.
+
+            It is predicted to wait for all but that.
+        runs: Runs to measure, without the profiler, for each number of threads; the median counts.
+
+            With the number that is profiled, half of them come before the profiled run: a machine whose clock drifts
+            shows it.
+        repeat: Have each profile know what so many runs before it took, as `tierloom profile` does.
+
+            These are none of the runs that are measured.
+        variable: Environment variable that tells the program its threads.
         progress: Called with the share that is done, the seconds left (None before a run has been timed), and what is
             being done. In a notebook a bar shows it by default.
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import Tierloom
 
 from tierloom.errors import MeasurementError
-from tierloom.gpu_expansion import ParameterSet, expand, expand_trace
+from tierloom.gpu_expansion import ParameterSet, expand
 from tierloom.gpu_measurement import fit, into_set, kept
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def on_gpu(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def test_a_single_thread_waits_as_long_as_it_did(on_gpu: OnGpu, tmp_path: Path) -> None:
     file = walk(64 << 10, 2000, tmp_path)
-    run = expand_trace(file, config="gpu-dram", parameters=on_gpu.parameters, gpu="here")
+    run = expand(trace=file, config="gpu-dram", parameters=on_gpu.parameters, gpu="here")
     assert run["loads"]["mean_ns"] == pytest.approx(kept(on_gpu.name)["device_load_ns"], rel=0.1)
 
 
@@ -159,7 +159,7 @@ def walk(stride: int, count: int, folder: Path) -> Path:
 def test_a_walk_through_managed_memory_takes_what_it_took(on_gpu: OnGpu, tmp_path: Path) -> None:
     steps = next(each for each in kept(on_gpu.name)["faults"] if each["stride"] == 64 << 10)
     file = walk(steps["stride"], steps["count"], tmp_path)
-    run = expand_trace(file, config="uvm", parameters=on_gpu.parameters, gpu="here", prefetch="tree", local_ratio=1.0)
+    run = expand(trace=file, config="uvm", parameters=on_gpu.parameters, gpu="here", prefetch="tree", local_ratio=1.0)
     blocks = steps["count"] * steps["stride"] // (2 << 20)
     assert run["paging"]["faults"] == 6 * blocks  # leaves 0, 1, 2, 4, 8 and 16: each doubles what is there
     assert run["time_s"] * 1e9 == pytest.approx(steps["ns"], rel=OFF[on_gpu.name])

@@ -11,7 +11,7 @@ import pytest
 from support import Tierloom, words_of
 
 from tierloom.errors import RequestError
-from tierloom.gpu_expansion import CONFIGS, WORKLOADS, ParameterSet, expand, expand_trace
+from tierloom.gpu_expansion import CONFIGS, WORKLOADS, ParameterSet, expand
 from tierloom.report.pages import expansion
 
 SHORT = ("--passes", "0.005")
@@ -35,7 +35,8 @@ def test_json_is_one_document_with_the_setup_of_each_run(tierloom: Tierloom) -> 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        ((), "give --workload W or --trace FILE"),
+        ((), "one of workload and trace has to be given, and neither is"),
+        (("--workload", "vadd", "--trace", "walk.npy"), "and both are"),
         (("--workload", "fft"), "use one of: bfs"),
         (("--workload", "vadd", "--config", "dax"), "use some of: gpu-dram"),
         (("--workload", "vadd", "--media", "tape"), "use one of: nand"),
@@ -64,7 +65,7 @@ def test_a_read_of_an_idle_endpoint_takes_the_published_round_trip(folder: Path)
     rows = np.zeros(200, dtype=[("address", "<u8"), ("thread", "<u4"), ("store", "<u4")])
     rows["address"] = np.arange(200) * (64 << 10)
     np.save(folder / "walk.npy", rows)
-    assert 80.0 < expand_trace(folder / "walk.npy", config="cxl")["loads"]["mean_ns"] < 100.0
+    assert 80.0 < expand(trace=folder / "walk.npy", config="cxl")["loads"]["mean_ns"] < 100.0
 
 
 def test_two_ports_share_the_lines_and_lose_nothing() -> None:
@@ -122,7 +123,7 @@ def test_traces_of_both_kinds_say_the_same(folder: Path, kind: str) -> None:
         np.save(path, rows)
     else:
         path.write_bytes(rows.tobytes())
-    run = expand_trace(path, carry=True)
+    run = expand(trace=path, carry=True)
     assert (run["accesses"], run["stores"], run["checked"]) == (3000, 750, 3000)
 
 

@@ -20,7 +20,7 @@ from tierloom.commands.profile import show_profile
 )
 @click.argument("recording", type=options.FILE, metavar="RECORDING")
 @options.output_folder("Folder to write; RECORDING's name with .profile by default.", or_file=True)
-@of("recordings:analyse", counts=("FILE", {"type": options.FILE, "multiple": True, "default": None}))
+@of("recordings:analyse", counts=("FILE", {"type": options.FILE, "multiple": True}))
 @options.binaries
 @options.as_json
 def verb(

@@ -14,13 +14,14 @@ from tierloom.commands import next_command, options, say
 from tierloom.commands.function_options import of
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
-from tierloom.gpu_expansion import CONFIGS, VARIED, WORKLOADS, ParameterSet, expand, expand_trace
+from tierloom.gpu_expansion import CONFIGS, VARIED, WORKLOADS, ParameterSet, expand
 from tierloom.readers import reading
 
 if TYPE_CHECKING:
     from tierloom.schema import ExpansionDoc
 
 ALL = "all"
+EXPAND = "gpu_expansion:expand"
 
 
 @click.group(
@@ -33,12 +34,12 @@ ALL = "all"
     ),
 )
 @click.option("--workload", metavar="W", help=f"Workload: {', '.join(WORKLOADS)}.")
-@click.option("--trace", type=options.FILE, metavar="FILE", help="Trace instead: 16-byte records, or .npy.")
+@of(EXPAND, trace=("FILE", {"type": options.FILE}))
 @click.option(
     "--config", default="cxl", show_default=True, metavar="A,B", help=f"Configurations: {', '.join(CONFIGS)}; or all."
 )
 @of(
-    "gpu_expansion:expand",
+    EXPAND,
     media="M",
     gpu="G",
     window="",
@@ -91,12 +92,6 @@ def verb(ctx: click.Context, /, **given: Any) -> None:  # noqa: ANN401 (the opti
 
 def run_all(given: dict[str, Any]) -> list[ExpansionDoc]:
     """The yardstick, then every configuration that was asked for."""
-    if (given["workload"] is None) == (given["trace"] is None):
-        found = "neither" if given["trace"] is None else "both"
-        message = (
-            f"one of --workload and --trace has to be given, and {found} is\nhint: give --workload W or --trace FILE"
-        )
-        raise RequestError(message)
     if given["trace"]:
         options.refuse_idle(["passes", "seed"], "beside --trace")
     if given["timeline"] is None:
@@ -112,9 +107,7 @@ def run_one(config: str, given: dict[str, Any]) -> ExpansionDoc:
     if given["timeline"]:
         chosen["timeline_ns"] = given["timeline_step"] * 1e3
     parameters = ParameterSet.load(given["parameter_file"])
-    if given["trace"]:
-        return expand_trace(given["trace"], parameters=parameters, **chosen)
-    return expand(given["workload"], parameters=parameters, **chosen)
+    return expand(given["workload"], trace=given["trace"], parameters=parameters, **chosen)
 
 
 def configurations(listed: str, media: str) -> list[str]:

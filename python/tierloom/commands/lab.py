@@ -31,7 +31,7 @@ GUEST = of(
     memory="SIZES",
     share=(
         "DIR",
-        {"multiple": True, "default": None, "type": click.Path(path_type=Path, exists=True, file_okay=False)},
+        {"multiple": True, "type": click.Path(path_type=Path, exists=True, file_okay=False)},
     ),
     store=("DIR", {"type": click.Path(path_type=Path, file_okay=False)}),
     pmem_mode=("--pmem", {"type": click.Choice(["fsdax", "devdax"])}),

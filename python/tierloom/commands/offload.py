@@ -12,13 +12,11 @@ from tierloom.commands import next_command, occupied, options, say
 from tierloom.commands.function_options import of
 from tierloom.commands.groups import Group
 from tierloom.errors import RequestError
-from tierloom.units import amount_in_bytes
 
 if TYPE_CHECKING:
     from tierloom.commands.function_options import F
     from tierloom.offload.answers import InferAnswer
     from tierloom.offload.documents import CapacityDoc, InferDoc
-    from tierloom.offload.host import Tier
 
 
 INFER = "offload.requests:infer"
@@ -103,7 +101,7 @@ def what(function: F) -> F:
     weight_bits="N",
     kv_bits="N",
     link_gb_s="--gpu-link GB/S",
-    nvme=("SIZE:R:W", {"callback": lambda _context, _parameter, text: block_device(text)}),
+    nvme="SIZE:R:W",
 )
 @click.option(
     "--emit",
@@ -174,27 +172,6 @@ def write(answer: InferAnswer, tool: str, output: Path | None) -> None:
     occupied.refuse_others(output, "plan" if tool == "tierloom-plan" else f"plan for {tool}")
     outputs.write(output, text)
     say.wrote(f"plan for {tool}", output)
-
-
-def block_device(text: str | None) -> Tier | None:
-    """A block device as ``SIZE:READ:WRITE``, in GB/s; its latency is that of a read of NVMe flash.
-
-    Raises:
-        RequestError: The text does not say one.
-    """
-    if text is None:
-        return None
-    from tierloom.offload.host import block_tier
-
-    size, *rates = text.split(":")
-    try:
-        read, written = (float(rate) for rate in rates)
-    except ValueError:
-        read = written = -1.0
-    if not (0.0 < read < float("inf") and 0.0 < written < float("inf")):
-        message = f"`{text}` is no block device\nhint: write its size and GB/s read and written: 2TB:6.8:5"
-        raise RequestError(message)
-    return block_tier(amount_in_bytes(size, 0), read, written)
 
 
 def show(data: InferDoc) -> None:

@@ -116,7 +116,7 @@ threads = of(PLAN, threads=("--threads -t N", {"type": click.IntRange(min=1)}))
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
-binaries = of("recordings:analyse", binaries=("DIR", {"type": FOLDER, "multiple": True, "default": None}))
+binaries = of("recordings:analyse", binaries=("DIR", {"type": FOLDER, "multiple": True}))
 """``--binaries``: folders with the files of code of a recording."""
 
 nodes = of("runner:run", nodes=("--node NAME=N", {"multiple": True}))

@@ -40,7 +40,7 @@ MACHINES = "`tierloom machine list` has names; `tierloom machine measure` writes
 @options.fast_memory
 @of("policy_search:plan", max_slowdown="SHARE", policies="A,B")
 @options.ran_on
-@of("policy_search:plan", what_if=("CHANGE", {"multiple": True, "default": None}))
+@of("policy_search:plan", what_if=("CHANGE", {"multiple": True}))
 @options.output("Plan to write; NAME.plan.toml by default.")
 @click.option("--html", type=options.Drawn("report"), metavar="FILE", help="Write a report of one page.")
 @options.plot("the frontier")

@@ -88,8 +88,8 @@ def verb(
     that cannot be started ends with 127 (not found) or 126 (not executable), as in a shell.
 
     With --count CMD runs twice, and the second time takes 30 to 50 times as long, with --count traffic up to 140 times;
-    its output then goes nowhere. In both runs GLIBC_TUNABLES has the C library do without AVX-512, which valgrind does
-    not know.
+    its output then goes nowhere. Write `--count -- CMD`, where no kind of count stands before CMD. In both runs
+    GLIBC_TUNABLES has the C library do without AVX-512, which valgrind does not know.
 
     Where this cannot run, record there with perf in one of these ways, and read the file here with --from:
 

@@ -55,15 +55,15 @@ def run(
     Args:
         command: Program and arguments, as this host would find them.
         topology: One of :data:`TOPOLOGIES`.
-        share: A folder that it may write beside the current one; may be given again. From Python a list of them. It
-            reads everything else that this user can read; what it writes there is gone with the machine.
-        memory: Sizes of its nodes, DRAM first: 1GiB,2GiB.
-        timeout_s: Seconds that CMD may take. In full: without the machine's start.
+        share: Folders that it may write beside the current one.
+
+            It reads everything else that this user can read; what it writes there is gone with the machine.
+        memory: Sizes of its nodes, DRAM first: ``"1GiB,2GiB"``.
+        timeout_s: Seconds that the command may take, without the machine's start.
         store: Folder that keeps what a persistent device holds (cxl-pmem).
-        pmem_mode: What a new persistent device becomes: a file system on /mnt/pmem0, or /dev/dax0.0. From Python
-            ``"fsdax"`` or ``"devdax"``.
-        accelerator: Software emulation works everywhere; kvm where you may use it, and without CXL. From Python
-            ``"tcg"`` or ``"kvm"``.
+        pmem_mode: What a new persistent device becomes: ``"fsdax"``, a file system on /mnt/pmem0, or ``"devdax"``,
+            /dev/dax0.0.
+        accelerator: ``"tcg"``, emulation in software, works everywhere; ``"kvm"`` where you may use it, without CXL.
         stdin: What the command can read.
         sink: Takes output while it appears: name of the stream, and bytes.
 

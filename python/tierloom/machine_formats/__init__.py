@@ -59,13 +59,13 @@ def import_machine(
     """Makes a machine of what others have written about it; a later source counts over an earlier one.
 
     Args:
-        sources: Folders with a machine's ``proc`` and ``sys`` or archives of one, hwloc XML files, what ``cxl list``
+        sources: Folders with a machine's proc and sys or archives of one, hwloc XML files, what ``cxl list``
             printed, logs of Intel MLC, and curve directories of Mess. ``"0:2=curves"`` says that curves, or loaded
             latencies, are those of the CPUs of node 0 and the memory of node 2.
         name: Name of the machine; that of the source by default.
-        cores: Cores of a socket, where no source tells. In full: of each node with CPUs.
-        nodes: What node N is, where no source tells: 2=cxl:128GiB. KIND is dram, lpddr, cxl, hbm, pmem or ssd. From
-            Python texts such as ``"cxl:128GiB"`` by number; they count over what sources tell.
+        cores: Cores of a socket (a node with CPUs), where no source tells.
+        nodes: What a node is, by its number, as ``"cxl:128GiB"``: its kind (dram, lpddr, cxl, hbm, pmem or ssd) and
+            size. It counts over what sources tell.
         ghz: Mess's bwlat files are in cycles of this clock; in ns by default.
 
     Raises:

@@ -91,13 +91,12 @@ class Workload:
         """A workload of one region.
 
         Args:
-            pattern: ``zipf`` (ranks scattered over the addresses), ``uniform``, ``scan``, or ``phases``:
+            pattern: ``"zipf"`` (ranks scattered over the addresses), ``"uniform"``, ``"scan"``, or ``"phases"``:
                 nine in ten visits go to a tenth of the region, which is another tenth in each of four phases.
             size: Size of a synthetic workload.
-            seconds: Computing time of a synthetic workload. In full: of all threads at once, without
-                waiting for memory.
-            gb_s: Traffic of a synthetic workload. In full: to memory, per second of computing.
-            theta: Exponent of ``zipf``.
+            seconds: Computing time of a synthetic workload, without waiting for memory.
+            gb_s: Traffic of a synthetic workload to memory, per second of computing.
+            theta: Exponent of ``"zipf"``.
             threads: Threads.
             mlp: Misses in flight of a thread: synthetic workloads and traces.
             write_share: Written back share of the traffic, 0 to 1.

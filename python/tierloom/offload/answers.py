@@ -73,7 +73,7 @@ class InferAnswer(Charted, Tabular):
 
     @property
     def data(self) -> InferDoc:
-        """The document of ``--json``."""
+        """The answer as a document, as the verb prints it in JSON."""
         return document(self)
 
     @property

@@ -44,7 +44,7 @@ class TrainAnswer(Charted, Tabular):
 
     @property
     def data(self) -> TrainDoc:
-        """The document of ``--json``."""
+        """The answer as a document, as the verb prints it in JSON."""
         return _train_document(self)
 
     @property
@@ -88,10 +88,10 @@ def train(
         sequence: Tokens of a sequence.
         batch: Sequences of a micro-batch; the most that fit by default.
         accumulate: Micro-batches to one update.
-        stage: zero-3 keeps the parameters on the host too.
+        stage: What is on the host: the optimizer's states; with ``"zero-3"`` the parameters, too.
         recompute: Compute activations again, or keep them.
         delayed: The update overlaps the next step's passes.
-        compare: Policies beside. In full: ``interleave``, ``first-touch``, ``prefer:NAME``.
+        compare: Policies to compare with: interleave, first-touch, prefer:NODE.
         socket: As for :func:`infer`.
         nodes: As for :func:`infer`.
         link_gb_s: As for :func:`infer`.

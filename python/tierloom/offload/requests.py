@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tierloom.arguments import instance, or_none, path, reads, real, refused, text, whole
+from tierloom.arguments import or_none, path, reads, real, refused, text, whole
 from tierloom.errors import PlacementError, RequestError
 from tierloom.nouns import Machine
 from tierloom.offload import planner, runtime_choice, user_search
@@ -15,7 +15,7 @@ from tierloom.offload.answers import InferAnswer
 from tierloom.offload.catalog import load_gpu, load_model
 from tierloom.offload.goals import goal_of
 from tierloom.offload.gpu import Gpu
-from tierloom.offload.host import Host, Tier, host_of
+from tierloom.offload.host import Host, Tier, block_tier, host_of
 from tierloom.offload.layers import whole_layers
 from tierloom.offload.length_files import lengths_of
 from tierloom.offload.lengths import Lengths, variation
@@ -78,7 +78,7 @@ def infer(
     socket: str | None = None,
     nodes: Sequence[str] | None = None,
     peer: bool = False,
-    nvme: Tier | None = None,
+    nvme: str | Tier | None = None,
     weight_bits: float | None = None,
     kv_bits: float | None = None,
     link_gb_s: float | None = None,
@@ -91,27 +91,29 @@ def infer(
     numbers of users, and the plan is its knee.
 
     Args:
-        model: Model: a name of the catalog, a config.json, or a .gguf file. From Python an object of ours, too.
-        gpu: GPU: a name of the catalog, or a file. From Python an object of ours, too.
+        model: The model: a name of the catalog, a config.json, or a .gguf file.
+        gpu: The GPU: a name of the catalog, or a file.
         machine: Catalog name, path of a machine file, a machine, or a host.
         users: Users in flight; a table over them by default.
-        ttft: Longest time to the first token: 2s, 500ms. From Python a number of seconds, too.
+        ttft: Longest time to the first token: ``"2s"``, ``"500ms"``.
+
+            A number is of seconds.
         tokens_per_s: Fewest tokens/s for each user.
         throughput: The most tokens/s of all users, however many.
-        prompt: Tokens of a prompt: a number, a range 100..4000, or a file with one length a line.
+        prompt: Tokens of a prompt: a number, a range ``"100..4000"``, or a file with one length a line.
         answer: Tokens of an answer, likewise.
         shared_prefix: Tokens that all prompts start with.
-        speculative: Speculative decoding: drafts of N tokens, the share accepted: 4:0.7.
+        speculative: Speculative decoding: drafts of N tokens, the share accepted: ``"4:0.7"``.
         draft: Model that drafts, on the GPU; free by default.
-        generate: An older word for `answer`.
-        batch: An older word for `users`.
+        generate: An older word for ``answer``.
+        batch: An older word for ``users``.
         runtime: flexgen, overlapped, copied, paged or resident; what model and machine allow by default.
-        policy: Leave host memory to a policy. In full: to one as in `compare`; ``tier-aware`` is ours.
+        policy: Leave host memory to a policy, one as in ``compare``; ``"tier-aware"`` is ours.
         compare: Policies to compare with: interleave, first-touch, prefer:NODE, tier-blind (FlexGen's search).
         socket: Where the GPU and the threads are; the first by default.
-        nodes: Memories that may be used, or a part of one; all by default. In full: ``ldram=196GiB`` for a part.
+        nodes: Memories that may be used, or a part of one, as ``"ldram=196GiB"``; all by default.
         peer: The GPU reaches CXL memory directly (CXL 3.1), not through the CPU.
-        nvme: A block device besides: its size, GB/s read and written: 2TB:6.8:5. From Python a tier of the host.
+        nvme: A block device besides: its size, GB/s read and written: ``"2TB:6.8:5"``.
         weight_bits: Bits a weight, scales included; as stored by default.
         kv_bits: Bits an element of the KV cache; the activations' by default.
         link_gb_s: Bandwidth of the GPU's link; the GPU's by default.
@@ -201,7 +203,7 @@ def the_host(
     machine: str | Machine | Host,
     socket: str | None = None,
     tiers: Sequence[str] | None = None,
-    nvme: Tier | None = None,
+    nvme: str | Tier | None = None,
     *,
     peer: bool = False,
 ) -> Host:
@@ -213,12 +215,31 @@ def the_host(
     if not isinstance(machine, Host):
         machine = host_of(Machine.of(machine), socket=socket, peer=peer)
     host = machine
-    instance(Tier | None, "give what tierloom.offload.host.block_tier returns")("nvme", nvme)
     if tiers is not None and not tiers:
         message = f"no memory may be used\nhint: {host.name} has {', '.join(tier.name for tier in host.tiers)}"
         raise RequestError(message)
     host = host if tiers is None else _limited(host, tiers)
-    return host if nvme is None else host.with_tier(nvme)
+    return host if nvme is None else host.with_tier(_block_device(nvme))
+
+
+def _block_device(given: str | Tier) -> Tier:
+    """A block device, or the one of a text: its size, GB/s read and written.
+
+    Raises:
+        RequestError: The text does not say one.
+    """
+    if isinstance(given, Tier):
+        return given
+    said = text("nvme", given)
+    size, *rates = said.split(":")
+    try:
+        read, written = (float(rate) for rate in rates)
+    except ValueError:
+        read = written = -1.0
+    if not (0.0 < read < float("inf") and 0.0 < written < float("inf")):
+        message = f"`{said}` is no block device\nhint: write its size and GB/s read and written: 2TB:6.8:5"
+        raise RequestError(message)
+    return block_tier(amount_in_bytes(size, 0), read, written)
 
 
 def _limited(host: Host, tiers: Sequence[str]) -> Host:

@@ -32,7 +32,7 @@ def lacks_pmdk() -> str | None:
 
 
 def look(path: str | Path) -> PoolDoc:
-    """The pool and its arrays as the document that ``tierloom pmem show --json`` prints.
+    """The pool and its arrays as the document that `tierloom pmem show` prints as JSON.
 
     They are as opening would leave them: what a crash cut off counts as undone, though the file keeps it.
 

@@ -87,8 +87,9 @@ class Pool:
         Args:
             path: The file, which must not exist; or a device such as ``/dev/dax0.0``, whose contents are lost.
             size: Its size in bytes, or text such as ``"1GiB"``; at least 64 KiB, with libpmemobj 8 MiB.
-            log: Most bytes that one transaction can change; an eighth of the pool. In full: room for old contents;
-                libpmemobj takes it from the data's.
+            log: Most bytes that one transaction can change; an eighth of the pool by default.
+
+                It is room for old contents; libpmemobj takes it from the data's.
             backend: Who keeps it: our own format, or libpmemobj of PMDK where that is installed.
 
         Raises:

@@ -69,7 +69,7 @@ class Plan:
         rounds: Times a kernel counts.
         persist: What makes a kernel's output durable in the timed part.
         backend: Who keeps the pool.
-        node: Memory node of the ordinary memory. In full: that of the first CPU by default.
+        node: Memory node of the ordinary memory; that of the first CPU by default.
     """
 
     pool: Path | None

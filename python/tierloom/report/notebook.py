@@ -143,9 +143,9 @@ def charts(answer: object) -> Charts:
     Drawings that are no charts, such as a machine's topology, are on the page only.
 
     Args:
-        answer: A machine, profile, plan or answer (whose ``.charts()`` is this); a document as ``--json`` prints it, as
-            :func:`expand` and ``offload.serve`` return it; a name or path as ``tierloom report`` takes it. Runs of
-            :func:`simulate`, or of :func:`expand`, in a list stand side by side.
+        answer: A machine, profile, plan or answer (whose ``.charts()`` is this); a document as :func:`expand` and
+            ``offload.serve`` return it, or a verb prints it in JSON; a name or path as ``tierloom report`` takes it.
+            Runs of :func:`simulate`, or of :func:`expand`, in a list stand side by side.
 
     Raises:
         RequestError: It is nothing that a report knows.

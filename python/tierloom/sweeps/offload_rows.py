@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tierloom.offload.documents import CpuDoc, InferDoc, ServeDoc, TrainDoc
     from tierloom.sweeps.rows import Row
 
-UNWRITTEN = ("nvme", "margins", "ratios")
+UNWRITTEN = ("margins", "ratios")
 """Parameters that are no text or number."""
 
 GOALS = ("users", "batch", "ttft", "tokens_per_s")

@@ -42,7 +42,7 @@ ABOUT = {"state": "str", "error": "str", "seconds": "float", "key": "str"}
 
 @dataclass(frozen=True, repr=False)
 class Sweep(Charted, Tabular):
-    """Results of a study; ``data`` is the document that ``--json`` prints.
+    """Results of a study; ``data`` is the document that the verb prints as JSON.
 
     A row a point, in the Parquet file :attr:`table`; a notebook shows the first of them.
     """

@@ -75,10 +75,10 @@ def sweep(
     Args:
         study: A study, the name of one in the catalog, or the path of its file.
         folder: Where results are kept; ``NAME.sweep`` by default.
-        workers: Local processes; one for each CPU by default. 0 computes in this process. In full: by default as many
-            as the study says.
-        scheduler: Use the workers of a Dask scheduler, such as tcp://head:8786.
-        retry_failed: Compute points that failed again. In full: those whose worker was lost are tried again anyway.
+        workers: Local processes; as many as the study says by default, else one for each CPU. 0 computes in this
+            process.
+        scheduler: Use the workers of a Dask scheduler, such as ``"tcp://head:8786"``.
+        retry_failed: Compute points that failed again; those whose worker was lost are tried again anyway.
         progress: Called after every batch. In a notebook a bar shows it by default.
 
     Raises:

@@ -80,7 +80,7 @@ def _source(profile: Profile | None, workload: Workload | str | None) -> Profile
     raise RequestError(message)
 
 
-@takes(expand, without=["parameters", "carry", "timeline_ns"])
+@takes(expand, without=["trace", "compute", "parameters", "carry", "timeline_ns"])
 def expand_row(
     workload: str,
     set: ParameterSet,  # noqa: A002 (named as on the command line)
