@@ -296,9 +296,8 @@ def measured(comparison: Comparison) -> str | None:
         )
     if anchor is not None:
         text += (
-            f". Predictions are anchored to {_anchored_to(anchor)} on {anchor['machine']}; the model alone, without that "
-            f"run, says {seconds_text(anchor['modelled_s'])}"
-            f" ({_off(anchor):+.0%})"
+            f". Predictions are anchored to {_anchored_to(anchor)} on {anchor['machine']}; the model alone, without "
+            f"that run, says {seconds_text(anchor['modelled_s'])} ({_off(anchor):+.0%})"
         )
         is_disturbed = anchor["most_s"] - anchor["least_s"] > DISTURBED * anchor["measured_s"]
         if is_disturbed and "unprofiled_runs" not in anchor:
