@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tierloom.errors import MeasurementError
+from tierloom.toml_values import toml_value
 from tierloom.units import LINE_BYTES
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ def into_set(text: str, found: Fit) -> str:
 
     What the kernels do not measure of it stays as assumed of an H100. The CXL link is none of it: no GPU has one yet.
     """
-    origin = f"here = {json.dumps('the kernels of tierloom expand calibrate on ' + found.gpu)}\n"
+    origin = f"here = {toml_value('the kernels of tierloom expand calibrate on ' + found.gpu)}\n"
     text = text.replace("[sources]\n", "[sources]\n" + origin, 1)
     driver = {"copy_gb_s": Figure(found.copies.gb_s, "pinned copies of 1 MiB and more")}
     if found.faults:
@@ -257,7 +258,8 @@ def into_set(text: str, found: Fit) -> str:
     text = _replaced(text, "uvm", driver)
     here = _section(text, "gpus.h100").replace("[gpus.h100]", "[gpus.here]", 1)
     here = _replaced(here, "gpus.here", _gpu(found, tomllib.loads(text)["dram"]))
-    here = re.sub(r"^title = .*$", f"title = {json.dumps(found.gpu + ', measured')}", here, count=1, flags=re.MULTILINE)
+    title = f"title = {toml_value(found.gpu + ', measured')}"
+    here = re.sub(r"^title = .*$", lambda _: title, here, count=1, flags=re.MULTILINE)
     return text.rstrip("\n") + "\n\n" + here
 
 
@@ -287,9 +289,15 @@ def _section(text: str, name: str) -> str:
 
 def _replaced(text: str, section: str, figures: Mapping[str, Figure]) -> str:
     """The text with other figures in one of its tables."""
-    old = new = _section(text, section)
-    for key, figure in figures.items():
-        shown = str(figure.value) if isinstance(figure.value, int) else f"{figure.value:.3f}"
-        line = f'{key} = {{ value = {shown}, kind = "{figure.kind}", source = "here", how = {json.dumps(figure.how)} }}'
-        new = re.sub(rf"^{key} = .*$", line.replace("\\", r"\\"), new, count=1, flags=re.MULTILINE)
-    return text.replace(old, new, 1)
+
+    def line(found: re.Match[str]) -> str:
+        figure = figures.get(found[1])
+        return found[0] if figure is None else f"{found[1]} = {_origin(figure)}"
+
+    old = _section(text, section)
+    return text.replace(old, re.sub(r"^(\w+) = .*$", line, old, flags=re.MULTILINE), 1)
+
+
+def _origin(figure: Figure) -> str:
+    shown = str(figure.value) if isinstance(figure.value, int) else f"{figure.value:.3f}"
+    return f'{{ value = {shown}, kind = "{figure.kind}", source = "here", how = {toml_value(figure.how)} }}'

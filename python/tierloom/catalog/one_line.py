@@ -7,7 +7,6 @@ of one socket, up to a semicolon, behind which stand those of the next.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
@@ -23,6 +22,7 @@ from tierloom.catalog.kind_figures import (
 )
 from tierloom.errors import MachineError, RequestError
 from tierloom.schema.documents import MemoryKindDoc
+from tierloom.toml_values import toml_value
 from tierloom.units import amount_in_bytes, bandwidth_gb_s, latency_ns
 
 if TYPE_CHECKING:
@@ -120,9 +120,9 @@ def _head(text: str, memories: Sequence[Memory]) -> list[str]:
     note = _of_one_socket(memories)
     return [
         "version = 1",
-        f"name = {json.dumps(_name(text))}",
-        f"title = {json.dumps(text)}",
-        *([f"notes = [{json.dumps(note)}]"] if note else []),
+        f"name = {toml_value(_name(text))}",
+        f"title = {toml_value(text)}",
+        *([f"notes = [{toml_value(note)}]"] if note else []),
         "[sources]",
         'given = "given in one line"',
         'assumed = "taken for granted where the line says nothing; each figure says why"',
@@ -144,7 +144,7 @@ def _socket(number: int, cores: int | None) -> str:
         [
             "[[sockets]]",
             f'name = "socket{number}"',
-            f"cpu = {json.dumps(ANY_CPU)}",
+            f"cpu = {toml_value(ANY_CPU)}",
             f"cores = {given}",
             *(f"{key} = {_figure(value, _assumed(how))}" for key, (value, how) in SOCKET.items()),
         ]
@@ -204,4 +204,4 @@ def _figure(value: float, origin: dict[str, str]) -> str:
 
 
 def _inline(origin: dict[str, str]) -> str:
-    return f"{{ {', '.join(f'{key} = {json.dumps(text)}' for key, text in origin.items())} }}"
+    return f"{{ {', '.join(f'{key} = {toml_value(text)}' for key, text in origin.items())} }}"

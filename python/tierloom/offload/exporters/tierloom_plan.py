@@ -6,12 +6,12 @@ the page weights of its shares. Classes of nearly one size cannot be told apart 
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from tierloom.offload.answers import spread
 from tierloom.offload.exporters.common import page_weights
 from tierloom.offload.problem import GPU
+from tierloom.toml_values import toml_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,21 +35,21 @@ def tierloom_plan(answer: InferAnswer) -> str:
     lines = [
         'kind = "plan"',
         "version = 1",
-        f"machine = {json.dumps(problem.host.name)}",
-        f"profile = {json.dumps(problem.model.name)}",
-        f"policy = {json.dumps(answer.plan.policy)}",
-        f"nodes = {json.dumps(list(problem.host.nodes))}",
+        f"machine = {toml_value(problem.host.name)}",
+        f"profile = {toml_value(problem.model.name)}",
+        f"policy = {toml_value(answer.plan.policy)}",
+        f"nodes = {toml_value(list(problem.host.nodes))}",
         'default = "first_touch"',
         "",
         "[predicted]",
         *(f"{key} = {value!r}" for key, value in predicted.items()),
         f"threads = {problem.host.cores}",
-        f"bytes = {json.dumps(bytes_)}",
+        f"bytes = {toml_value(bytes_)}",
     ]
     for memory in problem.host.planned:
-        lines += ["", "[[memories]]", *(f"{key} = {json.dumps(value)}" for key, value in memory.items())]
+        lines += ["", "[[memories]]", *(f"{key} = {toml_value(value)}" for key, value in memory.items())]
     for name, size, placed in _classes(answer):
-        lines += ["", "[[rules]]", f"object = {json.dumps(name)}", f"size_bytes = {size}"]
+        lines += ["", "[[rules]]", f"object = {toml_value(name)}", f"size_bytes = {size}"]
         lines += [f"select = {{ size_at_least = {max(1, int(size * (1.0 - SLACK)))} }}", f"place = {_place(placed)}"]
     return "\n".join(lines) + "\n"
 
@@ -80,6 +80,6 @@ def _classes(answer: InferAnswer) -> list[tuple[str, int, dict[str, float]]]:
 def _place(placed: Mapping[str, float]) -> str:
     pages = page_weights(placed)
     if len(pages) == 1:
-        return f"{{ bind = [{json.dumps(next(iter(pages)))}] }}"
-    inner = ", ".join(f"{json.dumps(node)} = {count}" for node, count in pages.items())
+        return f"{{ bind = [{toml_value(next(iter(pages)))}] }}"
+    inner = ", ".join(f"{toml_value(node)} = {count}" for node, count in pages.items())
     return f"{{ weighted = {{ {inner} }} }}"
