@@ -171,14 +171,14 @@ def core_names(path: Path) -> set[str]:
 SPEAKERS = {
     *(
         "gpu_expansion.py",
-        "hosts.py",
+        "measured_hosts.py",
         "measurement.py",
         "node_match.py",
         "migration_simulator.py",
         "policy_search.py",
         "units.py",
     ),
-    *("profile_folder.py", "profiler.py", "recordings.py", "runner.py", "timed_runs.py"),
+    *("plan_runner.py", "profile_folder.py", "profiler.py", "recordings.py", "timed_runs.py"),
     *("nouns/machine.py", "nouns/plan.py", "nouns/profile.py", "nouns/workload.py"),
     *("pmem/pool_files.py", "pmem/pools.py", "pmem/stream.py"),
 }

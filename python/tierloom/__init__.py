@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from tierloom.migration_simulator import Simulation, simulate, simulate_trace
     from tierloom.nouns import Curve, Machine, Plan, Profile, Workload
     from tierloom.page_costs import calibrate
+    from tierloom.plan_runner import apply, run
     from tierloom.policy_search import Comparison, Prediction, plan
     from tierloom.prediction import machine, predict, profile
     from tierloom.profiler import Recorded, import_perf, record
     from tierloom.recordings import analyse
     from tierloom.report.notebook import Chart, Charts, charts
-    from tierloom.runner import apply, run
     from tierloom.sweeps import Study, Sweep, sweep
     from tierloom.validation import validate
 
@@ -101,7 +101,7 @@ HOMES = {
     "nouns": ("Curve", "Machine", "Plan", "Profile", "Workload"),
     "policy_search": ("Comparison", "Prediction", "plan"),
     "profiler": ("Recorded", "import_perf", "record"),
-    "runner": ("apply", "run"),
+    "plan_runner": ("apply", "run"),
     "page_costs": ("calibrate",),
     "migration_simulator": ("Simulation", "simulate", "simulate_trace"),
     "sweeps": ("Study", "Sweep", "sweep"),

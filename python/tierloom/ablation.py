@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.errors import PlacementError, RequestError
 from tierloom.placed_runs import reported
-from tierloom.runner import run_ablated
+from tierloom.plan_runner import run_ablated
 from tierloom.timed_runs import Timed, watched
 from tierloom.units import percent_text, seconds_text
 

@@ -22,9 +22,9 @@ from tierloom import answer_differences
 from tierloom.arguments import path as a_path
 from tierloom.arguments import reads
 from tierloom.errors import ProfileError, RequestError
+from tierloom.notebook_tables import Charted
 from tierloom.nouns import Profile
 from tierloom.readers import MALFORMED, reading
-from tierloom.tables import Charted
 
 Verdict = Literal["changed", "within uncertainty", "only in A", "only in B"]
 Kind = Literal["profiles", "results"]

@@ -20,9 +20,9 @@ from tierloom.debian import packages
 from tierloom.errors import MeasurementError, PoolError, RecordingError, TierloomError
 from tierloom.measurement import describe
 from tierloom.nouns import Plan
+from tierloom.plan_runner import left_host_weights, run
 from tierloom.profiler import Backend, record
 from tierloom.program import PRELOAD
-from tierloom.runner import left_host_weights, run
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import tierloom._core as _core
-from tierloom import arguments, catalog, hosts
+from tierloom import arguments, catalog, measured_hosts
 from tierloom.columns import Column, Row
 from tierloom.errors import RequestError, TraceError, WorkloadError
+from tierloom.notebook_tables import Charted, Tabular
 from tierloom.nouns import Machine, Plan, Profile, Workload
 from tierloom.schema.documents import Kind
-from tierloom.tables import Charted, Tabular
 from tierloom.units import Amount, amount_in_bytes, seconds_text
 from tierloom.user_policies import MIGRATION, Migrating, migrating
 from tierloom.user_policies import policy as user_policy
@@ -286,7 +286,7 @@ def _likely_on(
     if not isinstance(given, Profile) and not catalog.is_profile(arguments.path("workload", given, WorkloadError)):
         return given, None
     profile = Profile.of(given)
-    ran_on = hosts.ran_on(profile, on, said)
+    ran_on = measured_hosts.ran_on(profile, on, said)
     likely = profile.likely_on(on, socket, ran_on)
     return likely, ran_on.name if ran_on and likely.is_anchored else None
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tierloom import runner
+from tierloom import plan_runner
 from tierloom.errors import PlacementError, RequestError
 from tierloom.node_match import is_rehearsal, match_nodes, nodes_to_give
 from tierloom.nouns import Machine, Plan, Profile
@@ -107,7 +107,7 @@ def timed_under(placed: Plan, command: Sequence[str], nodes: Mapping[str, int]) 
     by_the_kernel = weighs_all_alike(placed)
     if by_the_kernel:
         weights_can_be_set(placed)
-    run = partial(runner.run, placed, command, nodes=nodes, set_host_weights=by_the_kernel)
+    run = partial(plan_runner.run, placed, command, nodes=nodes, set_host_weights=by_the_kernel)
 
     def placed_run(writing: int) -> Timed:
         report = reported(command, run, writing)

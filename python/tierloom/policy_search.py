@@ -12,14 +12,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 import tierloom._core as _core
-from tierloom import hosts
+from tierloom import measured_hosts
 from tierloom.arguments import each, or_none, reads, real, refused, teams
 from tierloom.arguments import names as name_texts
 from tierloom.arguments import policies as user_policy_list
 from tierloom.errors import RequestError
+from tierloom.notebook_tables import Charted, Tabular
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.policy_columns import TIERS, bound_text, policy_columns, policy_rows
-from tierloom.tables import Charted, Tabular
 from tierloom.units import Amount, amount_in_bytes, count_text, fraction, seconds_text
 from tierloom.user_policies import PLACEMENT, PlacementQuestion, UserPolicy, placing
 from tierloom.user_policies import policies as user_policies
@@ -203,7 +203,7 @@ def plan(
         "policies": names,
         "ablated": list(ablated),
     }
-    known = hosts.ran_on(program, on, ran_on)
+    known = measured_hosts.ran_on(program, on, ran_on)
     brought = [placing(policy, program, on) for policy in own]
     answer = _core.compare(on.core, program.core, request, known.core if known else None, brought)
     return Comparison(on, program, cast("ComparisonDoc", answer.brief()), answer)

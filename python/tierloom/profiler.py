@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import tierloom._core as _core
-from tierloom import counted_run, hosts, profile_folder
+from tierloom import counted_run, measured_hosts, profile_folder
 from tierloom.arguments import path as a_path
 from tierloom.arguments import reads, refused
 from tierloom.errors import RequestError
@@ -157,7 +157,7 @@ def record(
             "journal": None if journal is None else str(journal),
             "keep": keep is not None,
             "unrecorded": unrecorded,
-            **hosts.measured_figures(this_host()),
+            **measured_hosts.measured_figures(this_host()),
         }
         counted = None if again is None else _counted(again, counting, None if keep is None else Path(keep))
         profile, samples = _core.record_profile(list(command), called, preload_library(), asked, counted, analysing)

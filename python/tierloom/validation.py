@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tierloom import ablation, arguments, hosts, profiler, progress_bar
+from tierloom import ablation, arguments, measured_hosts, profiler, progress_bar
 from tierloom.errors import MachineError, PlacementError, ProgramError, RecordingError, RequestError
+from tierloom.notebook_tables import Charted
 from tierloom.nouns import Machine, Profile
 from tierloom.placed_runs import LOCAL, checked, timed_under
+from tierloom.plan_runner import NODES
 from tierloom.policy_search import plan, predict
 from tierloom.program import THREADS_VARIABLE
-from tierloom.runner import NODES
-from tierloom.tables import Charted
 from tierloom.timed_runs import beside, ends_alike, telling, timed
 from tierloom.units import bandwidth_gb_s
 from tierloom.what_if import Change, changed
@@ -325,7 +325,7 @@ def this_machine() -> Machine:
     Raises:
         MachineError: It was never measured.
     """
-    known = hosts.kept(profiler.this_host())
+    known = measured_hosts.kept(profiler.this_host())
     if known is None:
         message = (
             "this machine was never measured, so nothing can be predicted for it\n"

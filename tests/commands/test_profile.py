@@ -12,7 +12,7 @@ import pytest
 from support import Run, lacking
 
 import tierloom
-from tierloom import hosts
+from tierloom import measured_hosts
 from tierloom.commands import profile_names
 from tierloom.nouns import Machine
 from tierloom.nouns.profile import UNKNOWN_OFFSET
@@ -136,7 +136,7 @@ def test_cache_and_memory_are_as_they_were_measured(run: Run, folder: Path) -> N
     machine["host"] = host
     for socket in machine["sockets"]:
         socket["llc_per_core_bytes"]["value"] = reported // 2
-    assert hosts.keep(Machine.from_data(machine)) is not None
+    assert measured_hosts.keep(Machine.from_data(machine)) is not None
     assert run("profile", "--", "true").returncode == 0
     program = profile_of(folder, "true.profile")["program"]
     assert program["llc_bytes"] == reported // 2

@@ -9,8 +9,8 @@ import column_reference
 import pytest
 
 import tierloom
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables import machines, offloads, plans, profiles
-from tierloom.report.tables.layout import Table
 
 MACHINE, PROFILE = tierloom.machine("liu-a"), tierloom.profile("mg-e")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import Tierloom
 
-from tierloom import doctor, extras, runner
+from tierloom import doctor, extras, plan_runner
 from tierloom.doctor import CHECKS, Check, Checkup, Finding
 from tierloom.errors import RecordingError
 
@@ -140,8 +140,8 @@ def test_weights_that_a_killed_run_left_are_found_with_the_command_that_restores
     assert found.verdict == "limited"
     assert "node0 5, node1 2" in found.found
     assert "doctor --restore-weights" in found.remedy
-    assert runner.restore_host_weights(two_nodes)
+    assert plan_runner.restore_host_weights(two_nodes)
     weights = two_nodes / "sys" / "kernel" / "mm" / "mempolicy" / "weighted_interleave"
     assert [(weights / node).read_text() for node in ("node0", "node1")] == ["5", "2"]
     assert BY_NAME["host weights"](two_nodes).verdict == "works"
-    assert not runner.restore_host_weights(two_nodes)
+    assert not plan_runner.restore_host_weights(two_nodes)

@@ -24,10 +24,7 @@ from tierloom.commands.declared_arguments import arguments_of
 from tierloom.commands.function_options import MARKED, line_of, of, told
 
 COMMANDS = ROOT / "python/tierloom/commands"
-USED = sorted(
-    set(re.findall(r'"([a-z_.]+:[A-Za-z_.]+)"', "".join(path.read_text() for path in COMMANDS.glob("*.py"))))
-    | {f"offload.other_requests:{name}" for name in ("train", "serve", "cpu")}
-)
+USED = sorted(set(re.findall(r'"([a-z_.]+:[A-Za-z_.]+)"', "".join(path.read_text() for path in COMMANDS.glob("*.py")))))
 VERBS = [context for _, context in commands()]
 TYPED = {flag for verb in VERBS for each in verb.command.params for flag in each.opts if flag.startswith("--")}
 
@@ -57,7 +54,7 @@ API = {
 
 
 def test_the_functions_are_found() -> None:
-    assert {"offload.requests:infer", "policy_search:plan", "profiler:record", "lab:run"} <= {*USED}
+    assert {"offload.inference:infer", "policy_search:plan", "profiler:record", "lab:run"} <= {*USED}
     assert {"tierloom.plan", "tierloom.Profile.load", "tierloom.pmem.Pool.create"} <= {*API}
 
 
@@ -88,19 +85,19 @@ def test_words_of_an_argument_are_those_of_its_type() -> None:
 
 
 def test_an_option_is_what_the_function_declares() -> None:
-    prefix = told("offload.requests:infer", "shared_prefix", {})
+    prefix = told("offload.inference:infer", "shared_prefix", {})
     assert prefix == {
         "help": "Tokens that all prompts start with.",
         "type": int,
         "default": 0,
         "show_default": True,
     }
-    infer = "offload.requests:infer"
+    infer = "offload.inference:infer"
     assert told(infer, "model", {})["required"]
     assert told(infer, "prompt", {})["type"] is str, "a range or a file, though the default is a number"
     assert told(infer, "compare", {})["default"] == "interleave,first-touch"
     assert told(infer, "peer", {})["is_flag"]
-    assert told("offload.other_requests:train", "stage", {})["type"].choices == ("zero-offload", "zero-3")
+    assert told("offload.training:train", "stage", {})["type"].choices == ("zero-offload", "zero-3")
     assert told("capacity.keyvalue:Load", "theta", {})["default"] == 0.99
 
 

@@ -15,10 +15,10 @@ import pytest
 import tierloom
 from tierloom import Chart, measurement, offload, progress_bar, validation
 from tierloom.errors import RequestError
+from tierloom.notebook_tables import Charted
 from tierloom.report import notebook
 from tierloom.report.pages import builders, html_file, parts, sources, vega
 from tierloom.sweeps import Study, sweep
-from tierloom.tables import Charted
 
 STUDY = (
     'version = 1\nverb = "predict"\n[parameters]\nprofile = "mg-e"\nmachine = "liu-a"\n'

@@ -12,7 +12,7 @@ import tierloom
 from tierloom.report.labels import CUT, shortened
 from tierloom.report.pages import builders, label_expressions, sources, vega
 from tierloom.report.pages.parts import Chart
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 
 NAMES = st.lists(st.text("ab#…2", min_size=1, max_size=9) | st.text("ab#…2", min_size=20, max_size=60), max_size=9)
 

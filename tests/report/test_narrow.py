@@ -22,9 +22,9 @@ from tierloom import Profile, catalog, doctor, validation
 from tierloom.columns import Column, Rank
 from tierloom.commands import main, say
 from tierloom.pmem import Pool
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables import doctor as doctor_table
 from tierloom.report.tables import machines, profiles, runs, validations
-from tierloom.report.tables.layout import Table
 
 WIDTHS = (60, 80, 100, 140)
 VAST = 2000

@@ -8,8 +8,8 @@ import pytest
 
 from tierloom import Profile
 from tierloom.nouns.profile_objects import place
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables import profiles
-from tierloom.report.tables.layout import Table
 
 STACK = [
     {"module": "libstdc++.so.6", "offset": 16, "function": "operator new(unsigned long)"},

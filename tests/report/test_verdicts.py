@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import tierloom
-from tierloom import hosts
+from tierloom import measured_hosts
 from tierloom.errors import MachineError
 from tierloom.nouns import Machine, Profile
 from tierloom.report.verdicts import came_of, doubtful_traffic, measured, moved, of_another_cache, verdict, waited
@@ -270,12 +270,12 @@ def test_a_plan_without_rules_does_not_tell_whose_it_is() -> None:
 
 
 def test_a_machine_with_another_processor_is_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(hosts, "CPUS", tmp_path / "cpuinfo")
-    assert not hosts.is_elsewhere("liu-a", None), "nothing tells what this one is"
+    monkeypatch.setattr(measured_hosts, "CPUS", tmp_path / "cpuinfo")
+    assert not measured_hosts.is_elsewhere("liu-a", None), "nothing tells what this one is"
     for model, elsewhere in (("AMD EPYC 9354 32-Core Processor", False), ("AMD EPYC", True), ("Xeon(R) Gold", True)):
         (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nmodel name\t: {model}\n")
-        assert hosts.is_elsewhere("liu-a", None) == elsewhere
-        assert not hosts.is_elsewhere("planned", None), "an older plan does not say what its machine has"
+        assert measured_hosts.is_elsewhere("liu-a", None) == elsewhere
+        assert not measured_hosts.is_elsewhere("planned", None), "an older plan does not say what its machine has"
 
 
 GIB = 1 << 30
@@ -297,8 +297,8 @@ def test_a_machine_of_somebodys_own_is_another_where_no_node_has_the_size_of_its
 ) -> None:
     told = [{"name": kind, "kind": kind, "capacity_bytes": size * GIB, "idle_ns": 90.0} for kind, size in memories]
     nodes = [{"capacity_bytes": 62 * GIB}]
-    monkeypatch.setattr(hosts._core, "describe_machine", lambda _root: {"host": {"nodes": nodes}})
-    assert hosts.is_elsewhere("planned", None, told) is elsewhere
+    monkeypatch.setattr(measured_hosts._core, "describe_machine", lambda _root: {"host": {"nodes": nodes}})
+    assert measured_hosts.is_elsewhere("planned", None, told) is elsewhere
 
 
 @pytest.mark.parametrize(("idle_ns", "elsewhere"), [(100.0, False), (125.0, False), (250.0, True)])
@@ -306,11 +306,13 @@ def test_where_this_machine_was_measured_its_latencies_tell(
     idle_ns: float, monkeypatch: pytest.MonkeyPatch, *, elsewhere: bool
 ) -> None:
     here = Machine.of("dram 64GiB 100ns 100GB/s")
-    monkeypatch.setattr(hosts, "kept", lambda _host: here)
+    monkeypatch.setattr(measured_hosts, "kept", lambda _host: here)
     told = [{"name": "dram", "kind": "dram", "capacity_bytes": 64 * GIB, "idle_ns": idle_ns}]
-    assert hosts.is_elsewhere("mine", "host", told) is elsewhere
-    assert hosts.is_elsewhere(here.name, "host", told) is elsewhere, "a what-if has the name of what it changes"
-    assert not hosts.is_elsewhere(here.name, "host"), "an older plan for this machine"
+    assert measured_hosts.is_elsewhere("mine", "host", told) is elsewhere
+    assert measured_hosts.is_elsewhere(here.name, "host", told) is elsewhere, (
+        "a what-if has the name of what it changes"
+    )
+    assert not measured_hosts.is_elsewhere(here.name, "host"), "an older plan for this machine"
 
 
 def test_a_machine_that_nobody_describes_may_be_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,9 +320,9 @@ def test_a_machine_that_nobody_describes_may_be_this_one(monkeypatch: pytest.Mon
         message = "no memory node"
         raise MachineError(message)
 
-    monkeypatch.setattr(hosts._core, "describe_machine", refused)
+    monkeypatch.setattr(measured_hosts._core, "describe_machine", refused)
     told = [{"name": "dram", "kind": "dram", "capacity_bytes": GIB, "idle_ns": 90.0}]
-    assert not hosts.is_elsewhere("planned", None, told)
+    assert not measured_hosts.is_elsewhere("planned", None, told)
 
 
 def test_the_lab_is_not_held_against_the_prediction() -> None:

@@ -18,7 +18,7 @@ from typing import get_args
 
 from three_ways import PLAN
 
-from tierloom import profiler, runner
+from tierloom import plan_runner, profiler
 from tierloom.nouns import Plan
 
 TIERLOOM = str(Path(sys.executable).parent / "tierloom")
@@ -118,7 +118,7 @@ class Called(Under):
         }
 
     def _placed(self, command: list[str]) -> tuple[int, dict]:
-        report = runner.run(Plan(self.plan), command)
+        report = plan_runner.run(Plan(self.plan), command)
         return report["exit_code"], {"warnings": [warning["text"] for warning in report["warnings"]]}
 
 

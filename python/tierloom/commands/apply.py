@@ -24,13 +24,13 @@ def verb(pid: int, plan_file: str, nodes: tuple[str, ...], as_json: bool) -> Non
     The program must run under `tierloom run`, with whatever plan. Pages that are there are moved one by
     one; what the program allocates from now on goes by the new plan, too.
     """
-    from tierloom import runner
+    from tierloom import plan_runner
     from tierloom.nouns import Plan
     from tierloom.report.tables import runs
 
     plan = Plan.load(plan_file)
     with say.progress(f"moving pages of process {pid}"):
-        applied = runner.apply(pid, plan, nodes=options.node_numbers(nodes))
+        applied = plan_runner.apply(pid, plan, nodes=options.node_numbers(nodes))
     if as_json:
         say.document("applied", {**applied})
     else:

@@ -22,9 +22,9 @@ def verb(ctx: click.Context, restore_weights: bool, as_json: bool) -> None:
     nothing can be profiled or planned here; what else is missing costs the verbs that are named beside it.
     """
     if restore_weights:
-        from tierloom import runner
+        from tierloom import plan_runner
 
-        restored = runner.restore_host_weights()
+        restored = plan_runner.restore_host_weights()
         if as_json:
             say.document("restored-weights", {"restored": restored})
         else:

@@ -37,7 +37,7 @@ def of(function: str, /, **spelt: Spelt) -> Callable[[F], F]:
     """Options for arguments of a function, in this order.
 
     Args:
-        function: The function or data class, as ``"offload.requests:infer"``.
+        function: The function or data class, as ``"offload.inference:infer"``.
         spelt: By argument how it is typed, as in ``link_gb_s="--gpu-link GB/S"``.
     """
     said = {name: (how, {}) if isinstance(how, str) else how for name, how in spelt.items()}

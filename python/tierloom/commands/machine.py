@@ -97,7 +97,7 @@ def measure_(output: Path | None, name: str | None, quick: bool, as_json: bool) 
 
     Under --json the raw figures with their spread are printed; the machine file is written anyway.
     """
-    from tierloom import hosts
+    from tierloom import measured_hosts
     from tierloom.measurement import host_name, measure
     from tierloom.report.tables import machines
 
@@ -105,7 +105,7 @@ def measure_(output: Path | None, name: str | None, quick: bool, as_json: bool) 
     with say.progress_bar("measuring") as tell:
         measured = measure(name, quick=quick, progress=tell)
     measured.machine.save(file)
-    hosts.keep(measured.machine)
+    measured_hosts.keep(measured.machine)
     if as_json:
         say.document("measurement", {**measured.data})
     else:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from tierloom.offload.documents import CapacityDoc, InferDoc
 
 
-INFER = "offload.requests:infer"
-TRAIN, SERVE, CPU = (f"offload.other_requests:{name}" for name in ("train", "serve", "cpu"))
+INFER = "offload.inference:infer"
+TRAIN = "offload.training:train"
+SERVE = "offload.idle_sessions:serve"
+CPU = "offload.cpu_decode:cpu"
 """The functions whose arguments the options are."""
 
 

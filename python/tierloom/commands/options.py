@@ -119,7 +119,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 binaries = of("recordings:analyse", binaries=("DIR", {"type": FOLDER, "multiple": True}))
 """``--binaries``: folders with the files of code of a recording."""
 
-nodes = of("runner:run", nodes=("--node NAME=N", {"multiple": True}))
+nodes = of("plan_runner:run", nodes=("--node NAME=N", {"multiple": True}))
 """``--node NAME=N``: which nodes of this machine the plan's memories are."""
 
 

@@ -119,7 +119,8 @@ def verb(
         name = folder.name.removesuffix(".profile")
         recorded = profiler.record(command, name=name, folder=folder, **_told(shown, **asked), **asked)
     from tierloom.report import verdicts
-    from tierloom.report.tables import endings, profiles
+    from tierloom.report.program_endings import ended
+    from tierloom.report.tables import profiles
 
     recorded.save(folder)
     if as_json:
@@ -128,7 +129,7 @@ def verb(
         say.tell(
             verdicts.waited(recorded.profile), profiles.objects(recorded.profile), *profiles.phases(recorded.profile)
         )
-    say.tell(endings.ended(recorded.profile.data["program"]))
+    say.tell(ended(recorded.profile.data["program"]))
     say.tell(*replaced)
     tell_end(recorded, folder, asked["keep"])
     not_counted = "not_counted" in [warning["kind"] for warning in recorded.warnings]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option("--plan", "plan_file", required=True, metavar="FILE", help="Plan that `tierloom plan` wrote.")
 @options.nodes
-@of("runner:run", hold="", hint_faults="--hint-faults/--no-hint-faults", set_host_weights="")
+@of("plan_runner:run", hold="", hint_faults="--hint-faults/--no-hint-faults", set_host_weights="")
 @click.option(
     "--watch",
     "watch_s",
@@ -43,20 +43,21 @@ def verb(
     watch_s: float | None,
     as_json: bool,
     command: tuple[str, ...],
-    **asked: Any,  # noqa: ANN401 (as `runner.run` takes it)
+    **asked: Any,  # noqa: ANN401 (as `plan_runner.run` takes it)
 ) -> None:
     """Run CMD with its objects placed as a plan says, and report where they really ended up.
 
     CMD keeps its input, output and exit code; the report goes to stderr. Under --json CMD's output
     goes to stderr too, so that stdout holds the report and nothing else.
     """
-    from tierloom import runner
+    from tierloom import plan_runner
     from tierloom.nouns import Plan
-    from tierloom.report.tables import endings, runs
+    from tierloom.report.program_endings import ended
+    from tierloom.report.tables import runs
 
     plan = Plan.load(plan_file)
     with say.program_output(to_stderr=as_json):
-        report = runner.run(
+        report = plan_runner.run(
             plan,
             command,
             nodes=options.node_numbers(nodes),
@@ -68,7 +69,7 @@ def verb(
         say.document("run", {**report})
     else:
         following = show(plan, plan_file, report, command, nodes)
-    say.tell(endings.ended(report))
+    say.tell(ended(report))
     for warning in report["warnings"]:
         say.warn(warning["text"])
     say.then(following)
@@ -77,19 +78,19 @@ def verb(
 
 def show(plan: Plan, plan_file: str, report: RunDoc, command: tuple[str, ...], nodes: tuple[str, ...]) -> str | None:
     """What came of a plan on stderr: a sentence, then tables. Returns the command that fits it."""
-    from tierloom import hosts, lab, profiler
+    from tierloom import lab, measured_hosts, profiler
     from tierloom.profile_folder import ENDING
     from tierloom.report import verdicts
     from tierloom.report.tables import runs
 
     host, ran = profiler.this_host() or None, profile_names.default_name(command).removesuffix(ENDING)
-    is_elsewhere = hosts.is_elsewhere(plan.data["machine"], host, plan.data.get("memories", []))
+    is_elsewhere = measured_hosts.is_elsewhere(plan.data["machine"], host, plan.data.get("memories", []))
     where = {"is_in_lab": lab.is_guest(), "is_elsewhere": is_elsewhere}
     say.tell(verdicts.came_of(plan, report, **where, ran=ran), *runs.outcomes(plan, report))
     at = next_command.Place(
         is_of_another=verdicts.has_rules(report) and verdicts.is_of_another(plan, report, ran),
         is_here=verdicts.not_there(plan, report, **where) is None,
-        here=hosts.kept(host),
+        here=measured_hosts.kept(host),
         nodes=nodes,
     )
     return next_command.run(plan, plan_file, report, command, at)

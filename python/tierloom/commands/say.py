@@ -158,7 +158,7 @@ def _print(console: Terminal, part: RenderableType) -> None:
     if isinstance(part, str):
         from rich.text import Text
 
-        from tierloom.report.tables.words import wrapped
+        from tierloom.report.table_layout.line_breaks import wrapped
 
         lines = "\n".join(line.plain for line in wrapped(Text(visible(part)), console.width))
         console.print(lines, soft_wrap=True)

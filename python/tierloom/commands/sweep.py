@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("study", metavar="STUDY")
 @options.output_folder("Folder for results; STUDY.sweep by default. What is in it is not computed again.")
 @of(
-    "sweeps.runner:sweep",
+    "sweeps.study_runner:sweep",
     workers=("--workers -j N", {"type": click.IntRange(min=0)}),
     scheduler="ADDRESS",
     retry_failed="",

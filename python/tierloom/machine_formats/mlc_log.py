@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tierloom.machine_formats import other_programs
+from tierloom.machine_formats import unsupported_formats
 from tierloom.machine_formats.texts import bandwidth_gb_s, flaw, latency_ns, number, text_of
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def parse(path: Path) -> Log:
     while at < len(lines):
         at = _line(log, lines, at)
     if not (log.idle_ns or log.mb_s or log.loaded or log.idle_by_buffer or log.peaks_mb_s):
-        if other := other_programs.named(text):
-            raise flaw(path, "", f"{other}, no log of Intel MLC", other_programs.HINT)
+        if other := unsupported_formats.named(text):
+            raise flaw(path, "", f"{other}, no log of Intel MLC", unsupported_formats.HINT)
         hint = "give what mlc printed: --latency_matrix, --bandwidth_matrix, --loaded_latency or --idle_latency"
         raise flaw(path, "", "holds no table of Intel MLC", hint)
     return log

@@ -11,7 +11,7 @@ import tierloom._core as _core
 from tierloom import arguments, catalog, outputs
 from tierloom.columns import Column, Row
 from tierloom.errors import MachineError
-from tierloom.tables import Charted, Tabular
+from tierloom.notebook_tables import Charted, Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import tierloom._core as _core
 from tierloom import arguments, catalog, profile_folder
 from tierloom.errors import ProfileError
+from tierloom.notebook_tables import Charted, Tabular
 from tierloom.nouns.profile_objects import OBJECTS, object_rows
 from tierloom.readers import reading
-from tierloom.tables import Charted, Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

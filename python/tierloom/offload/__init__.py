@@ -1,8 +1,9 @@
 """LLM offloading that knows its memory tiers: which tensor goes where, how big the batch, how fast it runs.
 
 `infer` answers for serving, `train` for training, `serve` for the KV caches of idle sessions, `cpu` for
-decode without a GPU. Each is one question to engines that know no files (`planner`, `user_search`,
-`training`, `session_caches`, `cpu_only` and their helpers); `catalog` is the door to files.
+decode without a GPU: `inference`, `training`, `idle_sessions`, `cpu_decode`. Each is one question to engines that know
+no files (`planner`, `user_search`, `train_planner`, `session_caches`, `cpu_only` and their helpers); `system` reads
+what a question names, and `catalog` is the door to files.
 
 Example:
     >>> from tierloom.offload import infer
@@ -19,15 +20,19 @@ from tierloom.on_demand import attribute
 
 if TYPE_CHECKING:
     from tierloom.offload.answers import InferAnswer
-    from tierloom.offload.other_requests import TrainAnswer, cpu, serve, train
-    from tierloom.offload.requests import infer
+    from tierloom.offload.cpu_decode import cpu
+    from tierloom.offload.idle_sessions import serve
+    from tierloom.offload.inference import infer
+    from tierloom.offload.training import TrainAnswer, train
 
 __all__ = ["InferAnswer", "TrainAnswer", "cpu", "infer", "serve", "train"]
 
 HOMES = {
     "answers": ("InferAnswer",),
-    "other_requests": ("TrainAnswer", "cpu", "serve", "train"),
-    "requests": ("infer",),
+    "cpu_decode": ("cpu",),
+    "idle_sessions": ("serve",),
+    "inference": ("infer",),
+    "training": ("TrainAnswer", "train"),
 }
 """Modules by what they offer here, as in :mod:`tierloom`: they bring SciPy, which a table of an answer does without."""
 

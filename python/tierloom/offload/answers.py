@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tierloom.notebook_tables import Charted, Tabular
 from tierloom.offload.ceilings import Ceiling, ceiling, ties
 from tierloom.offload.columns import PLACES, place_rows
 from tierloom.offload.planner import TIER_AWARE
 from tierloom.offload.sentences import opening
 from tierloom.offload.step_times import steps
 from tierloom.offload.user_figures import PREFILLED_TOGETHER, TAKEN_IN_TURN
-from tierloom.tables import Charted, Tabular
 from tierloom.units import count_text
 
 if TYPE_CHECKING:

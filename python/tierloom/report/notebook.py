@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, overload
 
 from tierloom.differences import Difference
 from tierloom.errors import RequestError
+from tierloom.notebook_tables import SHOWN, Charted, Framed, table
 from tierloom.nouns import Machine, Plan, Profile
 from tierloom.policy_search import Comparison
 from tierloom.readers import meant
 from tierloom.report.pages import builders, earlier_answers, parts, sources, vega
 from tierloom.report.pages.sources import Source
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables.differences import document as difference_document
-from tierloom.report.tables.layout import Table
 from tierloom.sweeps import Sweep
-from tierloom.tables import SHOWN, Charted, Framed, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ and ``offloading``; ``running`` drives, ``results`` writes the table.
 """
 
 from tierloom.sweeps.results import Sweep
-from tierloom.sweeps.runner import Progress, sweep
 from tierloom.sweeps.studies import Study
+from tierloom.sweeps.study_runner import Progress, sweep
 
 __all__ = ["Progress", "Study", "Sweep", "sweep"]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from tierloom import outputs
 from tierloom.columns import undeclared
 from tierloom.errors import MissingPackageError
+from tierloom.notebook_tables import SHOWN, Charted, Tabular, package, table
 from tierloom.sweeps.keys import code_id
 from tierloom.sweeps.store import DONE, LOST, REFUSED, columns
-from tierloom.tables import SHOWN, Charted, Tabular, package, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

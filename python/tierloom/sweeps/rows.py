@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from tierloom.tables import Cell, Row
+from tierloom.notebook_tables import Cell, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

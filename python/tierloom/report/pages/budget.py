@@ -10,7 +10,7 @@ from tierloom.report.labels import shortened
 from tierloom.report.pages.flame_graph import heated
 from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import COLOURS, INK, LEGEND, OTHERS, OURS, Spec, chart, field, log_marks, tips
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.units import binary_unit
 
 if TYPE_CHECKING:

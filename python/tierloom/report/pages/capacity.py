@@ -23,7 +23,7 @@ from tierloom.report.pages.specs import (
     tips,
 )
 from tierloom.report.pages.specs import scale as colours_of
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:

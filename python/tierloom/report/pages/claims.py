@@ -22,7 +22,7 @@ from tierloom.report.pages.specs import (
     tips,
 )
 from tierloom.report.pages.unknown_documents import text
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -27,7 +27,7 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables.plans import placed, places, policies, sizes_of
 from tierloom.units import binary_unit, bytes_text, count_text, seconds_text
 

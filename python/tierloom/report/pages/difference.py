@@ -20,8 +20,8 @@ from tierloom.report.pages.specs import (
     names_axis,
     tips,
 )
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables.differences import FIGURE, change_row
-from tierloom.report.tables.layout import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,8 +25,8 @@ from tierloom.report.pages.specs import (
     scale,
     tips,
 )
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables.expansions import YARDSTICK, comparison, yardstick
-from tierloom.report.tables.layout import Table
 from tierloom.units import seconds_text
 
 if TYPE_CHECKING:

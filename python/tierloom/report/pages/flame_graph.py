@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tierloom.columns import Column, Row
 from tierloom.report.labels import cut, shortened
 from tierloom.report.pages.parts import Chart
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.units import bytes_text, percent_text
 
 if TYPE_CHECKING:

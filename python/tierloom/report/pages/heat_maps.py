@@ -11,7 +11,7 @@ from tierloom.nouns.profile import UNKNOWN_OFFSET
 from tierloom.report.pages.label_expressions import by_place
 from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import Spec, chart, field, heat, names_axis, tips
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.units import count_text
 
 if TYPE_CHECKING:

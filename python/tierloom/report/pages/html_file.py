@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tierloom.columns import Column, Row
     from tierloom.report.pages.parts import Section
     from tierloom.report.pages.sources import Source
-    from tierloom.report.tables.layout import Table
+    from tierloom.report.table_layout.table import Table
     from tierloom.schema import ContentDoc
 
 CHARTS = "vega.js"

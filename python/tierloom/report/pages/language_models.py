@@ -26,7 +26,7 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables.offloads import advice, policies, sessions
 from tierloom.report.tables.offloads import ratios as ratio_table
 from tierloom.units import GIB, bytes_text, count_text, percent_text, rate_text, seconds_text

@@ -9,7 +9,7 @@ from tierloom.nouns import Machine
 from tierloom.report.pages import topology
 from tierloom.report.pages.parts import Chart, Drawing, Fact, Notes, Picture, Section
 from tierloom.report.pages.specs import DASHES, INK, LEGEND, SI_AXIS, chart, field, log_marks, memory_scale, tips
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables.machines import memories, origins, paths, sockets, sources
 from tierloom.units import bytes_text
 

@@ -12,7 +12,7 @@ from tierloom.report.tables.plans import tiers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tierloom.report.tables.layout import Table
+    from tierloom.report.table_layout.table import Table
     from tierloom.schema import PredictionDoc, TierUseDoc
 
 RATE_ROOM = 66

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tierloom.columns import Row
-    from tierloom.report.tables.layout import Table
+    from tierloom.report.table_layout.table import Table
 
 
 @dataclass(frozen=True)

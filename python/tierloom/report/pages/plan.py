@@ -8,7 +8,7 @@ from tierloom.columns import Column, Row
 from tierloom.nouns import action_text
 from tierloom.report.pages.parts import Chart, Fact, Notes, Section
 from tierloom.report.pages.specs import bars_height, chart, memory_scale, stacked, tips
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables.runs import counters, rules
 from tierloom.units import binary_unit, bytes_text, count_text, percent_text, seconds_text
 

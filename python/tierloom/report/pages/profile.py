@@ -22,7 +22,7 @@ from tierloom.report.pages.specs import (
     scale,
     tips,
 )
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables.profiles import caption, every_object
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 

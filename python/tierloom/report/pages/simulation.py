@@ -17,7 +17,7 @@ from tierloom.report.pages.specs import (
     stacked,
     tips,
 )
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables.simulations import NODES, counters, node_rows
 from tierloom.report.tables.simulations import names as names_of
 from tierloom.units import PAGE_BYTES, binary_unit, bytes_text, percent_text, seconds_text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tierloom.columns import Row, undeclared
 from tierloom.report.pages.parts import Chart, Fact, Section
 from tierloom.report.pages.specs import Spec, chart, field
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,7 +11,7 @@ from tierloom.policy_columns import bound_text
 from tierloom.report.pages.parts import Chart
 from tierloom.report.pages.specs import INK, LEGEND, Spec, chart, field, kept_scale, memory_scale, tips
 from tierloom.report.pages.specs import OTHERS as GREY
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.units import binary_unit
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tierloom.columns import Column
 from tierloom.forms import form_of, written
 from tierloom.report.pages.parts import Section
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tierloom.columns import Column, Row
 from tierloom.report.pages.parts import Chart, Fact, Notes, Picture, Section
 from tierloom.report.pages.specs import FAINT, INK, Spec, chart, dots, field, lines, log_marks, marked, points, tips
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables.validations import command, verdict
 from tierloom.units import count_text, percent_text, seconds_text
 

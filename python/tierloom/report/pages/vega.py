@@ -70,7 +70,7 @@ def standalone(chart: Chart) -> Document:
 
     Example:
         >>> from tierloom.report.pages.parts import Chart
-        >>> from tierloom.report.tables.layout import Table
+        >>> from tierloom.report.table_layout.table import Table
         >>> spec = {"data": {"name": "table"}, "mark": {"type": "bar", "color": "var(--ink)"}, "width": "container"}
         >>> made = standalone(Chart("Sizes", spec, Table([], [{"bytes": 4}])))
         >>> made["data"]["values"], made["mark"]["color"], made["title"]["text"]

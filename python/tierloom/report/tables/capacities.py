@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tierloom.columns import Column, told
 from tierloom.forms import written
-from tierloom.report.tables.layout import OURS, Table, facts
+from tierloom.report.table_layout.table import OURS, Table, facts
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:

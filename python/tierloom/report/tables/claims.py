@@ -13,7 +13,7 @@ from rich.text import Text
 from tierloom.columns import Column
 from tierloom.published_claims import studies
 from tierloom.published_claims.printed import Figure
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from tierloom.columns import Column
-from tierloom.report.tables.layout import known, noted
+from tierloom.report.table_layout.table import known, noted
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:

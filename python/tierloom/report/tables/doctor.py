@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from tierloom.columns import Column, Row
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

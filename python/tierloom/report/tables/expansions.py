@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from tierloom.columns import Column
 from tierloom.forms import latency
 from tierloom.published_claims import claims
+from tierloom.report.table_layout.table import Table
 from tierloom.report.tables.claims import published_text
-from tierloom.report.tables.layout import Table
 from tierloom.units import percent_text
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tierloom.columns import Column
 from tierloom.nouns.machine import PATHS, load_origin
-from tierloom.report.tables.layout import Table, known
+from tierloom.report.table_layout.table import Table, known
 from tierloom.units import bytes_text
 
 if TYPE_CHECKING:

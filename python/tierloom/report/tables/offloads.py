@@ -8,7 +8,7 @@ from tierloom.columns import Column
 from tierloom.offload.columns import PLACES, STEPS, place_rows, step_rows
 from tierloom.offload.documents import TIED
 from tierloom.offload.runtime import runtime_of
-from tierloom.report.tables.layout import OURS, Table, noted
+from tierloom.report.table_layout.table import OURS, Table, noted
 from tierloom.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tierloom.columns import Column
 from tierloom.nouns import FIRST_TOUCH, action_text
 from tierloom.policy_columns import TIERS, bound_text, policy_columns, policy_rows, reason_text
-from tierloom.report.tables.layout import Table, noted
+from tierloom.report.table_layout.table import Table, noted
 from tierloom.report.tables.profiles import ROWS
 from tierloom.units import bytes_text, count_text, percent_text
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tierloom.columns import Column, Worded
 from tierloom.nouns.profile_objects import OBJECTS, Traffic, object_row, traffic, waits
-from tierloom.report.tables.layout import Table
+from tierloom.report.table_layout.table import Table
 from tierloom.units import bytes_text, count_text, percent_text, tally_text
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from tierloom.columns import Column
-from tierloom.report.tables.endings import ended
-from tierloom.report.tables.layout import Table, facts
+from tierloom.report.program_endings import ended
+from tierloom.report.table_layout.table import Table, facts
 from tierloom.units import bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:

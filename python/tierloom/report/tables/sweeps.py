@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tierloom.columns import Column
-from tierloom.report.tables.layout import Table, facts
+from tierloom.report.table_layout.table import Table, facts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from tierloom.columns import Column, told
 from tierloom.placed_runs import LOCAL
-from tierloom.report.tables.layout import Table
-from tierloom.report.tables.words import cut
+from tierloom.report.table_layout.line_breaks import cut
+from tierloom.report.table_layout.table import Table
 from tierloom.units import count_text, percent_text
 
 if TYPE_CHECKING:

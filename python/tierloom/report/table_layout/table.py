@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from tierloom.columns import Column, Row, plain_rows
-from tierloom.report.tables.lines import Line, blocks, side_by_side, whole
-from tierloom.report.tables.marks import LEGEND, marked
-from tierloom.report.tables.widths import NAME_WIDTH, need, widths
-from tierloom.report.tables.words import cut, wrapped
+from tierloom.report.table_layout.column_widths import NAME_WIDTH, need, widths
+from tierloom.report.table_layout.line_breaks import cut, wrapped
+from tierloom.report.table_layout.origin_marks import LEGEND, marked
+from tierloom.report.table_layout.table_lines import Line, blocks, side_by_side, whole
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions

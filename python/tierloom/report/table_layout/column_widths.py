@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from tierloom.report.tables.words import longest_atom, longest_word
+from tierloom.report.table_layout.line_breaks import longest_atom, longest_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

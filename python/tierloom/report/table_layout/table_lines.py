@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from tierloom.report.tables.widths import GAP, MARGIN
-from tierloom.report.tables.words import wrapped
+from tierloom.report.table_layout.column_widths import GAP, MARGIN
+from tierloom.report.table_layout.line_breaks import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

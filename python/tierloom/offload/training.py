@@ -1,23 +1,23 @@
-"""Asking the other planners: training, sessions' KV caches, inference on the CPU alone."""
+"""Training on one GPU with the optimizer's states on the host: a request in names and figures in, the answer out."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tierloom.arguments import each, or_none, reads, table, whole
-from tierloom.errors import PlacementError, RequestError
-from tierloom.offload import cpu_only, session_caches, train_planner
+from tierloom.arguments import reads
+from tierloom.errors import PlacementError
+from tierloom.notebook_tables import Charted, Tabular
+from tierloom.offload import train_planner
 from tierloom.offload.columns import STEPS, step_rows
-from tierloom.offload.requests import the_gpu, the_host, the_model
-from tierloom.tables import Charted, Tabular
+from tierloom.offload.system import the_gpu, the_host, the_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tierloom.columns import Column, Row
     from tierloom.nouns import Machine
-    from tierloom.offload.documents import CpuDoc, RatioDoc, ServeDoc, SessionsDoc, TrainDoc, TrainPolicyDoc
+    from tierloom.offload.documents import TrainDoc, TrainPolicyDoc
     from tierloom.offload.gpu import Gpu
     from tierloom.offload.host import Host
     from tierloom.offload.model import Model
@@ -117,128 +117,6 @@ def train(
     )
     plan = train_planner.plan(problem)
     return TrainAnswer(plan=plan, rivals={name: _train_rival(problem, name) for name in compare})
-
-
-@reads()
-def serve(
-    model: str | Model,
-    gpu: str | Gpu,
-    machine: str | Machine | Host,
-    *,
-    sessions: int,
-    context: int,
-    socket: str | None = None,
-    nodes: Sequence[str] | None = None,
-    kv_bits: float | None = None,
-) -> ServeDoc:
-    """Places the KV caches of idle sessions, and says what a session waits for its own.
-
-    Args:
-        model: As for :func:`infer`.
-        gpu: As for :func:`infer`.
-        machine: As for :func:`infer`.
-        sessions: Idle sessions whose KV caches are kept.
-        context: Tokens of a session.
-        socket: As for :func:`infer`.
-        nodes: As for :func:`infer`.
-        kv_bits: As for :func:`infer`.
-
-    Raises:
-        RequestError: A name or number is wrong.
-        PlacementError: Not all sessions fit.
-
-    Example:
-        >>> serve("llama-3.1-70b", "h100", "liu-a", sessions=30, context=32768)["tiers"][0]["tier"]
-        'ldram'
-    """
-    served, on = the_model(model, None, kv_bits), the_gpu(gpu)
-    host = the_host(machine, socket, nodes)
-    plan = session_caches.serve(served, on, host, sessions=sessions, context=context)
-    return {
-        "model": served.name,
-        "gpu": on.name,
-        "machine": host.name,
-        "context": context,
-        "sessions": sessions,
-        "session_bytes": plan.session_bytes,
-        "recompute_s": plan.recompute_s,
-        "break_even_gb_s": plan.break_even_bytes_s / 1e9,
-        "mean_s": plan.mean_s,
-        "tiers": [cast("SessionsDoc", asdict(row)) for row in plan.tiers],
-    }
-
-
-@reads(ratios=or_none(each(table(whole()))))
-def cpu(
-    model: str | Model,
-    machine: str | Machine | Host,
-    *,
-    threads: int | None = None,
-    backends: int = 1,
-    context: int = 2048,
-    ratios: Sequence[Mapping[str, int]] | None = None,
-    socket: str | None = None,
-    weight_bits: float | None = None,
-) -> CpuDoc:
-    """Decode on the CPU alone under ratios of weighted interleaving.
-
-    Args:
-        model: As for :func:`infer`.
-        machine: As for :func:`infer`.
-        threads: Threads of all backends; the cores by default.
-        backends: Processes, each with a copy.
-        context: Tokens a step attends to.
-        ratios: Pages by tier; by default all small ratios of the nearest memory and the first CXL memory.
-        socket: As for :func:`infer`.
-        weight_bits: As for :func:`infer`.
-
-    Raises:
-        RequestError: A name or number is wrong, or there is only one memory.
-        PlacementError: No ratio holds the model.
-
-    Example:
-        >>> cpu("llama-7b", "bytedance-spr-a1000", weight_bits=4.5)["best"]
-        {'ldram': 4, 'cxl': 1}
-    """
-    served, host = the_model(model, weight_bits), the_host(machine, socket)
-    used = threads or host.cores
-    tried = [_ratio(served, host, pages, used, backends, context) for pages in ratios or _default_ratios(host)]
-    fitting = [row for row in tried if "tokens_s" in row]
-    if not fitting:
-        message = f"{tried[0]['problem']}\nhint: take fewer backends, or fewer bits a weight"
-        raise PlacementError(message)
-    return {
-        "model": served.name,
-        "machine": host.name,
-        "threads": used,
-        "backends": backends,
-        "context": context,
-        "ratios": tried,
-        "best": max(fitting, key=lambda row: row["tokens_s"])["pages"],
-    }
-
-
-def _default_ratios(host: Host) -> list[dict[str, int]]:
-    near = host.memories[0]
-    far = [tier for tier in host.memories[1:] if tier.kind == "cxl"] or list(host.memories[1:])
-    if not far:
-        message = f"{host.name} has one memory: there is nothing to interleave with\nhint: take another machine"
-        raise RequestError(message)
-    return cpu_only.ratios([near.name, far[0].name])
-
-
-def _ratio(model: Model, host: Host, pages: Mapping[str, int], threads: int, backends: int, context: int) -> RatioDoc:
-    try:
-        point = cpu_only.decode(model, host, pages, threads=threads, backends=backends, context=context)
-    except PlacementError as error:
-        return {"pages": dict(pages), "problem": str(error).split("\nhint:", maxsplit=1)[0]}
-    return {
-        "pages": dict(point.weights),
-        "tokens_s": point.tokens_s,
-        "gb_s": point.bytes_s / 1e9,
-        "latency_ns": point.latency_s * 1e9,
-        "bound": point.bound,
-    }
 
 
 def _train_rival(problem: TrainProblem, policy: str) -> TrainPlan | str:

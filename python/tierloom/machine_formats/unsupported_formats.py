@@ -1,4 +1,4 @@
-"""What other programs print of a machine, by their own words: no input of ours, but it should be called what it is.
+"""Formats that are not supported: what other programs print of a machine, known by their words and called what it is.
 
 `mlc_log` uses it for a text without a table of Intel MLC. What these programs print lacks what a machine file needs
 (caches, cores of a socket, or all but one table), and the machine's hwloc XML or tree of /sys has it.
