@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import tierloom
-from tierloom import offload, tables
+from tierloom import notebook_tables, offload
 from tierloom.errors import MachineError, MissingPackageError, RequestError, WorkloadError
 from tierloom.sweeps import Study, sweep
 
@@ -25,7 +25,7 @@ STUDY = (
 
 
 @pytest.fixture(scope="module")
-def nouns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tables.Tabular]:
+def nouns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, notebook_tables.Tabular]:
     answer = tierloom.plan(PROFILE, MACHINE, threads=32, policies=POLICIES)
     return {
         "machine": MACHINE,
@@ -47,7 +47,7 @@ KINDS = ["machine", "profile", "plan", "comparison", "prediction", "simulation",
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_has_the_same_columns_and_both_frames_have_them_all(
-    kind: str, nouns: dict[str, tables.Tabular]
+    kind: str, nouns: dict[str, notebook_tables.Tabular]
 ) -> None:
     rows = nouns[kind].rows()
     assert rows
@@ -82,16 +82,18 @@ class Shown(html.parser.HTMLParser):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_notebook_shows_the_columns_under_what_it_is(kind: str, nouns: dict[str, tables.Tabular]) -> None:
+def test_a_notebook_shows_the_columns_under_what_it_is(kind: str, nouns: dict[str, notebook_tables.Tabular]) -> None:
     shown = Shown(nouns[kind]._repr_html_()).cells
     assert shown["th"] == [column.heading for column in nouns[kind].columns if column.rank != "frame"]
     assert shown["caption"] == [repr(nouns[kind])]
     assert len(repr(nouns[kind])) < 100, "a line"
 
 
-def test_a_long_table_shows_its_beginning_and_says_how_much_more_there_is(nouns: dict[str, tables.Tabular]) -> None:
+def test_a_long_table_shows_its_beginning_and_says_how_much_more_there_is(
+    nouns: dict[str, notebook_tables.Tabular],
+) -> None:
     shown = nouns["sweep"]._repr_html_()
-    assert shown.count("<tr>") == 1 + tables.SHOWN
+    assert shown.count("<tr>") == 1 + notebook_tables.SHOWN
     assert "and 20 more" in shown
 
 
