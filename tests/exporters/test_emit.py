@@ -16,7 +16,7 @@ import tierloom
 from tierloom import Machine, Plan, Profile
 from tierloom.debian import packages
 from tierloom.errors import RequestError
-from tierloom.exporters import FORMS, emit
+from tierloom.exporters import WRITERS, emit
 from tierloom.exporters.numactl import MOST_WEIGHT
 from tierloom.exporters.steps import steps_of
 from tierloom.nouns import FIRST_TOUCH
@@ -263,7 +263,7 @@ def test_options_and_phases_are_said_to_be_lost() -> None:
     made = plan({"a": '{ prefer_many = ["near", "far"] }'})
     made.data["rules"][0]["options"] = {"hold": True, "hint_faults": False}
     made.data["phases"] = [{"name": "second", "start_s": 1.0, "gain_s": 1.0, "moves": [{"object": "a", "place": "x"}]}]
-    for form in FORMS:
+    for form in WRITERS:
         text = emit(made, form)
         for told in ("hold it against demotion", "hint faults off", "it moves in phase second"):
             assert told in text, form
@@ -290,7 +290,7 @@ def test_a_form_that_is_not_known_is_refused() -> None:
 def test_any_name_stays_inside_its_comment(names: list[str]) -> None:
     made = plan()
     made.data["rules"] = [{**made.data["rules"][0], "object": name} for name in names]
-    for form in FORMS:
+    for form in WRITERS:
         text = emit(made, form)
         if form == "numactl":
             assert all(line.startswith(("#", "exec")) for line in text.split("\n") if line)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, get_args
 
 from tierloom.catalog.kind_figures import (
@@ -21,14 +22,12 @@ from tierloom.catalog.kind_figures import (
     write_share,
 )
 from tierloom.errors import MachineError, RequestError
-from tierloom.schema.documents import MemoryKindDoc
 from tierloom.toml_values import toml_value
 from tierloom.units import amount_in_bytes, bandwidth_gb_s, latency_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-KINDS = get_args(MemoryKindDoc)
 FORM = "write for example `dram 512GiB 100ns 300GB/s, cxl 1TiB 250ns 60GB/s`: kind and size, and latency and bandwidth"
 HOP_NS = 33.0
 """From one socket to the memory of another: 130 ns over 97 to DRAM of Sapphire Rapids (EuroSys 2024)."""
@@ -52,9 +51,17 @@ class Memory:
     gb_s: float | None
 
 
+@cache
+def kinds() -> tuple[str, ...]:
+    """Kinds of memory; types of all documents take as long to load as Python takes to start, and no help needs them."""
+    from tierloom.schema.documents import MemoryKindDoc
+
+    return get_args(MemoryKindDoc)
+
+
 def is_one_line(text: str) -> bool:
     """Whether a machine is described and not named: a kind of memory stands before a size."""
-    return bool(re.search(rf"\b({'|'.join(KINDS)})[ =:]+\d", text)) and "\n" not in text
+    return bool(re.search(rf"\b({'|'.join(kinds())})[ =:]+\d", text)) and "\n" not in text
 
 
 def to_toml(text: str) -> str:
@@ -86,8 +93,8 @@ def to_toml(text: str) -> str:
 
 def _memory(part: str, socket: int, before: list[str]) -> Memory:
     words = re.split(r"[ =:]+", part)
-    if words[0] not in KINDS:
-        raise _wrong(part, f"begins with none of {', '.join(KINDS)}")
+    if words[0] not in kinds():
+        raise _wrong(part, f"begins with none of {', '.join(kinds())}")
     told: dict[str, float] = {}
     for word in words[1:]:
         what, amount = _amount(part, word)

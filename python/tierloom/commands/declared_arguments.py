@@ -26,18 +26,38 @@ class Argument(NamedTuple):
     """An argument of a function, or a field of a data class.
 
     Attributes:
-        kinds: Its annotation: the types that it may have, without None.
-        words: What it may be, where that is a `Literal`.
-        required: It has no default.
-        default: Its default; None where it has none.
+        module: Where it is declared.
+        annotation: Its type.
+        value: Its default; None where it has none.
         about: Its entry in the docstring.
     """
 
-    kinds: list[str]
-    words: tuple[str, ...]
-    required: bool
-    default: Any
+    module: str
+    annotation: ast.expr
+    value: ast.expr | None
     about: str
+
+    @property
+    def kinds(self) -> list[str]:
+        """The types that it may have, without None."""
+        return [kind for kind in map(ast.unparse, alternatives(self.annotation)) if kind != "None"]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What it may be, where its type is a `Literal`."""
+        first = meant(self.module, alternatives(self.annotation)[0])
+        is_literal = isinstance(first, ast.Subscript) and ast.unparse(first.value) == "Literal"
+        return ast.literal_eval(first.slice) if isinstance(first, ast.Subscript) and is_literal else ()
+
+    @property
+    def required(self) -> bool:
+        """It has no default."""
+        return self.value is None
+
+    @property
+    def default(self) -> Any:  # noqa: ANN401 (whatever the function has)
+        """Its default, with constants of other modules followed."""
+        return None if self.value is None else ast.literal_eval(meant(self.module, self.value))
 
 
 @cache
@@ -55,17 +75,7 @@ def arguments_of(function: str) -> dict[str, Argument]:
     section = SECTION.search(ast.get_docstring(found) or "")
     about = dict(ENTRY.findall(section[1])) if section else {}
     declared = fields(found) if isinstance(found, ast.ClassDef) else parameters(found.args)
-    return {name: argument(module, kind, default, about.get(name, "")) for name, kind, default in declared if kind}
-
-
-def argument(module: str, annotation: ast.expr, default: ast.expr | None, about: str) -> Argument:
-    """What is declared, with constants and types of other modules followed."""
-    kinds = [each for each in alternatives(annotation) if ast.unparse(each) != "None"]
-    first = meant(module, kinds[0])
-    is_literal = isinstance(first, ast.Subscript) and ast.unparse(first.value) == "Literal"
-    words = ast.literal_eval(first.slice) if isinstance(first, ast.Subscript) and is_literal else ()
-    value = None if default is None else ast.literal_eval(meant(module, default))
-    return Argument([ast.unparse(each) for each in kinds], words, default is None, value, about)
+    return {name: Argument(module, kind, value, about.get(name, "")) for name, kind, value in declared if kind}
 
 
 @cache

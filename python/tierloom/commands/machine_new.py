@@ -93,7 +93,7 @@ def _cores() -> list[str]:
 
 
 def _which(memories: list[str]) -> str:
-    kinds = ", ".join(one_line.KINDS)
+    kinds = ", ".join(one_line.kinds())
     return f"another memory ({kinds}; none when all are named)" if memories else f"a memory ({kinds}) [dram]"
 
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tierloom import exporters, outputs
-from tierloom.catalog import one_line
+from tierloom import outputs
 from tierloom.commands import next_command, occupied, options, plan_files, say
 from tierloom.commands.function_options import of
 from tierloom.errors import RequestError
-from tierloom.exporters import FORMS
 
 if TYPE_CHECKING:
+    from tierloom import exporters
     from tierloom.nouns import Plan
     from tierloom.policy_search import Comparison
     from tierloom.schema import MachineDoc
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 MACHINES = "`tierloom machine list` has names; `tierloom machine measure` writes the file of this machine"
 """Where somebody finds a machine to plan for."""
+EMIT = "Print the plan for another tool instead: a shell script, or C with a function an object."
 
 
 @click.command(
@@ -44,11 +44,7 @@ MACHINES = "`tierloom machine list` has names; `tierloom machine measure` writes
 @options.output("Plan to write; NAME.plan.toml by default.")
 @click.option("--html", type=options.Drawn("report"), metavar="FILE", help="Write a report of one page.")
 @options.plot("the frontier")
-@click.option(
-    "--emit",
-    type=click.Choice(list(FORMS)),
-    help="Print the plan for another tool instead: a shell script, or C with a function an object.",
-)
+@of("exporters:emit", form=("--emit", {"required": False, "help": EMIT}))
 @options.as_json
 def verb(
     profile: str,
@@ -57,7 +53,7 @@ def verb(
     output: Path | None,
     html: Path | None,
     plot: Path | None,
-    emit: str | None,
+    form: exporters.Form | None,
     as_json: bool,
     **asked: Any,  # noqa: ANN401 (as `policy_search.plan` takes it)
 ) -> None:
@@ -66,14 +62,14 @@ def verb(
     PROFILE is a folder that `tierloom profile` wrote, or a profile of the catalog. With --emit it may
     also be a plan that was written before; then nothing is planned again and no machine is needed.
     """
-    from tierloom import policy_search
+    from tierloom import exporters, policy_search
     from tierloom.nouns import Machine, Plan, Profile
 
-    if emit and as_json:
+    if form and as_json:
         message = "--emit prints a program and --json a document\nhint: ask for one of them"
         raise RequestError(message)
-    if emit and profile.endswith(".toml"):
-        say.text(exporters.emit(Plan.load(profile), emit))
+    if form and profile.endswith(".toml"):
+        say.text(exporters.emit(Plan.load(profile), form))
         return
     if machine is None:
         raise click.MissingParameter(MACHINES, param_hint="'--machine' / '-m'", param_type="option")
@@ -82,10 +78,10 @@ def verb(
     ask = partial(policy_search.plan, program, as_it_is, **asked)
     with say.progress("comparing policies"):
         answer = ask(what_if=what_if)
-        before = ask() if what_if and not (emit or as_json) else None
+        before = ask() if what_if and not (form or as_json) else None
     written = save(answer, plan_file, html, plot)
-    if emit:
-        say.text(exporters.emit(answer.plan(), emit))
+    if form:
+        say.text(exporters.emit(answer.plan(), form))
     elif as_json:
         say.document("comparison", {**answer.data})
     else:
@@ -136,6 +132,7 @@ def save(answer: Comparison, plan_file: Path, html: Path | None, plot: Path | No
 
 def tell(answer: Comparison, written: dict[str, Path]) -> None:
     """What to know before believing the numbers, and what was written."""
+    from tierloom.catalog import one_line
     from tierloom.report import verdicts
 
     if not answer.profile.data["objects"]:

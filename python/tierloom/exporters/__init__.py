@@ -7,17 +7,25 @@ program allocates it. Nothing is promised that the tool cannot do: the rest stan
 
 from __future__ import annotations
 
-from tierloom.arguments import instance
-from tierloom.errors import RequestError
+from typing import Literal
+
+from tierloom.arguments import instance, reads
 from tierloom.exporters import hwloc, libnuma, numactl
 from tierloom.exporters.steps import steps_of
 from tierloom.nouns import Plan
 
-FORMS = {"numactl": numactl.write, "libnuma": libnuma.write, "hwloc": hwloc.write}
+Form = Literal["numactl", "libnuma", "hwloc"]
+
+WRITERS = {"numactl": numactl.write, "libnuma": libnuma.write, "hwloc": hwloc.write}
 
 
-def emit(plan: Plan, form: str) -> str:
-    """The plan as text of a shell script (``numactl``) or of a C file (``libnuma``, ``hwloc``).
+@reads(plan=instance(Plan, "give a plan, such as tierloom.plan(…).plan() or Plan.load(path)"))
+def emit(plan: Plan, form: Form) -> str:
+    """The plan as text of another tool.
+
+    Args:
+        plan: The plan.
+        form: A shell script (``"numactl"``), or C with a function an object (``"libnuma"``, ``"hwloc"``).
 
     Raises:
         RequestError: There is no such form.
@@ -28,8 +36,4 @@ def emit(plan: Plan, form: str) -> str:
         >>> emit(plan, "libnuma").count("mbind") > 0
         True
     """
-    instance(Plan, "give a plan, such as tierloom.plan(…).plan() or Plan.load(path)")("plan", plan)
-    if not isinstance(form, str) or form not in FORMS:
-        message = f"there is no form `{form}`\nhint: use one of: {', '.join(FORMS)}"
-        raise RequestError(message)
-    return FORMS[form](plan.data, steps_of(plan.data))
+    return WRITERS[form](plan.data, steps_of(plan.data))

@@ -133,9 +133,9 @@ def _given(whole: Sketch, cores: int | None, nodes: Mapping[int, str]) -> Sketch
     given = Sketch(sources={GIVEN: "given by hand when the machine was imported"} if cores or nodes else {})
     for number, text in nodes.items():
         kind, _, size = text.partition(":")
-        if kind not in one_line.KINDS:
+        if kind not in one_line.kinds():
             message = (
-                f"node {number}: there is no kind of memory `{kind}`\nhint: use one of: {', '.join(one_line.KINDS)}"
+                f"node {number}: there is no kind of memory `{kind}`\nhint: use one of: {', '.join(one_line.kinds())}"
             )
             raise RequestError(message)
         given.nodes[number] = Node(kind=Known(kind, "assumed", GIVEN, "given by hand"))
