@@ -197,6 +197,15 @@ def test_a_block_device_holds_weights_and_no_cache(problem: Problem) -> None:
     assert placement.kv["nvme"] == 0
 
 
+def test_a_block_device_is_given_in_a_text_or_as_it_is() -> None:
+    told, as_it_is = (
+        offload.infer("llama-3.1-8b", "a10", "liu-a-llm", users=1, compare=(), nvme=nvme).data
+        for nvme in ("2TB:6.8:5", block_tier(2e12, 6.8, 5.0))
+    )
+    assert told == as_it_is
+    assert "nvme" in [place["place"] for place in told["places"]]
+
+
 def test_peer_to_peer_frees_the_root_complex_and_no_more() -> None:
     machine = tierloom.Machine.load("liu-a-llm")
     root, peer = (host_of(machine, peer=way) for way in (False, True))

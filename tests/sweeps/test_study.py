@@ -237,7 +237,7 @@ ASKED = {
     "plan": {"profile": "mg-e", "machine": "liu-a", "fast_memory": "40%", "nodes": "ldram,cxl"},
     "simulate": {"workload": "scan", "size": "64MiB", "seconds": 1.0, "machine": "liu-a", "policy": "none"},
     "expand": {"workload": "vadd", "passes": 0.01, "set": ""},
-    "offload infer": {"model": "opt-66b", "gpu": "a10", "machine": "liu-a"},
+    "offload infer": {"model": "opt-66b", "gpu": "a10", "machine": "liu-a", "nvme": "2TB:6.8:5"},
     "offload train": {"model": "gpt2-8b", "gpu": "a10", "machine": "liu-a"},
     "offload serve": {"model": "llama-3.1-70b", "gpu": "h100", "machine": "liu-a", "sessions": 30, "context": 8192},
     "offload cpu": {"model": "llama-7b", "machine": "bytedance-spr-a1000", "weight_bits": 4.5},
