@@ -56,7 +56,8 @@ def tunables(asked: str, flags: str, listed: str) -> str:
         >>> tunables("glibc.malloc.check=0:glibc.cpu.hwcaps=-AVX2", "erms", "")
         'glibc.malloc.check=0:glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-RTM,-Prefer_No_VZEROUPPER'
     """
-    settings = dict(one.partition("=")[::2] for one in asked.split(":") if one)
+    parts = [one.partition("=") for one in asked.split(":") if one]
+    settings = {name: value for name, _, value in parts}
     hidden = HIDDEN if "erms" in flags.split() else (*HIDDEN, "ERMS")
     settings[FEATURES] = ",".join(filter(None, [settings.get(FEATURES), *(f"-{feature}" for feature in hidden)]))
     for line in listed.splitlines():
