@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from tierloom import __version__
-from tierloom.commands import next_command, say
+from tierloom.commands import next_command, say, streams
 from tierloom.commands.groups import Group
 from tierloom.commands.terminal import visible
 from tierloom.errors import RequestError, TierloomError
@@ -69,6 +69,12 @@ SECTIONS: dict[str, dict[str, str]] = {
 
 class Verbs(Group):
     """Loads a verb when it is asked for, lists verbs by purpose, and turns errors into exit codes."""
+
+    def main(self, *args: Any, **how: Any) -> Any:  # noqa: ANN401 (click's signature)
+        """Runs the command line, with standard streams that a verb need not think of."""
+        streams.prepare()
+        with streams.delivered():
+            return super().main(*args, **how)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keeps what was typed: a verb may say how to type it again."""
