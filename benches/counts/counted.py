@@ -19,7 +19,9 @@ class CountedVerdict:
 
     samples: int
     tvd: float
-    """Share that is booked on the wrong object, of objects that samples saw."""
+    """How far apart the shares of objects that samples saw are; what no sample saw of them makes theirs smaller."""
+    wrong: float
+    """The least part of what was attributed to objects that is another object's: what objects have too much."""
     total: float
     """How far off is what was counted, on objects, seen by no sample, and thread-local together."""
     not_sampled: float
@@ -41,6 +43,7 @@ def judged(profile: dict[str, Any], truths: list[Truth]) -> CountedVerdict:
     return CountedVerdict(
         samples=sampling["samples"],
         tvd=50 * sum(abs(left / trues - right / founds) for left, right in seen),
+        wrong=100 * sum(max(one.found - _placed(one, own), 0.0) for one in all_) / found,
         total=100 * ((found + unseen + own) / true - 1),
         not_sampled=100 * unseen / true,
         thread_local=100 * own / true,

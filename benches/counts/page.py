@@ -58,15 +58,17 @@ def _held(inside: int, intervals: int) -> str:
 def programs(lines: list[Line], counted: Counted) -> str:
     """A line a program, by samples and counted."""
     head = ["program", "samples", "TVD %", "total %", "totals apart %", "intervals apart"]
-    head += ["`--count`: samples", "TVD %", "total %", "not sampled %"]
+    head += ["`--count`: samples", "TVD %", "wrong object %", "total %", "not sampled %"]
     rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for line in lines:
         apart = f"{line.spread:.0f} | {line.apart}" if line.spread is not None else " | "
-        exact = _exact(counted[line.program]) if line.program in counted else " | | | "
+        exact = _exact(counted[line.program]) if line.program in counted else " | | | | "
         rows.append(f"| {line.about} | {line.samples} | {line.tvd:.1f} | {line.total:+.0f} | {apart} | {exact} |")
+    others = [row for name, row in counted.items() if name not in {line.program for line in lines}]
+    rows += [f"| {row['about']} | | | | | | {_exact(row)} |" for row in others]
     return "\n".join(rows)
 
 
 def _exact(row: dict[str, str]) -> str:
     samples = f"{float(row['samples']):.0f}"
-    return " | ".join([samples, *(f"{float(row[name]):.2f}" for name in ("tvd", "total", "not_sampled"))])
+    return " | ".join([samples, *(f"{float(row[name]):.2f}" for name in ("tvd", "wrong", "total", "not_sampled"))])
