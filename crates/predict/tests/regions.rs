@@ -38,7 +38,9 @@ fn regions_are_shared_out_and_the_rest_is_waited_for() {
     let one_s = predicted(&seen_with_one(Some(1.0)), 1).time_s;
     for (in_regions, threads) in [(1.0, 4), (0.75, 4), (0.5, 8), (0.0, 8)] {
         let found = predicted(&seen_with_one(Some(in_regions)), threads);
-        let expected_s = one_s * (1.0 - in_regions + in_regions / f64::from(threads));
+        // Each further thread does 82 % as much as one.
+        let worth = 1.0 + 0.82 * f64::from(threads - 1);
+        let expected_s = one_s * (1.0 - in_regions + in_regions / worth);
         assert!((found.time_s / expected_s - 1.0).abs() < 0.01, "{in_regions} of {threads}: {}", found.time_s);
     }
     // Where nobody looked nothing is shared out.
@@ -49,10 +51,10 @@ fn regions_are_shared_out_and_the_rest_is_waited_for() {
 fn the_range_holds_threads_that_wait_for_each_other() {
     let (one, eight) = (predicted(&seen_with_one(Some(1.0)), 1), predicted(&seen_with_one(Some(1.0)), 8));
     let (narrow, wide) = (one.high_s / one.time_s, eight.high_s / eight.time_s);
-    // Seven further threads do as much as 5.6.
-    assert!((wide / narrow / (8.0 / 6.6) - 1.0).abs() < 0.02, "{narrow} {wide}");
-    assert!((eight.low_s / eight.time_s - one.low_s / one.time_s).abs() < 0.02);
-    let said = |found: &Prediction| found.assumptions.iter().any(|words| words.contains("shared out evenly;"));
+    // Seven further threads do as much as 5.74; as 4.2 at the least, and as seven at the most.
+    assert!((wide / narrow / (6.74 / 5.2) - 1.0).abs() < 0.03, "{narrow} {wide}");
+    assert!((eight.low_s / eight.time_s / (one.low_s / one.time_s) / (6.74 / 8.0) - 1.0).abs() < 0.03);
+    let said = |found: &Prediction| found.assumptions.iter().any(|words| words.contains("82 % as much as one"));
     assert!(said(&eight) && !said(&one));
 }
 

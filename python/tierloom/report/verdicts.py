@@ -265,7 +265,7 @@ def _with_more(shared: float, threads: int) -> str:
         return "Nobody saw it use more than one, so it is predicted with one however many it may have"
     return (
         f"It was in parallel regions of OpenMP for {shared:.0%} of its time, which {threads} threads are taken to "
-        "share out evenly; the rest is one thread's"
+        "share out; the rest is one thread's"
     )
 
 
