@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from tierloom.capacity import Heat, Hits, Layer, Prices, Rates, Spill, cheapest, choose, frontier, mixes, saving, shape
 from tierloom.capacity.cost import break_even_cost, spare_revenue
+from tierloom.capacity.keyvalue import Load
 from tierloom.capacity.skew import hottest
 from tierloom.capacity.spill import amdahl
 from tierloom.errors import PlacementError, RequestError
@@ -115,6 +117,25 @@ def test_the_break_even_cost_saves_nothing() -> None:
 def test_rates_that_make_no_sense_are_refused(rates: dict[str, float]) -> None:
     with pytest.raises(RequestError, match="hint: "):
         Rates(**rates)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (lambda: spare_revenue(1.0, 0.2), "unsold share"),
+        (lambda: spare_revenue(0.5, 1.1), "discount"),
+        (lambda: shape(0, GIB, GIB, 0.2), "above 0"),
+        (lambda: shape(8, GIB, 2 * GIB, 0.2), "less than one vCPU"),
+        (lambda: cheapest([], 0.0, 1.0, server_usd=1.0), "above 0"),
+        (lambda: mixes(JOB, [0.0], [0.0], 1.0, HITS, Prices(dram=4.0, cxl=3.0, server=0.0)), "some DRAM"),
+        (lambda: mixes(JOB, [GIB], [0.0], 1.0, HITS, Prices(dram=-1.0, cxl=3.0, server=0.0)), "price"),
+        (lambda: Load(waits=0.0), "above 0"),
+        (lambda: Load(theta=2.5), "between 0 and"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(asked: Callable[[], object], said: str) -> None:
+    with pytest.raises(RequestError, match=f"{said}[^\\0]*\nhint: "):
+        asked()
 
 
 @given(st.floats(0.0, 0.9), st.floats(0.0, 1.0))

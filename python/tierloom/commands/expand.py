@@ -103,7 +103,7 @@ def run_all(given: dict[str, Any]) -> list[ExpansionDoc]:
 
 def run_one(config: str, given: dict[str, Any]) -> ExpansionDoc:
     """One run; what was not given is left to the parameter set."""
-    chosen: dict[str, Any] = {name: given[name] for name in VARIED if name in given} | {"config": config}
+    chosen: dict[str, Any] = {**{name: given[name] for name in VARIED if name in given}, "config": config}
     if given["timeline"]:
         chosen["timeline_ns"] = given["timeline_step"] * 1e3
     parameters = ParameterSet.load(given["parameter_file"])
