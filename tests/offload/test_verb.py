@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
-from support import Tierloom, words_of
+from support import ROOT, Tierloom, words_of
 from syrupy.assertion import SnapshotAssertion
 
 import tierloom as package
+from tierloom.errors import RequestError
+from tierloom.offload.catalog import load_gpu
 
 INFER = ("offload", "infer", "--model", "opt-66b", "--gpu", "a10", "--machine", "liu-a-llm", "--throughput")
 TRAIN = ("offload", "train", "--model", "gpt2-8b", "--gpu", "a10", "--machine", "liu-a-llm")
@@ -164,6 +168,8 @@ def test_the_picture_is_drawn_the_same_way_twice(tierloom: Tierloom, folder: Pat
             "there is no model `gpt-9`",
         ),
         (("offload", "infer", "--model", "opt-66b", "--gpu", "a11", "--machine", "liu-a-llm"), 2, "did you mean a10"),
+        ((*INFER, "--gpu", "A100"), 2, "did you mean a100-40, a100-80,"),
+        ((*INFER, "--gpu", "b300"), 2, "docs/offload.md has one to start from"),
         ((*TRAIN, "--batch", "64"), 1, "the largest micro-batch that fits is 8"),
         ((*SERVE, "--sessions", "0", "--context", "1"), 2, "sessions: 0 is no such number"),
         ((*CPU, "--backends", "0"), 2, "backends: 0 is no such number"),
@@ -175,3 +181,14 @@ def test_wrong_requests_end_with_words(tierloom: Tierloom, words: tuple[str, ...
     assert told in " ".join(result.stderr.split())
     assert "hint:" in result.stderr
     assert result.stdout == ""
+
+
+def test_the_gpu_file_of_the_page_is_complete(tmp_path: Path) -> None:
+    """Who has a GPU that is not in the catalog begins with it."""
+    (text,) = re.findall(r"^```toml\n(.*?)^```", (ROOT / "docs/offload.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "own.toml").write_text(text)
+    assert load_gpu(str(tmp_path / "own.toml")).memory_gb_s == 8000.0
+    for key in tomllib.loads(text):
+        (tmp_path / "less.toml").write_text("\n".join(line for line in text.split("\n") if not line.startswith(key)))
+        with pytest.raises(RequestError, match=f"`{key}` is missing"):
+            load_gpu(str(tmp_path / "less.toml"))

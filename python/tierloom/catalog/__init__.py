@@ -182,14 +182,23 @@ def unknown(
         known: What there is.
         otherwise: How something that is not in the catalog is given.
     """
-    import difflib
-
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {', '.join(near)}?" if near else f"the catalog has {', '.join(known)}; {otherwise}"
+    near = _near(name.lower(), known)
+    hint = (
+        f"did you mean {', '.join(near)}? {otherwise}" if near else f"the catalog has {', '.join(known)}; {otherwise}"
+    )
     for kind, (names, place) in _PLACES.items():
         if name in names():
             hint = f"`{name}` is a {kind} of the catalog; give it as {place}"
     return error(f"there is no {noun} `{name}`\nhint: {hint}")
+
+
+def _near(name: str, known: list[str]) -> list[str]:
+    """Three names at most: first those that begin like it, as `a100-80` does like `a100`."""
+    import difflib
+
+    longer = [each for each in known if name and each.startswith(name)]
+    alike = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return [*longer, *(each for each in alike if each not in longer)][:3]
 
 
 def _catalog(kind: str) -> Path:

@@ -133,7 +133,7 @@ def load_gpu(name_or_path: str) -> Gpu:
     if path.suffix == ".toml" or path.exists():
         with reading(path, "GPU", "see the files of the catalog"):
             return _gpu(_toml(path), path.stem, str(path))
-    otherwise = "a TOML file is given by its path"
+    otherwise = "a file is given by its path, and docs/offload.md has one to start from"
     raise catalog.unknown(RequestError, "GPU", name_or_path, gpu_names(), otherwise)
 
 
