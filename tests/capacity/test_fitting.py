@@ -38,6 +38,12 @@ def test_a_curve_is_found_again(exponent: float, working: float) -> None:
     assert found.spread < 0.06
 
 
+def test_nothing_is_said_of_the_scatter_of_runs_that_nobody_repeated() -> None:
+    job = Spill(compute_s=40, storage_s=60, exponent=1.0, reference_bytes=128 * MIB, working_set_bytes=math.inf)
+    assert fit(made(job)).scatter is None
+    assert fit([*made(job), *made(job)]).scatter == 0.0
+
+
 def test_streams_are_found_again() -> None:
     job = Spill(compute_s=20, storage_s=3, exponent=1.6, reference_bytes=128 * MIB, alone=0.4, sharing=0.6)
     found = solve(medians(made(job, (1, 2, 4))))

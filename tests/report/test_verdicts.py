@@ -176,6 +176,10 @@ def test_runs_without_the_profiler_are_named_as_what_predictions_are_anchored_to
     assert text is not None
     assert "the 2.00 s that it would have taken alone on here" in text
     assert "if they never meet" in text
+    lost = SimpleNamespace(profile=of_one.profile, brief={"threads": 4, "anchor": {**anchor, "least_s": 0.0}})
+    text = measured(lost)
+    assert text is not None
+    assert "it would have taken at most 2.20 s, and nobody can say how much less" in text
     of_runs = SimpleNamespace(
         profile=comparison.profile, brief={"threads": 4, "anchor": {**anchor, "unprofiled_runs": 3}}
     )

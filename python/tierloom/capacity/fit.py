@@ -85,7 +85,7 @@ class Fit:
     spill: Spill
     points: tuple[Point, ...]
     spread: float
-    scatter: float
+    scatter: float | None
 
 
 def fit(runs: Sequence[Run]) -> Fit:
@@ -217,7 +217,9 @@ def _made(run: Run, model_s: float, unseen_s: float | None) -> Point:
     )
 
 
-def _scatter(runs: Sequence[Run]) -> float:
-    """Largest distance of a repeat from the median of its point, a share."""
+def _scatter(runs: Sequence[Run]) -> float | None:
+    """Largest distance of a repeat from the median of its point, a share; none where nothing was repeated."""
+    if len(runs) == len(medians(runs)):
+        return None
     middle = {(run.memory_bytes, run.streams): run.seconds for run in medians(runs)}
     return max(abs(run.seconds / middle[run.memory_bytes, run.streams] - 1.0) for run in runs)

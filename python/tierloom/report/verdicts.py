@@ -301,17 +301,22 @@ def measured(comparison: Comparison) -> str | None:
         )
         is_disturbed = anchor["most_s"] - anchor["least_s"] > DISTURBED * anchor["measured_s"]
         if is_disturbed and "unprofiled_runs" not in anchor:
-            least, most = seconds_text(anchor["least_s"]), seconds_text(anchor["most_s"])
-            text += (
-                f". Undisturbed it would have taken {least} if its threads wait for each other at every step and "
-                f"{most} if they never meet: profile it again while nothing else runs to know more"
-            )
+            text += f". Undisturbed it would have taken {_alone(anchor)}: profile it again while nothing else runs"
     else:
         text += (
             ". Predictions are not anchored to that run, which takes a measured machine (`tierloom machine measure` "
             "where it ran) and no more threads than its first socket has cores"
         )
     return f"{text}."
+
+
+def _alone(anchor: AnchorDoc) -> str:
+    """What a disturbed run would have taken: only the most is known where its threads lost more than it lasted."""
+    most = seconds_text(anchor["most_s"])
+    if anchor["least_s"] == 0.0:
+        return f"at most {most}, and nobody can say how much less"
+    least = seconds_text(anchor["least_s"])
+    return f"{least} if its threads wait for each other at every step and {most} if they never meet"
 
 
 def _anchored_to(anchor: AnchorDoc) -> str:

@@ -95,8 +95,14 @@ def fitted(fit: Fit, name: str, *, held_out: bool) -> Table:
         [_point_row(point, fit) for point in fit.points],
         f"{name}: {'predicted without having been seen' if held_out else 'measured and by the model'}",
         f"{unseen_text}Largest error on memory {'not seen' if _tested(fit) else 'that the fit has seen'}: "
-        f"{percent_text(fit.spread)}; repeats scatter by {percent_text(fit.scatter)}.\n{law(fit)}",
+        f"{percent_text(fit.spread)}; {_repeats(fit.scatter)}.\n{law(fit)}",
     )
+
+
+def _repeats(scatter: float | None) -> str:
+    if scatter is None:
+        return "no run was repeated, so how far they scatter is not known"
+    return f"repeats scatter by {percent_text(scatter)}"
 
 
 POINTS = (
