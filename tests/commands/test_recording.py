@@ -202,7 +202,7 @@ def test_what_is_no_recording_is_refused(run: Run, folder: Path) -> None:
     for verb in (["analyse"], ["recording", "show"], ["recording", "pack"]):
         old = run(*verb, "old.recording")
         assert old.returncode == 2
-        told = "it is of version 3, and this tierloom reads versions 4 to 15"
+        told = "it is of version 3, and this tierloom reads versions 4 to 16"
         assert f"old.recording: not a recording that can be read: {told}" in old.stderr
         for name in ("notes.txt", "none.recording"):
             wrong = run(*verb, name)

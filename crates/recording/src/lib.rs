@@ -33,7 +33,7 @@ use tierloom_model::Warning;
 pub use tierloom_binary::arch::{REGISTERS, register};
 // Told by the preload library and kept as it came.
 pub use tierloom_wire::Source;
-pub use window::{BlockCount, Outcome, Touch, Which, Window};
+pub use window::{BlockCount, Outcome, Touch, WarmUp, Which, Window};
 
 /// Everything that was recorded of one run.
 #[derive(Debug, Clone, PartialEq, Default)]

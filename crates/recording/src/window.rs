@@ -15,6 +15,8 @@ pub struct Window {
     pub stands_for_ns: u64,
     /// CPU time that it lasted, ns; 0 where nothing was counted.
     pub duration_ns: u64,
+    /// What became of the time in which its caches were cold.
+    pub warm_up: WarmUp,
     /// What came of it.
     pub outcome: Outcome,
     /// Blocks that were run, ascending by address.
@@ -23,6 +25,18 @@ pub struct Window {
     pub stack_pointer: u64,
     /// Where operands were, in a moment before anything was counted.
     pub touches: Vec<Touch>,
+}
+
+/// The first millisecond of a window, in which caches are cold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WarmUp {
+    /// It was counted with the rest.
+    #[default]
+    Counted,
+    /// Counting began after it.
+    LeftOut,
+    /// And it took so much longer than the same work took later, ns.
+    Longer(u64),
 }
 
 /// An operand, and where it was in a moment.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tierloom_binary::cfg::BlockId;
 use tierloom_binary::code::{Code, FunctionId};
-use tierloom_recording::{BlockCount, Outcome, Window};
+use tierloom_recording::{BlockCount, Outcome, WarmUp, Window};
 
 use crate::address_space::AddressSpaces;
 use crate::attribution::page_faults::PageFaults;
@@ -21,6 +21,7 @@ pub(crate) struct CountedWindow {
     pub(crate) duration_ns: f64,
     /// The same with the kernel's for page faults.
     pub(crate) with_faults_ns: f64,
+    pub(crate) warm_up: WarmUp,
     pub(crate) outcome: Outcome,
     /// Executions of blocks.
     pub(crate) executions: BTreeMap<(FunctionId, BlockId), f64>,
@@ -44,6 +45,7 @@ impl CountedWindow {
             stands_for_ns: window.stands_for_ns as f64,
             duration_ns: faults.own_ns(window),
             with_faults_ns: window.duration_ns as f64,
+            warm_up: window.warm_up,
             outcome: window.outcome,
             executions,
             touches: Touches::of((window.pid, window.stack_pointer), &window.touches, code, spaces),

@@ -23,6 +23,7 @@ pub(crate) mod sampling;
 pub(crate) mod short_instances;
 pub(crate) mod strata;
 pub(crate) mod trip_count;
+pub(crate) mod warm_ups;
 pub(crate) mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,7 +8,7 @@
 //! and what registers and samples say stays.
 //!
 //! A copy is slower than the code, so counts would be too low. How much of the time in copies goes to instructions that
-//! were added is told by samples that fell into copies ([`Added`]). Registers that count (`counter_deltas`) run at the
+//! were added is told by samples that fell into copies ([`Added`]). Short windows lose time to cold caches ([`WarmUps`]). Registers that count (`counter_deltas`) run at the
 //! pace of the code itself: the block of a stratum that they count best gives all of the stratum its scale ([`Scale`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,7 @@ use crate::frequency::Counts;
 use crate::frequency::blocks::{BlockCounts, GUESSED};
 use crate::frequency::pace::{Correction, Counted, corrections};
 use crate::frequency::strata::{CpuTime, Spent, Stratum, instructions, outermost, stratum_at, times};
+use crate::frequency::warm_ups::WarmUps;
 
 /// What registers count may be this many times what windows count, and is believed. A copy is up to a third slower than the
 /// code; where the code's own branches happen to be predicted badly it has been seen to be twice as fast. Registers that
@@ -41,7 +42,8 @@ const UNSURE: f64 = 0.03;
 /// Part of the time at added instructions in which the program's own would have waited anyway: a processor does both at once.
 /// Measured: the totals of the referee's development programs, seeds 1 to 30, are right in the middle by .5.
 const ANYWAY: f64 = 0.5;
-/// Of the time that is deducted for added instructions: the half that is taken off may as well be none or all. Assumed.
+/// Of the time that is deducted for added instructions, and for cold caches: what is taken off may as well be none or half
+/// as much again. Assumed.
 const CORRECTION: f64 = 0.5;
 
 /// One thing that windows cannot tell of themselves, taken to be off by one standard deviation.
@@ -56,7 +58,7 @@ pub(crate) enum Doubt {
 }
 
 impl Doubt {
-    /// Factor on counts of a window that lost this share of its time to what was added.
+    /// Factor on counts of a window that lost this share of its time to what was added, and to cold caches.
     fn of_pace(self, lost: f64) -> f64 {
         if let Self::Pace(layout) = self { 1.0 + layout.hypot(CORRECTION * lost) } else { 1.0 }
     }
@@ -138,7 +140,7 @@ impl<'a> Rates<'a> {
         let times = times(observed, seen, time);
         let began = |stratum: &Stratum| by_stratum.get(stratum).map_or(0, Vec::len);
         let chances = times.iter().map(|(stratum, spent)| (*stratum, Chance::of(*spent, began(stratum)))).collect();
-        let (mut windows, mut counted) = (Vec::new(), Vec::new());
+        let (mut windows, mut counted) = (Vec::<&CountedWindow>::new(), Vec::<Counted>::new());
         for (&stratum, own) in by_stratum.iter().filter(|(stratum, _)| times.contains_key(*stratum)) {
             // In each the same happens, so a longer one tells more.
             let weight = |window: &CountedWindow| window.duration_ns * window.stands_for_ns;
@@ -156,10 +158,11 @@ impl<'a> Rates<'a> {
         let unseen = unseen.map(|(stratum, _)| *stratum).collect();
         let added = Added::of(observed);
         let mut paces = Vec::new();
-        for one in &mut counted {
-            let lost = added.lost_share(&one.instructions);
-            one.duration_ns *= 1.0 - lost;
-            paces.push(doubt.of_pace(lost));
+        let warm_ups = WarmUps::of(observed, seen);
+        for (one, window) in counted.iter_mut().zip(&windows) {
+            let (lost, cold) = (added.lost_share(&one.instructions), warm_ups.share(one.stratum, window));
+            one.duration_ns *= (1.0 - lost) * (1.0 - cold);
+            paces.push(doubt.of_pace(lost.hypot(cold)));
         }
         let corrections = corrections(&counted, &times);
         let factors = counted.iter().zip(paces).map(|(one, pace)| one.stands_for_ns / one.duration_ns * pace);

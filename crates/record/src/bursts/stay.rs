@@ -3,7 +3,8 @@
 use tierloom_linux::clock::{counter_and_monotonic, monotonic_ns};
 use tierloom_linux::perf::ThreadClock;
 use tierloom_linux::threads::WatchedThread;
-use tierloom_recording::{BlockCount, Outcome, Touch, Window};
+use tierloom_model::units::round_to_u64;
+use tierloom_recording::{BlockCount, Outcome, Touch, WarmUp, Window};
 
 use super::process::{Counters, Parted, Process};
 use super::purpose::Purpose;
@@ -129,8 +130,8 @@ pub(super) fn measured(
 ) -> Option<Window> {
     let stay = &open.stay;
     let outcome = if parted.left.is_some() { Outcome::Cut } else { Outcome::Whole };
-    let (duration_ns, counts) = match stay.purpose {
-        Purpose::Log => (0, Vec::new()),
+    let (duration_ns, warm_up, counts) = match stay.purpose {
+        Purpose::Log => (0, WarmUp::Counted, Vec::new()),
         Purpose::Count => {
             let cpu_ns = open.thread.cpu_ns().unwrap_or(0).saturating_sub(stay.cpu_ns);
             // One that left by itself has waited for us since.
@@ -142,34 +143,52 @@ pub(super) fn measured(
     let Open { id, stands_for_ns, stack_pointer, begun_ns, stay, .. } = &*open;
     let begun = window(*id, stay.address, *begun_ns);
     let (stands_for_ns, stack_pointer) = (*stands_for_ns, *stack_pointer);
-    Some(Window { stands_for_ns, duration_ns, outcome, counts, stack_pointer, touches, ..begun })
+    Some(Window { stands_for_ns, duration_ns, warm_up, outcome, counts, stack_pointer, touches, ..begun })
 }
 
-/// How long a stay was, as far as it tells the pace, ns, and what was run then; `None` where nobody can look.
+/// How long a stay was, as far as it tells the pace, ns, without its first millisecond or with it, and what was run then;
+/// `None` where nobody can look.
 fn counted(
     stay: &Stay,
     process: &Process,
     end_ns: u64,
     (cpu_ns, outcome): (u64, Outcome),
-) -> Option<(u64, Vec<BlockCount>)> {
+) -> Option<(u64, WarmUp, Vec<BlockCount>)> {
     let after = process.counters()?;
     let lasted_ns = end_ns.saturating_sub(stay.since_ns + stay.waited_ns);
     let was_on = lasted_ns.saturating_sub(cpu_ns) as f64 <= MOST_OFF * lasted_ns as f64;
+    let own_ns = stay.warm.as_ref().filter(|_| !was_on).and_then(|warm| warm.clock.as_ref()?.ns());
     // Between two moments time is CPU time only where the thread was on its processor throughout.
-    let (before, duration_ns) = match &stay.warm {
-        Some(Warm { since_ns, waited_ns, counters, .. }) if was_on && lasted_ns > 2 * WARM_NS => {
-            (counters, end_ns.saturating_sub(since_ns + stay.waited_ns - waited_ns))
+    let from_beginning = |duration_ns| (process.beginning(), duration_ns, WarmUp::Counted);
+    let (before, duration_ns, warm_up) = match (&stay.warm, own_ns) {
+        (Some(Warm { since_ns, waited_ns, counters, .. }), _) if was_on && lasted_ns > 2 * WARM_NS => {
+            let duration_ns = end_ns.saturating_sub(since_ns + stay.waited_ns - waited_ns);
+            let run = [(&process.beginning(), counters), (counters, &after)];
+            let [cold, warm] = run.map(|(before, after)| bytes(&process.counts(before, after)));
+            let cold_ns = since_ns.saturating_sub(stay.since_ns + waited_ns);
+            (counters.clone(), duration_ns, longer((cold_ns, cold), (duration_ns, warm)))
         }
-        Some(Warm { counters, clock: Some(clock), .. }) if !was_on && clock.ns() > Some(WARM_NS) => {
-            (counters, clock.ns().unwrap_or(0))
-        }
-        _ if was_on => (&process.beginning(), lasted_ns),
+        (Some(Warm { counters, .. }), Some(own_ns)) if own_ns > WARM_NS => (counters.clone(), own_ns, WarmUp::LeftOut),
+        _ if was_on => from_beginning(lasted_ns),
         // Of less, most was spent on finding the caches cold.
-        _ if outcome == Outcome::Whole && cpu_ns > 2 * WARM_NS => (&process.beginning(), cpu_ns),
-        _ => (&process.beginning(), 0),
+        _ if outcome == Outcome::Whole && cpu_ns > 2 * WARM_NS => from_beginning(cpu_ns),
+        _ => from_beginning(0),
     };
-    let counts = if duration_ns == 0 { Vec::new() } else { process.counts(before, &after) };
-    Some((duration_ns, counts))
+    let counts = if duration_ns == 0 { Vec::new() } else { process.counts(&before, &after) };
+    Some((duration_ns, warm_up, counts))
+}
+
+/// How many bytes of code were run: a measure of work.
+fn bytes(counts: &[BlockCount]) -> f64 {
+    counts.iter().map(|count| count.bytes as f64 * count.executions as f64).sum()
+}
+
+/// How much longer the first stretch took than its work does at the pace of the second: time, ns, and work of each.
+fn longer((cold_ns, cold): (u64, f64), (warm_ns, warm): (u64, f64)) -> WarmUp {
+    if warm == 0.0 {
+        return WarmUp::LeftOut;
+    }
+    WarmUp::Longer(cold_ns.saturating_sub(round_to_u64(warm_ns as f64 * cold / warm)))
 }
 
 /// A window of which nothing is known yet.
@@ -182,6 +201,7 @@ pub(super) fn window(id: ThreadId, address: u64, time_ns: u64) -> Window {
         address,
         stands_for_ns: 0,
         duration_ns: 0,
+        warm_up: WarmUp::Counted,
         outcome: Outcome::Whole,
         counts: Vec::new(),
         stack_pointer: 0,
@@ -194,4 +214,16 @@ pub(super) fn stamp_ns(origin: Option<(u64, u64)>, ticks: u64) -> Option<u64> {
     let (now, origin) = (counter_and_monotonic(), origin?);
     let ago = u128::from(now.0.saturating_sub(ticks)) * u128::from(now.1 - origin.1);
     now.1.checked_sub(u64::try_from(ago / u128::from((now.0 - origin.0).max(1))).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warm_up_costs_what_its_work_would_not_have_taken_later() {
+        assert_eq!(longer((1000, 30.0), (3000, 120.0)), WarmUp::Longer(250));
+        assert_eq!(longer((1000, 50.0), (3000, 120.0)), WarmUp::Longer(0), "it was faster");
+        assert_eq!(longer((1000, 30.0), (3000, 0.0)), WarmUp::LeftOut);
+    }
 }

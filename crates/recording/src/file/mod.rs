@@ -22,7 +22,7 @@ pub use portion::{Beginning, MOST_STACKS, Portion, ending};
 /// How every recording begins; the version of its format follows, a byte.
 const NAME: &[u8; 7] = b"tierrec";
 /// The version that is read and written here.
-pub const VERSION: u8 = 15;
+pub const VERSION: u8 = 16;
 /// The oldest that is read: it has no windows, the one behind it no touches, the next no residents.
 const OLDEST: u8 = 4;
 /// What is wrong with a file whose recorder was stopped before its program did anything.
@@ -195,7 +195,7 @@ mod tests {
     use crate::{
         Allocation, AllocationEvent, BlockCount, BranchCount, Calibration, Change, Clock, DataSource, Event, Exit,
         Fault, InCopy, Lookahead, Mapping, MemoryAccess, NearMemory, Outcome, Process, Processor, Resident, Sample,
-        Source, StackTop, Stretch, Touch, UnrecordedRun, Which, Window,
+        Source, StackTop, Stretch, Touch, UnrecordedRun, WarmUp, Which, Window,
     };
 
     fn allocation(kind: u8, word: u64, small: u32) -> Allocation {
@@ -272,7 +272,7 @@ mod tests {
                     cycles: word, period: !word,
                 }).collect(),
                 windows: pairs().map(|(word, small)| Window {
-                    time_ns: word, pid: small, tid: !small, address: !word, stands_for_ns: word, duration_ns: word >> 7,
+                    time_ns: word, pid: small, tid: !small, address: !word, stands_for_ns: word, duration_ns: word >> 7, warm_up: [WarmUp::Counted, WarmUp::LeftOut, WarmUp::Longer(word >> 9)][usize::from(kind % 3)],
                     outcome: [Outcome::Whole, Outcome::Cut, Outcome::NoCopy, Outcome::InCall][usize::from(kind % 4)],
                     counts: words.iter().map(|start| BlockCount { start: *start, bytes: u64::from(small), executions: word }).collect(),
                     stack_pointer: !word,

@@ -136,6 +136,7 @@ impl Portion<'_> {
         out.stack_tops(self.stack_tops);
         out.fault_instructions(self.faults);
         out.lookaheads(self.lookaheads);
+        out.warm_ups(self.windows);
         out.0
     }
 }
@@ -224,6 +225,11 @@ impl Assembly {
         }
         // One of version 12 here.
         let lookaheads = if reader.rest.is_empty() { Vec::new() } else { reader.lookaheads()? };
+        // One of version 15 here.
+        let warm_ups = if reader.rest.is_empty() { Vec::new() } else { reader.warm_ups()? };
+        for (window, warm_up) in windows.iter_mut().zip(warm_ups) {
+            window.warm_up = warm_up;
+        }
         let is_known = |(id, _): &(u32, Vec<u64>)| usize::try_from(*id).is_ok_and(|id| id < MOST_STACKS);
         (reader.rest.is_empty() && stacks.iter().all(is_known)).then_some(())?;
         let all = &mut self.recording;

@@ -3,7 +3,7 @@
 use crate::{
     Allocation, AllocationEvent, BlockCount, BranchCount, Change, Clock, DataSource, Event, Exit, Fault, InCopy,
     Lookahead, Mapping, MemoryAccess, Outcome, Process, REGISTERS, Resident, STACK_WORDS, Sample, Source, StackTop,
-    Stretch, Touch, Which, Window,
+    Stretch, Touch, WarmUp, Which, Window,
 };
 
 /// Bytes that shrink from the front.
@@ -213,6 +213,7 @@ impl Reader<'_> {
                 address,
                 stands_for_ns,
                 duration_ns,
+                warm_up: WarmUp::Counted,
                 outcome,
                 counts,
                 stack_pointer: 0,
@@ -227,6 +228,15 @@ impl Reader<'_> {
         self.list(|reader| {
             let stack_pointer = reader.step(&mut stack)?;
             Some((stack_pointer, reader.list(|reader| reader.touch(&mut places))?))
+        })
+    }
+
+    /// Of each window.
+    pub(super) fn warm_ups(&mut self) -> Option<Vec<WarmUp>> {
+        self.list(|reader| match reader.number()? {
+            0 => Some(WarmUp::Counted),
+            1 => Some(WarmUp::LeftOut),
+            longer => Some(WarmUp::Longer(longer - 2)),
         })
     }
 

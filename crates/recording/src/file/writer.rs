@@ -2,7 +2,8 @@
 
 use crate::{
     Allocation, AllocationEvent, BlockCount, Change, Clock, DataSource, Event, Exit, Fault, InCopy, Lookahead, Mapping,
-    MemoryAccess, Outcome, Process, REGISTERS, Resident, STACK_WORDS, Sample, Source, StackTop, Touch, Which, Window,
+    MemoryAccess, Outcome, Process, REGISTERS, Resident, STACK_WORDS, Sample, Source, StackTop, Touch, WarmUp, Which,
+    Window,
 };
 
 /// Bytes that grow at the end.
@@ -124,6 +125,17 @@ impl Writer {
         self.list(windows, |out, window| {
             out.step(window.stack_pointer, &mut stack);
             out.list(&window.touches, |out, touch| out.touch(touch, &mut places));
+        });
+    }
+
+    /// Of each window.
+    pub(super) fn warm_ups(&mut self, windows: &[Window]) {
+        self.list(windows, |out, window| {
+            out.number(match window.warm_up {
+                WarmUp::Counted => 0,
+                WarmUp::LeftOut => 1,
+                WarmUp::Longer(ns) => ns.saturating_add(2),
+            });
         });
     }
 
