@@ -13,6 +13,8 @@ ESTIMATED = {
     "random": ("by samples", "random"),
     "random-bursts": ("`--bursts 2%`, unfinished", "random"),
     "random-windows": ("`--windows`, unfinished", "random"),
+    "unseen": ("by samples", "random, unseen"),
+    "unseen-windows": ("`--windows`, unfinished", "random, unseen"),
 }
 """Tables of results: what counted, and which programs."""
 MARKS = re.compile(r"(<!-- (?P<what>sources|field): begin -->\n).*?(\n<!-- (?P=what): end -->)", re.DOTALL)
