@@ -2,7 +2,7 @@
 
 use tierloom_contention::Work;
 
-use super::protections::{Protection, Protections};
+use super::protections::Due;
 use super::scale::DUST;
 use super::state::Cohort;
 use crate::engine::page_state::PageState;
@@ -26,33 +26,24 @@ impl Cohort<'_> {
         self.watched = watched;
     }
 
-    /// Faults on one cell.
+    /// Faults on one cell: what is due leaves the protected pages first, since what is demoted for these faults to have
+    /// room is protected after all of them.
     fn faults_on(&mut self, cohort: usize, node: usize) {
         let at = self.at(cohort, node);
         if self.cells[at].protected.is_empty() {
             return;
         }
-        let mut kept = Protections::default();
-        for generation in std::mem::take(&mut self.cells[at].protected).iter() {
-            let (after, until) = (self.last.progress.max(generation.from), self.progress);
-            let pages = generation.pages * self.visited(cohort, generation.swept, after, until);
-            let left = generation.pages - pages;
-            if left > DUST {
-                kept.push(Protection { pages: left, ..*generation });
-            }
-            if pages > DUST {
-                let from_s = self.last.s.max(generation.since_s);
-                let at_s =
-                    from_s + (self.host.now_s - from_s) * self.mean_share(cohort, generation.swept, after, until);
-                let latency_s = at_s - generation.since_s;
-                self.fault(cohort, node, pages, latency_s);
-            }
+        let (rate, last, until, now_s) = (&self.rates[cohort], self.last, self.progress, self.host.now_s);
+        let due = self.cells[at].protected.take_due(|generation| {
+            let after = last.progress.max(generation.from);
+            let pages = generation.pages * rate.visited(generation.swept, after, until);
+            let from_s = last.s.max(generation.since_s);
+            let at_s = || from_s + (now_s - from_s) * rate.mean_share(generation.swept, after, until);
+            Due { pages, latency_s: if pages > DUST { at_s() - generation.since_s } else { 0.0 } }
+        });
+        for Due { pages, latency_s } in due.into_iter().filter(|due| due.pages > DUST) {
+            self.fault(cohort, node, pages, latency_s);
         }
-        // What was demoted for these faults to have room was protected after all of them.
-        for new in self.cells[at].protected.iter() {
-            kept.push(*new);
-        }
-        self.cells[at].protected = kept;
     }
 
     /// `do_numa_page` for pages that fault in one step.

@@ -3,6 +3,7 @@
 //! A page faults at the first visit after it was protected, so pages protected at different times are in different
 //! stages of the same decay. Only the last few times are told apart: a cell has no more than a cache line of them.
 
+use super::scale::DUST;
 use crate::workload::sweep::LastSweep;
 
 /// Most protections at different times that are told apart; older ones are joined.
@@ -26,6 +27,13 @@ pub(super) struct Protection {
     pub(super) pages: f64,
 }
 
+/// Pages of one generation that fault, and how long after they were protected, on average, s.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Due {
+    pub(super) pages: f64,
+    pub(super) latency_s: f64,
+}
+
 /// All protected pages of a cell, the oldest first.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Protections {
@@ -34,6 +42,7 @@ pub(super) struct Protections {
 }
 
 impl Protections {
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -45,6 +54,30 @@ impl Protections {
     /// Pages of all times.
     pub(super) fn pages(&self) -> f64 {
         self.iter().map(|protection| protection.pages).sum()
+    }
+
+    /// Takes out what is due, by generation.
+    #[inline]
+    pub(super) fn take_due(&mut self, mut due: impl FnMut(&Protection) -> Due) -> [Due; GENERATIONS] {
+        let (mut taken, mut gone) = ([Due::default(); GENERATIONS], false);
+        for (generation, taken) in self.list[..self.count].iter_mut().zip(&mut taken) {
+            *taken = due(generation);
+            generation.pages -= taken.pages;
+            gone |= generation.pages <= DUST;
+        }
+        if gone {
+            self.drop_empty();
+        }
+        taken
+    }
+
+    fn drop_empty(&mut self) {
+        let mut kept = 0;
+        for at in 0..self.count {
+            self.list[kept] = self.list[at];
+            kept += usize::from(self.list[at].pages > DUST);
+        }
+        self.count = kept;
     }
 
     /// Adds pages that were protected no earlier than those that are there.
@@ -100,5 +133,15 @@ mod tests {
         let found: Vec<Protection> = all.iter().copied().collect();
         assert_eq!(found, [at(1.25, 40.0), at(3.0, 1.0), at(4.0, 1.0), at(5.0, 1.0)]);
         assert!((all.pages() - 43.0).abs() < 1e-12 && !all.is_empty());
+    }
+
+    #[test]
+    fn what_is_due_leaves_and_what_is_left_stays_in_order() {
+        let mut all = Protections::default();
+        [at(1.0, 8.0), at(2.0, 8.0), at(3.0, 8.0)].into_iter().for_each(|each| all.push(each));
+        let taken =
+            all.take_due(|each| Due { pages: if each.since_s < 1.5 { 8.0 } else { 2.0 }, latency_s: each.from });
+        assert_eq!(taken.map(|due| due.pages), [8.0, 2.0, 2.0, 0.0]);
+        assert_eq!(all.iter().copied().collect::<Vec<_>>(), [at(2.0, 6.0), at(3.0, 6.0)]);
     }
 }

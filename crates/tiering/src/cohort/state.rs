@@ -88,6 +88,7 @@ impl<'a> Cohort<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn at(&self, cohort: usize, node: usize) -> usize {
         cohort * self.host.nodes.len() + node
     }

@@ -25,7 +25,7 @@ impl Cohort<'_> {
         self.speed = share / passed_s;
         self.charge(compute_s, share, work_s);
         self.last = Moment { s: self.host.now_s, progress: self.progress };
-        self.host.now_s += passed_s;
+        self.host.pass(passed_s);
         self.progress += share;
         self.reclaim_s = passed_s;
         self.fault_and_reroute(share);

@@ -47,6 +47,8 @@ pub(crate) struct Host<'a> {
     pub(crate) ledger: Ledger,
     pub(crate) threads: u32,
     pub(crate) now_s: f64,
+    /// Free pages by node that no watermark sees now.
+    hidden: Vec<f64>,
     pub(crate) settled: Settled,
     pub(crate) cost_of_miss_ns: f64,
     pub(crate) last_look_s: f64,
@@ -69,6 +71,7 @@ impl<'a> Host<'a> {
             ledger: Ledger::new(costs, threads, nodes.len(), expected_s),
             threads,
             now_s: 0.0,
+            hidden: hidden(nodes, 0.0),
             settled: Settled { time_s: 0.0, latency_ns: at_rest.latency_ns },
             cost_of_miss_ns: FIRST_COST_NS,
             last_look_s: 0.0,
@@ -88,9 +91,15 @@ impl<'a> Host<'a> {
         self.rule.demotion && self.nodes.list[node].demotion.is_some()
     }
 
+    /// So much time passes.
+    pub(crate) fn pass(&mut self, seconds: f64) {
+        self.now_s += seconds;
+        self.hidden = hidden(self.nodes, self.now_s);
+    }
+
     /// Free pages that watermarks see.
     pub(crate) fn visible(&self, node: usize) -> f64 {
-        self.free[node] - self.nodes.list[node].on_cpu_lists(self.now_s)
+        self.free[node] - self.hidden[node]
     }
 
     /// Room on the node that pages are promoted to.
@@ -152,4 +161,9 @@ impl<'a> Host<'a> {
     pub(crate) fn full(&self, region: usize, missing: f64) -> TieringError {
         full(&self.layout.regions[region].name, missing, self.nodes)
     }
+}
+
+/// By node.
+fn hidden(nodes: &Nodes, now_s: f64) -> Vec<f64> {
+    nodes.list.iter().map(|node| node.on_cpu_lists(now_s)).collect()
 }

@@ -31,7 +31,7 @@ impl Exact<'_> {
         let time_s = host.settled.time_s;
         let passed_s = time_s + host.ledger.overhead_s();
         host.ledger.step(compute_s, time_s - compute_s, &bytes);
-        host.now_s += passed_s;
+        host.pass(passed_s);
         self.kernel_works();
         self.host.record();
     }

@@ -197,6 +197,7 @@ impl Nodes {
     }
 
     /// Number of nodes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.list.len()
     }

@@ -37,14 +37,17 @@ impl Stretch {
         if length > 0.0 { ((at - self.from) / length).clamp(0.0, 1.0) } else { f64::from(u8::from(self.to <= at)) }
     }
 
+    #[inline]
     fn later(&self, by: f64) -> Self {
         Self { from: self.from + by, to: self.to + by }
     }
 
+    #[inline]
     fn before(&self, at: f64) -> Self {
         Self { from: self.from.min(at), to: self.to.min(at) }
     }
 
+    #[inline]
     fn after(&self, at: f64) -> Self {
         Self { from: self.from.max(at), to: self.to.max(at) }
     }
@@ -91,18 +94,24 @@ impl LastSweep {
     }
 
     /// No longer than a round: a sweep that comes by once in `round`.
+    #[inline]
     fn within(&self, round: f64) -> Stretch {
         Stretch { from: self.0.from.max(self.0.to - round), to: self.0.to }
     }
 
     /// Share of the pages that are met between two times, of those that were not met before the first.
+    #[inline]
     pub(crate) fn met(&self, round: f64, after: f64, until: f64) -> f64 {
         let due = self.within(round).later(round);
-        let left = 1.0 - due.share_before(after);
-        if left <= 0.0 { 1.0 } else { 1.0 - (1.0 - due.share_before(until)) / left }
+        if until < due.from {
+            return 0.0;
+        }
+        let from = due.from.max(after);
+        if due.to <= from { 1.0 } else { (until.min(due.to) - from) / (due.to - from) }
     }
 
     /// How far between two times those of them are met on average that are met there.
+    #[inline]
     pub(crate) fn met_at(&self, round: f64, after: f64, until: f64) -> f64 {
         let due = self.within(round).later(round).after(after).before(until);
         if until > after { (f64::midpoint(due.from, due.to) - after) / (until - after) } else { 0.5 }
