@@ -6,6 +6,7 @@ use tierloom_model::Socket;
 use super::random::Random;
 use super::source::Drawer;
 use super::state::Exact;
+use super::visit::{BATCH, Counts};
 use super::window::WINDOW_S;
 use crate::engine::page_state::PageState;
 use crate::engine::settle::settle;
@@ -51,7 +52,7 @@ fn run_phase(
     exact.host.set_threads(phase.threads);
     let works: Vec<Work> = phase.streams.iter().map(|stream| work_of(stream, phase, socket)).collect();
     let compute_s = phase.compute_s / f64::from(phase.threads);
-    let mut visits = Vec::new();
+    let mut visits = vec![Vec::new(); drawers.len()];
     let (mut done, mut share) = (0.0, f64::INFINITY);
     while done < 1.0 - 1e-12 {
         // The first window guesses its share of the phase from the phase's time at rest.
@@ -61,10 +62,11 @@ fn run_phase(
         share = share.max(1e-9).min(1.0 - done);
         let mut cells = vec![Work::default(); exact.host.nodes.len()];
         let started_s = exact.host.now_s;
-        for (index, (drawer, served)) in drawers.iter_mut().enumerate() {
-            drawer.draw(phase.streams[index].visits * share, done + share, random, &mut visits);
-            exact.private = private_share(&phase.streams[index], phase.threads);
-            let counts = exact.visit(&visits, exact.host.now_s, WINDOW_S)?;
+        for (index, (drawer, _)) in drawers.iter_mut().enumerate() {
+            drawer.draw(phase.streams[index].visits * share, done + share, random, &mut visits[index]);
+        }
+        let counts = visit_window(exact, &visits, phase)?;
+        for (index, ((_, served), counts)) in drawers.iter_mut().zip(counts).enumerate() {
             let all = counts.sum();
             for (node, part) in served.iter_mut().enumerate() {
                 // Where there are too few visits to draw one, the work goes where the last ones went.
@@ -78,6 +80,23 @@ fn run_phase(
         share *= (WINDOW_S / passed_s).clamp(0.25, 4.0);
     }
     Ok(())
+}
+
+/// The streams' visits of one window, a few of each at a time, so that the clock does not go back from one stream to the
+/// next: what kswapd has done by then depends on it.
+fn visit_window(exact: &mut Exact<'_>, visits: &[Vec<u32>], phase: &Phase) -> Result<Vec<Counts>> {
+    let mut counts = vec![Counts::default(); visits.len()];
+    let slices = visits.iter().map(|codes| codes.len().div_ceil(BATCH)).max().unwrap_or(0);
+    let span_s = WINDOW_S / slices as f64;
+    for slice in 0..slices {
+        let from_s = exact.host.now_s + span_s * slice as f64;
+        for ((codes, counts), stream) in visits.iter().zip(&mut counts).zip(&phase.streams) {
+            exact.private = private_share(stream, phase.threads);
+            let upto = |slice: usize| codes.len() * slice / slices;
+            exact.visit(&codes[upto(slice)..upto(slice + 1)], from_s, span_s, counts)?;
+        }
+    }
+    Ok(counts)
 }
 
 fn first_guess_s(exact: &Exact<'_>, compute_s: f64, works: &[Work]) -> f64 {

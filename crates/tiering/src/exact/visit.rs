@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::policy::Fault;
 
 /// Visits that are read at once: more than a core keeps misses in flight.
-const BATCH: usize = 32;
+pub(super) const BATCH: usize = 32;
 /// Nodes, the place of pages that are on none, and reads and writes of each.
 const KINDS: usize = 16;
 /// Counters of each kind.
@@ -51,25 +51,24 @@ fn kind_of(flags: u8, code: u32) -> u8 {
 }
 
 impl Exact<'_> {
-    /// Visits pages in order; returns how many fell on each node, writes (bit 0 of a code) apart.
+    /// Visits pages in order; counts how many fell on each node, writes (bit 0 of a code) apart.
     ///
     /// `span_s` is the program time that the visits take without faults, for the times of faults.
-    pub(crate) fn visit(&mut self, codes: &[u32], from_s: f64, span_s: f64) -> Result<Counts> {
-        let mut counts = Counts::default();
+    pub(crate) fn visit(&mut self, codes: &[u32], from_s: f64, span_s: f64, counts: &mut Counts) -> Result<()> {
         let step_s = span_s / codes.len().max(1) as f64;
         let (batches, rest) = codes.as_chunks::<BATCH>();
         for (index, batch) in batches.iter().enumerate() {
-            if !self.count_known(batch, &mut counts) {
-                self.visit_each(batch, from_s + step_s * (index * BATCH) as f64, step_s, &mut counts)?;
+            if !self.count_known(batch, counts) {
+                self.visit_each(batch, from_s + step_s * (index * BATCH) as f64, step_s, counts)?;
             }
         }
-        self.visit_each(rest, from_s + step_s * (codes.len() - rest.len()) as f64, step_s, &mut counts)?;
+        self.visit_each(rest, from_s + step_s * (codes.len() - rest.len()) as f64, step_s, counts)?;
         if !self.touched.is_empty() {
             for code in codes {
                 self.touched[page_of(*code) / GROUP] += 1;
             }
         }
-        Ok(counts)
+        Ok(())
     }
 
     /// Counts visits none of which is the first of its page, which changes nothing else; false where one is.

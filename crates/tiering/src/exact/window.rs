@@ -3,6 +3,7 @@
 use tierloom_contention::Work;
 
 use super::state::Exact;
+use super::visit::Counts;
 use crate::engine::page_state::PageState;
 use crate::engine::settle::settle;
 use crate::error::Result;
@@ -54,7 +55,8 @@ impl Exact<'_> {
 
     /// Visits one block of a trace, which computes for `span_s`.
     pub(crate) fn visit_block(&mut self, codes: &[u32], span_s: f64, per: PerVisit) -> Result<()> {
-        let counts = self.visit(codes, self.host.now_s, span_s)?;
+        let mut counts = Counts::default();
+        self.visit(codes, self.host.now_s, span_s, &mut counts)?;
         let mut cells = vec![Work::default(); self.host.nodes.len()];
         for (node, cell) in cells.iter_mut().enumerate() {
             let [reads, writes] = counts.of(node);
