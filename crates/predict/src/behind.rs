@@ -127,7 +127,9 @@ impl Change<'_> {
         let had = (touched.bytes - access.dram_read_bytes).max(0.0);
         let bytes = (touched.bytes * (self.here - self.there) * part).min(had);
         let spared_s = if had > 0.0 { touched.cache_wait_s * bytes / had } else { 0.0 };
+        // A line that comes once goes back once at most: those that a phase writes back may have come in another one.
         let written = if access.dram_read_bytes > 0.0 { access.dram_write_bytes / access.dram_read_bytes } else { 0.0 };
+        let written = written.min(1.0);
         let missing = (self.here - self.there) / (1.0 - self.there).max(f64::MIN_POSITIVE);
         let access = Access {
             reads: 0.0,

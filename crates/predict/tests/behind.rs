@@ -81,6 +81,17 @@ fn read_bytes(prediction: &Prediction) -> f64 {
 }
 
 #[test]
+fn no_line_is_written_back_more_often_than_it_comes() {
+    let mut looked_up = looked_up(0.0);
+    let access = &mut looked_up.phases[0].accesses[0];
+    // Its lines came in another phase: this one fetched next to nothing and wrote back all of them.
+    (access.dram_read_bytes, access.dram_write_bytes) = (0.1, TABLE as f64);
+    let here = predicted(&looked_up, 32 * MIB);
+    let written: f64 = here.tiers.iter().map(|tier| tier.write_bytes).sum();
+    assert!(written <= TABLE as f64 + read_bytes(&here) && read_bytes(&here) > 1e9, "{written}");
+}
+
+#[test]
 fn independent_touches_miss_as_the_curve_says_and_the_range_holds_that_none_do() {
     let looked_up = looked_up(30.0);
     let (there, here) = (predicted(&looked_up, THERE), predicted(&looked_up, 32 * MIB));
