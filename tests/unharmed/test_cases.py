@@ -12,7 +12,7 @@ from unharmed.behaviour import Behaviour, differences, report
 from unharmed.building import built, owned_by_nobody
 from unharmed.cases import SET_USER_ID, Case
 from unharmed.harness import observe
-from unharmed.ways import ALONE, CALLED, TYPED, Way
+from unharmed.ways import ALONE, CALLED, IN_COPIES, TYPED, Way
 
 
 def every(ways: tuple[Way, ...], *marks: pytest.MarkDecorator) -> list:
@@ -30,7 +30,9 @@ def every(ways: tuple[Way, ...], *marks: pytest.MarkDecorator) -> list:
 
 
 @pytest.mark.live
-@pytest.mark.parametrize(("case", "way"), [*every(CALLED), *every(TYPED, pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("case", "way"), [*every(CALLED), *every(IN_COPIES, pytest.mark.long), *every(TYPED, pytest.mark.long)]
+)
 def test_a_case_is_unharmed(case: Case, way: Way, alone: Callable[..., Behaviour], place: Path) -> None:
     if case.root and os.geteuid() != 0:
         pytest.skip("only root may do what it does")

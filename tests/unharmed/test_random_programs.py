@@ -13,7 +13,7 @@ import pytest
 from unharmed.behaviour import Behaviour, differences, report
 from unharmed.building import built
 from unharmed.harness import observe
-from unharmed.ways import ALONE, CALLED, Way
+from unharmed.ways import ALONE, CALLED, IN_COPIES, Way
 
 CASES = 50
 BATCH = 10
@@ -23,17 +23,24 @@ GATE = range(1_000_001, 1_000_201)
 """Seeds that nothing was made to fit."""
 
 
-def batches(seeds: range, *marks: pytest.MarkDecorator) -> list:
+def batches(seeds: range, ways: tuple[Way, ...], *marks: pytest.MarkDecorator) -> list:
     return [
         pytest.param(seeds[at : at + BATCH], way, id=f"{seeds[at]}-{way.name}", marks=marks)
         for at in range(0, len(seeds), BATCH)
-        for way in CALLED
+        for way in ways
     ]
+
+
+BATCHES = [
+    *batches(EVERY_TIME, CALLED),
+    *batches(EVERY_TIME, IN_COPIES, pytest.mark.long),
+    *batches(GATE, (*CALLED, *IN_COPIES), pytest.mark.long),
+]
 
 
 @pytest.mark.live
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("seeds", "way"), [*batches(EVERY_TIME), *batches(GATE, pytest.mark.long)])
+@pytest.mark.parametrize(("seeds", "way"), BATCHES)
 def test_random_programs_are_unharmed(seeds: range, way: Way, alone: Callable[..., Behaviour], place: Path) -> None:
     program = str(built("random_program.cpp"))
     found = []

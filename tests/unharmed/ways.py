@@ -69,10 +69,13 @@ class Under(Way):
     backend: str | None = None
     """None for `run`."""
     plan: str = PLAN
+    windows: bool = False
+    """Whether `profile` counts in copies of the program's code, too."""
 
     @property
     def verb(self) -> str:
-        return f"profile-{self.backend}" if self.backend else "run"
+        windows = "-windows" if self.windows else ""
+        return f"profile-{self.backend}{windows}" if self.backend else "run"
 
 
 class Typed(Under):
@@ -111,7 +114,7 @@ class Called(Under):
         return code
 
     def _recorded(self, command: list[str]) -> tuple[int, dict]:
-        recorded = profiler.record(command, backend=str(self.backend))
+        recorded = profiler.record(command, backend=str(self.backend), windows=self.windows)
         return recorded.exit_code, {
             "warnings": [warning["text"] for warning in recorded.warnings],
             "samples": _samples(recorded),
@@ -136,12 +139,13 @@ def _become(command: list[str]) -> int:
         return 127
 
 
-def under(kind: type[Under], backend: str | None, plan: str = PLAN) -> Under:
+def under(kind: type[Under], backend: str | None, plan: str = PLAN, *, windows: bool = False) -> Under:
     """One verb, as typed or as called."""
     verb = ("profile", "--backend", backend, "-o", "it.profile") if backend else ("run", "--plan", PLAN_FILE)
-    return kind((TIERLOOM, *verb, "--"), backend, plan)
+    return kind((TIERLOOM, *verb, *(["--windows"] if windows else []), "--"), backend, plan, windows)
 
 
 ALONE = Alone()
 CALLED = tuple(under(Called, backend) for backend in (*BACKENDS, None))
+IN_COPIES = tuple(under(Called, backend, windows=True) for backend in BACKENDS)
 TYPED = tuple(under(Typed, backend) for backend in ("auto", None))
