@@ -29,6 +29,9 @@ const LONG_GAP: usize = 16;
 /// How far the pace in such a gap is off from that of the rest, relative. Assumed: the last third of a factorisation was
 /// at 1.6 times the pace of the others.
 const ELSEWHERE: f64 = 0.5;
+/// Of what a clock that is set anew seems to have leapt over so much is one deviation: it may be the clock's own, or none of it.
+/// Assumed.
+const LEAPS: f64 = 0.5;
 /// Two samples that follow each other within less than this part of the mean interval show no rate. Assumed.
 const SHORTEST: f64 = 0.02;
 /// More instructions per ns than any processor retires (8 wide at 6 GHz).
@@ -87,12 +90,9 @@ pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
             executions <= at(RATE_SPREAD * median) + slack && executions >= at(median / RATE_SPREAD) - slack
         }
     };
-    let trusted: Vec<(&Delta, f64)> = readings
-        .pairs
-        .iter()
-        .filter_map(|pair| Some((pair, clock.between(pair)?)))
-        .filter(|(pair, executions)| usual(pair, *executions))
-        .collect();
+    let forwards = readings.pairs.iter().filter_map(|pair| Some((pair, clock.between(pair)?)));
+    let (trusted, others): (Vec<(&Delta, f64)>, Vec<_>) =
+        forwards.partition(|(pair, executions)| usual(pair, *executions));
     if (trusted.len() as f64) < TRUSTED_SHARE * readings.seen.len() as f64 {
         return None;
     }
@@ -101,7 +101,18 @@ pub(crate) fn evaluate(clock: Clock<'_>, readings: &Readings) -> Option<Count> {
         return None;
     }
     let backward = backward as f64 / adjacent.len() as f64;
-    Some(Count { backward, ..total(clock, readings, &trusted) })
+    let count = total(clock, readings, &trusted);
+    // A team's counter leaps over what other threads do; one that is set anew may have leaped by itself.
+    let leaps = if always_forwards { 0.0 } else { leapt(&others, count.executions / readings.time_around().max(1.0)) };
+    let relative_error = count.relative_error + LEAPS * leaps / count.executions.max(1.0);
+    Some(Count { relative_error, backward, ..count })
+}
+
+/// Executions beyond the mean of the others in pairs that are not trusted because they are so fast: where a few rounds take most
+/// of the time, as those of the best connected vertices do, it is all others that look so.
+fn leapt(others: &[(&Delta, f64)], rate: f64) -> f64 {
+    let beyond = |(pair, executions): &(&Delta, f64)| (executions - rate * pair.length).max(0.0);
+    others.iter().map(beyond).sum()
 }
 
 /// Executions of pairs and their lengths, the slowest first.
@@ -198,8 +209,9 @@ fn total(clock: Clock<'_>, readings: &Readings, trusted: &[(&Delta, f64)]) -> Co
     // Each guessed interval is off by the spread of the known ones.
     let share = guessed / all.max(1.0);
     let few = SINGLE_PAIR_ERROR / (adjacent.len().max(1) as f64).powi(2);
-    let relative_error =
-        0.003 + few + share * spread.min(1.0) / (guessed.max(1.0)).sqrt() + 0.05 * share + 0.2 * share.powi(4);
+    // And their mean is that of the known ones, by chance.
+    let by_chance = spread * (1.0 / guessed.max(1.0) + 1.0 / number).sqrt();
+    let relative_error = 0.003 + few + share * by_chance + 0.05 * share + 0.2 * share.powi(4);
     let relative_error =
         relative_error + ELSEWHERE * long_gaps(readings, trusted) / (readings.around.len() as f64).max(1.0);
     Count {
@@ -282,6 +294,25 @@ pub(super) mod tests {
     fn a_clock_that_falls_back_is_trusted_near_its_usual_pace() {
         let moves = [&[1000.0; 12][..], &[-9000.0, 20.0, -9000.0, 20.0]].concat();
         assert_eq!(evaluated(&moves).unwrap().trusted, 12);
+    }
+
+    #[test]
+    fn leaps_of_a_clock_that_is_set_anew_are_doubted() {
+        let error = |leap: f64| evaluated(&[&[10.0; 20][..], &[-9000.0, leap, -9000.0, leap]].concat()).unwrap();
+        let (usual, beyond, far) = (error(10.0), error(300.0), error(3000.0));
+        assert_eq!((usual.trusted, beyond.trusted), (22, 20), "so fast it need not be this clock's");
+        assert!(usual.relative_error < 0.1 && beyond.relative_error > 0.5, "but it may be");
+        assert!(far.relative_error > 5.0 * beyond.relative_error);
+    }
+
+    #[test]
+    fn a_pace_that_few_pairs_tell_is_unsure_as_far_as_they_differ() {
+        let error = |slow: f64, fast: f64| {
+            let mut known = moved(&[slow, fast, slow, fast, slow, fast]);
+            known.around.extend((7..27).map(|seen| Interval { seen, length: 1.0 }));
+            evaluate(CLOCK, &known).unwrap().relative_error
+        };
+        assert!(error(1.0, 19.0) > error(10.0, 10.0) + 0.2);
     }
 
     #[test]
